@@ -1,0 +1,72 @@
+"""From the inbox to facts: what a turn left is captured after it, and what a dead process left, at start."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from perdure.background.keeper import Keeper
+from perdure.background.turn_gate import TurnGate
+from perdure.capture.pipeline import Captured, Capturer
+from perdure.errors import StoreBusyError, StoreClosedError, StoreError, StoreFullError
+from perdure.store.store import Store
+
+MAX_ATTEMPTS = 3
+_log = logging.getLogger("perdure.background")
+Entry = Mapping[str, Any]
+
+
+class Drain:
+    """Moves inbox entries through capture, each exactly once."""
+
+    def __init__(
+        self,
+        store: Store,
+        capturer: Capturer,
+        keeper: Keeper,
+        gate: TurnGate,
+        on_captured: Callable[[list[Captured]], None] = lambda captured: None,
+    ) -> None:
+        """Capture for `store` on the keeper's thread; `on_captured` is told what became of each entry."""
+        self._store = store
+        self._capturer = capturer
+        self._keeper = keeper
+        self._gate = gate
+        self._on_captured = on_captured
+
+    def accept(self, entry: Entry) -> None:
+        """Capture an entry that this process has just acknowledged, soon."""
+        self._keeper.submit("capture", lambda: self._own(entry, 1))
+
+    def recover(self) -> None:
+        """Capture what processes that are gone have left behind."""
+        for entries in self._store.inbox.adopt():
+            for entry in entries:
+                self._capture(entry)
+            _log.info("recovered %d inbox entries of another process", len(entries))
+        self._store.prune_finished()
+
+    def _own(self, entry: Entry, attempt: int) -> None:
+        try:
+            self._capture(entry)
+        except (StoreBusyError, StoreFullError) as error:
+            # The entry is safe in the inbox: what does not work now works later, or at the next start.
+            _log.warning("capture of entry %s waits: %s", entry["id"], type(error).__name__)
+            if attempt < MAX_ATTEMPTS:
+                self._keeper.submit("capture", lambda: self._own(entry, attempt + 1))
+            return
+        self._store.inbox.finish(entry["id"])
+
+    def _capture(self, entry: Entry) -> None:
+        try:
+            captured = self._capturer.process(entry, self._gate.pause)
+        except (StoreBusyError, StoreFullError, StoreClosedError):
+            raise
+        except (StoreError, ValueError, KeyError, TypeError) as error:
+            # Poisoned: it would fail for ever. It is put aside and reported, never dropped.
+            self._store.park(str(entry.get("id")), type(error).__name__, json.dumps(dict(entry)))
+            _log.warning("inbox entry %s was parked: %s", entry.get("id"), type(error).__name__)
+            return
+        self._on_captured(captured)

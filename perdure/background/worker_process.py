@@ -1,0 +1,75 @@
+"""Starts the worker process when there is work for it, and never leaves one behind."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+class WorkerProcess:
+    """At most one worker of this process. It ends by itself when idle, or when this process is gone:
+    the worker's stdin is held open by us, and the system closes it whatever happens to us.
+    """
+
+    def __init__(self, module: str, home: Path, settings: Mapping[str, Any]) -> None:
+        """Prepare a worker for a data folder.
+
+        Args:
+            module: what `python -m` runs.
+            home: the data folder.
+            settings: JSON values, handed over on stdin.
+        """
+        self._module = module
+        self._order = json.dumps({"home": str(home), "settings": dict(settings)}).encode() + b"\n"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def running(self) -> bool:
+        """Whether the worker is at work."""
+        return self._process is not None and self._process.poll() is None
+
+    def ensure(self) -> None:
+        """Start the worker unless it is at work."""
+        with self._lock:
+            if self.running:
+                return
+            self._reap()
+            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                [sys.executable, "-m", self._module],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                close_fds=True,
+            )
+            if self._process.stdin is not None:
+                self._process.stdin.write(self._order)
+                self._process.stdin.flush()
+
+    def stop(self, patience: float = 2.0) -> None:
+        """End the worker: it is asked to by the end of its stdin, then killed, which it can stand at any moment."""
+        with self._lock:
+            if self._process is None:
+                return
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+            deadline = time.monotonic() + patience
+            while self._process.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.01)
+            self._reap()
+
+    def _reap(self) -> None:
+        if self._process is None:
+            return
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._process = None

@@ -1,0 +1,1 @@
+"""From messages to facts: one module per step."""

@@ -1,0 +1,77 @@
+"""What perdure asks of anything that turns text into vectors."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedderIdentity:
+    """All that decides whether two vectors may be compared.
+
+    Attributes:
+        model: name of the model, for people.
+        digest: sha256 of the weights, or a version string where there are none.
+        dims: length of a vector.
+        max_tokens: longer texts are cut here.
+        pooling: how token states become one vector ("mean", "cls", "last", "none").
+        query_prefix: what is put in front of a query.
+        document_prefix: what is put in front of a document.
+    """
+
+    model: str
+    digest: str
+    dims: int
+    max_tokens: int
+    pooling: str = "mean"
+    query_prefix: str = ""
+    document_prefix: str = ""
+
+    @property
+    def id(self) -> str:
+        """Short stable name of this identity: 16 hex digits."""
+        return hashlib.sha256(repr(astuple(self)).encode()).hexdigest()[:16]
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors of length one.
+
+    A text's vector must not depend on the other texts of the same call.
+    """
+
+    @property
+    def identity(self) -> EmbedderIdentity:
+        """Which vector space this embedder writes to."""
+        ...
+
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
+        """Embed texts.
+
+        Args:
+            texts: any number of texts, of any length.
+            query: whether they are questions to be matched against documents.
+
+        Returns:
+            float32 array of shape (len(texts), dims), each row of length one (an empty text: any unit row).
+
+        Raises:
+            ModelError: the model failed or was interrupted.
+        """
+        ...
+
+    def count_tokens(self, text: str) -> int:
+        """Return how many tokens of this model the whole text has, special tokens not counted."""
+        ...
+
+    def interrupt(self) -> None:
+        """Make running `embed` calls raise ModelError soon; callable from any thread. May do nothing."""
+        ...

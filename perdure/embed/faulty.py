@@ -1,0 +1,77 @@
+"""Embedders that misbehave in one way each, for testing what stands above them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from perdure.embed.deterministic import HashEmbedder
+from perdure.errors import ModelError
+
+if TYPE_CHECKING:
+    from perdure.embed.base import Vectors
+
+_POLL_SECONDS: Final = 0.005
+
+
+class FailingEmbedder(HashEmbedder):
+    """Raises ModelError at every call of `embed`."""
+
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
+        """Fail.
+
+        Raises:
+            ModelError: always.
+        """
+        raise ModelError(f"the embedder failed on {len(texts)} texts, as it was made to")
+
+
+class HangingEmbedder(HashEmbedder):
+    """Hangs in `embed` until it is interrupted or released, then raises ModelError.
+
+    Attributes:
+        started: set once a call of `embed` hangs.
+    """
+
+    def __init__(self, release: threading.Event, dims: int = 64) -> None:
+        """Hang until `release` is set."""
+        super().__init__(dims)
+        self.started = threading.Event()
+        self._release = release
+        self._interrupts = 0
+
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
+        """Hang, then fail.
+
+        Raises:
+            ModelError: always, once interrupted or released.
+        """
+        before = self._interrupts
+        self.started.set()
+        while self._interrupts == before:
+            if self._release.wait(_POLL_SECONDS):
+                raise ModelError("the hanging embedder was released")
+        raise ModelError("the hanging embedder was interrupted")
+
+    def interrupt(self) -> None:
+        """End every call that hangs now."""
+        self._interrupts += 1
+
+
+class NanEmbedder(HashEmbedder):
+    """Returns NaN for every value."""
+
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
+        """Return an array of shape (len(texts), dims) full of NaN."""
+        import numpy as np
+
+        return np.full((len(texts), self.identity.dims), np.nan, dtype=np.float32)
+
+
+class WrongDimsEmbedder(HashEmbedder):
+    """Returns vectors one longer than its identity says."""
+
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
+        """Return an array of shape (len(texts), dims + 1)."""
+        return HashEmbedder(self.identity.dims + 1).embed(texts, query=query)

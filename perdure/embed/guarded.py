@@ -1,0 +1,55 @@
+"""What an embedder returns is checked here, and whatever it raises becomes a ModelError."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from perdure.embed.base import Embedder, EmbedderIdentity
+from perdure.errors import ModelError
+
+if TYPE_CHECKING:
+    from perdure.embed.base import Vectors
+
+
+class GuardedEmbedder:
+    """Wraps any embedder: other people's code may raise anything and return anything."""
+
+    def __init__(self, inner: Embedder) -> None:
+        self._inner = inner
+
+    @property
+    def identity(self) -> EmbedderIdentity:
+        """Which vector space the embedder writes to."""
+        return self._inner.identity
+
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
+        """Embed texts; see `Embedder.embed`.
+
+        Raises:
+            ModelError: it raised, or returned another shape than promised, or numbers that are no numbers.
+        """
+        import numpy as np
+
+        try:
+            vectors: Vectors = np.asarray(self._inner.embed(texts, query=query), dtype=np.float32)
+        except ModelError:
+            raise
+        except Exception as error:
+            raise ModelError(f"embedder {self.identity.model} raised {type(error).__name__}") from error
+        expected = (len(texts), self.identity.dims)
+        if vectors.shape != expected:
+            raise ModelError(f"embedder {self.identity.model} returned shape {vectors.shape}, not {expected}")
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        if not (np.isfinite(vectors).all() and (norms > 0).all()):
+            raise ModelError(f"embedder {self.identity.model} returned a vector without a direction")
+        vectors = vectors / norms
+        return vectors
+
+    def count_tokens(self, text: str) -> int:
+        """Return how many tokens the text has."""
+        return self._inner.count_tokens(text)
+
+    def interrupt(self) -> None:
+        """Make running calls end soon."""
+        self._inner.interrupt()

@@ -1,0 +1,219 @@
+"""Text to vectors with ONNX Runtime, in this process, on the CPU."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from perdure.embed.base import EmbedderIdentity
+from perdure.embed.catalogue import OnnxModel
+from perdure.embed.prepare import clean_text, model_input, unit_rows
+from perdure.errors import InputError, ModelError
+
+if TYPE_CHECKING:
+    from perdure.embed.base import Vectors
+
+_BATCH_ROWS: Final = 4
+_BATCH_TOKENS: Final = 320
+"""Rows times longest row of a batch. Beyond it a batch is slower per text than one text at a time, and
+four rows of 256 tokens take over 100 MB more than loading the model does."""
+_WARNINGS_OFF: Final = 3
+"""ONNX Runtime logs errors and worse."""
+
+_Row = tuple[int, list[int]]
+"""Position of a text among those asked for, and its token ids."""
+
+
+class OnnxEmbedder:
+    """Embeds texts with a model in ONNX form. Safe to use from several threads."""
+
+    def __init__(self, model: OnnxModel, weights: Path, *, threads: int = 1) -> None:
+        """Verify the model's files and load them.
+
+        Args:
+            model: which build the files must be.
+            weights: the ONNX file.
+            threads: how many threads one call may compute on.
+
+        Raises:
+            InputError: `threads` is below 1.
+            ModelError: a file is missing or altered, or ONNX Runtime does not accept it.
+        """
+        if threads < 1:
+            raise InputError(f"threads is {threads}; give at least 1")
+        _verify(weights, model.sha256)
+        _verify(model.tokenizer_path, model.tokenizer_sha256)
+        self._model = model
+        self._tokenizer = _load_tokenizer(model)
+        self._session = _load_session(weights, threads)
+        self._inputs = {node.name for node in self._session.get_inputs()}
+        self._running: set[Any] = set()
+        self._lock = threading.Lock()
+
+    @property
+    def identity(self) -> EmbedderIdentity:
+        """Which vector space this embedder writes to."""
+        return self._model.identity
+
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
+        """Embed texts.
+
+        Args:
+            texts: any number of texts; each is cut at the model's `max_tokens`.
+            query: whether they are questions to be matched against documents.
+
+        Returns:
+            float32 array of shape (len(texts), dims), each row of length one.
+
+        Raises:
+            ModelError: the model failed or was interrupted.
+        """
+        import numpy as np
+
+        model = self._model
+        prefix = model.query_prefix if query else model.document_prefix
+        vectors: Vectors = np.empty((len(texts), model.dims), dtype=np.float32)
+        with self._run_options() as options:
+            for batch in _batches(self._rows(texts, prefix, options)):
+                states, mask = self._run(batch, options)
+                if states.shape[2] != model.dims:
+                    raise ModelError(
+                        f"model {model.name} returns {states.shape[2]} dimensions, its description says "
+                        f"{model.dims}; correct the description"
+                    )
+                vectors[[index for index, _ in batch]] = unit_rows(_pool(states, mask, model.pooling))
+        return vectors
+
+    def count_tokens(self, text: str) -> int:
+        """Return how many tokens of this model the whole text has, special tokens not counted."""
+        encoding = self._tokenizer.encode(clean_text(text), add_special_tokens=False)
+        # What truncation cuts off stands in `overflowing`, so that one tokenizer serves both uses
+        # and none is changed while another thread reads it.
+        return len(encoding) + sum(len(rest) for rest in encoding.overflowing)
+
+    def interrupt(self) -> None:
+        """Make every running `embed` call raise ModelError soon; callable from any thread."""
+        with self._lock:
+            for options in self._running:
+                options.terminate = True
+
+    @contextmanager
+    def _run_options(self) -> Iterator[Any]:
+        import onnxruntime
+
+        # Fresh for each call: once set, `terminate` would end the next call as well.
+        options = onnxruntime.RunOptions()
+        with self._lock:
+            self._running.add(options)
+        try:
+            yield options
+        finally:
+            with self._lock:
+                self._running.discard(options)
+
+    def _rows(self, texts: Sequence[str], prefix: str, options: Any) -> Iterator[_Row]:
+        """Tokenise one text at a time, shortest first, so that a batch needs little padding."""
+        for index in sorted(range(len(texts)), key=lambda index: len(texts[index])):
+            if options.terminate:
+                raise _interrupted(self._model)
+            text = model_input(prefix + texts[index], self._model.max_tokens)
+            yield index, self._tokenizer.encode(text).ids
+
+    def _run(self, batch: Sequence[_Row], options: Any) -> tuple[Any, Any]:
+        """Return the token states, shape (rows, tokens, dims), and their mask, shape (rows, tokens)."""
+        import numpy as np
+
+        shape = (len(batch), max(len(ids) for _, ids in batch))
+        ids_of, mask = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+        for row, (_, ids) in enumerate(batch):
+            ids_of[row, : len(ids)] = ids
+            mask[row, : len(ids)] = 1
+        feed = {"input_ids": ids_of, "attention_mask": mask, "token_type_ids": np.zeros_like(ids_of)}
+        try:
+            states = self._session.run(
+                None, {name: feed[name] for name in self._inputs if name in feed}, options
+            )[0]
+        except _runtime_errors() as error:
+            if options.terminate:
+                raise _interrupted(self._model) from None
+            raise ModelError(
+                f"model {self._model.name} failed on {shape[0]} texts of up to {shape[1]} tokens: {error}"
+            ) from error
+        return states, mask
+
+
+def _batches(rows: Iterator[_Row]) -> Iterator[list[_Row]]:
+    batch: list[_Row] = []
+    longest = 0
+    for row in rows:
+        longest = max(longest, len(row[1]))
+        if batch and (len(batch) == _BATCH_ROWS or (len(batch) + 1) * longest > _BATCH_TOKENS):
+            yield batch
+            batch, longest = [], len(row[1])
+        batch.append(row)
+    if batch:
+        yield batch
+
+
+def _pool(states: Any, mask: Any, pooling: str) -> Any:
+    """Mean of the real tokens' states, or the first token's (Reimers and Gurevych 2019, section 3)."""
+    if pooling == "cls":
+        return states[:, 0]
+    weights = mask[:, :, None].astype(states.dtype)
+    return (states * weights).sum(axis=1) / weights.sum(axis=1)
+
+
+def _verify(path: Path, expected: str) -> None:
+    try:
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise ModelError(
+            f"model file {path} cannot be read ({error.strerror}); reinstall perdure or give another path"
+        ) from error
+    if found != expected:
+        raise ModelError(
+            f"model file {path} is altered: its sha256 is {found}, expected {expected}; reinstall the "
+            "package that holds it"
+        )
+
+
+def _load_tokenizer(model: OnnxModel) -> Any:
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(model.tokenizer_path))
+    # The published file pads and cuts to 128 tokens.
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(model.max_tokens)
+    return tokenizer
+
+
+def _load_session(weights: Path, threads: int) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.enable_cpu_mem_arena = False  # the arena never gives back what the largest batch took
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = threads
+    options.log_severity_level = _WARNINGS_OFF
+    try:
+        return onnxruntime.InferenceSession(str(weights), options, providers=["CPUExecutionProvider"])
+    except _runtime_errors() as error:
+        raise ModelError(f"ONNX Runtime cannot load model file {weights}: {error}") from error
+
+
+def _runtime_errors() -> tuple[type[Exception], ...]:
+    """Every error class of ONNX Runtime: they have no base class of their own."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    return tuple(
+        value for value in vars(state).values() if isinstance(value, type) and issubclass(value, Exception)
+    )
+
+
+def _interrupted(model: OnnxModel) -> ModelError:
+    return ModelError(f"model {model.name} was interrupted before it had finished; call it again")

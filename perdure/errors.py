@@ -1,0 +1,82 @@
+"""Every error that perdure raises.
+
+PerdureError
+    SettingsError       a setting is unknown, of the wrong type or out of range
+    InputError          a value given to a public function cannot be accepted
+    ScopeError          a scope is malformed, or may not be read or written by the caller
+    NotFoundError       no fact has this id
+    AmbiguousIdError    several facts begin with this prefix
+    StoreError          the data folder cannot be used as asked
+        StoreUnavailableError   it cannot be created, opened or written
+        StoreCorruptError       a file in it is not what it should be; it was left untouched
+        StoreTooNewError        it was written by a newer perdure; it was left untouched
+        StoreFullError          the disk is full; nothing half-written remains
+        StoreBusyError          another process held the database for too long
+        StoreClosedError        it was used after close()
+    ModelError          an embedding model is missing, altered or failed
+    ExtensionError      an extension could not be loaded or registered
+
+A message names the value, the limit and the next step. It never holds the text of a memory.
+"""
+
+from __future__ import annotations
+
+
+class PerdureError(Exception):
+    """Base class of all errors of perdure."""
+
+
+class SettingsError(PerdureError):
+    """A setting is unknown, of the wrong type or out of range."""
+
+
+class InputError(PerdureError, ValueError):
+    """A value given to a public function cannot be accepted."""
+
+
+class ScopeError(PerdureError):
+    """A scope is malformed, or may not be read or written by the caller."""
+
+
+class NotFoundError(PerdureError, LookupError):
+    """No fact has this id."""
+
+
+class AmbiguousIdError(PerdureError, LookupError):
+    """Several facts begin with this id prefix."""
+
+
+class StoreError(PerdureError):
+    """The data folder cannot be used as asked."""
+
+
+class StoreUnavailableError(StoreError):
+    """The data folder cannot be created, opened or written."""
+
+
+class StoreCorruptError(StoreError):
+    """A file in the data folder is not what it should be; it was left untouched."""
+
+
+class StoreTooNewError(StoreError):
+    """The data folder was written by a newer perdure; it was left untouched."""
+
+
+class StoreFullError(StoreError):
+    """The disk is full; nothing half-written remains."""
+
+
+class StoreBusyError(StoreError):
+    """Another process held the database for longer than the busy timeout."""
+
+
+class StoreClosedError(StoreError):
+    """The store was used after it had been closed."""
+
+
+class ModelError(PerdureError):
+    """An embedding model is missing, altered, or failed while it ran."""
+
+
+class ExtensionError(PerdureError):
+    """An extension could not be loaded or registered."""

@@ -1,0 +1,1 @@
+"""The contract with hosts: the hooks, their values, and what a host fires them with."""

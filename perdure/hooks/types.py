@@ -1,0 +1,113 @@
+"""The frozen values that cross the border between a host and perdure.
+
+This module imports nothing of perdure, so that every layer may use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+Message = Mapping[str, Any]
+"""One message as the host has it: `role`, and `content` as a string or a list of parts."""
+
+Messages = Sequence[Message]
+
+
+class Placement(StrEnum):
+    """Where a host should put the recalled block."""
+
+    HEAD = "head"
+    """In front of the newest user message."""
+    TAIL = "tail"
+    """Behind the newest user message."""
+    SYSTEM = "system"
+    """In the system prompt."""
+
+
+class Channel(StrEnum):
+    """By which way a memory came in. Set by the host's code path, never inferred from text."""
+
+    USER = "user"
+    LIBRARY = "library"
+    CLI = "cli"
+    TOOL_ASKED = "tool_asked"
+    """A tool call in a turn whose user message asks for it."""
+    TOOL_UNASKED = "tool_unasked"
+    """A tool call that the agent made on its own."""
+    ASSISTANT = "assistant"
+    OWNER_FILE = "owner_file"
+    """MEMORY.md or USER.md."""
+    FILE = "file"
+    TRANSCRIPT_USER = "transcript_user"
+    TRANSCRIPT_OTHER = "transcript_other"
+    IMPORT = "import"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnContext:
+    """What the host knows about the turn.
+
+    Attributes:
+        session_id: the conversation; None if the host has no sessions.
+        agent_id: who answers. None: the host has no agents, the user's own scope is meant. An empty
+            or malformed id fails closed: nothing that belongs to an agent is read or written.
+        user_id: whom the agent serves; None for the one owner of this machine.
+        turn_id: the host's name for this turn, if it has one.
+        trigger: what started the turn. Only "user" turns are recalled for and captured.
+        chat: "direct", "group" or "channel".
+        workspace: the agent's folder, if it has one.
+        host: the host's name, for the journal.
+        keeps_block: whether the host keeps the recalled block in its own history.
+        now: the host's time in epoch seconds; None for the clock of perdure.
+    """
+
+    session_id: str | None = None
+    agent_id: str | None = None
+    user_id: str | None = None
+    turn_id: str | None = None
+    trigger: str = "user"
+    chat: str = "direct"
+    workspace: str | None = None
+    host: str = "python"
+    keeps_block: bool = False
+    now: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecallItem:
+    """One memory in a recalled block.
+
+    Attributes:
+        id: the fact's id.
+        text: what stands in the block, before escaping.
+        category: the fact's category.
+        leg: what found it: the leg with the largest part in its score.
+        score: the fused score, 0 to 1.
+    """
+
+    id: str
+    text: str
+    category: str
+    leg: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """What perdure would like the model to see in this turn.
+
+    Attributes:
+        block: the fenced text, ready to be placed.
+        items: what stands in it, best first.
+        receipt_id: under which `why` explains it.
+        placement: where the block belongs.
+    """
+
+    block: str
+    items: tuple[RecallItem, ...] = field(default=())
+    receipt_id: str = ""
+    placement: Placement = Placement.HEAD

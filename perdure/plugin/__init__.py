@@ -1,0 +1,1 @@
+"""The composition root: settings, the memory, its plugin object and its extensions."""

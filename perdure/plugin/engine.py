@@ -1,0 +1,214 @@
+"""The composition root: one open store with everything that works on it."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import logging
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from perdure.background.drain import Drain
+from perdure.background.indexer import without_vector
+from perdure.background.keeper import Keeper
+from perdure.background.turn_gate import TurnGate
+from perdure.background.worker_process import WorkerProcess
+from perdure.capture.intake import Limits, as_sequence, take
+from perdure.capture.pipeline import Captured, Capturer
+from perdure.capture.statements import CaptureRule
+from perdure.clock import Clock, SystemClock
+from perdure.embed.base import Embedder
+from perdure.hooks.types import Messages, Recall, TurnContext
+from perdure.plugin.builtins import BUILTINS
+from perdure.plugin.extensions import ExtensionManager
+from perdure.plugin.model import Model
+from perdure.plugin.settings import Settings
+from perdure.recall.options import RecallOptions
+from perdure.recall.pipeline import Recaller
+from perdure.recall.receipt import Receipt
+from perdure.store import receipts
+from perdure.store.scope import Audience
+from perdure.store.store import Store, VectorSpace
+from perdure.store.vector_index import ExactIndex, VectorIndex
+
+WORKER = "perdure.plugin.worker"
+_log = logging.getLogger("perdure.plugin")
+
+
+class Engine:
+    """Recalls, captures and keeps one data folder in order. Usable from any thread; `close` it in the end."""
+
+    def __init__(self, home: Path, settings: Settings, *, clock: Clock | None = None) -> None:
+        """Open the folder and start what works in the background.
+
+        Raises:
+            PerdureError: the folder or a setting cannot be used.
+        """
+        self.settings = settings
+        self.clock = clock or SystemClock()
+        self.store = Store(home, clock=self.clock)
+        self.extensions = load_extensions(settings)
+        self.gate = TurnGate()
+        self.captured: list[Captured] = []
+        self.keeper = Keeper(self.gate, self._tick)
+        load = embedder_factory(settings, self.extensions)
+        self.model = Model(self.store, load, self._index, settings.min_cosine, self._embed_missing)
+        self._recaller = Recaller(self.store, _recall_options(settings), self.model.leg, self.clock)
+        self._capturer = Capturer(self.store, self.model.embedder, lambda: self._rules)
+        self._drain = Drain(self.store, self._capturer, self.keeper, self.gate, self.captured.extend)
+        self._worker = WorkerProcess(WORKER, self.store.folder, _json_settings(settings))
+        self._cursors: dict[str, str] = {}
+        self._closed = False
+        self.keeper.start()
+        self.keeper.submit("recover", self._drain.recover)
+        self.model.start()
+        atexit.register(self.close)
+
+    def recall(self, prompt: str, context: TurnContext) -> Recall | None:
+        """Return what the model should see in this turn, or None. The receipt is written afterwards."""
+        audience = audience_of(context)
+        with self.gate.turn():
+            recall, receipt = self._recaller.recall(prompt, audience, session=context.session_id)
+        self.keeper.submit("receipt", lambda: self._file(receipt, audience))
+        return recall
+
+    def capture(self, messages: Messages, context: TurnContext) -> int:
+        """Acknowledge a turn: what the user said in it is on disk when this returns.
+
+        Returns:
+            How many messages were taken in.
+
+        Raises:
+            StoreError: they could not be written.
+        """
+        audience = audience_of(context)
+        if audience.home is None:
+            _log.warning("nothing captured: the agent's or user's id is missing or malformed")
+            return 0
+        with self.gate.turn():
+            cursor_key = f"{audience.home}\0{context.session_id or ''}"
+            tail = self._cursors.get(cursor_key)
+            if tail is None:
+                tail = self.store.cursor(cursor_key)
+            limits = Limits(self.settings.capture_min_chars, self.settings.capture_max_chars)
+            intake = take(as_sequence(messages), tail, self.store.key, context.session_id, limits)
+            self._cursors[cursor_key] = intake.tail
+            if intake.clipped:
+                _log.warning("%d messages were cut to %d characters", intake.clipped, limits.max_chars)
+            if not intake.messages:
+                return 0
+            entry = self.store.inbox.append({
+                "at": self.clock.now() if context.now is None else context.now,
+                "session": context.session_id,
+                "cursor": cursor_key,
+                "tail": intake.tail,
+                "scope": str(audience.home),
+                "host": context.host,
+                "turn": context.turn_id,
+                "messages": intake.messages,
+            })  # fmt: skip
+        self._drain.accept(entry)
+        return len(intake.messages)
+
+    def settle(self, timeout: float) -> bool:
+        """Wait until what turns have left behind is done; return whether that happened in time (seconds)."""
+        return self.keeper.settle(timeout)
+
+    def start_worker(self) -> None:
+        """Start the worker process, which brings the derived index up to date."""
+        self._worker.ensure()
+
+    def worker_running(self) -> bool:
+        """Return whether the worker process of this process is at work."""
+        return self._worker.running
+
+    def close(self) -> None:
+        """Finish what was begun within two seconds, stop all threads and the worker, close all files."""
+        if self._closed:
+            return
+        self._closed = True
+        atexit.unregister(self.close)
+        self.keeper.close()
+        self._recaller.close()
+        self.model.close()
+        self._worker.stop()
+        self.store.close()
+
+    @cached_property
+    def _rules(self) -> tuple[CaptureRule, ...]:
+        return tuple(factory() for factory in self.extensions.capture_rules.values())
+
+    def _file(self, receipt: Receipt, audience: Audience) -> None:
+        body = receipt.body(_recall_options(self.settings))
+        scope = str(audience.home or "global")
+        with self.store.database.write(durable=False) as connection:
+            receipts.put(connection, receipt.id, receipt.at, receipt.session, scope, body)
+
+    def _index(self, space: VectorSpace) -> VectorIndex:
+        if self.settings.vector_index == "lance":
+            from perdure.store.lance import LanceIndex
+
+            return LanceIndex(self.store.lance_folder, space.id, space.dims)
+        return ExactIndex(self.store.database, space.id, space.dims)
+
+    def _tick(self) -> None:
+        self.store.inbox.empty()
+        self._index_if_due()
+
+    def _index_if_due(self) -> None:
+        state = self.store.outbox_state()
+        if state.oldest is None or self.store.space() is None:
+            return
+        waited = self.clock.now() - state.oldest
+        if state.waiting >= self.settings.index_batch or waited >= self.settings.index_seconds:
+            self.start_worker()
+
+    def _embed_missing(self) -> None:
+        # Facts that were stored before the model was there get their vectors in bulk, in the worker.
+        space = self.store.space()
+        if space is not None and without_vector(self.store, space.id, 1):
+            self.start_worker()
+
+
+def audience_of(context: TurnContext) -> Audience:
+    """Return who asks in a turn."""
+    return Audience.of(user=context.user_id, agent=context.agent_id, session=context.session_id)
+
+
+def load_extensions(settings: Settings) -> ExtensionManager:
+    """Load the built-ins and the installed extensions."""
+    return ExtensionManager.load(disabled=settings.disabled_extensions, builtins=BUILTINS)
+
+
+def embedder_factory(settings: Settings, extensions: ExtensionManager) -> Callable[[], Embedder] | None:
+    """Return a function that makes the embedder the settings name, or None if none is wanted.
+
+    Raises:
+        ExtensionError: there is no embedder of this name.
+    """
+    if settings.embedder == "none":
+        return None
+    factory = extensions.get("embedders", settings.embedder)
+
+    def load() -> Embedder:
+        embedder: Embedder = factory(settings)
+        return embedder
+
+    return load
+
+
+def _recall_options(settings: Settings) -> RecallOptions:
+    return RecallOptions(
+        limit=settings.recall_limit,
+        max_tokens=settings.recall_max_tokens,
+        format=settings.recall_format,
+        placement=settings.recall_placement,
+        deadline=settings.recall_deadline_ms / 1000,
+    )
+
+
+def _json_settings(settings: Settings) -> dict[str, Any]:
+    values: dict[str, Any] = json.loads(settings.model_dump_json(exclude_defaults=True))
+    return values

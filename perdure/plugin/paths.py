@@ -1,0 +1,69 @@
+"""Which folder is the store: one answer, the same from every process."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import platformdirs
+
+from perdure.errors import SettingsError
+
+HOME_VARIABLE = "PERDURE_HOME"
+CONFIG_VARIABLE = "PERDURE_CONFIG"
+
+
+def data_folder(explicit: str | Path | None = None, environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the data folder: the argument, else PERDURE_HOME, else the recorded host's, else the user's own.
+
+    Raises:
+        SettingsError: the record of the host's folder cannot be read.
+    """
+    if explicit is not None:
+        return Path(explicit).expanduser().absolute()
+    if environ.get(HOME_VARIABLE):
+        return Path(environ[HOME_VARIABLE]).expanduser().absolute()
+    return recorded_home() or Path(platformdirs.user_data_dir("perdure", appauthor=False))
+
+
+def config_file(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return where the settings file is: PERDURE_CONFIG, else `config.toml` in the user's config folder."""
+    if environ.get(CONFIG_VARIABLE):
+        return Path(environ[CONFIG_VARIABLE]).expanduser()
+    return _config_folder() / "config.toml"
+
+
+def record_home(host: str, home: Path) -> Path:
+    """Note that a host's folder is the store from now on; return the file that says so."""
+    path = _record_file()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"host": host, "home": str(home)}) + "\n", encoding="utf-8")
+    return path
+
+
+def recorded_home() -> Path | None:
+    """Return the folder of the host that was installed into, or None.
+
+    Raises:
+        SettingsError: the record cannot be read.
+    """
+    path = _record_file()
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        return Path(record["home"])
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SettingsError(
+            f"{path} cannot be read ({type(error).__name__}); delete it, or set {HOME_VARIABLE}"
+        ) from error
+
+
+def _record_file() -> Path:
+    return _config_folder() / "host.json"
+
+
+def _config_folder() -> Path:
+    return Path(platformdirs.user_config_dir("perdure", appauthor=False))

@@ -1,0 +1,104 @@
+"""The pluggy plugin: the hooks of a host, answered by a store that is opened when it is first needed."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import pluggy
+
+from perdure.errors import PerdureError
+from perdure.hooks.spec import DEFAULT_PROJECT, HOOK_NAMES
+from perdure.hooks.types import Messages, Recall, TurnContext
+from perdure.plugin.memory import Memory
+
+RETRY_SECONDS = 60.0
+_log = logging.getLogger("perdure.plugin")
+Result = TypeVar("Result")
+
+
+class PerdurePlugin:
+    """perdure as a plugin of a host. No hook ever raises: a turn goes on whatever happens to its memory."""
+
+    def __init__(self, open_memory: Callable[[], Memory]) -> None:
+        self._open = open_memory
+        self._memory: Memory | None = None
+        self._lock = threading.Lock()
+        self._retry_at = 0.0
+        self._said: dict[str, float] = {}
+
+    def host_started(self, context: TurnContext) -> None:
+        """Open the store, so that the model is loading before the first turn."""
+        self._guarded("host_started", lambda memory: None)
+
+    def before_agent_start(self, prompt: str, messages: Messages, context: TurnContext) -> Recall | None:
+        """Return what the model should see with this prompt."""
+        text = prompt if isinstance(prompt, str) else ""
+        return self._guarded("before_agent_start", lambda memory: memory.before_turn(text, context))
+
+    def agent_end(self, messages: Messages, success: bool, context: TurnContext) -> None:
+        """Take in what the user said."""
+        self._guarded("agent_end", lambda memory: memory.after_turn(messages, success, context))
+
+    def host_stopping(self, context: TurnContext) -> None:
+        """Finish what was begun and close the store; a later hook opens it again."""
+        with self._lock:
+            memory, self._memory = self._memory, None
+        if memory is not None:
+            self._shielded("host_stopping", memory.close)
+
+    def _guarded(self, hook: str, work: Callable[[Memory], Result]) -> Result | None:
+        memory = self._shielded(hook, self._opened)
+        return None if memory is None else self._shielded(hook, lambda: work(memory))
+
+    def _opened(self) -> Memory | None:
+        with self._lock:
+            if self._memory is None and time.monotonic() >= self._retry_at:
+                self._retry_at = time.monotonic() + RETRY_SECONDS
+                self._memory = self._open()
+                self._retry_at = 0.0
+            return self._memory
+
+    def _shielded(self, hook: str, work: Callable[[], Result]) -> Result | None:
+        try:
+            return work()
+        except PerdureError as error:
+            self._say(hook, f"{type(error).__name__}: {error}")
+        except Exception as error:  # noqa: BLE001 - the hook boundary: the host must survive us
+            self._say(hook, f"unexpected {type(error).__name__}; please report it")
+        return None
+
+    def _say(self, hook: str, what: str) -> None:
+        """Tell the operator, the same thing at most once a minute."""
+        now = time.monotonic()
+        if now - self._said.get(what, -RETRY_SECONDS) >= RETRY_SECONDS:
+            self._said[what] = now
+            _log.error("memory is not working in %s, the turn goes on without it: %s", hook, what)
+
+
+def hookimpls_for(
+    project_name: str = DEFAULT_PROJECT,
+    memory: Memory | None = None,
+    *,
+    config: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> PerdurePlugin:
+    """Return a plugin for a host that has a pluggy manager of its own.
+
+    Args:
+        project_name: the name of the host's manager; a mark matches only a manager of the same name.
+        memory: an open store to use; None: one is opened at the first hook.
+        config: the plugin's part of the host's config.
+        settings: arguments of `Memory.open`.
+    """
+    plugin = PerdurePlugin(lambda: memory or Memory.open(host_config=config, **settings))
+    mark = pluggy.HookimplMarker(project_name)
+    for name in HOOK_NAMES:
+        method = getattr(PerdurePlugin, name, None)
+        if method is not None:
+            # A mark is an attribute named after the project, so one method can carry many.
+            mark(method)
+    return plugin

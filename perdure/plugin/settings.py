@@ -1,0 +1,119 @@
+"""All settings, from four sources, in one model."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from perdure.errors import SettingsError
+from perdure.hooks.types import Placement
+from perdure.plugin.paths import CONFIG_VARIABLE, HOME_VARIABLE, config_file
+
+PREFIX = "PERDURE_"
+_NOT_SETTINGS = frozenset({HOME_VARIABLE, CONFIG_VARIABLE, "PERDURE_LOAD_EXTENSIONS", "PERDURE_VENV"})
+
+
+class Settings(BaseModel):
+    """What a user can set. Every field has a default that works."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+    auto_recall: bool = Field(True, description="Bring up memories before each turn.")
+    auto_capture: bool = Field(True, description="Keep what is worth keeping after each turn.")
+    embedder: str = Field(
+        "auto", description='Name of an embedder; "auto": the local model; "none": words only.'
+    )
+    embedder_model: str | None = Field(None, description="Model of that embedder: a name or a folder.")
+    model_path: Path | None = Field(None, description="The default model's ONNX file, if it lies elsewhere.")
+    model_threads: int = Field(1, ge=1, le=64, description="CPU threads of the local model.")
+    reranker: str | None = Field(None, description="Name of a reranker from an extension.")
+    vector_index: Literal["auto", "exact", "lance"] = Field("auto", description="Which vector index answers.")
+    recall_limit: int = Field(10, ge=1, le=100, description="Memories in a block at the most.")
+    recall_max_tokens: int = Field(800, ge=50, le=100_000, description="Tokens of a block at the most.")
+    recall_format: Literal["full", "short", "minimal"] = Field("full", description="How a memory is written.")
+    recall_placement: Placement = Field(Placement.HEAD, description="Where the block goes.")
+    recall_deadline_ms: int = Field(800, ge=1, le=60_000, description="After this the turn goes on without.")
+    min_cosine: float | None = Field(None, ge=-1, le=1, description="Vector floor; unset: the model's prior.")
+    capture_min_chars: int = Field(10, ge=1, le=1_000, description="Shorter messages are passed over.")
+    capture_max_chars: int = Field(5_000, ge=100, le=16_000, description="Longer messages are cut here.")
+    index_batch: int = Field(50, ge=1, le=10_000, description="So many new vectors start the index worker.")
+    index_seconds: float = Field(
+        30.0, ge=0, le=86_400, description="So long a new vector waits for the worker."
+    )
+    disabled_extensions: tuple[str, ...] = Field((), description="Extensions that are not loaded.")
+
+    @classmethod
+    def load(
+        cls,
+        keywords: Mapping[str, Any] | None = None,
+        *,
+        host_config: Mapping[str, Any] | None = None,
+        environ: Mapping[str, str] = os.environ,
+        file: Path | None = None,
+    ) -> Settings:
+        """Read the settings: keywords win over the environment, it over the host's config, it over the file.
+
+        Args:
+            keywords: as given in code.
+            host_config: the plugin's part of the host's config; camelCase is understood.
+            environ: variables PERDURE_<SETTING>.
+            file: a TOML file; None: the user's, if there is one.
+
+        Raises:
+            SettingsError: a key is unknown, a value does not fit, or the file cannot be read.
+        """
+        merged: dict[str, Any] = {}
+        for source in (
+            _from_file(file, environ),
+            {_snake(key): value for key, value in (host_config or {}).items()},
+            _from_environment(environ),
+            dict(keywords or {}),
+        ):
+            for key in source:
+                _check_known(key)
+            merged |= source
+        try:
+            return cls(**merged)
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = ".".join(str(part) for part in first["loc"][:1])
+            raise SettingsError(f"setting {name} = {merged.get(name)!r}: {first['msg']}") from None
+
+
+def _from_file(file: Path | None, environ: Mapping[str, str]) -> dict[str, Any]:
+    path = file or config_file(environ)
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        if file is not None or environ.get(CONFIG_VARIABLE):
+            raise SettingsError(f"settings file {path} does not exist") from None
+        return {}
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"settings file {path} cannot be read: {error}") from error
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for variable, text in environ.items():
+        if variable.startswith(PREFIX) and variable not in _NOT_SETTINGS:
+            key = variable.removeprefix(PREFIX).lower()
+            found[key] = text.split(",") if key == "disabled_extensions" else text
+    return found
+
+
+def _check_known(key: str) -> None:
+    known = list(Settings.model_fields)
+    if key not in known:
+        near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}?" if near else f"known settings: {', '.join(known)}"
+        raise SettingsError(f"setting {key!r} is unknown; {hint}")
+
+
+def _snake(key: str) -> str:
+    return "".join(f"_{char.lower()}" if char.isupper() else char for char in key)

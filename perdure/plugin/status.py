@@ -1,0 +1,69 @@
+"""How a store is: what `perdure status` prints."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from perdure.plugin.engine import Engine
+from perdure.store.database import run
+from perdure.store.fact import live_sql
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The state of an open store.
+
+    Attributes:
+        home: the data folder.
+        facts: live facts, of all scopes.
+        model: "ready: ...", "loading", or why recall goes by words alone.
+        vector_index: which index answers.
+        inbox: acknowledged turns that are still to be captured, of this process.
+        outbox: facts the derived index has not got yet.
+        parked: entries that were put aside because they failed again and again.
+        auto_recall, auto_capture: the two switches.
+        extensions: installed extensions, name and version.
+        problems: what was skipped at the start, and why.
+    """
+
+    home: str
+    facts: int
+    model: str
+    vector_index: str
+    inbox: int
+    outbox: int
+    parked: int
+    auto_recall: bool
+    auto_capture: bool
+    extensions: tuple[str, ...]
+    problems: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the values as JSON can hold them."""
+        return asdict(self)
+
+
+def status_of(engine: Engine) -> Status:
+    """Return the state of an open store."""
+    condition, values = live_sql(engine.clock.now())
+    with engine.store.database.read() as connection:
+        facts = run(connection, f"SELECT count(*) FROM facts WHERE {condition}", values)[0][0]  # noqa: S608
+        parked = run(connection, "SELECT count(*) FROM inbox_parked")[0][0]
+    outbox = engine.store.outbox_state()
+    extensions = engine.extensions
+    return Status(
+        home=str(engine.store.folder),
+        facts=facts,
+        model=engine.model.state,
+        vector_index=engine.settings.vector_index,
+        inbox=engine.store.inbox.waiting,
+        outbox=outbox.waiting,
+        parked=parked + outbox.parked,
+        auto_recall=engine.settings.auto_recall,
+        auto_capture=engine.settings.auto_capture,
+        extensions=tuple(f"{name} {version}" for name, version in extensions.distributions),
+        problems=tuple(
+            f"{problem.name} ({problem.stage}): {problem.error}" for problem in extensions.problems
+        ),
+    )

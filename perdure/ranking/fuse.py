@@ -1,0 +1,62 @@
+"""One order over several legs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+Scores = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """A candidate's place in the common order.
+
+    Attributes:
+        id: the candidate.
+        score: 0 to 1; 1 would be the best of every leg.
+        parts: what each leg gave; they add up to the score.
+    """
+
+    id: str
+    score: float
+    parts: Mapping[str, float]
+
+    @property
+    def leg(self) -> str:
+        """The leg with the largest part; of equals the first."""
+        return max(self.parts, key=lambda leg: self.parts[leg])
+
+
+def fuse(legs: Mapping[str, Scores], weights: Mapping[str, float]) -> list[Fused]:
+    """Blend the legs: each leg's scores divided by its maximum, weighted, added up.
+
+    Reciprocal rank fusion was measured to be worse than the better leg alone when one leg is weak;
+    the linear blend of max-normalised scores is better than both.
+
+    Args:
+        legs: per leg, score by candidate id; scores below 0 count as 0.
+        weights: per leg; those of the legs that found something are scaled to add up to 1.
+
+    Returns:
+        All candidates, best first; equals by id, so that the order never depends on the caller's.
+    """
+    tops = {leg: max(scores.values(), default=0.0) for leg, scores in legs.items()}
+    ran = {leg: weights[leg] for leg, top in tops.items() if top > 0 and weights[leg] > 0}
+    whole = sum(ran.values())
+    ids = {candidate for scores in legs.values() for candidate in scores}
+    fused = []
+    for candidate in ids:
+        parts = dict.fromkeys(legs, 0.0)
+        for leg, weight in ran.items():
+            parts[leg] = weight / whole * max(0.0, legs[leg].get(candidate, 0.0)) / tops[leg]
+        fused.append(Fused(candidate, sum(parts.values()), parts))
+    return sorted(fused, key=lambda item: (-item.score, item.id))
+
+
+def relative_cut(fused: list[Fused], share: float) -> list[Fused]:
+    """Keep the candidates that reach `share` (0 to 1) of the best one's score."""
+    if not fused:
+        return []
+    least = share * max(item.score for item in fused)
+    return [item for item in fused if item.score >= least]

@@ -1,0 +1,54 @@
+"""Is there evidence that a memory has to do with the prompt at all?
+
+A leg's best hit is always 1.0 after normalising, so a threshold on fused scores silences nothing.
+Each leg is therefore held to an absolute measure before anything is fused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What speaks for a candidate.
+
+    Attributes:
+        cosine: of its vector and the query's, or None if there was no vector leg.
+        coverage: share of the query's weighted words that it holds, 0 to 1.
+        rare: whether one of these words is rare in the store.
+    """
+
+    cosine: float | None = None
+    coverage: float = 0.0
+    rare: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The absolute thresholds.
+
+    Attributes:
+        floor: cosine that is evidence by itself.
+        coverage: share of the query's words that is evidence by itself, if one of them is rare.
+        supported_coverage: share that is enough when the cosine comes near the floor.
+        support: how near, as a share of the floor.
+        blind_coverage: share that is enough when there is no vector leg.
+    """
+
+    floor: float
+    coverage: float = 0.75
+    supported_coverage: float = 0.3
+    support: float = 0.75
+    blind_coverage: float = 0.34
+
+    def verdict(self, evidence: Evidence) -> str | None:
+        """Return why the candidate may pass, in a word, or None if nothing speaks for it."""
+        if evidence.cosine is None:
+            return "words" if evidence.rare and evidence.coverage >= self.blind_coverage else None
+        if evidence.cosine >= self.floor:
+            return "meaning"
+        if evidence.rare and evidence.coverage >= self.coverage:
+            return "words"
+        near = evidence.cosine >= self.support * self.floor
+        return "both" if near and evidence.coverage >= self.supported_coverage else None

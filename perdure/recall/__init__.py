@@ -1,0 +1,1 @@
+"""From a prompt to a block: one module per step."""

@@ -1,0 +1,155 @@
+"""Step two: what each way of searching finds, within the deadline."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from perdure.embed.base import Embedder
+from perdure.errors import StoreError
+from perdure.ranking.gates import Evidence
+from perdure.recall.options import LEXICAL, VECTOR
+from perdure.recall.query import Query
+from perdure.recall.slot import Breaker, Slot
+from perdure.store.fact import Fact
+from perdure.store.search import LexicalHit, View, by_ids, lexical
+from perdure.store.store import Store
+from perdure.store.vector_index import VectorHit, VectorIndex, cosines
+
+if TYPE_CHECKING:
+    from perdure.store.vector_index import Vector
+
+
+@dataclass(frozen=True, slots=True)
+class VectorLeg:
+    """An embedder, the index of its space, and the cosine from which a hit is evidence."""
+
+    embedder: Embedder
+    index: VectorIndex
+    floor: float
+    breaker: Breaker = field(default_factory=Breaker)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the legs brought.
+
+    Attributes:
+        facts: every candidate, by id; each may be seen by the audience.
+        evidence: what speaks for it.
+        scores: per leg, its raw score by id.
+        states: per leg, "ok" or why it brought nothing, for the receipt.
+        seconds: per leg, until it was through.
+    """
+
+    facts: Mapping[str, Fact]
+    evidence: Mapping[str, Evidence]
+    scores: Mapping[str, Mapping[str, float]]
+    states: Mapping[str, str]
+    seconds: Mapping[str, float]
+
+
+class Legs:
+    """Runs the legs of a recall side by side: words in the caller's thread, vectors in a slot."""
+
+    def __init__(self, store: Store, candidates: int) -> None:
+        """Search in `store`; each leg brings up to `candidates` facts."""
+        self._store = store
+        self._candidates = candidates
+        self._slot = Slot("vector-leg")
+
+    def search(self, query: Query, view: View, leg: VectorLeg | None, deadline: float) -> Found:
+        """Search for the query.
+
+        Args:
+            query: what is asked.
+            view: what may be seen.
+            leg: the vector leg, or None to go by words alone.
+            deadline: `time.monotonic()` after which a leg is left behind.
+        """
+        run = _Run(self._store, view, deadline)
+        ticket = None
+        if leg is not None and not leg.breaker.open(run.began):
+            ticket = self._slot.start(lambda: run.nearest(leg, query.text, self._candidates))
+        run.words(query.text, self._candidates)
+        if leg is None:
+            run.states[VECTOR] = "off"
+        elif ticket is None:
+            run.states[VECTOR] = "resting or busy"
+        else:
+            result = ticket.result(deadline - time.monotonic())
+            leg.breaker.note(ok=result is not None, now=time.monotonic())
+            if result is None:
+                run.states[VECTOR] = ticket.error or "late"
+                leg.embedder.interrupt()
+            else:
+                run.vectors(*result, leg.embedder.identity.id)
+        return run.found()
+
+    def close(self) -> None:
+        """End the slot's thread."""
+        self._slot.close()
+
+
+class _Run:
+    """One search, while it is put together."""
+
+    def __init__(self, store: Store, view: View, deadline: float) -> None:
+        self.began = time.monotonic()
+        self.states: dict[str, str] = {}
+        self._seconds: dict[str, float] = {}
+        self._store = store
+        self._view = view
+        self._deadline = deadline
+        self._hits: list[LexicalHit] = []
+        self._near: list[VectorHit] | None = None
+        self._cosines: dict[str, float] = {}
+
+    def nearest(self, leg: VectorLeg, text: str, limit: int) -> tuple[Vector, list[VectorHit]]:
+        vector = leg.embedder.embed([text], query=True)[0]
+        return vector, leg.index.search(vector, self._view, limit)
+
+    def words(self, text: str, limit: int) -> None:
+        try:
+            with self._store.database.read(deadline=self._deadline) as connection:
+                self._hits = lexical(connection, text, self._view, limit)
+            self.states[LEXICAL] = "ok"
+        except StoreError as error:
+            self.states[LEXICAL] = type(error).__name__
+        self._seconds[LEXICAL] = time.monotonic() - self.began
+
+    def vectors(self, query: Vector, near: list[VectorHit], space: str) -> None:
+        """Take the vector leg's hits, and measure those of the other leg with the same vector."""
+        self._near = near
+        self._cosines = {hit.id: hit.cosine for hit in near}
+        others = [hit.fact.id for hit in self._hits if hit.fact.id not in self._cosines]
+        if others:
+            self._cosines |= cosines(self._store.database, query, others, space)
+        self.states[VECTOR] = "ok"
+        self._seconds[VECTOR] = time.monotonic() - self.began
+
+    def found(self) -> Found:
+        facts = {hit.fact.id: hit.fact for hit in self._hits}
+        # An index may lag behind: what it names is a candidate only if the database says so now.
+        named = [hit.id for hit in self._near or () if hit.id not in facts]
+        if named:
+            with self._store.database.read() as connection:
+                facts |= by_ids(connection, named, self._view)
+        by_words = {hit.fact.id: hit for hit in self._hits}
+        return Found(
+            facts,
+            {fact_id: self._evidence(fact_id, by_words.get(fact_id)) for fact_id in facts},
+            {
+                LEXICAL: {fact_id: hit.score for fact_id, hit in by_words.items()},
+                VECTOR: {fact_id: value for fact_id, value in self._cosines.items() if fact_id in facts},
+            },
+            self.states,
+            self._seconds,
+        )
+
+    def _evidence(self, fact_id: str, hit: LexicalHit | None) -> Evidence:
+        # A fact that has no vector yet, as when it was stored before the model was there, goes by words.
+        cosine = self._cosines.get(fact_id) if self._near is not None else None
+        return Evidence(cosine, hit.coverage if hit else 0.0, hit.rare if hit else False)

@@ -1,0 +1,80 @@
+"""Step seven: why each memory came, and why others did not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from perdure.recall.legs import Found
+from perdure.recall.options import RecallOptions
+from perdure.text.redact import redact
+
+VERSION = 1
+MAX_QUERY = 500
+
+
+@dataclass(slots=True)
+class Receipt:
+    """What happened in one recall. Holds ids, scores and the redacted query, never the text of a memory.
+
+    Attributes:
+        id: its name; `Recall.receipt_id`.
+        session: of the turn.
+        at: when, epoch seconds.
+        query: what was asked.
+        floor: the cosine from which a hit was evidence; None without a vector leg.
+        silence: why the whole recall brought nothing before it searched, or None.
+        verdicts: per candidate id, "injected" or what it failed at.
+        scores: per candidate id, its fused score.
+        tokens: of the block.
+        size: of the block in bytes.
+        seconds: the whole recall.
+    """
+
+    id: str
+    session: str | None
+    at: float
+    query: str
+    floor: float | None = None
+    silence: str | None = None
+    verdicts: dict[str, str] = field(default_factory=dict)
+    scores: dict[str, float] = field(default_factory=dict)
+    found: Found | None = None
+    tokens: int = 0
+    size: int = 0
+    seconds: float = 0.0
+
+    def body(self, options: RecallOptions) -> Mapping[str, Any]:
+        """Return the receipt as JSON values."""
+        body: dict[str, Any] = {
+            "version": VERSION,
+            "query": redact(self.query[:MAX_QUERY]).text,
+            "silence": self.silence,
+            "gate": {"floor": self.floor, "calibration": "prior", "relative_cut": options.relative_cut},
+            "tokens": self.tokens,
+            "bytes": self.size,
+            "seconds": round(self.seconds, 6),
+        }
+        if self.found is not None:
+            body["legs"] = {
+                leg: {"state": state, "seconds": round(self.found.seconds.get(leg, 0.0), 6)}
+                for leg, state in self.found.states.items()
+            }
+            body["candidates"] = [self._candidate(fact_id, self.found) for fact_id in self._ordered()]
+        return body
+
+    def _ordered(self) -> list[str]:
+        return sorted(self.verdicts, key=lambda fact_id: (-self.scores.get(fact_id, 0.0), fact_id))
+
+    def _candidate(self, fact_id: str, found: Found) -> dict[str, Any]:
+        evidence = found.evidence[fact_id]
+        return {
+            "id": fact_id,
+            "change_seq": found.facts[fact_id].change_seq,
+            "cosine": evidence.cosine,
+            "coverage": round(evidence.coverage, 4),
+            "legs": {leg: scores[fact_id] for leg, scores in found.scores.items() if fact_id in scores},
+            "score": round(self.scores.get(fact_id, 0.0), 6),
+            "verdict": self.verdicts[fact_id],
+        }

@@ -1,0 +1,1 @@
+"""The truth (SQLite) and what is derived from it (vector indexes)."""

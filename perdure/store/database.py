@@ -1,0 +1,173 @@
+"""One SQLite file: a writer connection, readers, transactions, and errors in our own terms."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from perdure.errors import (
+    StoreBusyError,
+    StoreClosedError,
+    StoreCorruptError,
+    StoreError,
+    StoreFullError,
+    StoreUnavailableError,
+)
+from perdure.store.folder import private_file
+
+BUSY_MS = 10_000
+PROGRESS_STEPS = 2_000
+"""SQLite's virtual machine steps between two looks at the clock: well under a millisecond."""
+Row = tuple[Any, ...]
+
+
+def run(connection: apsw.Connection, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+    """Run SQL to its end and return all rows. (A cursor left unconsumed skips what follows the first statement.)"""
+    return list(connection.execute(sql, values))
+
+
+class Database:
+    """Connections to one SQLite file in WAL mode. Usable from any thread."""
+
+    def __init__(self, path: Path, *, busy_ms: int = BUSY_MS) -> None:
+        """Open or create the file.
+
+        Raises:
+            StoreUnavailableError: it cannot be opened or written.
+            StoreCorruptError: it is not an SQLite database.
+        """
+        self.path = path
+        self._busy_ms = busy_ms
+        self._write_lock = threading.RLock()
+        self._readers: list[apsw.Connection] = []
+        self._reader_lock = threading.Lock()
+        self._closed = False
+        private_file(path)
+        with self._translated():
+            self._writer = self._connect()
+
+    @contextmanager
+    def write(self, *, durable: bool = True) -> Iterator[apsw.Connection]:
+        """Run a transaction: all of it is kept when the block ends, none of it if the block raises.
+
+        Args:
+            durable: wait until the disk has it. False only for what may be lost, such as counters.
+
+        Raises:
+            StoreError: one of its kinds.
+        """
+        with self._write_lock, self._translated():
+            if self._closed:
+                raise StoreClosedError(f"{self.path.name} is closed")
+            run(self._writer, f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            run(self._writer, "BEGIN IMMEDIATE")
+            try:
+                yield self._writer
+                run(self._writer, "COMMIT")
+            except BaseException:
+                if self._writer.in_transaction:
+                    run(self._writer, "ROLLBACK")
+                raise
+
+    @contextmanager
+    def read(self, *, deadline: float | None = None) -> Iterator[apsw.Connection]:
+        """Lend a reader connection for the block.
+
+        Args:
+            deadline: `time.monotonic()` at which a running statement is broken off.
+
+        Raises:
+            StoreBusyError: also when the deadline has passed.
+            StoreError: one of its kinds.
+        """
+        with self._translated():
+            connection = self._take_reader()
+            try:
+                if deadline is not None:
+                    connection.set_progress_handler(lambda: time.monotonic() > deadline, PROGRESS_STEPS)
+                yield connection
+            finally:
+                if deadline is not None:
+                    connection.set_progress_handler(None, PROGRESS_STEPS)
+                with self._reader_lock:
+                    if self._closed:
+                        connection.close()
+                    else:
+                        self._readers.append(connection)
+
+    def close(self) -> None:
+        """Close all connections; a reader that is lent out is closed when it comes back."""
+        with self._write_lock, self._reader_lock:
+            if self._closed:
+                return
+            self._closed = True
+            for connection in [*self._readers, self._writer]:
+                connection.close()
+            self._readers.clear()
+
+    def _take_reader(self) -> apsw.Connection:
+        with self._reader_lock:
+            if self._closed:
+                raise StoreClosedError(f"{self.path.name} is closed")
+            if self._readers:
+                return self._readers.pop()
+        return self._connect()
+
+    def _connect(self) -> apsw.Connection:
+        connection = apsw.Connection(str(self.path))
+        connection.set_busy_timeout(self._busy_ms)
+        _enter_wal(connection, self._busy_ms / 1000)
+        run(connection, "PRAGMA foreign_keys = ON")
+        run(connection, "PRAGMA secure_delete = ON")
+        return connection
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except apsw.Error as error:
+            raise _translate(error, self.path) from error
+
+
+def _enter_wal(connection: apsw.Connection, patience: float) -> None:
+    # Two processes may create the file at the same moment; SQLite does not call the busy handler
+    # for a change of journal mode.
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            run(connection, "PRAGMA journal_mode = WAL")
+            return
+        except apsw.BusyError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+def _translate(error: apsw.Error, path: Path) -> StoreError:
+    name = path.name
+    match error:
+        case apsw.FullError():
+            return StoreFullError(
+                f"the disk is full; {name} kept nothing of this change. Free some space and retry"
+            )
+        case apsw.InterruptError():
+            return StoreBusyError(f"reading {name} took too long and was broken off")
+        case apsw.BusyError() | apsw.LockedError():
+            return StoreBusyError(f"{name} is locked by another process; retry, or close that process")
+        case apsw.NotADBError() | apsw.CorruptError():
+            return StoreCorruptError(
+                f"{path} is not an intact SQLite database; it was left untouched. "
+                "Move it away or restore a backup over it"
+            )
+        case apsw.ConnectionClosedError():
+            return StoreClosedError(f"{name} is closed")
+        case apsw.CantOpenError() | apsw.ReadOnlyError() | apsw.IOError() | apsw.PermissionsError():
+            return StoreUnavailableError(f"{path} cannot be read or written ({type(error).__name__})")
+        case _:
+            return StoreError(f"{name}: {type(error).__name__}")

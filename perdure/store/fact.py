@@ -1,0 +1,155 @@
+"""A fact, and how it lies in its table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from perdure.hooks.types import Channel
+from perdure.store.database import Row
+
+CATEGORIES = ("preference", "fact", "decision", "entity", "other")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One thing that is remembered. All times are epoch seconds.
+
+    Attributes:
+        id: UUID.
+        text: the memory itself.
+        why: the reason that was given for it.
+        category: one of the five categories, or a configured one.
+        importance: 0 to 1.
+        entity, key, value: the slot it fills, such as ("user", "birthday", "3 May").
+        source: a word for people, such as "conversation".
+        channel: by which way it came in; decides what it may do.
+        source_date: when it was said, if that is not when it was stored.
+        decay_class, expires_at, decay_freeze_until, last_confirmed_at: its lifetime.
+        confidence: 0 to 1, falls with age.
+        summary: stands for a long text in a recalled block.
+        tags: topic labels.
+        valid_from, valid_until: when it was true in the world.
+        superseded_at, superseded_by, supersedes_id: its place in a chain of versions.
+        forgotten_at: when it was forgotten; a forgotten fact is in no answer, but can be brought back.
+        tier: hot, warm or cold.
+        scope, scope_target: to whom it belongs.
+        provenance_session, source_turn: where it was said.
+        extraction_method, extraction_confidence: how it was made out.
+        pinned: never evicted.
+        review_state: approved, pending or rejected; only approved facts are recalled unasked.
+        metadata: anything else, JSON values.
+        change_seq: the journal entry that changed it last.
+    """
+
+    text: str
+    id: str = ""
+    why: str | None = None
+    category: str = "other"
+    importance: float = 0.5
+    entity: str | None = None
+    key: str | None = None
+    value: str | None = None
+    source: str = "conversation"
+    channel: Channel = Channel.UNKNOWN
+    created_at: float = 0.0
+    source_date: float | None = None
+    decay_class: str = "stable"
+    expires_at: float | None = None
+    decay_freeze_until: float | None = None
+    last_confirmed_at: float | None = None
+    confidence: float = 1.0
+    summary: str | None = None
+    tags: tuple[str, ...] = ()
+    preserve_tags: bool = False
+    normalized_hash: str = ""
+    recall_count: int = 0
+    access_count: int = 0
+    injected_count: int = 0
+    reinforced_count: int = 0
+    last_accessed: float | None = None
+    valid_from: float | None = None
+    valid_until: float | None = None
+    superseded_at: float | None = None
+    superseded_by: str | None = None
+    supersedes_id: str | None = None
+    forgotten_at: float | None = None
+    tier: str = "warm"
+    scope: str = "global"
+    scope_target: str = ""
+    embedding_model: str | None = None
+    provenance_session: str | None = None
+    source_turn: str | None = None
+    extraction_method: str | None = None
+    extraction_confidence: float = 1.0
+    pinned: bool = False
+    review_state: str = "approved"
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    change_seq: int = 0
+
+    @property
+    def effective_date(self) -> float:
+        """When it was said, as far as known; decides between equals."""
+        return self.source_date if self.source_date is not None else self.created_at
+
+
+COLUMNS = tuple(column.name for column in fields(Fact))
+SELECT = ", ".join(f"facts.{name}" for name in COLUMNS)
+_BOOLEANS = ("preserve_tags", "pinned")
+
+
+def from_row(row: Row) -> Fact:
+    """Read a row of the columns in `SELECT`."""
+    values = dict(zip(COLUMNS, row, strict=True))
+    values["channel"] = Channel(values["channel"])
+    values["tags"] = split_tags(values["tags"])
+    values["metadata"] = json.loads(values["metadata"])
+    for name in _BOOLEANS:
+        values[name] = bool(values[name])
+    return Fact(**values)
+
+
+def to_row(fact: Fact) -> Row:
+    """Return the values of `COLUMNS`."""
+    values = {name: getattr(fact, name) for name in COLUMNS}
+    values["channel"] = fact.channel.value
+    values["tags"] = join_tags(fact.tags)
+    values["metadata"] = json.dumps(fact.metadata, ensure_ascii=False, sort_keys=True)
+    for name in _BOOLEANS:
+        values[name] = int(values[name])
+    return tuple(values.values())
+
+
+def join_tags(tags: Iterable[str]) -> str:
+    """Write tags as the comma list they are stored as: trimmed, lower case, each once, in order."""
+    clean = (tag.replace(",", " ").strip().lower() for tag in tags)
+    return ",".join(dict.fromkeys(tag for tag in clean if tag))
+
+
+def split_tags(text: str) -> tuple[str, ...]:
+    """Read a comma list of tags."""
+    return tuple(tag for tag in text.split(",") if tag)
+
+
+def live_sql(
+    now: float, *, as_of: float | None = None, include_superseded: bool = False
+) -> tuple[str, tuple[float, ...]]:
+    """Return the SQL condition for facts that may be in an answer, and its values.
+
+    Args:
+        now: hides what has expired by then.
+        as_of: what was true at that time, instead of what is true now.
+        include_superseded: also former versions.
+    """
+    if as_of is not None:
+        condition = (
+            "facts.forgotten_at IS NULL AND coalesce(facts.valid_from, facts.created_at) <= ?"
+            " AND (facts.valid_until IS NULL OR facts.valid_until > ?)"
+        )
+        return condition, (as_of, as_of)
+    condition = "facts.forgotten_at IS NULL AND (facts.expires_at IS NULL OR facts.expires_at > ?)"
+    if not include_superseded:
+        condition += " AND facts.superseded_at IS NULL"
+    return condition, (now,)

@@ -1,0 +1,63 @@
+"""The data folder: created private, and kept so."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from perdure.errors import StoreUnavailableError
+
+FOLDER_MODE = 0o700
+FILE_MODE = 0o600
+
+
+def prepare_folder(path: Path) -> Path:
+    """Create the folder if need be and make it readable by its owner only.
+
+    Raises:
+        StoreUnavailableError: it is a file, or cannot be created or written.
+    """
+    try:
+        path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        # Windows has no owner modes; its user folders are private by their access lists.
+        if os.name == "posix" and path.stat().st_mode & 0o077:
+            path.chmod(FOLDER_MODE)
+    except FileExistsError:
+        raise StoreUnavailableError(f"{path} is a file; name a folder (argument or PERDURE_HOME)") from None
+    except OSError as error:
+        raise StoreUnavailableError(_why(path, error)) from error
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise StoreUnavailableError(f"folder {path} cannot be written; change its owner or set PERDURE_HOME")
+    return path
+
+
+def private_file(path: Path) -> Path:
+    """Create the file if it is absent, and make it readable by its owner only.
+
+    SQLite gives its -wal and -shm files the mode of the database, so the mode must be right before they appear.
+
+    Raises:
+        StoreUnavailableError: it cannot be created or opened.
+    """
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, FILE_MODE))
+        if os.name == "posix" and path.stat().st_mode & 0o077:
+            path.chmod(FILE_MODE)
+    except OSError as error:
+        raise StoreUnavailableError(_why(path, error)) from error
+    return path
+
+
+def sync_folder(path: Path) -> None:
+    """Make new and removed names in the folder survive a power loss, where the system can."""
+    if os.name != "posix":
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _why(path: Path, error: OSError) -> str:
+    return f"{path} cannot be used ({error.strerror or type(error).__name__}); set PERDURE_HOME to a writable folder"

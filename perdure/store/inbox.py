@@ -1,0 +1,163 @@
+"""Where a turn is acknowledged: one append-only file per process, synced before the host goes on.
+
+A file and not a table, because a table would wait behind any writer. Each line is one entry. An entry
+leaves the file only after the database holds what became of it; the file of a process that died is
+adopted by the next one, told from a living one by the lock that the kernel frees at death.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import uuid
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from perdure.errors import StoreClosedError, StoreFullError, StoreUnavailableError
+from perdure.store.folder import FILE_MODE, prepare_folder, sync_folder
+
+Entry = Mapping[str, Any]
+
+
+class Inbox:
+    """The inbox folder of a store, and this process's file in it. Usable from any thread."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open the folder; the file appears with the first entry.
+
+        Raises:
+            StoreUnavailableError: the folder cannot be written.
+        """
+        self._folder = prepare_folder(folder)
+        self._path = folder / f"{uuid.uuid4().hex}.jsonl"
+        self._lock = threading.Lock()
+        self._handle: int | None = None
+        self._owner: FileLock | None = None
+        self._closed = False
+        self._count = 0
+        self._waiting: set[str] = set()
+
+    def append(self, entry: Entry) -> Entry:
+        """Add an entry and wait until the disk has it.
+
+        Returns:
+            The entry with its `id`: the name of its file and its number in it.
+
+        Raises:
+            StoreFullError: the disk is full; the entry was not added.
+            StoreUnavailableError: the file cannot be written.
+        """
+        with self._lock:
+            if self._closed:
+                raise StoreClosedError("the inbox is closed")
+            self._count += 1
+            entry = {**entry, "id": f"{self._path.stem}:{self._count}"}
+            body = json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+            line = b"%08x %s\n" % (zlib.crc32(body), body)
+            try:
+                handle = self._opened()
+                start = os.fstat(handle).st_size
+                if os.write(handle, line) != len(line):
+                    os.ftruncate(handle, start)
+                    raise StoreFullError(
+                        f"the disk is full; inbox {self._path.name} kept nothing of this turn"
+                    )
+                _sync(handle)
+            except OSError as error:
+                raise StoreUnavailableError(
+                    f"inbox {self._path.name} cannot be written ({error.strerror}); free space or check the folder"
+                ) from error
+            self._waiting.add(entry["id"])
+            return entry
+
+    def finish(self, entry_id: str) -> None:
+        """Note that the database holds what became of an entry."""
+        with self._lock:
+            self._waiting.discard(entry_id)
+
+    def empty(self) -> None:
+        """Empty the file if all in it is dealt with.
+
+        For quiet moments, not for every entry: an append to an emptied file has to wait for new blocks.
+        """
+        with self._lock:
+            if not self._waiting and self._handle is not None and os.fstat(self._handle).st_size:
+                os.ftruncate(self._handle, 0)
+
+    @property
+    def waiting(self) -> int:
+        """How many entries of this process are still to be dealt with."""
+        return len(self._waiting)
+
+    def files(self) -> frozenset[str]:
+        """Return the names that entry ids of existing files begin with."""
+        return frozenset(path.stem for path in self._folder.glob("*.jsonl"))
+
+    def adopt(self) -> Iterator[list[Entry]]:
+        """Yield the entries of each file whose process is gone; the file is removed when the caller comes back."""
+        for path in sorted(self._folder.glob("*.jsonl")):
+            if path == self._path:
+                continue
+            owner = _file_lock(path)
+            try:
+                owner.acquire(timeout=0)
+            except Timeout:
+                continue
+            try:
+                yield list(_read(path))
+                path.unlink(missing_ok=True)
+                _lock_path(path).unlink(missing_ok=True)
+            finally:
+                owner.release()
+
+    def close(self) -> None:
+        """Close the file; it goes away if all in it is dealt with, else the next process adopts it."""
+        with self._lock:
+            self._closed = True
+            if self._handle is None or self._owner is None:
+                return
+            os.close(self._handle)
+            self._handle = None
+            if not self._waiting:
+                self._path.unlink(missing_ok=True)
+                _lock_path(self._path).unlink(missing_ok=True)
+            self._owner.release()
+
+    def _opened(self) -> int:
+        if self._handle is None:
+            self._owner = _file_lock(self._path)
+            self._owner.acquire()
+            self._handle = os.open(self._path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, FILE_MODE)
+            sync_folder(self._folder)
+        return self._handle
+
+
+def _read(path: Path) -> Iterator[Entry]:
+    # A torn last line is what a kill in the middle of an append leaves: never acknowledged, so skipped.
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return
+    for line in lines:
+        checksum, _, body = line.partition(b" ")
+        if body and checksum == b"%08x" % zlib.crc32(body):
+            yield json.loads(body)
+
+
+def _sync(handle: int) -> None:
+    # fdatasync spares the write of the file's times; macOS and Windows have only fsync.
+    getattr(os, "fdatasync", os.fsync)(handle)
+
+
+def _file_lock(path: Path) -> FileLock:
+    # Not thread-local: the thread that closes is seldom the one that wrote first.
+    return FileLock(_lock_path(path), mode=FILE_MODE, thread_local=False)
+
+
+def _lock_path(path: Path) -> Path:
+    return path.with_suffix(".lock")

@@ -1,0 +1,189 @@
+"""The schema of facts.db, as numbered steps. A step is never edited once it has been released."""
+
+from __future__ import annotations
+
+import secrets
+
+import apsw
+
+from perdure.errors import StoreCorruptError, StoreTooNewError
+from perdure.store.database import Database, run
+from perdure.text.normalise import NORMALISER_VERSION
+
+APPLICATION_ID = 0x70726472  # "prdr": tells our databases from others
+
+_FIRST = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE facts (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    text TEXT NOT NULL,
+    why TEXT,
+    category TEXT NOT NULL DEFAULT 'other',
+    importance REAL NOT NULL DEFAULT 0.5,
+    entity TEXT,
+    key TEXT,
+    value TEXT,
+    source TEXT NOT NULL DEFAULT 'conversation',
+    channel TEXT NOT NULL DEFAULT 'unknown',
+    created_at REAL NOT NULL,
+    source_date REAL,
+    decay_class TEXT NOT NULL DEFAULT 'stable',
+    expires_at REAL,
+    decay_freeze_until REAL,
+    last_confirmed_at REAL,
+    confidence REAL NOT NULL DEFAULT 1.0,
+    summary TEXT,
+    tags TEXT NOT NULL DEFAULT '',
+    preserve_tags INTEGER NOT NULL DEFAULT 0,
+    normalized_hash TEXT NOT NULL,
+    recall_count INTEGER NOT NULL DEFAULT 0,
+    access_count INTEGER NOT NULL DEFAULT 0,
+    injected_count INTEGER NOT NULL DEFAULT 0,
+    reinforced_count INTEGER NOT NULL DEFAULT 0,
+    last_accessed REAL,
+    last_accessed_at TEXT AS (strftime('%Y-%m-%dT%H:%M:%fZ', last_accessed, 'unixepoch')) VIRTUAL,
+    valid_from REAL,
+    valid_until REAL,
+    superseded_at REAL,
+    superseded_by TEXT,
+    supersedes_id TEXT,
+    forgotten_at REAL,
+    tier TEXT NOT NULL DEFAULT 'warm',
+    scope TEXT NOT NULL DEFAULT 'global',
+    scope_target TEXT NOT NULL DEFAULT '',
+    embedding_model TEXT,
+    provenance_session TEXT,
+    source_turn TEXT,
+    extraction_method TEXT,
+    extraction_confidence REAL NOT NULL DEFAULT 1.0,
+    pinned INTEGER NOT NULL DEFAULT 0,
+    review_state TEXT NOT NULL DEFAULT 'approved',
+    metadata TEXT NOT NULL DEFAULT '{}',
+    change_seq INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX facts_category ON facts (category);
+CREATE INDEX facts_entity ON facts (lower(entity), lower(key));
+CREATE INDEX facts_created_at ON facts (created_at);
+CREATE INDEX facts_expires_at ON facts (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX facts_decay_class ON facts (decay_class);
+CREATE INDEX facts_tags ON facts (tags) WHERE tags <> '';
+CREATE INDEX facts_source_date ON facts (source_date);
+CREATE INDEX facts_last_accessed ON facts (last_accessed);
+CREATE INDEX facts_superseded_at ON facts (superseded_at);
+CREATE INDEX facts_validity ON facts (valid_from, valid_until);
+CREATE INDEX facts_hash ON facts (normalized_hash);
+CREATE INDEX facts_scope ON facts (scope, scope_target);
+
+CREATE VIRTUAL TABLE facts_fts USING fts5 (
+    text, entity, key, value, category,
+    content='', contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2'
+);
+INSERT INTO facts_fts (facts_fts, rank) VALUES ('secure-delete', 1);
+CREATE VIRTUAL TABLE facts_terms USING fts5vocab (facts_fts, 'row');
+
+CREATE TABLE memory_links (
+    id TEXT PRIMARY KEY,
+    source_fact_id TEXT NOT NULL REFERENCES facts (id) ON DELETE CASCADE,
+    target_fact_id TEXT NOT NULL REFERENCES facts (id) ON DELETE CASCADE,
+    link_type TEXT NOT NULL,
+    strength REAL NOT NULL DEFAULT 1.0 CHECK (strength BETWEEN 0 AND 1),
+    created_at REAL NOT NULL,
+    UNIQUE (source_fact_id, target_fact_id, link_type)
+);
+CREATE INDEX links_source ON memory_links (source_fact_id, link_type);
+CREATE INDEX links_target ON memory_links (target_fact_id);
+CREATE INDEX links_type ON memory_links (link_type);
+
+CREATE TABLE embeddings (
+    id TEXT PRIMARY KEY,
+    identity TEXT NOT NULL,
+    dims INTEGER NOT NULL,
+    state TEXT NOT NULL
+);
+CREATE TABLE vectors (
+    fact_id TEXT NOT NULL REFERENCES facts (id) ON DELETE CASCADE,
+    embedding_id TEXT NOT NULL REFERENCES embeddings (id),
+    vector BLOB NOT NULL,
+    PRIMARY KEY (fact_id, embedding_id)
+);
+
+CREATE TABLE journal (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    at REAL NOT NULL,
+    action TEXT NOT NULL,
+    fact_id TEXT NOT NULL,
+    other_id TEXT,
+    channel TEXT NOT NULL,
+    host TEXT NOT NULL,
+    session TEXT,
+    batch TEXT NOT NULL,
+    detail TEXT NOT NULL DEFAULT '{}'
+);
+CREATE INDEX journal_fact ON journal (fact_id);
+
+CREATE TABLE outbox (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    fact_id TEXT NOT NULL,
+    queued_at REAL NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    parked TEXT
+);
+
+CREATE TABLE inbox_done (entry_id TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE inbox_parked (entry_id TEXT PRIMARY KEY, at REAL NOT NULL, error TEXT NOT NULL, entry TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE cursors (session TEXT PRIMARY KEY, tail TEXT NOT NULL, at REAL NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE receipts (
+    id TEXT PRIMARY KEY,
+    at REAL NOT NULL,
+    session TEXT,
+    scope TEXT NOT NULL,
+    body TEXT NOT NULL
+);
+CREATE INDEX receipts_at ON receipts (at);
+"""
+
+
+def _first(connection: apsw.Connection) -> None:
+    run(connection, _FIRST)
+    values = {"normaliser": str(NORMALISER_VERSION), "store_key": secrets.token_hex(32)}
+    connection.executemany("INSERT INTO meta VALUES (?, ?)", list(values.items()))
+
+
+STEPS = (_first,)
+
+
+def migrate(database: Database) -> None:
+    """Bring the schema up to date, each step in a transaction of its own.
+
+    Raises:
+        StoreTooNewError: a newer perdure wrote it; nothing was changed.
+        StoreCorruptError: it is a database of something else; nothing was changed.
+    """
+    with database.read() as connection:
+        version = _version(connection, database)
+    while version < len(STEPS):
+        with database.write() as connection:
+            # Another process may have done this step since: what counts is the version under the lock.
+            version = _version(connection, database)
+            if version < len(STEPS):
+                STEPS[version](connection)
+                version += 1
+                run(connection, f"PRAGMA user_version = {version}")
+                run(connection, f"PRAGMA application_id = {APPLICATION_ID}")
+
+
+def _version(connection: apsw.Connection, database: Database) -> int:
+    version = int(run(connection, "PRAGMA user_version")[0][0])
+    owner = int(run(connection, "PRAGMA application_id")[0][0])
+    if version > len(STEPS) and owner == APPLICATION_ID:
+        raise StoreTooNewError(
+            f"{database.path} has schema {version}, this perdure knows up to {len(STEPS)}; "
+            "it was left untouched. Upgrade perdure"
+        )
+    empty = not run(connection, "SELECT 1 FROM sqlite_schema LIMIT 1")
+    if owner != APPLICATION_ID and not (version == 0 and empty):
+        raise StoreCorruptError(f"{database.path} is the database of another program; it was left untouched")
+    return version

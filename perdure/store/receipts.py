@@ -1,0 +1,38 @@
+"""Receipts: what was considered in a turn and why, by ids and scores."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import apsw
+
+from perdure.store.database import run
+
+Body = Mapping[str, Any]
+
+
+def put(
+    connection: apsw.Connection, receipt_id: str, at: float, session: str | None, scope: str, body: Body
+) -> None:
+    """Keep a receipt. Its body holds ids, scores and the redacted query, never the text of a memory."""
+    run(
+        connection,
+        "INSERT OR REPLACE INTO receipts VALUES (?, ?, ?, ?, ?)",
+        (receipt_id, at, session, scope, json.dumps(body, ensure_ascii=False)),
+    )
+
+
+def get(connection: apsw.Connection, receipt_id: str, scope: str) -> Body | None:
+    """Return a receipt's body, or None if there is none that this scope wrote."""
+    rows = run(connection, "SELECT body FROM receipts WHERE id = ? AND scope = ?", (receipt_id, scope))
+    return json.loads(rows[0][0]) if rows else None
+
+
+def latest(connection: apsw.Connection, scope: str) -> str | None:
+    """Return the id of the newest receipt that this scope wrote."""
+    rows = run(
+        connection, "SELECT id FROM receipts WHERE scope = ? ORDER BY at DESC, rowid DESC LIMIT 1", (scope,)
+    )
+    return rows[0][0] if rows else None

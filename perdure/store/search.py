@@ -1,0 +1,219 @@
+"""Reading facts: by id, by slot, by words. Every query passes the scope guard and the live filter."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from perdure.errors import AmbiguousIdError, InputError, NotFoundError
+from perdure.store.database import run
+from perdure.store.fact import SELECT, Fact, from_row, live_sql
+from perdure.store.scope import Audience
+from perdure.text.normalise import match_query, match_terms
+
+MIN_PREFIX = 8
+MAX_TERMS = 8
+MAX_POSTINGS = 5_000
+"""Only the rarest terms are searched, up to this many terms and rows that hold them (at least one term),
+so that a large store costs little more than a small one."""
+RARE = 3
+"""A word in at most so many facts is rare: it names something."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a reader may see: whose facts, and of which time.
+
+    Attributes:
+        audience: who asks.
+        now: the time of asking, in epoch seconds.
+        as_of: answer as of this time instead.
+        include_superseded: also former versions.
+        tag: only facts with this tag.
+        channels: only facts that came in by these channels; None: any.
+        approved_only: leave out what is pending review or was rejected.
+    """
+
+    audience: Audience
+    now: float
+    as_of: float | None = None
+    include_superseded: bool = False
+    tag: str | None = None
+    channels: Collection[str] | None = None
+    approved_only: bool = False
+
+    def sql(self) -> tuple[str, tuple[Any, ...]]:
+        """Return the condition on `facts` that holds for what may be seen, and its values."""
+        scope, scope_values = self.audience.sql()
+        live, live_values = live_sql(self.now, as_of=self.as_of, include_superseded=self.include_superseded)
+        condition, values = f"{scope} AND {live}", (*scope_values, *live_values)
+        if self.tag is not None:
+            condition += " AND instr(',' || facts.tags || ',', ?) > 0"
+            values += (f",{self.tag.strip().lower()},",)
+        if self.channels is not None:
+            condition += f" AND facts.channel IN ({', '.join('?' * len(self.channels))})"
+            values += tuple(self.channels)
+        if self.approved_only:
+            condition += " AND facts.review_state = 'approved'"
+        return condition, values
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalHit:
+    """A fact found by words.
+
+    Attributes:
+        fact: the fact.
+        score: BM25 with its sign turned, so that more is better; comparable within one query only.
+        coverage: share of the query's weight that its words carry, 0 to 1; comparable between queries.
+        rare: whether one of the words is rare in this store.
+    """
+
+    fact: Fact
+    score: float
+    coverage: float
+    rare: bool
+
+
+def by_ids(connection: apsw.Connection, ids: Iterable[str], view: View) -> dict[str, Fact]:
+    """Return those of the facts that may be seen."""
+    condition, values = view.sql()
+    wanted = list(ids)
+    marks = ", ".join("?" * len(wanted))
+    rows = run(
+        connection,
+        f"SELECT {SELECT} FROM facts WHERE facts.id IN ({marks}) AND {condition}",
+        (*wanted, *values),
+    )  # noqa: S608
+    return {fact.id: fact for fact in map(from_row, rows)}
+
+
+def by_prefix(connection: apsw.Connection, prefix: str, view: View) -> Fact:
+    """Return the fact with this id, or with the only id that begins so.
+
+    Raises:
+        InputError: the prefix has fewer than 8 characters, or others than hex digits and dashes.
+        NotFoundError: there is none.
+        AmbiguousIdError: there are several.
+    """
+    prefix = prefix.strip().lower()
+    if len(prefix) < MIN_PREFIX or not set(prefix) <= set("0123456789abcdef-"):
+        raise InputError(f"id {prefix[:40]!r} must be at least {MIN_PREFIX} hex digits of a fact's id")
+    condition, values = view.sql()
+    rows = run(
+        connection,
+        f"SELECT {SELECT} FROM facts WHERE facts.id >= ? AND facts.id < ? AND {condition} LIMIT 2",  # noqa: S608
+        (prefix, prefix + "g", *values),
+    )
+    if not rows:
+        raise NotFoundError(f"no fact has the id {prefix}")
+    if len(rows) > 1:
+        raise AmbiguousIdError(f"several facts have an id that begins with {prefix}; give more digits")
+    return from_row(rows[0])
+
+
+def lookup(
+    connection: apsw.Connection, entity: str, key: str | None, view: View, limit: int = 20
+) -> list[Fact]:
+    """Return the facts in a slot, in whatever case it is written: most confident first, then newest."""
+    condition, values = view.sql()
+    slot = "lower(facts.entity) = lower(?)"
+    slot_values = [entity]
+    if key is not None:
+        slot += " AND lower(facts.key) = lower(?)"
+        slot_values.append(key)
+    rows = run(
+        connection,
+        f"SELECT {SELECT} FROM facts WHERE {slot} AND {condition} ORDER BY facts.confidence DESC,"  # noqa: S608
+        " coalesce(facts.source_date, facts.created_at) DESC, facts.seq DESC LIMIT ?",
+        (*slot_values, *values, limit),
+    )
+    return [from_row(row) for row in rows]
+
+
+def by_hash(connection: apsw.Connection, normalized_hash: str, view: View) -> list[Fact]:
+    """Return the facts whose normalised text is the same."""
+    condition, values = view.sql()
+    rows = run(
+        connection,
+        f"SELECT {SELECT} FROM facts WHERE facts.normalized_hash = ? AND {condition}",  # noqa: S608
+        (normalized_hash, *values),
+    )
+    return [from_row(row) for row in rows]
+
+
+def lexical(connection: apsw.Connection, query: str, view: View, limit: int) -> list[LexicalHit]:
+    """Return the facts that share words with the query, best first."""
+    weights = _weighted_terms(connection, query)
+    # What is in no fact at all still counts in the whole, or one shared word would look like an answer.
+    total = sum(weight for weight, _ in weights.values())
+    searched = _rarest({term: count for term, (_, count) in weights.items() if count})
+    if not searched:
+        return []
+    condition, values = view.sql()
+    rows = run(
+        connection,
+        f"SELECT {SELECT}, facts.seq, -bm25(facts_fts) FROM facts_fts JOIN facts ON facts.seq = facts_fts.rowid"  # noqa: S608
+        f" WHERE facts_fts MATCH ? AND {condition} ORDER BY facts_fts.rank LIMIT ?",
+        (match_query(searched), *values, limit),
+    )
+    found = {row[-2]: (from_row(row[:-2]), row[-1]) for row in rows}
+    matched = _matched(connection, searched, list(found))
+    hits = []
+    for seq, (fact, score) in found.items():
+        terms = matched[seq]
+        covered = sum(weights[term][0] for term in terms)
+        rare = any(weights[term][1] <= RARE for term in terms)
+        hits.append(LexicalHit(fact, score, min(1.0, covered / total) if total else 0.0, rare))
+    return hits
+
+
+def _rarest(counts: Mapping[str, int]) -> list[str]:
+    chosen: list[str] = []
+    postings = 0
+    for term, count in sorted(counts.items(), key=lambda item: item[1])[:MAX_TERMS]:
+        if chosen and postings + count > MAX_POSTINGS:
+            break
+        chosen.append(term)
+        postings += count
+    return chosen
+
+
+def _weighted_terms(connection: apsw.Connection, query: str) -> dict[str, tuple[float, int]]:
+    """Return each query term with its inverse document frequency (as in BM25) and the facts that hold it."""
+    # The highest row number stands for the number of facts: counting them all would cost more than the search.
+    total = int(run(connection, "SELECT coalesce(max(seq), 0) FROM facts")[0][0])
+    weights = {}
+    for term in match_terms(query):
+        count = _document_frequency(connection, term)
+        weights[term] = (math.log(1 + (total - count + 0.5) / (count + 0.5)), count)
+    return weights
+
+
+def _document_frequency(connection: apsw.Connection, term: str) -> int:
+    # The vocabulary holds stems, so the term goes through the same tokenizer. A phrase is at most as
+    # frequent as its rarest token.
+    stems = _tokenizer(connection)(term.encode(), apsw.FTS5_TOKENIZE_QUERY, None, include_offsets=False, include_colocated=False)
+    found = [run(connection, "SELECT doc FROM facts_terms WHERE term = ?", (stem,)) for stem in stems]
+    return min((int(rows[0][0]) if rows else 0 for rows in found), default=0)
+
+
+def _tokenizer(connection: apsw.Connection) -> apsw.FTS5Tokenizer:
+    return connection.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])
+
+
+def _matched(
+    connection: apsw.Connection, terms: Collection[str], seqs: Collection[int]
+) -> dict[int, set[str]]:
+    """Return which of the terms each row holds."""
+    matched: dict[int, set[str]] = {seq: set() for seq in seqs}
+    marks = ", ".join("?" * len(seqs))
+    for term in terms:
+        sql = f"SELECT rowid FROM facts_fts WHERE facts_fts MATCH ? AND rowid IN ({marks})"  # noqa: S608
+        for (seq,) in run(connection, sql, (match_query([term]), *seqs)):
+            matched[seq].add(term)
+    return matched

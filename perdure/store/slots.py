@@ -1,0 +1,45 @@
+"""Slots (entity and key) that can hold only one value at a time."""
+
+from __future__ import annotations
+
+_SINGLE = frozenset(
+    [
+        "name",
+        "nickname",
+        "birthday",
+        "age",
+        "email",
+        "phone",
+        "address",
+        "location",
+        "city",
+        "country",
+        "hometown",
+        "employer",
+        "job",
+        "title",
+        "role",
+        "team",
+        "manager",
+        "boss",
+        "timezone",
+        "pronouns",
+        "nationality",
+        "language",
+        "salary",
+        "deadline",
+        "username",
+        "website",
+        "anniversary",
+    ]
+)
+_SINGLE_PREFIXES = ("favorite ", "favourite ", "preferred ", "default ", "main ", "current ")
+
+
+def is_single_valued(key: str) -> bool:
+    """Return whether a new value in this slot means that the old one is no longer true.
+
+    "My birthday is ..." can have one answer only; "my brother is ..." can be said of him many times.
+    """
+    key = key.casefold()
+    return key in _SINGLE or key.startswith(_SINGLE_PREFIXES) or key.rsplit(" ", 1)[-1] in _SINGLE

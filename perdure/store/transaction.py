@@ -1,0 +1,187 @@
+"""Changes to facts: each writes the fact, its search row, its journal row and its outbox row together."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import apsw
+
+from perdure.errors import InputError, NotFoundError
+from perdure.hooks.types import Channel
+from perdure.ranking.decay import expiry
+from perdure.store.database import run
+from perdure.store.fact import COLUMNS, SELECT, Fact, from_row, to_row
+from perdure.text.normalise import fingerprint, fts_text
+from perdure.text.redact import redact
+
+MAX_TEXT = 100_000
+SUMMARY_THRESHOLD = 300
+SUMMARY_CHARACTERS = 80
+"""A text of more than 300 characters gets a summary: its first 80."""
+_INSERT = f"INSERT INTO facts ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608
+_INDEX = "INSERT INTO facts_fts (rowid, text, entity, key, value, category) VALUES (?, ?, ?, ?, ?, ?)"
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who makes a change: stands in the journal."""
+
+    channel: Channel
+    host: str = "python"
+    session: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVector:
+    """A vector with the identity of its space: little-endian float32 bytes."""
+
+    embedding_id: str
+    blob: bytes
+
+
+class Transaction:
+    """The changes that one transaction makes. Obtained from `Store.write`."""
+
+    def __init__(self, connection: apsw.Connection, now: float, author: Author) -> None:
+        self.connection = connection
+        self._now = now
+        self._author = author
+        self._batch = uuid.uuid4().hex
+
+    def add(self, fact: Fact, vector: StoredVector | None = None) -> Fact:
+        """Store a new fact; secrets in it are redacted first.
+
+        Returns:
+            The fact as stored, with id, times and hash filled in.
+
+        Raises:
+            InputError: the text is empty or too long.
+        """
+        fact = self._completed(fact)
+        seq = self._journal("add", fact.id)
+        fact = replace(fact, change_seq=seq)
+        run(self.connection, _INSERT, to_row(fact))
+        texts = (fact.text, fact.entity, fact.key, fact.value, fact.category)
+        row = self.connection.last_insert_rowid()
+        run(self.connection, _INDEX, (row, *(fts_text(text or "") for text in texts)))
+        if vector is not None:
+            self._put_vector(fact.id, vector)
+        self._queue(fact.id)
+        return fact
+
+    def supersede(self, old_id: str, new_id: str, reason: str = "") -> None:
+        """Let a newer fact take the place of an older one, which stays for `as_of` and undo.
+
+        Raises:
+            NotFoundError: there is no such fact, or it was superseded already.
+        """
+        seq = self._journal("supersede", old_id, new_id, {"reason": reason} if reason else {})
+        changed = run(
+            self.connection,
+            "UPDATE facts SET superseded_at = ?, superseded_by = ?, valid_until = ?, change_seq = ?"
+            " WHERE id = ? AND superseded_at IS NULL RETURNING id",
+            (self._now, new_id, self._now, seq, old_id),
+        )
+        if not changed:
+            raise NotFoundError(f"fact {old_id} is not there or was superseded already")
+        run(
+            self.connection,
+            "UPDATE facts SET supersedes_id = ?, valid_from = coalesce(valid_from, ?), change_seq = ? WHERE id = ?",
+            (old_id, self._now, seq, new_id),
+        )
+        self._queue(old_id)
+
+    def reinforce(self, fact_id: str) -> None:
+        """Note that a fact was said again: it is confirmed, and its lifetime starts anew.
+
+        Raises:
+            NotFoundError: there is no such fact.
+        """
+        rows = run(self.connection, f"SELECT {SELECT} FROM facts WHERE id = ?", (fact_id,))  # noqa: S608
+        if not rows:
+            raise NotFoundError(f"fact {fact_id} is not there")
+        fact = from_row(rows[0])
+        expires_at = None if fact.expires_at is None else expiry(fact.decay_class, self._now)
+        run(
+            self.connection,
+            "UPDATE facts SET reinforced_count = reinforced_count + 1, last_confirmed_at = ?, expires_at = ?,"
+            " change_seq = ? WHERE id = ?",
+            (self._now, expires_at, self._journal("reinforce", fact_id), fact_id),
+        )
+
+    def put_vector(self, fact_id: str, vector: StoredVector) -> None:
+        """Give an existing fact its vector."""
+        self._journal("embed", fact_id)
+        self._put_vector(fact_id, vector)
+        self._queue(fact_id)
+
+    def finish_entry(self, entry_id: str) -> None:
+        """Note that an inbox entry has been dealt with, so that it is never dealt with twice."""
+        run(self.connection, "INSERT OR IGNORE INTO inbox_done VALUES (?, ?)", (entry_id, self._now))
+
+    def move_cursor(self, session: str, tail: str) -> None:
+        """Remember up to which message a session has been read."""
+        run(self.connection, "INSERT OR REPLACE INTO cursors VALUES (?, ?, ?)", (session, tail, self._now))
+
+    def _completed(self, fact: Fact) -> Fact:
+        text = redact(fact.text).text.strip()
+        if not text:
+            raise InputError("a memory needs a text; this one is empty")
+        if len(text) > MAX_TEXT:
+            raise InputError(f"a memory has {len(text)} characters; the limit is {MAX_TEXT}: store a summary")
+        created = fact.created_at or self._now
+        confirmed = fact.last_confirmed_at or created
+        return replace(
+            fact,
+            id=fact.id or str(uuid.uuid4()),
+            text=text,
+            why=_redacted(fact.why),
+            value=_redacted(fact.value),
+            summary=_redacted(fact.summary) or _summary(text),
+            created_at=created,
+            last_confirmed_at=confirmed,
+            expires_at=fact.expires_at
+            if fact.expires_at is not None
+            else expiry(fact.decay_class, confirmed),
+            normalized_hash=fingerprint(text),
+        )
+
+    def _put_vector(self, fact_id: str, vector: StoredVector) -> None:
+        run(
+            self.connection,
+            "INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)",
+            (fact_id, vector.embedding_id, vector.blob),
+        )
+        run(
+            self.connection,
+            "UPDATE facts SET embedding_model = ? WHERE id = ?",
+            (vector.embedding_id, fact_id),
+        )
+
+    def _queue(self, fact_id: str) -> None:
+        run(self.connection, "INSERT INTO outbox (fact_id, queued_at) VALUES (?, ?)", (fact_id, self._now))
+
+    def _journal(
+        self, action: str, fact_id: str, other_id: str | None = None, detail: Mapping[str, Any] | None = None
+    ) -> int:
+        author = self._author
+        run(
+            self.connection,
+            "INSERT INTO journal (at, action, fact_id, other_id, channel, host, session, batch, detail)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (self._now, action, fact_id, other_id, author.channel.value, author.host, author.session, self._batch,
+             json.dumps(detail or {})),
+        )  # fmt: skip
+        return self.connection.last_insert_rowid()
+
+
+def _summary(text: str) -> str | None:
+    return f"{text[:SUMMARY_CHARACTERS].rstrip()}…" if len(text) > SUMMARY_THRESHOLD else None
+
+
+def _redacted(text: str | None) -> str | None:
+    return None if text is None else redact(text).text

@@ -1,0 +1,1 @@
+"""Pure functions over text: cleaning, scripts, normalising, redaction, escaping."""

@@ -1,0 +1,82 @@
+"""Make text that comes from a host safe to store, and cut it to size."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from perdure.errors import InputError
+
+_SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]]{0,3}(?=\s)|[。！？｡]")
+_SPACE = re.compile(r"\s")
+
+
+def clean(text: str) -> str:
+    """Remove NUL characters and replace lone surrogates by U+FFFD.
+
+    Neither can be stored: SQLite ends a text at NUL, and a lone surrogate has no UTF-8 form. A high
+    surrogate followed by a low one becomes the character that both stand for.
+
+    Args:
+        text: any string.
+
+    Returns:
+        A string that can be encoded as UTF-8; `text` itself when nothing is to be done.
+    """
+    if "\0" in text:
+        text = text.replace("\0", "")
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def clip(text: str, limit: int) -> str:
+    """Cut a text to at most `limit` characters.
+
+    The cut is made behind the last sentence that ends in the final tenth, else at the last space
+    there, else at the limit.
+
+    Args:
+        text: any string.
+        limit: the greatest length of the result, in characters.
+
+    Returns:
+        The beginning of `text`, without white space at a cut.
+
+    Raises:
+        InputError: `limit` is negative.
+    """
+    if limit < 0:
+        raise InputError(f"limit is {limit}, but a text has at least 0 characters; give 0 or more")
+    if len(text) <= limit:
+        return text
+    tenth = limit - limit // 10
+    # One character beyond the limit is looked at: a sentence may end exactly there.
+    ends = [match.end() for match in _SENTENCE_END.finditer(text, tenth, limit + 1)]
+    ends = [end for end in ends if end <= limit]
+    if not ends:
+        ends = [match.start() for match in _SPACE.finditer(text, tenth, limit + 1)]
+    return text[: ends[-1] if ends else limit].rstrip()
+
+
+def message_text(message: Mapping[str, object]) -> str:
+    """Return the text of a host's message.
+
+    Args:
+        message: its `content` is a string or a list of parts. Parts of another type than "text",
+            parts whose text is not a string, and any other content count as empty.
+
+    Returns:
+        The cleaned text, parts joined by newlines.
+    """
+    content = message.get("content")
+    if isinstance(content, str):
+        return clean(content)
+    if not isinstance(content, list | tuple):
+        return ""
+    parts = (part.get("text") for part in content if isinstance(part, Mapping) and part.get("type") == "text")
+    return clean("\n".join(part for part in parts if isinstance(part, str)))

@@ -1,0 +1,206 @@
+"""From text to what the full-text index holds, and from a question to what it is asked.
+
+Both sides go through `fold`, so a change here needs a new `NORMALISER_VERSION` and an index built anew.
+The index is an FTS5 table with the tokenizer `porter unicode61`, which splits at everything that is not
+a letter, a digit or a private-use character (https://www.sqlite.org/fts5.html#unicode61_tokenizer).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from perdure.errors import InputError
+from perdure.text.clean import clean
+from perdure.text.scripts import DENSE_CLASS, dense_script
+from perdure.text.stopwords import FUNCTION_CHARS, PARTICLES, STOP_WORDS
+
+NORMALISER_VERSION = 1
+"""Stored beside the index; another number means that the index must be built anew."""
+
+# Marks of Latin, Greek and Cyrillic, Hebrew points, Arabic vowel signs; then what has no width.
+_REMOVED = (
+    *((0x0300, 0x036F), (0x0483, 0x0489), (0x0591, 0x05BD), (0x064B, 0x065F), (0x0670, 0x0670)),
+    *((0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF), (0xFE20, 0xFE2F)),
+    *((0x00AD, 0x00AD), (0x061C, 0x061C), (0x180B, 0x180E), (0x200B, 0x200F), (0x202A, 0x202E)),
+    *((0x2060, 0x206F), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF), (0xE0000, 0xE01EF)),
+)
+# Letters that have no decomposition, but are typed without their stroke or as two letters.
+_LETTERS: dict[str, str | None] = {
+    "ı": "i",
+    "ł": "l",
+    "ø": "o",
+    "đ": "d",
+    "ħ": "h",
+    "ŧ": "t",
+    "æ": "ae",
+    "œ": "oe",
+    "þ": "th",
+    "ð": "d",
+}
+_APOSTROPHES: dict[str, str | None] = dict.fromkeys("\u2018\u2019\u201b\u02bc\u02b9\u2032", "'")
+_FOLD: dict[int, str | None] = {
+    **{code: None for start, end in _REMOVED for code in range(start, end + 1)},
+    **str.maketrans(_LETTERS | _APOSTROPHES),
+}
+
+# unicode61 drops the vowel signs of Thai, Lao, Khmer and Burmese. Moved to the private use area they stay.
+_SIGNS: dict[int, int] = {
+    code: code + 0xD200
+    for code in range(0x0E00, 0x1800)
+    if unicodedata.category(chr(code)).startswith("M") and dense_script(chr(code))
+}
+
+_DENSE = re.compile(f"[{DENSE_CLASS}]")
+# Indic vowel signs are no word characters to `re`, but words are not to be cut at them.
+_TERM = re.compile(
+    rf"(?P<dense>[{DENSE_CLASS}]+)"
+    rf"|(?P<word>(?:[^\W_{DENSE_CLASS}]|[\u0900-\u0963\u0966-\u0dff])+)"
+    r"(?:'(?P<ending>s|t|re|ve|ll|d|m)(?![^\W_]))?"
+)
+_TRAILING = " .!?,;:\u3001\u3002"
+
+
+def fold(text: str) -> str:
+    """Bring spellings of the same words together.
+
+    Case, accents, compatibility forms (full-width letters, ligatures), zero-width characters and
+    typographic apostrophes no longer tell two texts apart. Kana keep their sound marks and Hangul
+    syllables stay whole. Folding twice is the same as folding once.
+
+    Args:
+        text: any string.
+
+    Returns:
+        The folded text: NFKD, marks removed, case-folded, NFC (Unicode Standard Annex 15).
+    """
+    text = clean(text)
+    if text.isascii():
+        return text.lower()
+    decomposed = unicodedata.normalize("NFKD", text).casefold()
+    return unicodedata.normalize("NFC", decomposed.translate(_FOLD))
+
+
+def fts_text(text: str) -> str:
+    """Return what is written to the full-text index for a text.
+
+    Args:
+        text: any string.
+
+    Returns:
+        The folded text in which every character of a script without spaces is a token of its own.
+    """
+    folded = fold(text)
+    if folded.isascii():
+        return folded
+    return _DENSE.sub(r" \g<0> ", folded).translate(_SIGNS)
+
+
+def match_terms(text: str, limit: int = 64) -> tuple[str, ...]:
+    """Return what to look for in the full-text index for a question.
+
+    A term is a folded word, or a phrase of characters with spaces between them where the script has
+    none. Function words, single ASCII letters and contractions with "not" are left out.
+
+    Args:
+        text: the question.
+        limit: the greatest number of terms.
+
+    Returns:
+        Distinct terms in the order of the question.
+
+    Raises:
+        InputError: `limit` is less than one.
+    """
+    if limit < 1:
+        raise InputError(f"limit is {limit}, but a query has at least 1 term; give 1 or more")
+    terms: dict[str, None] = {}
+    for match in _TERM.finditer(fold(text)):
+        word = match["word"]
+        if word is None:
+            terms.update(dict.fromkeys(_dense_terms(match["dense"])))
+        elif match["ending"] != "t" and word not in STOP_WORDS and (len(word) > 1 or not _is_letter(word)):
+            terms[word] = None
+        if len(terms) >= limit:
+            break
+    return tuple(terms)[:limit]
+
+
+def match_query(terms: Iterable[str]) -> str:
+    """Return the FTS5 expression that finds rows with any of the terms.
+
+    Args:
+        terms: any strings; each is looked for as one phrase and can contain no operator.
+
+    Returns:
+        Quoted phrases joined by OR; empty if there is no term, and then there is nothing to ask.
+    """
+    phrases = (clean(term).translate(_SIGNS).replace('"', '""') for term in terms)
+    return " OR ".join(f'"{phrase}"' for phrase in phrases if phrase.strip())
+
+
+def fingerprint(text: str) -> str:
+    """Return a digest that is the same for texts which differ only in spelling details.
+
+    Args:
+        text: any string.
+
+    Returns:
+        The sha256 (64 hex digits) of the folded text, white space collapsed, punctuation at its end
+        removed. A text of nothing but punctuation keeps it.
+    """
+    folded = " ".join(fold(text).split())
+    return hashlib.sha256((folded.rstrip(_TRAILING) or folded).encode()).hexdigest()
+
+
+def _is_letter(char: str) -> bool:
+    return "a" <= char <= "z"
+
+
+def _dense_terms(run: str) -> Iterator[str]:
+    for script, chars in groupby(run, _writing):
+        part = "".join(chars)
+        if script == "hangul":
+            yield from _hangul_terms(part)
+        elif script == "east":
+            yield from _grams(part, 2)
+            yield from _single_han(part)
+        else:
+            yield from _grams(part, 3)
+
+
+def _writing(char: str) -> str | None:
+    """Return the script, with Han and kana as one: Japanese words are written in both."""
+    script = dense_script(char)
+    return "east" if script in ("han", "kana") else script
+
+
+def _hangul_terms(word: str) -> Iterator[str]:
+    if word in STOP_WORDS:
+        return
+    stem = next((word.removesuffix(end) for end in PARTICLES if word.endswith(end)), "")
+    if stem in STOP_WORDS:
+        return
+    if stem:
+        yield " ".join(stem)
+    yield from _grams(word, 2)
+
+
+def _grams(run: str, size: int) -> Iterator[str]:
+    if len(run) <= 2:
+        if run not in FUNCTION_CHARS:
+            yield " ".join(run)
+        return
+    for at in range(max(1, len(run) - size + 1)):
+        gram = run[at : at + size]
+        if not FUNCTION_CHARS.issuperset(gram):
+            yield " ".join(gram)
+
+
+def _single_han(run: str) -> Iterator[str]:
+    # A run of two without a function character is one word already; its halves would only add noise.
+    if len(run) > 2 or not FUNCTION_CHARS.isdisjoint(run):
+        yield from (char for char in run if char not in FUNCTION_CHARS and dense_script(char) == "han")

@@ -1,0 +1,185 @@
+"""Imports go down only, and what is pure does no I/O."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+LEVELS = {
+    "errors": 0,
+    "clock": 0,
+    "text": 1,
+    "ranking": 1,
+    "hooks": 1,
+    "embed": 2,
+    "store": 2,
+    "capture": 3,
+    "recall": 3,
+    "files": 3,
+    "background": 4,
+    "plugin": 5,
+    "hosts": 6,
+    "cli": 6,
+    "__init__": 7,
+    "__main__": 7,
+}
+"""A module may import from below and from its own package. perdure/__init__.py stands above all."""
+
+SHARED = "perdure.hooks.types"
+"""Every module may import it; it imports nothing of perdure."""
+
+PURE = {"text", "ranking"}
+IO_MODULES = {
+    "apsw",
+    "io",
+    "lancedb",
+    "os",
+    "pathlib",
+    "shutil",
+    "socket",
+    "sqlite3",
+    "subprocess",
+    "tempfile",
+    "urllib",
+}
+
+
+def violations(path: str, source: str) -> list[str]:
+    """Return what is wrong with the imports of one module, a line each.
+
+    Args:
+        path: of the module, from the root, such as "perdure/text/fold.py".
+        source: its text.
+    """
+    package = Path(path).with_suffix("").parts[1]
+    if package not in LEVELS:
+        return [f"{path}: {package} has no level; give it one"]
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        for name in imported(node):
+            problem = judge(path, package, name)
+            if problem:
+                found.append(f"{path}:{getattr(node, 'lineno', 0)}: {problem}")
+        if package in PURE and called(node) == "open":
+            found.append(f"{path}:{getattr(node, 'lineno', 0)}: {package} calls open()")
+    return found
+
+
+def judge(path: str, package: str, name: str) -> str | None:
+    top, _, rest = name.partition(".")
+    if top == "":
+        return "relative import"
+    if package in PURE and top in IO_MODULES:
+        return f"{package} imports {top}"
+    if top != "perdure":
+        return None
+    if path == f"{SHARED.replace('.', '/')}.py":
+        return f"{SHARED} imports {name}"
+    target = rest.partition(".")[0]
+    # `from perdure import Memory` means perdure/__init__.py.
+    target = target if target in LEVELS else "__init__"
+    shared = f"{name}.".startswith(f"{SHARED}.")
+    if target == package or shared or LEVELS[target] < LEVELS[package]:
+        return None
+    return f"{package} (level {LEVELS[package]}) imports {name} (level {LEVELS[target]})"
+
+
+def imported(node: ast.AST) -> Iterator[str]:
+    """Yield the dotted names that a node imports; a relative one begins with a dot."""
+    match node:
+        case ast.Import():
+            yield from (alias.name for alias in node.names)
+        case ast.ImportFrom(level=0, module=str(module)):
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+        case ast.ImportFrom():
+            yield "." * node.level
+        case ast.Call(args=[ast.Constant(value=str(module)), *_]) if called(node) in {
+            "import_module",
+            "__import__",
+        }:
+            yield module
+
+
+def called(node: ast.AST) -> str | None:
+    """Return the last name of what a node calls."""
+    match node:
+        case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(attr=name)):
+            return name
+    return None
+
+
+@pytest.mark.parametrize(
+    "path", [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "perdure").rglob("*.py"))]
+)
+def test_the_module_imports_downwards_only(path: str) -> None:
+    assert violations(path, (ROOT / path).read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("perdure/store/a.py", "from perdure.text.fold import fold"),
+        ("perdure/store/a.py", "from perdure.store import b\nimport perdure.store.b as b"),
+        ("perdure/ranking/a.py", "from perdure.hooks.types import Channel"),
+        ("perdure/ranking/a.py", "from perdure.hooks import types\nimport perdure.hooks.types"),
+        ("perdure/ranking/a.py", "import math, re, unicodedata\nfrom perdure import errors"),
+        ("perdure/capture/a.py", "def run():\n    from perdure.store.database import Database"),
+        ("perdure/hosts/openclaw/a.py", "from perdure.plugin.memory import Memory"),
+        ("perdure/__main__.py", "from perdure.cli.main import main"),
+        ("perdure/__init__.py", "from perdure.plugin.memory import Memory"),
+        ("perdure/store/a.py", "import os\nopen('x')"),
+        ("perdure/clock.py", "import perdure_extension"),
+    ],
+)
+def test_downwards_is_allowed(path: str, source: str) -> None:
+    assert violations(path, source) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "message"),
+    [
+        (
+            "perdure/store/a.py",
+            "from perdure.recall.fuse import fuse",
+            "store (level 2) imports perdure.recall",
+        ),
+        ("perdure/store/a.py", "from perdure import recall", "store (level 2) imports perdure.recall"),
+        ("perdure/store/a.py", "import perdure.embed.load", "store (level 2) imports perdure.embed"),
+        ("perdure/store/a.py", "import re, perdure.plugin", "store (level 2) imports perdure.plugin"),
+        ("perdure/capture/a.py", "import perdure.files.chunk", "capture (level 3) imports perdure.files"),
+        ("perdure/text/a.py", "from perdure.ranking.fuse import f", "text (level 1) imports perdure.ranking"),
+        (
+            "perdure/text/a.py",
+            "from perdure.hooks.spec import s",
+            "text (level 1) imports perdure.hooks.spec",
+        ),
+        ("perdure/text/a.py", "from perdure.hooks import types_x", "text (level 1) imports perdure.hooks"),
+        ("perdure/cli/a.py", "from perdure.hosts import openclaw", "cli (level 6) imports perdure.hosts"),
+        ("perdure/plugin/a.py", "from perdure import Memory", "plugin (level 5) imports perdure.Memory"),
+        ("perdure/plugin/a.py", "import perdure", "plugin (level 5) imports perdure (level 7)"),
+        ("perdure/errors.py", "from perdure.text.fold import fold", "errors (level 0) imports perdure.text"),
+        ("perdure/store/a.py", "def f():\n    import perdure.plugin.x", "a.py:2: store"),
+        (
+            "perdure/store/a.py",
+            "if TYPE_CHECKING:\n    from perdure.plugin.x import y",
+            "a.py:2: store",
+        ),
+        ("perdure/store/a.py", "importlib.import_module('perdure.plugin.x')", "imports perdure.plugin.x"),
+        ("perdure/hooks/types.py", "from perdure.errors import PerdureError", "imports perdure.errors"),
+        ("perdure/hooks/types.py", "from perdure.hooks.spec import x", "imports perdure.hooks.spec"),
+        ("perdure/store/a.py", "from . import b", "relative import"),
+        ("perdure/store/a.py", "from ..text import b", "relative import"),
+        ("perdure/misc/a.py", "", "misc has no level"),
+        ("perdure/text/a.py", "from pathlib import Path", "text imports pathlib"),
+        ("perdure/ranking/a.py", "def f():\n    import os.path", "ranking imports os"),
+        ("perdure/text/a.py", "open('x')", "text calls open()"),
+    ],
+)
+def test_the_checker_names_what_is_wrong(path: str, source: str, message: str) -> None:
+    [found] = violations(path, source)
+    assert message in found

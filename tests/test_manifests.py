@@ -1,0 +1,88 @@
+"""The two files by which OpenClaw knows this folder as a plugin."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TYPES = {"string": str, "boolean": bool, "integer": int}
+HOOK_LIMIT_MS = {"recallTimeoutMs": 15_000, "captureTimeoutMs": 30_000}
+"""OpenClaw's own limits for before_prompt_build and agent_end."""
+
+MANIFEST: dict[str, Any] = json.loads((ROOT / "openclaw.plugin.json").read_text())
+PACKAGE: dict[str, Any] = json.loads((ROOT / "package.json").read_text())
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PROPERTIES: dict[str, dict[str, Any]] = MANIFEST["configSchema"]["properties"]
+
+
+def test_the_manifest_names_a_memory_that_loads_at_start() -> None:
+    assert MANIFEST["id"] == PROJECT["name"]
+    assert MANIFEST["name"] == "Perdure memory"
+    assert MANIFEST["kind"] == "memory"
+    assert MANIFEST["activation"] == {"onStartup": True}
+
+
+def test_versions_are_those_of_the_project() -> None:
+    assert MANIFEST["version"] == PACKAGE["version"] == PROJECT["version"]
+
+
+def test_the_package_names_entry_and_host() -> None:
+    assert PACKAGE["name"] == "openclaw-perdure"
+    assert PACKAGE["type"] == "module"
+    assert PACKAGE["license"] == PROJECT["license"]
+    assert PACKAGE["openclaw"]["compat"] == {"pluginApi": ">=2026.9.0"}
+    assert PACKAGE["openclaw"]["extensions"] == ["./perdure/hosts/openclaw/index.js"]
+
+
+def test_packed_files_hold_the_entry_and_the_manifest() -> None:
+    [entry] = PACKAGE["openclaw"]["extensions"]
+    assert any(Path(entry).match(pattern) for pattern in PACKAGE["files"])
+    assert "openclaw.plugin.json" in PACKAGE["files"]
+
+
+def test_tools_are_listed_by_name() -> None:
+    tools = MANIFEST["contracts"]["tools"]
+    assert isinstance(tools, list)
+    assert all(isinstance(tool, str) and tool for tool in tools)
+    assert len(set(tools)) == len(tools)
+
+
+def test_settings_are_closed_and_each_has_a_hint() -> None:
+    schema = MANIFEST["configSchema"]
+    assert schema["type"] == "object"
+    assert schema["additionalProperties"] is False
+    assert set(PROPERTIES) == {
+        "python",
+        "home",
+        "autoRecall",
+        "autoCapture",
+        "recallTimeoutMs",
+        "captureTimeoutMs",
+    }
+    assert set(MANIFEST["uiHints"]) == set(PROPERTIES)
+
+
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_a_hint_has_words(name: str) -> None:
+    hint = MANIFEST["uiHints"][name]
+    assert hint["label"]
+    assert hint["help"].endswith(".")
+    assert set(hint) <= {"label", "help", "advanced"}
+
+
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_a_default_has_the_type_and_the_bounds_of_its_setting(name: str) -> None:
+    setting = PROPERTIES[name]
+    assert type(setting["default"]) is TYPES[setting["type"]]
+    if setting["type"] == "integer":
+        assert setting["minimum"] <= setting["default"] <= setting["maximum"]
+
+
+@pytest.mark.parametrize(("name", "limit"), HOOK_LIMIT_MS.items())
+def test_perdure_gives_up_before_the_host_does(name: str, limit: int) -> None:
+    assert PROPERTIES[name]["maximum"] < limit
