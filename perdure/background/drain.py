@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from perdure.background.keeper import Keeper
 from perdure.background.turn_gate import TurnGate
-from perdure.capture.pipeline import Captured, Capturer
+from perdure.capture.pipeline import Capturer
 from perdure.errors import StoreBusyError, StoreClosedError, StoreError, StoreFullError
 from perdure.store.store import Store
 
@@ -21,20 +21,12 @@ Entry = Mapping[str, Any]
 class Drain:
     """Moves inbox entries through capture, each exactly once."""
 
-    def __init__(
-        self,
-        store: Store,
-        capturer: Capturer,
-        keeper: Keeper,
-        gate: TurnGate,
-        on_captured: Callable[[list[Captured]], None] = lambda captured: None,
-    ) -> None:
-        """Capture for `store` on the keeper's thread; `on_captured` is told what became of each entry."""
+    def __init__(self, store: Store, capturer: Capturer, keeper: Keeper, gate: TurnGate) -> None:
+        """Capture for `store` on the keeper's thread."""
         self._store = store
         self._capturer = capturer
         self._keeper = keeper
         self._gate = gate
-        self._on_captured = on_captured
 
     def accept(self, entry: Entry) -> None:
         """Capture an entry that this process has just acknowledged, soon."""
@@ -61,12 +53,10 @@ class Drain:
 
     def _capture(self, entry: Entry) -> None:
         try:
-            captured = self._capturer.process(entry, self._gate.pause)
+            self._capturer.process(entry, self._gate.pause)
         except (StoreBusyError, StoreFullError, StoreClosedError):
             raise
         except (StoreError, ValueError, KeyError, TypeError) as error:
             # Poisoned: it would fail for ever. It is put aside and reported, never dropped.
             self._store.park(str(entry.get("id")), type(error).__name__, json.dumps(dict(entry)))
             _log.warning("inbox entry %s was parked: %s", entry.get("id"), type(error).__name__)
-            return
-        self._on_captured(captured)

@@ -58,7 +58,7 @@ def take(messages: Messages, tail: str, key: bytes, session: str | None, limits:
     taken: list[Mapping[str, Any]] = []
     clipped = 0
     for message in fresh:
-        if message.get("role") != "user":
+        if not isinstance(message, Mapping) or message.get("role") != "user":
             continue
         text = strip_fenced(message_text(message), key, session)
         clipped += len(text) > limits.max_chars
@@ -87,9 +87,11 @@ def new_messages(messages: Messages, tail: str) -> tuple[Messages, str]:
     return messages, " ".join([*known, *fresh][-TAIL:])
 
 
-def _mark(message: Mapping[str, Any]) -> str:
+def _mark(message: object) -> str:
     # Hosts write the newest message in another shape than the older ones, so only role and text count.
-    content = f"{message.get('role')}\0{message_text(message)[:MAX_RAW]}"
+    content = ""
+    if isinstance(message, Mapping):
+        content = f"{message.get('role')}\0{message_text(message)[:MAX_RAW]}"
     return hashlib.blake2b(content.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
@@ -105,10 +107,6 @@ def _seconds(timestamp: object) -> float | None:
     return timestamp / 1000 if timestamp > 1e11 else float(timestamp)
 
 
-def as_sequence(messages: object) -> Sequence[Mapping[str, Any]]:
-    """Return those of a host's messages that are messages: anything else in the list is passed over."""
-    if not isinstance(messages, Sequence) or isinstance(messages, str | bytes):
-        return ()
-    if all(isinstance(message, Mapping) for message in messages):
-        return messages
-    return [message for message in messages if isinstance(message, Mapping)]
+def as_sequence(messages: object) -> Sequence[Any]:
+    """Return a host's messages, or none of them if it is no list. What is in it is looked at one by one."""
+    return messages if isinstance(messages, Sequence) and not isinstance(messages, str | bytes) else ()

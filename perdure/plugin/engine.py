@@ -16,7 +16,7 @@ from perdure.background.keeper import Keeper
 from perdure.background.turn_gate import TurnGate
 from perdure.background.worker_process import WorkerProcess
 from perdure.capture.intake import Limits, as_sequence, take
-from perdure.capture.pipeline import Captured, Capturer
+from perdure.capture.pipeline import Capturer
 from perdure.capture.statements import CaptureRule
 from perdure.clock import Clock, SystemClock
 from perdure.embed.base import Embedder
@@ -51,13 +51,12 @@ class Engine:
         self.store = Store(home, clock=self.clock)
         self.extensions = load_extensions(settings)
         self.gate = TurnGate()
-        self.captured: list[Captured] = []
         self.keeper = Keeper(self.gate, self._tick)
         load = embedder_factory(settings, self.extensions)
         self.model = Model(self.store, load, self._index, settings.min_cosine, self._embed_missing)
         self._recaller = Recaller(self.store, _recall_options(settings), self.model.leg, self.clock)
         self._capturer = Capturer(self.store, self.model.embedder, lambda: self._rules)
-        self._drain = Drain(self.store, self._capturer, self.keeper, self.gate, self.captured.extend)
+        self._drain = Drain(self.store, self._capturer, self.keeper, self.gate)
         self._worker = WorkerProcess(WORKER, self.store.folder, _json_settings(settings))
         self._cursors: dict[str, str] = {}
         self._closed = False

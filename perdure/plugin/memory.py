@@ -21,8 +21,9 @@ from perdure.plugin.paths import data_folder
 from perdure.plugin.settings import Settings
 from perdure.plugin.status import Status, status_of
 from perdure.ranking.decay import LIFETIMES
-from perdure.store import search
+from perdure.store import journal, search
 from perdure.store.fact import Fact
+from perdure.store.journal import Change
 from perdure.store.scope import Scope
 from perdure.store.search import View
 from perdure.store.transaction import Author, StoredVector
@@ -172,6 +173,11 @@ class Memory:
         """Return the facts in a slot, most confident first, then newest."""
         with self._engine.store.database.read() as connection:
             return search.lookup(connection, entity, key, replace(self._view(), tag=tag))
+
+    def changes(self, since: int = 0, limit: int = 1000) -> list[Change]:
+        """Return what was done to memories after change number `since`, oldest first."""
+        with self._engine.store.database.read() as connection:
+            return journal.changes(connection, audience_of(self._context), since, limit)
 
     def status(self) -> Status:
         """Return how the store is."""

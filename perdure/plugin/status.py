@@ -8,6 +8,7 @@ from typing import Any
 from perdure.plugin.engine import Engine
 from perdure.store.database import run
 from perdure.store.fact import live_sql
+from perdure.store.journal import newest
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,7 @@ class Status:
         home: the data folder.
         facts: live facts, of all scopes.
         model: "ready: ...", "loading", or why recall goes by words alone.
+        changes: number of the last change.
         vector_index: which index answers.
         inbox: acknowledged turns that are still to be captured, of this process.
         outbox: facts the derived index has not got yet.
@@ -29,6 +31,7 @@ class Status:
 
     home: str
     facts: int
+    changes: int
     model: str
     vector_index: str
     inbox: int
@@ -49,12 +52,14 @@ def status_of(engine: Engine) -> Status:
     condition, values = live_sql(engine.clock.now())
     with engine.store.database.read() as connection:
         facts = run(connection, f"SELECT count(*) FROM facts WHERE {condition}", values)[0][0]  # noqa: S608
+        changes = newest(connection)
         parked = run(connection, "SELECT count(*) FROM inbox_parked")[0][0]
     outbox = engine.store.outbox_state()
     extensions = engine.extensions
     return Status(
         home=str(engine.store.folder),
         facts=facts,
+        changes=changes,
         model=engine.model.state,
         vector_index=engine.settings.vector_index,
         inbox=engine.store.inbox.waiting,

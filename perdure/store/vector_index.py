@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from perdure.store.database import Database, run
+from perdure.store.journal import newest
 from perdure.store.scope import Scope
 from perdure.store.search import View
 
@@ -110,19 +111,19 @@ class ExactIndex:
 
     def _refresh(self) -> None:
         with self._database.read() as connection:
-            newest = int(run(connection, "SELECT coalesce(max(seq), 0) FROM journal")[0][0])
-            if newest == self._seen:
+            last = newest(connection)
+            if last == self._seen:
                 return
             changed = "SELECT DISTINCT fact_id FROM journal WHERE seq > ? AND seq <= ?"
             rows = connection.execute(
                 "SELECT f.id, f.scope, f.scope_target, f.forgotten_at IS NULL, f.superseded_at IS NULL, f.expires_at,"  # noqa: S608
                 f" v.vector FROM facts f JOIN vectors v ON v.fact_id = f.id AND v.embedding_id = ?"
                 f" WHERE f.id IN ({changed})",
-                (self._embedding_id, self._seen, newest),
+                (self._embedding_id, self._seen, last),
             )
             for row in rows:
                 self._put(*row)
-            self._seen = newest
+            self._seen = last
 
     def _put(
         self,

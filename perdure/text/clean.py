@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from perdure.errors import InputError
 
-_SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]]{0,3}(?=\s)|[。！？｡]")
+_SENTENCE_END = re.compile(r"[.!?\u2026][\"'\u201d\u2019)\]]{0,3}(?=\s)|[\u3002\uff01\uff1f\uff61]")
 _SPACE = re.compile(r"\s")
 
 

@@ -28,11 +28,11 @@ _SPECIAL = re.compile(
 
 
 def escape(text: str) -> str:
-    """Escape a text so that it can neither end the block it stands in nor hide anything.
+    r"""Escape a text so that it can neither end the block it stands in nor hide anything.
 
     `&`, `<` and `>` become entities. Line breaks and other control characters become one space, so
     that a role marker cannot stand at the start of a line. Characters that are invisible or change
-    the direction of writing become visible, as in `\\u202e`; joiners stay where emoji or a script
+    the direction of writing become visible, as in `\u202e`; joiners stay where emoji or a script
     need them. Runs of three or more backticks or tildes are set apart, so that no fence opens.
 
     Args:

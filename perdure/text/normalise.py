@@ -30,7 +30,7 @@ _REMOVED = (
 )
 # Letters that have no decomposition, but are typed without their stroke or as two letters.
 _LETTERS: dict[str, str | None] = {
-    "ı": "i",
+    "\u0131": "i",
     "ł": "l",
     "ø": "o",
     "đ": "d",

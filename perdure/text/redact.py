@@ -18,7 +18,8 @@ _DETECTORS: tuple[_Detector, ...] = (
     named_secrets,
     secret_numbers,
 )
-# Taking out one secret can uncover another beside it; the last round finds nothing. More than three are rare.
+# Taking out one secret can uncover another beside it, so rounds go on until one finds nothing.
+# The cap keeps the time linear whatever the text.
 _ROUNDS = 8
 
 
@@ -50,7 +51,7 @@ def redact(text: str) -> Redaction:
     for _ in range(_ROUNDS):
         before = text
         for detector in _DETECTORS:
-            spans = sorted(detector(text))
+            spans = _apart(detector(text))
             if spans:
                 text = _replace(text, spans)
                 kinds.update(dict.fromkeys(span.kind for span in spans))
@@ -59,11 +60,19 @@ def redact(text: str) -> Redaction:
     return Redaction(text, tuple(kinds))
 
 
+def _apart(spans: Iterable[Span]) -> list[Span]:
+    """Return the spans in the order of the text, without those that begin inside another."""
+    kept: list[Span] = []
+    for span in sorted(spans):
+        if not kept or span.start >= kept[-1].end:
+            kept.append(span)
+    return kept
+
+
 def _replace(text: str, spans: list[Span]) -> str:
     parts: list[str] = []
     done = 0
     for start, end, kind in spans:
-        if start >= done:
-            parts += (text[done:start], f"[redacted {kind}]")
-            done = end
+        parts += (text[done:start], f"[redacted {kind}]")
+        done = end
     return "".join((*parts, text[done:]))

@@ -24,21 +24,8 @@ you your yours
 """
 _REMARKS = frozenset(_REMARK_WORDS.split())
 _PARTICIPLE = re.compile(r"[a-z-]*(?:ed|ing|ly|able|ible|ired)$")
-_HOLDER_WORDS = frozenset(
-    (
-        "changeme",
-        "dummy",
-        "example",
-        "here",
-        "insert",
-        "placeholder",
-        "redacted",
-        "replace",
-        "sample",
-        "todo",
-        "your",
-    )
-)
+_HOLDER_LIST = "changeme dummy example here insert placeholder redacted replace sample todo your"
+_HOLDER_WORDS = frozenset(_HOLDER_LIST.split())
 _HOLDER = re.compile(
     r"\$\{?[A-Za-z_]+\}?$|%[A-Za-z_(].*|[{<\[(].*|(?P<same>[x*.\u2022#_-])(?P=same){2,}.*|\w{0,12}[-_]x{4,}",
     re.IGNORECASE,
@@ -63,14 +50,16 @@ _ALGORITHM = re.compile(
 
 def is_placeholder(secret: str) -> bool:
     """Return whether a candidate only marks the place of a secret: `${TOKEN}`, YOUR_API_KEY, xxxx."""
-    return _HOLDER.match(secret) is not None or not _HOLDER_WORDS.isdisjoint(_LETTERS.findall(secret.lower()))
+    if _HOLDER.match(secret):
+        return True
+    return _digits(secret) < 2 and not _HOLDER_WORDS.isdisjoint(_LETTERS.findall(secret.lower()))
 
 
 def is_code(secret: str) -> bool:
     """Return whether a candidate is an expression: a call, an attribute, a variable named so."""
     if _CALL.match(secret) or _PATH.match(secret):
         return True
-    digits = sum(char.isdigit() for char in secret)
+    digits = _digits(secret)
     if digits <= 1 and _IDENTIFIER.match(secret) and _NAMED.search(secret):
         return True
     return digits == 0 and _DOTTED.match(secret) is not None
@@ -93,15 +82,15 @@ def counts_something(text: str, end: int) -> bool:
     return _UNITS.match(text, end) is not None
 
 
-def _has_digit(secret: str) -> bool:
-    return any(char.isdigit() for char in secret)
+def _digits(secret: str) -> int:
+    return sum(char.isdigit() for char in secret)
 
 
 def told(text: str, end: int, secret: str) -> bool:
     """Judge a password that prose tells ("my password is ..."); it ends at `end` of `text`."""
     if counts_something(text, end):
         return False
-    if _has_digit(secret) or not _WORD.match(secret):
+    if _digits(secret) or not _WORD.match(secret):
         return True
     return not is_remark(secret) and _STOP.match(text, end) is not None
 
@@ -110,14 +99,14 @@ def assigned(text: str, end: int, secret: str) -> bool:
     """Judge a password behind a colon or an equals sign; it ends at `end` of `text`."""
     if counts_something(text, end) or is_code(secret) or _VARIABLE.match(secret):
         return False
-    if _has_digit(secret) or not _WORD.match(secret):
+    if _digits(secret) or not _WORD.match(secret):
         return True
     return not is_remark(secret) and _STOP.match(text, end) is not None and not _CODE_STOP.match(text, end)
 
 
 def adjoined(text: str, end: int, secret: str) -> bool:
     """Judge a password right behind the word ("wifi password hunter2"); it ends at `end` of `text`."""
-    mixed = _has_digit(secret) and any(char.isalpha() for char in secret)
+    mixed = _digits(secret) > 0 and any(char.isalpha() for char in secret)
     return mixed and len(secret) >= 6 and not _ALGORITHM.match(secret) and _STOP.match(text, end) is not None
 
 
@@ -126,6 +115,4 @@ def quoted(secret: str) -> bool:
     words = secret.lower().split()
     if len(words) > 1:
         return len(words) <= 12 and not _NAMED.search(secret) and not is_sentence(secret)
-    return (
-        len(secret) >= 4 and not is_remark(secret) and not (_NAMED.search(secret) and not _has_digit(secret))
-    )
+    return len(secret) >= 4 and not is_remark(secret) and not (_NAMED.search(secret) and not _digits(secret))

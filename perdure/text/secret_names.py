@@ -22,7 +22,7 @@ class _Name:
         kind: what stands in the place of the secret.
         stems: lower-case literals; every match of `pattern` begins with one of them.
         pattern: the whole name.
-        value: what every secret of this name matches.
+        value: as much of what stands behind the name as can be the secret.
         chosen: whether people choose it, so that it may look like a word.
     """
 
@@ -37,29 +37,17 @@ def _name(kind: str, stems: str, pattern: str, value: str, *, chosen: bool = Fal
     return _Name(kind, tuple(stems.split()), re.compile(pattern, re.IGNORECASE), re.compile(value), chosen)
 
 
-_OWNERS = [
-    "api",
-    "access",
-    "private",
-    "encryption",
-    "account",
-    "auth",
-    "signing",
-    "master",
-    "license",
-    "session",
-    "service",
-]
+_OWNERS = ("api", "access", "private", "encryption", "account", "auth", "signing", "master", "license")
 _OWNED = "|".join(f"(?<={owner}[ _-])|(?<={owner})" for owner in _OWNERS)
-_MADE = r"(?=\D{0,200}\d).{8}"  # by a machine: there are digits in it
+_MADE = r"(?=\D{0,200}\d).{8,}"  # by a machine: there are digits in it
 
 _NAMES = (
-    _name("passphrase", "passphrase", r"passphrase", r".{4}", chosen=True),
+    _name("passphrase", "passphrase", r"passphrase", r".{4,}", chosen=True),
     _name(
         "seed-phrase",
         "seed recovery mnemonic",
         r"(?:seed|recovery) (?:phrase|words)|mnemonic(?: phrase)?",
-        r"[a-z]+(?:[ ,]+[a-z]+){5}",
+        r"[a-z]+(?:[ ,]+[a-z]+){5,}",
         chosen=True,
     ),
     _name(
@@ -68,17 +56,17 @@ _NAMES = (
         "\u043f\u0430\u0440\u043e\u043b\u044c",
         r"passwords?|passwort|passwd|passcode|pwd|kennwort|mot de passe|contrase[\u00f1n]a"
         r"|(?<![^\W_])(?:senha|heslo)|l\u00f6senord|has\u0142o|\u043f\u0430\u0440\u043e\u043b\u044c",
-        r".{4}",
+        r".{4,}",
         chosen=True,
     ),
     _name(
-        "password", "pass", r"(?<![A-Za-z])pass(?=[\"']?\s?[:=])", r"(?=\D{0,200}\d)(?=.{0,200}[A-Za-z]).{6}"
+        "password", "pass", r"(?<![A-Za-z])pass(?=[\"']?\s?[:=])", r"(?=\D{0,200}\d)(?=.{0,200}[A-Za-z]).{6,}"
     ),
     _name(
         "password",
         "\u5bc6\u7801 \u5bc6\u78bc \u30d1\u30b9\u30ef\u30fc\u30c9 \ube44\ubc00\ubc88\ud638",
         r"\u5bc6[\u7801\u78bc]|\u30d1\u30b9\u30ef\u30fc\u30c9|\ube44\ubc00\ubc88\ud638",
-        r"[!-~]{4}",
+        r"[!-~]{4,}",
         chosen=True,
     ),
     _name(
@@ -116,7 +104,8 @@ _LINK = re.compile(
 )
 _REACH = 200
 _QUOTED = re.compile(
-    rf"[bruf]{{0,2}}(?P<quote>{_QUOTE})(?P<value>(?![\s,;:)\]}}+])(?:(?!(?P=quote)|[\u201d\u00bb])[^\r\n]){{1,{_REACH}}})",
+    rf"[bruf]{{0,2}}(?P<quote>{_QUOTE})"
+    rf"(?P<value>(?![\s,;:)\]}}+])(?:(?!(?P=quote)|[\u201d\u00bb])[^\r\n]){{1,{_REACH}}})",
     re.IGNORECASE,
 )
 # A separator ends a value if white space or another `name=` follows it, else it is part of the value.
@@ -161,13 +150,17 @@ def _secret(text: str, found: re.Match[str], name: _Name) -> tuple[int, int] | N
         if bare is None:
             return None
         start, end = bare.start(), bare.start() + len(bare[0].rstrip(_TAIL).rstrip())
-    secret = text[start:end]
-    if not name.value.match(secret) or judge.is_placeholder(secret):
+    value = name.value.match(text[start:end])
+    if value is None or judge.is_placeholder(value[0]):
         return None
+    end = start + value.end()
     how = "quoted" if quoted is not None else link.lastgroup or ""
     if not _is_secret(text, found, name, how, (start, end)):
         return None
-    return start, _REST.match(text, end).end() if end - start >= _REACH else end  # type: ignore[union-attr]
+    if end - start >= _REACH:
+        rest = _REST.match(text, end)
+        end = rest.end() if rest is not None else end
+    return start, end
 
 
 def _is_secret(text: str, found: re.Match[str], name: _Name, how: str, span: tuple[int, int]) -> bool:

@@ -1,0 +1,52 @@
+"""The command line. Commands are imported when they are called, so that `--help` is quick."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from perdure.errors import PerdureError
+
+COMMANDS = {
+    "demo": "perdure.cli.demo",
+    "replay": "perdure.cli.replay",
+    "status": "perdure.cli.status",
+}
+
+
+class Commands(click.Group):
+    """The group of all commands."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command by its name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(COMMANDS[cmd_name]), cmd_name)
+        return command
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="perdure")
+def cli() -> None:
+    """Long-term memory for AI agents that just works."""
+
+
+def main() -> None:
+    """Run the command line: exit code 0 is success, 1 a finding or an error of ours, 2 a wrong call."""
+    try:
+        sys.exit(cli.main(standalone_mode=False))
+    except PerdureError as error:
+        sys.stderr.write(f"perdure: {error}\n")
+        sys.exit(1)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort:
+        sys.stderr.write("perdure: stopped\n")
+        sys.exit(130)

@@ -1,0 +1,56 @@
+"""What commands print: colours and tables on a terminal, plain text in a pipe, one object with --json."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+class Output:
+    """A command's stdout. With `as_json` only `json` prints."""
+
+    def __init__(self, as_json: bool = False) -> None:
+        self._quiet = as_json
+
+    def json(self, value: object) -> None:
+        """Print one JSON object, and nothing else."""
+        sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+    def title(self, text: str) -> None:
+        """Print what the output is about."""
+        self.line(text, style="bold underline")
+
+    def rule(self, text: str) -> None:
+        """Print a heading."""
+        if not self._quiet:
+            console().print(f"\n--- {text} ---", style="bold", highlight=False, markup=False)
+
+    def line(self, text: str, style: str | None = None) -> None:
+        """Print a line."""
+        if not self._quiet:
+            console().print(text, style=style, highlight=False, markup=False)
+
+    def table(self, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Print a table."""
+        if self._quiet:
+            return
+        from rich.table import Table
+
+        table = Table(show_header=any(header), box=None, pad_edge=False)
+        for name in header:
+            table.add_column(name)
+        for row in rows:
+            table.add_row(*(str(cell) for cell in row))
+        console().print(table)
+
+
+def console() -> Console:
+    """Return the console on stdout. Rich is imported only when something is printed."""
+    from rich.console import Console
+
+    return Console(soft_wrap=True)

@@ -1,0 +1,55 @@
+"""Reading the journal: who changed what, when, through which channel. By ids: the text stands in `facts` only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import apsw
+
+from perdure.store.database import run
+from perdure.store.fact import SELECT, Fact, from_row
+from perdure.store.scope import Audience
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An entry of the journal.
+
+    Attributes:
+        seq: its number; later changes have higher ones.
+        at: when, epoch seconds.
+        action: "add", "supersede", "reinforce", ...
+        fact: the fact it was done to, as it is now.
+        other_id: the other fact it has to do with, such as the one that takes its place.
+        channel, host, session: by whom.
+    """
+
+    seq: int
+    at: float
+    action: str
+    fact: Fact
+    other_id: str | None
+    channel: str
+    host: str
+    session: str | None
+
+
+def changes(connection: apsw.Connection, audience: Audience, since: int, limit: int) -> list[Change]:
+    """Return changes of facts that the audience may read, after a number, oldest first."""
+    condition, values = audience.sql()
+    columns = "j.seq, j.at, j.action, j.other_id, j.channel, j.host, j.session"
+    rows = run(
+        connection,
+        f"SELECT {SELECT}, {columns} FROM journal j JOIN facts ON facts.id = j.fact_id"  # noqa: S608
+        f" WHERE j.seq > ? AND {condition} ORDER BY j.seq LIMIT ?",
+        (since, *values, limit),
+    )
+    return [
+        Change(seq, at, action, from_row(tuple(fact)), other_id, channel, host, session)
+        for *fact, seq, at, action, other_id, channel, host, session in rows
+    ]
+
+
+def newest(connection: apsw.Connection) -> int:
+    """Return the number of the last change; 0 in an empty store."""
+    return int(run(connection, "SELECT coalesce(max(seq), 0) FROM journal")[0][0])
