@@ -13,6 +13,7 @@ from perdure.store import outbox
 from perdure.store.database import run
 from perdure.store.fact import live_sql
 from perdure.store.lance import LanceIndex, rows_of
+from perdure.store.slots import vector_text
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import Author
 
@@ -94,11 +95,11 @@ class Indexer:
 
 
 def without_vector(store: Store, space_id: str, limit: int) -> list[tuple[str, str]]:
-    """Return id and text of live facts that have no vector in this space."""
+    """Return id and text to embed of live facts that have no vector in this space."""
     condition, values = live_sql(store.clock.now())
     sql = (
-        f"SELECT facts.id, facts.text FROM facts WHERE {condition} AND NOT EXISTS"  # noqa: S608
+        f"SELECT facts.id, facts.text, facts.entity, facts.key FROM facts WHERE {condition} AND NOT EXISTS"  # noqa: S608
         " (SELECT 1 FROM vectors v WHERE v.fact_id = facts.id AND v.embedding_id = ?) LIMIT ?"
     )
     with store.database.read() as connection:
-        return [(row[0], row[1]) for row in run(connection, sql, (*values, space_id, limit))]
+        return [(row[0], vector_text(*row[1:])) for row in run(connection, sql, (*values, space_id, limit))]

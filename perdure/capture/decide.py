@@ -68,9 +68,7 @@ def decide(connection: apsw.Connection, fact: Fact, view: View) -> Decision:
 def _update(fact: Fact, old: Fact, reason: str) -> Decision:
     users = old.channel in SUPERSEDES
     if users and fact.channel not in SUPERSEDES:
-        return Decision(
-            Action.ADD, None, f"channel {Channel(fact.channel).value} may not replace what the user said"
-        )
+        return Decision(Action.ADD, None, f"channel {Channel(fact.channel).value} may not replace what the user said")
     return Decision(Action.UPDATE, old.id, reason)
 
 

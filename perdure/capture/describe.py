@@ -49,9 +49,7 @@ def describe(statement: Statement) -> Description:
     reason = _REASON.search(text)
     category = _category(statement, slot)
     tags = extract_tags(statement.text, slot.entity if slot else None)
-    return Description(
-        category, slot, _clipped(reason[1]) if reason else None, _decay_class(text, slot), tags
-    )
+    return Description(category, slot, _clipped(reason[1]) if reason else None, _decay_class(text, slot), tags)
 
 
 def _category(statement: Statement, slot: Slot | None) -> str:
@@ -116,11 +114,7 @@ def _rule(pattern: str, build: Callable[[Mapping[str, str]], Slot | None]) -> Ru
 
     def apply(text: str) -> Slot | None:
         match = compiled.search(text)
-        return (
-            build({name: _clipped(value or "") for name, value in match.groupdict().items()})
-            if match
-            else None
-        )
+        return build({name: _clipped(value or "") for name, value in match.groupdict().items()}) if match else None
 
     return apply
 

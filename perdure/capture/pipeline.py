@@ -15,6 +15,7 @@ from perdure.hooks.types import Channel
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import View
+from perdure.store.slots import vector_text
 from perdure.store.store import Store
 from perdure.store.transaction import Author, StoredVector
 
@@ -71,7 +72,7 @@ class Capturer:
             for statement in statements(message["text"], self._rules()):
                 drafts.append(_draft(statement, message, entry))
                 pause()
-        vectors = self._vectors([draft.text for draft in drafts], pause)
+        vectors = self._vectors([vector_text(draft.text, draft.entity, draft.key) for draft in drafts], pause)
         author = Author(Channel.USER, entry.get("host", "python"), entry.get("session"))
         with self._store.write(author) as tx:
             captured = []

@@ -43,6 +43,10 @@ _ABBREVIATIONS = frozenset(
 )
 _END = re.compile(r"[.!?…]+[\"')\]]*(?=\s)|[。！？]+[」』]?|\n+")
 _BULLET = re.compile(r"^\s*(?:[-*•+]|\d{1,3}[.)])\s+")
+_LEAD_IN = re.compile(r"^[^:;,.!?]{2,40}: (?=(?:I|my|we|our|the)\b)", re.IGNORECASE)
+_JOIN = re.compile(
+    r"(?:,|;|,? and|,? but) (?=(?:I(?:'m|'ve)? |my |we(?:'re|'ve)? |our )(?!think|mean|guess|hope|know))"
+)
 _QUOTED = re.compile(r"^\s*(?:>|\|)")
 
 
@@ -65,6 +69,13 @@ def sentences(text: str) -> list[str]:
     found.append(text[start:])
     cleaned = (" ".join(_BULLET.sub("", sentence).split()) for sentence in found)
     return [sentence for sentence in cleaned if any(char.isalnum() for char in sentence)]
+
+
+def clauses(sentence: str) -> list[str]:
+    """Split a sentence where a second statement about oneself begins: one idea per fact."""
+    sentence = _LEAD_IN.sub("", sentence)
+    parts = _JOIN.split(sentence)
+    return [part[:1].upper() + part[1:] for part in parts if part]
 
 
 def _abbreviated(text: str, start: int, dot: int) -> bool:

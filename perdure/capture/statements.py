@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from perdure.capture.sentences import prose, sentences
+from perdure.capture.sentences import clauses, prose, sentences
 from perdure.text.normalise import fold
 from perdure.text.redact import redact
 from perdure.text.scripts import dense_script
@@ -38,11 +38,20 @@ def statements(text: str, rules: tuple[CaptureRule, ...] = ()) -> list[Statement
             # "He is a beagle" says nothing without the sentence before it.
             found[-1] = Statement(f"{found[-1].text} {sentence}", found[-1].cue)
             continue
-        cue = cue_of(sentence) or next(filter(None, (rule(sentence) for rule in rules)), None)
-        previous_kept = cue is not None
-        if cue is not None:
-            found.append(Statement(sentence, cue))
+        kept = _of_sentence(sentence, rules)
+        previous_kept = bool(kept)
+        found += kept
     return found
+
+
+def _of_sentence(sentence: str, rules: tuple[CaptureRule, ...]) -> list[Statement]:
+    """Return the sentence as one statement, or its clauses where each stands for itself."""
+    parts = clauses(sentence)
+    stated = [Statement(part, cue) for part in parts if (cue := cue_of(part))]
+    if len(stated) == len(parts):
+        return stated
+    cue = cue_of(sentence) or next(filter(None, (rule(sentence) for rule in rules)), None)
+    return [Statement(sentence, cue)] if cue else stated
 
 
 def cue_of(sentence: str) -> str | None:
@@ -151,9 +160,7 @@ _NAMED = re.compile(
     r"Well|Hey|Hi|Wow|Great)\b)[A-Z][\w-]+(?:'s)?(?: [A-Z][\w-]+)?(?: [\w-]+){0,2} (?:is|was|lives?|works?|has|likes?|"
     r"loves?|hates?|prefers?|moved|started|joined|got|runs?|owns?|plays?|speaks?|needs?|uses?|will|starts?|opens?)\b"
 )
-_FIGURE = re.compile(
-    r"[Tt]he [\w -]{1,40}? (?:is|are|starts?|ends?|opens?|runs?) (?:[a-z]+ ){0,3}[\"']?(?:\d|[A-Z])"
-)
+_FIGURE = re.compile(r"[Tt]he [\w -]{1,40}? (?:is|are|starts?|ends?|opens?|runs?) (?:[a-z]+ ){0,3}[\"']?(?:\d|[A-Z])")
 _CONTINUES = re.compile(
     r"(?:it|that|this|they|he|she|its|his|her|their)(?:'s|'re| (?:is|was|are|were|has|had|lives?|works?))\b"
 )

@@ -134,9 +134,7 @@ class OnnxEmbedder:
             mask[row, : len(ids)] = 1
         feed = {"input_ids": ids_of, "attention_mask": mask, "token_type_ids": np.zeros_like(ids_of)}
         try:
-            states = self._session.run(
-                None, {name: feed[name] for name in self._inputs if name in feed}, options
-            )[0]
+            states = self._session.run(None, {name: feed[name] for name in self._inputs if name in feed}, options)[0]
         except _runtime_errors() as error:
             if options.terminate:
                 raise _interrupted(self._model) from None
@@ -210,9 +208,7 @@ def _runtime_errors() -> tuple[type[Exception], ...]:
     """Every error class of ONNX Runtime: they have no base class of their own."""
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
-    return tuple(
-        value for value in vars(state).values() if isinstance(value, type) and issubclass(value, Exception)
-    )
+    return tuple(value for value in vars(state).values() if isinstance(value, type) and issubclass(value, Exception))
 
 
 def _interrupted(model: OnnxModel) -> ModelError:

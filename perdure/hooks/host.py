@@ -181,9 +181,7 @@ class HookRunner:
         result = self._guarded(impl, hook, arguments)
         if inspect.iscoroutine(result):
             result.close()
-            _log.warning(
-                "plugin %r has an async hook %s, which a synchronous host cannot run", impl.plugin_name, hook
-            )
+            _log.warning("plugin %r has an async hook %s, which a synchronous host cannot run", impl.plugin_name, hook)
             return None
         return result
 
@@ -212,9 +210,7 @@ class HookRunner:
             _log.warning("plugin %r gave no answer to hook %s within %g s", *key, self._timeout)
             return None
 
-    async def _settle(
-        self, impl: HookImpl, hook: str, arguments: Mapping[str, Any], idle: threading.Event
-    ) -> object:
+    async def _settle(self, impl: HookImpl, hook: str, arguments: Mapping[str, Any], idle: threading.Event) -> object:
         def work() -> object:
             idle.clear()
             try:

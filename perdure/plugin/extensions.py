@@ -99,9 +99,7 @@ class ExtensionManager:
         self._distributions: set[tuple[str, str]] = set()
 
     @classmethod
-    def load(
-        cls, *, disabled: Collection[str] = (), builtins: Sequence[tuple[str, object]] = ()
-    ) -> ExtensionManager:
+    def load(cls, *, disabled: Collection[str] = (), builtins: Sequence[tuple[str, object]] = ()) -> ExtensionManager:
         """Register the built-ins, then the installed extensions in the order of their names.
 
         An extension that fails is skipped with all it had registered: it is one entry of `problems` and one

@@ -26,6 +26,7 @@ from perdure.store.fact import Fact
 from perdure.store.journal import Change
 from perdure.store.scope import Scope
 from perdure.store.search import View
+from perdure.store.slots import vector_text
 from perdure.store.transaction import Author, StoredVector
 from perdure.text.normalise import fingerprint
 
@@ -126,7 +127,7 @@ class Memory:
             extraction_method="explicit",
             metadata=dict(metadata or {}),
         )
-        vector = self._vector(text)
+        vector = self._vector(vector_text(fact.text, fact.entity, fact.key))
         engine = self._engine
         with engine.store.write(Author(channel, self._context.host)) as tx:
             view = replace(self._view(), audience=replace(audience, scopes=frozenset({home})))

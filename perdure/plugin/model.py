@@ -10,7 +10,7 @@ from dataclasses import asdict
 from perdure.embed.base import Embedder
 from perdure.embed.guarded import GuardedEmbedder
 from perdure.errors import PerdureError
-from perdure.ranking.calibration import prior_floor
+from perdure.ranking.calibration import Calibration
 from perdure.recall.legs import VectorLeg
 from perdure.store.store import Store, VectorSpace
 from perdure.store.vector_index import VectorIndex
@@ -35,7 +35,7 @@ class Model:
             store: whose vector space the model must fit.
             load: makes the embedder; None: none is wanted.
             index: makes the index of a space.
-            floor: cosine from which a hit is evidence; None: the prior of the model.
+            floor: cosine from which a hit is evidence; None: set for each query by the calibration.
             on_ready: called once the model can be used, in the loading thread.
         """
         self._store = store
@@ -97,12 +97,10 @@ class Model:
             theirs = self._store.space()
             name = theirs.description.get("model") if theirs else "another"
             self.state = f"lexical only: this store's vectors are of model {name}, not of {identity.model}"
-            _log.warning(
-                "no vector leg: the store's vectors are of model %s, not of %s", name, identity.model
-            )
+            _log.warning("no vector leg: the store's vectors are of model %s, not of %s", name, identity.model)
             return
         # The first call allocates and compiles; no turn should pay for it.
         embedder.embed(["warm"], query=True)
-        floor = prior_floor(identity.model) if self._floor is None else self._floor
-        self._leg = VectorLeg(embedder, self._index(space), floor)
+        calibration = Calibration.of(identity.model, fixed=self._floor)
+        self._leg = VectorLeg(embedder, self._index(space), calibration)
         self.state = f"ready: {identity.model}"

@@ -26,9 +26,7 @@ class Settings(BaseModel):
 
     auto_recall: bool = Field(True, description="Bring up memories before each turn.")
     auto_capture: bool = Field(True, description="Keep what is worth keeping after each turn.")
-    embedder: str = Field(
-        "auto", description='Name of an embedder; "auto": the local model; "none": words only.'
-    )
+    embedder: str = Field("auto", description='Name of an embedder; "auto": the local model; "none": words only.')
     embedder_model: str | None = Field(None, description="Model of that embedder: a name or a folder.")
     model_path: Path | None = Field(None, description="The default model's ONNX file, if it lies elsewhere.")
     model_threads: int = Field(1, ge=1, le=64, description="CPU threads of the local model.")
@@ -39,13 +37,11 @@ class Settings(BaseModel):
     recall_format: Literal["full", "short", "minimal"] = Field("full", description="How a memory is written.")
     recall_placement: Placement = Field(Placement.HEAD, description="Where the block goes.")
     recall_deadline_ms: int = Field(800, ge=1, le=60_000, description="After this the turn goes on without.")
-    min_cosine: float | None = Field(None, ge=-1, le=1, description="Vector floor; unset: the model's prior.")
+    min_cosine: float | None = Field(None, ge=-1, le=1, description="Vector floor; unset: set for each query.")
     capture_min_chars: int = Field(10, ge=1, le=1_000, description="Shorter messages are passed over.")
     capture_max_chars: int = Field(5_000, ge=100, le=16_000, description="Longer messages are cut here.")
     index_batch: int = Field(50, ge=1, le=10_000, description="So many new vectors start the index worker.")
-    index_seconds: float = Field(
-        30.0, ge=0, le=86_400, description="So long a new vector waits for the worker."
-    )
+    index_seconds: float = Field(30.0, ge=0, le=86_400, description="So long a new vector waits for the worker.")
     disabled_extensions: tuple[str, ...] = Field((), description="Extensions that are not loaded.")
 
     @classmethod

@@ -68,7 +68,5 @@ def status_of(engine: Engine) -> Status:
         auto_recall=engine.settings.auto_recall,
         auto_capture=engine.settings.auto_capture,
         extensions=tuple(f"{name} {version}" for name, version in extensions.distributions),
-        problems=tuple(
-            f"{problem.name} ({problem.stage}): {problem.error}" for problem in extensions.problems
-        ),
+        problems=tuple(f"{problem.name} ({problem.stage}): {problem.error}" for problem in extensions.problems),
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from perdure.embed.base import Embedder
 from perdure.errors import StoreError
+from perdure.ranking.calibration import Calibration, background
 from perdure.ranking.gates import Evidence
 from perdure.recall.options import LEXICAL, VECTOR
 from perdure.recall.query import Query
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class VectorLeg:
-    """An embedder, the index of its space, and the cosine from which a hit is evidence."""
+    """An embedder, the index of its space, and how to tell from a cosine whether a hit is evidence."""
 
     embedder: Embedder
     index: VectorIndex
-    floor: float
+    calibration: Calibration
     breaker: Breaker = field(default_factory=Breaker)
 
 
@@ -40,6 +41,7 @@ class Found:
         facts: every candidate, by id; each may be seen by the audience.
         evidence: what speaks for it.
         scores: per leg, its raw score by id.
+        floor: cosine from which a hit is evidence for this query; None without a vector leg.
         states: per leg, "ok" or why it brought nothing, for the receipt.
         seconds: per leg, until it was through.
     """
@@ -47,6 +49,7 @@ class Found:
     facts: Mapping[str, Fact]
     evidence: Mapping[str, Evidence]
     scores: Mapping[str, Mapping[str, float]]
+    floor: float | None
     states: Mapping[str, str]
     seconds: Mapping[str, float]
 
@@ -86,7 +89,7 @@ class Legs:
                 leg.embedder.interrupt()
             else:
                 run.vectors(*result, leg.embedder.identity.id)
-        return run.found()
+        return run.found(leg.calibration if leg else None)
 
     def close(self) -> None:
         """End the slot's thread."""
@@ -130,7 +133,7 @@ class _Run:
         self.states[VECTOR] = "ok"
         self._seconds[VECTOR] = time.monotonic() - self.began
 
-    def found(self) -> Found:
+    def found(self, calibration: Calibration | None) -> Found:
         facts = {hit.fact.id: hit.fact for hit in self._hits}
         # An index may lag behind: what it names is a candidate only if the database says so now.
         named = [hit.id for hit in self._near or () if hit.id not in facts]
@@ -138,13 +141,17 @@ class _Run:
             with self._store.database.read() as connection:
                 facts |= by_ids(connection, named, self._view)
         by_words = {hit.fact.id: hit for hit in self._hits}
+        near = [hit.cosine for hit in self._near or ()]
+        # What counts in the blend is how far a hit stands out from the query's background.
+        behind = background(near)
         return Found(
             facts,
             {fact_id: self._evidence(fact_id, by_words.get(fact_id)) for fact_id in facts},
             {
                 LEXICAL: {fact_id: hit.score for fact_id, hit in by_words.items()},
-                VECTOR: {fact_id: value for fact_id, value in self._cosines.items() if fact_id in facts},
+                VECTOR: {fact_id: value - behind for fact_id, value in self._cosines.items() if fact_id in facts},
             },
+            calibration.floor(near) if calibration and self._near is not None else None,
             self.states,
             self._seconds,
         )

@@ -36,9 +36,7 @@ class RecallOptions:
     format: str = "full"
     placement: Placement = Placement.HEAD
     deadline: float = 0.8
-    relative_cut: float = 0.6
-    weights: Mapping[str, float] = field(
-        default_factory=lambda: MappingProxyType({LEXICAL: 0.5, VECTOR: 0.5})
-    )
+    relative_cut: float = 0.7
+    weights: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({LEXICAL: 0.5, VECTOR: 0.5}))
     candidates: int = 50
     summary_threshold: int = 300

@@ -48,9 +48,7 @@ class Recaller:
         self._clock = clock
         self._legs = Legs(store, options.candidates)
 
-    def recall(
-        self, prompt: str, audience: Audience, *, session: str | None = None
-    ) -> tuple[Recall | None, Receipt]:
+    def recall(self, prompt: str, audience: Audience, *, session: str | None = None) -> tuple[Recall | None, Receipt]:
         """Return what the model should see for a prompt, or None for silence, and the receipt."""
         began = time.monotonic()
         now = self._clock.now()
@@ -61,7 +59,6 @@ class Recaller:
             view = View(audience, now, channels=AUTO_RECALLED, approved_only=True)
             leg = self._vector_leg()
             receipt.found = self._legs.search(query, view, leg, began + self._options.deadline)
-            receipt.floor = leg.floor if leg else None
             ranked = self._ranked(receipt.found, receipt)
             recall = self._block(ranked, receipt, leg.embedder.count_tokens if leg else estimate_tokens)
         receipt.seconds = time.monotonic() - began
@@ -72,7 +69,7 @@ class Recaller:
         self._legs.close()
 
     def _ranked(self, found: Found, receipt: Receipt) -> list[tuple[Fact, Fused]]:
-        gate = Gate(receipt.floor if receipt.floor is not None else 1.0)
+        gate = Gate(found.floor if found.floor is not None else 1.0)
         passed = {fact_id for fact_id, evidence in found.evidence.items() if gate.verdict(evidence)}
         receipt.verdicts.update(dict.fromkeys(found.facts.keys() - passed, "no evidence"))
         legs = {
@@ -89,15 +86,12 @@ class Recaller:
 
     def _block(self, ranked: list[tuple[Fact, Fused]], receipt: Receipt, count: CountTokens) -> Recall | None:
         items = [
-            RecallItem(fact.id, self._text(fact), _category(fact), fused.leg, fused.score)
-            for fact, fused in ranked
+            RecallItem(fact.id, self._text(fact), _category(fact), fused.leg, fused.score) for fact, fused in ranked
         ]
         lines = [line(item, self._options.format) for item in items]
         key = self._store.key
         frame = count(render([], key, receipt.session))
-        chosen = fit(
-            [count(text) + 1 for text in lines], self._options.max_tokens - frame, self._options.limit
-        )
+        chosen = fit([count(text) + 1 for text in lines], self._options.max_tokens - frame, self._options.limit)
         for index, item in enumerate(items):
             receipt.verdicts[item.id] = "injected" if index in chosen else "over the budget"
         if not chosen:

@@ -23,7 +23,6 @@ class Receipt:
         session: of the turn.
         at: when, epoch seconds.
         query: what was asked.
-        floor: the cosine from which a hit was evidence; None without a vector leg.
         silence: why the whole recall brought nothing before it searched, or None.
         verdicts: per candidate id, "injected" or what it failed at.
         scores: per candidate id, its fused score.
@@ -36,7 +35,6 @@ class Receipt:
     session: str | None
     at: float
     query: str
-    floor: float | None = None
     silence: str | None = None
     verdicts: dict[str, str] = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=dict)
@@ -51,7 +49,7 @@ class Receipt:
             "version": VERSION,
             "query": redact(self.query[:MAX_QUERY]).text,
             "silence": self.silence,
-            "gate": {"floor": self.floor, "calibration": "prior", "relative_cut": options.relative_cut},
+            "gate": {"floor": self.found.floor if self.found else None, "relative_cut": options.relative_cut},
             "tokens": self.tokens,
             "bytes": self.size,
             "seconds": round(self.seconds, 6),

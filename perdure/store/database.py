@@ -153,9 +153,7 @@ def _translate(error: apsw.Error, path: Path) -> StoreError:
     name = path.name
     match error:
         case apsw.FullError():
-            return StoreFullError(
-                f"the disk is full; {name} kept nothing of this change. Free some space and retry"
-            )
+            return StoreFullError(f"the disk is full; {name} kept nothing of this change. Free some space and retry")
         case apsw.InterruptError():
             return StoreBusyError(f"reading {name} took too long and was broken off")
         case apsw.BusyError() | apsw.LockedError():

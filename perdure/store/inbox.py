@@ -64,9 +64,7 @@ class Inbox:
                 start = os.fstat(handle).st_size
                 if os.write(handle, line) != len(line):
                     os.ftruncate(handle, start)
-                    raise StoreFullError(
-                        f"the disk is full; inbox {self._path.name} kept nothing of this turn"
-                    )
+                    raise StoreFullError(f"the disk is full; inbox {self._path.name} kept nothing of this turn")
                 _sync(handle)
             except OSError as error:
                 raise StoreUnavailableError(

@@ -30,9 +30,7 @@ class OutboxState:
 
 def next_batch(connection: apsw.Connection, limit: int) -> Batch:
     """Return the oldest entries that are not parked."""
-    rows = run(
-        connection, "SELECT seq, fact_id FROM outbox WHERE parked IS NULL ORDER BY seq LIMIT ?", (limit,)
-    )
+    rows = run(connection, "SELECT seq, fact_id FROM outbox WHERE parked IS NULL ORDER BY seq LIMIT ?", (limit,))
     return Batch(tuple(dict.fromkeys(row[1] for row in rows)), tuple(row[0] for row in rows))
 
 

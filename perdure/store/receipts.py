@@ -13,9 +13,7 @@ from perdure.store.database import run
 Body = Mapping[str, Any]
 
 
-def put(
-    connection: apsw.Connection, receipt_id: str, at: float, session: str | None, scope: str, body: Body
-) -> None:
+def put(connection: apsw.Connection, receipt_id: str, at: float, session: str | None, scope: str, body: Body) -> None:
     """Keep a receipt. Its body holds ids, scores and the redacted query, never the text of a memory."""
     run(
         connection,
@@ -32,7 +30,5 @@ def get(connection: apsw.Connection, receipt_id: str, scope: str) -> Body | None
 
 def latest(connection: apsw.Connection, scope: str) -> str | None:
     """Return the id of the newest receipt that this scope wrote."""
-    rows = run(
-        connection, "SELECT id FROM receipts WHERE scope = ? ORDER BY at DESC, rowid DESC LIMIT 1", (scope,)
-    )
+    rows = run(connection, "SELECT id FROM receipts WHERE scope = ? ORDER BY at DESC, rowid DESC LIMIT 1", (scope,))
     return rows[0][0] if rows else None

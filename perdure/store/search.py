@@ -88,7 +88,7 @@ def by_ids(connection: apsw.Connection, ids: Iterable[str], view: View) -> dict[
         connection,
         f"SELECT {SELECT} FROM facts WHERE facts.id IN ({marks}) AND {condition}",
         (*wanted, *values),
-    )  # noqa: S608
+    )
     return {fact.id: fact for fact in map(from_row, rows)}
 
 
@@ -116,9 +116,7 @@ def by_prefix(connection: apsw.Connection, prefix: str, view: View) -> Fact:
     return from_row(rows[0])
 
 
-def lookup(
-    connection: apsw.Connection, entity: str, key: str | None, view: View, limit: int = 20
-) -> list[Fact]:
+def lookup(connection: apsw.Connection, entity: str, key: str | None, view: View, limit: int = 20) -> list[Fact]:
     """Return the facts in a slot, in whatever case it is written: most confident first, then newest."""
     condition, values = view.sql()
     slot = "lower(facts.entity) = lower(?)"
@@ -197,7 +195,9 @@ def _weighted_terms(connection: apsw.Connection, query: str) -> dict[str, tuple[
 def _document_frequency(connection: apsw.Connection, term: str) -> int:
     # The vocabulary holds stems, so the term goes through the same tokenizer. A phrase is at most as
     # frequent as its rarest token.
-    stems = _tokenizer(connection)(term.encode(), apsw.FTS5_TOKENIZE_QUERY, None, include_offsets=False, include_colocated=False)
+    stems = _tokenizer(connection)(
+        term.encode(), apsw.FTS5_TOKENIZE_QUERY, None, include_offsets=False, include_colocated=False
+    )
     found = [run(connection, "SELECT doc FROM facts_terms WHERE term = ?", (stem,)) for stem in stems]
     return min((int(rows[0][0]) if rows else 0 for rows in found), default=0)
 
@@ -206,9 +206,7 @@ def _tokenizer(connection: apsw.Connection) -> apsw.FTS5Tokenizer:
     return connection.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])
 
 
-def _matched(
-    connection: apsw.Connection, terms: Collection[str], seqs: Collection[int]
-) -> dict[int, set[str]]:
+def _matched(connection: apsw.Connection, terms: Collection[str], seqs: Collection[int]) -> dict[int, set[str]]:
     """Return which of the terms each row holds."""
     matched: dict[int, set[str]] = {seq: set() for seq in seqs}
     marks = ", ".join("?" * len(seqs))

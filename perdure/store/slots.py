@@ -1,4 +1,4 @@
-"""Slots (entity and key) that can hold only one value at a time."""
+"""Slots (entity and key): which hold one value only, and what they add to a text."""
 
 from __future__ import annotations
 
@@ -34,6 +34,16 @@ _SINGLE = frozenset(
     ]
 )
 _SINGLE_PREFIXES = ("favorite ", "favourite ", "preferred ", "default ", "main ", "current ")
+
+
+def vector_text(text: str, entity: str | None, key: str | None) -> str:
+    """Return what is embedded for a fact.
+
+    An attribute of the user that the words only imply is named: "I live in Lisbon" is near no question about
+    a location, "My location: I live in Lisbon" is.
+    """
+    implied = entity == "user" and key is not None and key in _SINGLE and key not in text.casefold()
+    return f"My {key}: {text}" if implied else text
 
 
 def is_single_valued(key: str) -> bool:

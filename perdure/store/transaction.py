@@ -144,9 +144,7 @@ class Transaction:
             summary=_redacted(fact.summary) or _summary(text),
             created_at=created,
             last_confirmed_at=confirmed,
-            expires_at=fact.expires_at
-            if fact.expires_at is not None
-            else expiry(fact.decay_class, confirmed),
+            expires_at=fact.expires_at if fact.expires_at is not None else expiry(fact.decay_class, confirmed),
             normalized_hash=fingerprint(text),
         )
 

@@ -59,9 +59,7 @@ _NAMES = (
         r".{4,}",
         chosen=True,
     ),
-    _name(
-        "password", "pass", r"(?<![A-Za-z])pass(?=[\"']?\s?[:=])", r"(?=\D{0,200}\d)(?=.{0,200}[A-Za-z]).{6,}"
-    ),
+    _name("password", "pass", r"(?<![A-Za-z])pass(?=[\"']?\s?[:=])", r"(?=\D{0,200}\d)(?=.{0,200}[A-Za-z]).{6,}"),
     _name(
         "password",
         "\u5bc6\u7801 \u5bc6\u78bc \u30d1\u30b9\u30ef\u30fc\u30c9 \ube44\ubc00\ubc88\ud638",

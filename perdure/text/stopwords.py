@@ -46,9 +46,7 @@ att av da de dem den denna det detta dig din dina ditt du efter eller en er ett 
 hur i inte jag kan med mig min mina mitt mot nar och om pa sa sig ska skulle som till upp ut vad var vara
 vem vi vid vilken
 """
-_KOREAN = (
-    "나 내 저 제 너 네 우리 그 이 것 거 수 뭐 무엇 무슨 어떤 언제 어디 누구 왜 어떻게 그리고 하지만 있는 하는"
-)
+_KOREAN = "나 내 저 제 너 네 우리 그 이 것 거 수 뭐 무엇 무슨 어떤 언제 어디 누구 왜 어떻게 그리고 하지만 있는 하는"
 
 STOP_WORDS: frozenset[str] = frozenset(
     " ".join((_ENGLISH, _GERMAN, _FRENCH, _SPANISH, _PORTUGUESE, _CZECH, _SWEDISH, _KOREAN)).split()

@@ -36,8 +36,7 @@ def test_each_row_has_length_one_and_ignores_the_others(texts: list[str], dims: 
 
 def test_vectors_are_the_same_in_every_process() -> None:
     code = (
-        "from perdure.embed.deterministic import HashEmbedder\n"
-        "print(HashEmbedder().embed(['Anna likes tea']).tolist())"
+        "from perdure.embed.deterministic import HashEmbedder\nprint(HashEmbedder().embed(['Anna likes tea']).tolist())"
     )
     printed = {
         subprocess.run(

@@ -87,9 +87,7 @@ def test_prefixes_stand_before_queries_and_documents() -> None:
     model = replace(MINILM_INT8, query_prefix="query: ", document_prefix="passage: ")
     weights = find_weights(model)
     plain, prefixed = OnnxEmbedder(MINILM_INT8, weights), OnnxEmbedder(model, weights)
-    np.testing.assert_allclose(
-        prefixed.embed(["tea"], query=True), plain.embed(["query: tea"]), atol=KERNEL_TOLERANCE
-    )
+    np.testing.assert_allclose(prefixed.embed(["tea"], query=True), plain.embed(["query: tea"]), atol=KERNEL_TOLERANCE)
     np.testing.assert_allclose(prefixed.embed(["tea"]), plain.embed(["passage: tea"]), atol=KERNEL_TOLERANCE)
     assert prefixed.identity.id != plain.identity.id
 

@@ -69,9 +69,7 @@ def test_a_vector_does_not_depend_on_its_batch(embedder: SentenceTransformerEmbe
     assert np.array_equal(together, alone)
 
 
-def test_the_identity_comes_from_the_model(
-    embedder: SentenceTransformerEmbedder, folder: Path, tmp_path: Path
-) -> None:
+def test_the_identity_comes_from_the_model(embedder: SentenceTransformerEmbedder, folder: Path, tmp_path: Path) -> None:
     identity = embedder.identity
     assert (identity.model, identity.dims, identity.max_tokens) == ("tiny-bert", 32, 128)
     assert identity.pooling == "mean"
@@ -93,12 +91,8 @@ def test_prompts_of_the_model_are_used_and_part_of_the_identity(
     np.testing.assert_allclose(prompted.embed(["tea"]), embedder.embed(["text: tea"]), atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("text", "tokens"), [("", 0), ("green tea", 2), ("tea " * 1000, 1000), ("\ud800", 1)]
-)
-def test_count_tokens_counts_the_whole_text(
-    embedder: SentenceTransformerEmbedder, text: str, tokens: int
-) -> None:
+@pytest.mark.parametrize(("text", "tokens"), [("", 0), ("green tea", 2), ("tea " * 1000, 1000), ("\ud800", 1)])
+def test_count_tokens_counts_the_whole_text(embedder: SentenceTransformerEmbedder, text: str, tokens: int) -> None:
     assert embedder.count_tokens(text) == tokens
 
 

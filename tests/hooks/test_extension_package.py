@@ -33,9 +33,7 @@ print(json.dumps({
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = tmp_path_factory.mktemp("source") / "extension"
     target = tmp_path_factory.mktemp("target")
-    shutil.copytree(
-        ROOT / "tests" / "extension_package", source, ignore=shutil.ignore_patterns("__pycache__")
-    )
+    shutil.copytree(ROOT / "tests" / "extension_package", source, ignore=shutil.ignore_patterns("__pycache__"))
     flags = ["--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "--quiet"]
     command = [sys.executable, "-m", "pip", "install", *flags, "--target", str(target), str(source)]
     subprocess.run(command, check=True, timeout=100)

@@ -91,9 +91,7 @@ def test_each_turn_fires_with_the_history_before_and_after_it() -> None:
     ],
 )
 @pytest.mark.parametrize("keeps_block", [False, True])
-def test_a_block_stands_where_its_placement_says(
-    placement: Placement, seen: str, kept: str, keeps_block: bool
-) -> None:
+def test_a_block_stands_where_its_placement_says(placement: Placement, seen: str, kept: str, keeps_block: bool) -> None:
     memory = Memory(placement)
     host = FakeHost(with_memory(memory), keeps_block=keeps_block)
 

@@ -334,9 +334,7 @@ def test_a_blocked_name_is_not_registered() -> None:
     assert recorder.seen == []
 
 
-def test_entry_points_are_loaded_one_by_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str]
-) -> None:
+def test_entry_points_are_loaded_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str]) -> None:
     info = tmp_path / "hosted-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: hosted\nVersion: 1.0\n")
@@ -367,9 +365,7 @@ def test_a_coroutine_is_awaited_by_the_async_runner_and_closed_by_the_other(line
     assert ask_async(runner) == (Recall("block"),)
     assert lines == []
     assert ask(runner) == ()
-    assert lines == [
-        "plugin 'later' has an async hook before_agent_start, which a synchronous host cannot run"
-    ]
+    assert lines == ["plugin 'later' has an async hook before_agent_start, which a synchronous host cannot run"]
 
 
 @pytest.mark.parametrize("timeout", [0.0, -1.0, float("nan")])

@@ -25,9 +25,7 @@ def test_escaped_text_is_one_inert_line(text: str) -> None:
 @given(st.text(alphabet=st.characters(categories=("L", "N"), exclude_characters="\u115f\u1160\u3164")))
 def test_ordinary_text_is_unchanged(text: str) -> None:
     assert escape(text) == text
-    assert (
-        escape(f"{text}, \"quoted\" 'text' (100 %): `code`!") == f"{text}, \"quoted\" 'text' (100 %): `code`!"
-    )
+    assert escape(f"{text}, \"quoted\" 'text' (100 %): `code`!") == f"{text}, \"quoted\" 'text' (100 %): `code`!"
 
 
 @pytest.mark.parametrize(

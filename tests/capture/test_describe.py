@@ -1,0 +1,181 @@
+"""Category, slot, reason, lifetime and tags of a statement."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perdure.capture.describe import MAX_FIELD, Description, describe
+from perdure.capture.statements import Statement, statements
+from perdure.ranking.decay import LIFETIMES
+from perdure.store.fact import CATEGORIES
+
+
+def described(sentence: str) -> Description:
+    [found] = statements(sentence)
+    return describe(found)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "entity", "key", "value"),
+    [
+        ("My name is Robert Jansen.", "user", "name", "Robert Jansen"),
+        ("Call me Bob.", "user", "name", "Bob"),
+        ("My favourite colour is teal.", "user", "favourite colour", "teal"),
+        ("My new phone number is +43 660 1234567.", "user", "phone number", "+43 660 1234567"),
+        (
+            "Call the office at +43 660 1234567 in emergencies, that is for the record.",
+            "user",
+            "phone",
+            "+43 660 1234567",
+        ),
+        ("You can reach me at robert@example.com.", "user", "email", "robert@example.com"),
+        ("I live in Graz.", "user", "location", "Graz"),
+        ("I moved to Lisbon.", "user", "location", "Lisbon"),
+        ("We're based in Wels.", "user", "location", "Wels"),
+        ("I was born on 3 May 1984.", "user", "birthday", "3 May 1984"),
+        ("My birthday is 3 May.", "user", "birthday", "3 May"),
+        ("My sister's birthday is 3 May.", "sister", "birthday", "3 May"),
+        ("Anna's manager is Lukas.", "anna", "manager", "Lukas"),
+        ("My dog is called Fido.", "user", "dog", "Fido"),
+        ("Our standup starts at 9:30.", "user", "standup", "9:30"),
+        ("My dentist appointment was moved to Friday.", "user", "dentist appointment", "Friday"),
+        ("I'm 41 years old.", "user", "age", "41"),
+        ("I'm allergic to peanuts.", "user", "allergy", "peanuts"),
+        ("I work at Siemens.", "user", "employer", "Siemens"),
+        ("I now work as a pilot.", "user", "job", "pilot"),
+        ("I love hiking in the Alps.", "user", "love", "hiking in the Alps"),
+        ("I prefer tea over coffee because it calms me.", "decision", "tea over coffee", "tea"),
+        ("We went with Terraform instead of Pulumi.", "decision", "Terraform over Pulumi", "Terraform"),
+        ("We decided to use FastAPI because it is async.", "decision", "use fastapi", "use FastAPI"),
+        ("Always use tabs in Makefiles.", "convention", "use tabs in makefiles", "always"),
+        ("Never deploy on Fridays.", "convention", "deploy on fridays", "never"),
+        ("From now on answer in German.", "convention", "answer in german", "from now on"),
+    ],
+)
+def test_slots(sentence: str, entity: str, key: str, value: str) -> None:
+    slot = described(sentence).slot
+    assert slot is not None
+    assert (slot.entity, slot.key, slot.value) == (entity, key, value)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    ["I have two kids, Mia and Ben.", "I don't like cilantro.", "I graduated from TU Wien in 2007."],
+)
+def test_a_slot_is_not_guessed(sentence: str) -> None:
+    assert described(sentence).slot is None
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="time words and what follows 'as' end up in the value; a person's place becomes the person",
+)
+@pytest.mark.parametrize(
+    ("sentence", "entity", "key", "value"),
+    [
+        ("I live in Graz now.", "user", "location", "Graz"),
+        ("I moved to Lisbon last month.", "user", "location", "Lisbon"),
+        ("I work at Siemens as a data engineer.", "user", "employer", "Siemens"),
+        ("My sister moved to Berlin.", "sister", "location", "Berlin"),
+    ],
+)
+def test_slots_hold_the_bare_value(sentence: str, entity: str, key: str, value: str) -> None:
+    slot = described(sentence).slot
+    assert slot is not None
+    assert (slot.entity, slot.key, slot.value) == (entity, key, value)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "category"),
+    [
+        # A decision that is worded as a preference is a decision.
+        ("I prefer tea over coffee because it calms me.", "decision"),
+        ("We decided that we like FastAPI, named after speed.", "decision"),
+        ("Always use my favourite formatter.", "decision"),
+        # A preference that names something is a preference.
+        ("I like the bar that is called Heron.", "preference"),
+        ("I'm allergic to peanuts.", "preference"),
+        # An entity that is something is an entity.
+        ("My name is Robert Jansen.", "entity"),
+        ("My e-mail is robert@example.com.", "entity"),
+        ("I live in Graz.", "fact"),
+        ("My birthday is 3 May.", "fact"),
+        ("Remember that milk!", "other"),
+    ],
+)
+def test_the_first_category_that_fits_wins(sentence: str, category: str) -> None:
+    assert described(sentence).category == category
+
+
+@pytest.mark.xfail(strict=True, reason="'switched from ... to ...' is a decision by its cue, a fact by its category")
+def test_a_switch_is_a_decision() -> None:
+    assert described("We switched from Jenkins to GitHub Actions.").category == "decision"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "why"),
+    [
+        ("We chose tea because it calms everybody.", "it calms everybody"),
+        ("I prefer trains since planes are loud.", "planes are loud"),
+        ("I use a mirror so that builds are fast.", "builds are fast"),
+        ("I live in Graz.", None),
+    ],
+)
+def test_the_reason_is_what_was_said(sentence: str, why: str | None) -> None:
+    assert described(sentence).why == why
+
+
+@pytest.mark.xfail(strict=True, reason="'as' after a job or a role is taken for a reason")
+def test_a_job_is_no_reason() -> None:
+    assert described("I work at Siemens as a data engineer.").why is None
+
+
+@pytest.mark.parametrize(
+    ("sentence", "decay_class"),
+    [
+        ("My name is Robert Jansen.", "permanent"),
+        ("My birthday is 3 May.", "permanent"),
+        ("I'm allergic to peanuts.", "permanent"),
+        ("We decided to use FastAPI.", "permanent"),
+        ("Always use tabs in Makefiles.", "permanent"),
+        ("My team is working on the parser this week.", "active"),
+        ("My mood is bad right now.", "session"),
+        ("My checkpoint is green.", "checkpoint"),
+        ("I have two kids, Mia and Ben.", "stable"),
+    ],
+)
+def test_lifetimes(sentence: str, decay_class: str) -> None:
+    assert described(sentence).decay_class == decay_class
+    assert decay_class in LIFETIMES
+
+
+@pytest.mark.parametrize(
+    ("text", "tags"),
+    [
+        ("My Postgres runs in Docker.", ("postgres", "docker")),
+        ("My k8s cluster uses OAuth2.", ("auth", "kubernetes")),
+        ("My home assistant talks Zigbee and Z-Wave.", ("homeassistant", "zigbee", "z-wave")),
+        ("My API key is in the vault.", ("api",)),
+        ("I have a happy dockworker.", ()),
+    ],
+)
+def test_tags_are_whole_words(text: str, tags: tuple[str, ...]) -> None:
+    assert describe(Statement(text, "factual")).tags == tags
+
+
+def test_the_slots_entity_counts_for_tags() -> None:
+    assert describe(Statement("My docker's port is 80", "factual")).tags == ("docker",)
+
+
+@settings(max_examples=100)
+@given(st.text(max_size=300), st.sampled_from(["factual", "convention", "remember", "of an extension"]))
+def test_any_text_is_described_within_bounds(text: str, cue: str) -> None:
+    found = describe(Statement(text, cue))
+    assert found.category in CATEGORIES
+    assert found.decay_class in LIFETIMES
+    assert len(found.why or "") <= MAX_FIELD
+    if found.slot is not None:
+        assert found.slot.entity
+        assert found.slot.key

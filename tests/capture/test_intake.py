@@ -1,0 +1,239 @@
+"""Which messages of a turn are new, and what is left of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perdure.capture.intake import Limits, as_sequence, new_messages, take
+from perdure.text.fence import fence
+
+KEY = b"0123456789abcdef"
+LIMITS = Limits()
+Said = dict[str, Any]
+Pair = tuple[Said, Said]
+
+
+def user(text: object) -> Said:
+    return {"role": "user", "content": text}
+
+
+def agent(text: object) -> Said:
+    return {"role": "assistant", "content": text}
+
+
+def parts(*texts: str) -> list[dict[str, str]]:
+    return [{"type": "text", "text": text} for text in texts]
+
+
+def texts(messages: Sequence[Any], tail: str = "", session: str | None = "s") -> list[str]:
+    return [message["text"] for message in take(messages, tail, KEY, session, LIMITS).messages]
+
+
+pairs = st.lists(
+    st.tuples(st.sampled_from(["tea", "coffee", "milk"]), st.sampled_from(["OK.", "Noted."])),
+    min_size=1,
+    max_size=30,
+).map(lambda said: [pair for at, pair in enumerate(said) if not at or pair != said[at - 1]])
+
+
+def delivery(turns: list[Pair], at: int, how: str, keep: int) -> list[Said]:
+    """Return what a host sends after turn `at`: all, the turn, or a history that lost its beginning."""
+    first = {"whole": 0, "turn": at, "cut": max(0, at - keep)}[how]
+    return [message for pair in turns[first : at + 1] for message in pair]
+
+
+@settings(max_examples=150)
+@given(pairs, st.data())
+def test_every_message_is_new_exactly_once_however_the_host_sends_it(
+    said: list[tuple[str, str]], data: st.DataObject
+) -> None:
+    turns = [(user(question), agent(answer)) for question, answer in said]
+    tail = ""
+    for at, turn in enumerate(turns):
+        how = data.draw(st.sampled_from(["whole", "turn", "cut"]))
+        sent = delivery(turns, at, how, data.draw(st.integers(0, 5)))
+        fresh, tail = new_messages(sent, tail)
+        assert list(fresh) == list(turn)
+        for _ in range(data.draw(st.integers(0, 2))):
+            again, tail = new_messages(sent, tail)
+            assert list(again) == []
+
+
+@settings(max_examples=100)
+@given(st.lists(st.sampled_from(["tea", "coffee"]), min_size=2, max_size=20), st.booleans())
+def test_the_same_message_said_again_is_new_again(said: list[str], whole: bool) -> None:
+    # The answers tell the turns apart, as those of a model do.
+    turns = [(user(text), agent(f"Answer {at}.")) for at, text in enumerate(said)]
+    tail = ""
+    for at, turn in enumerate(turns):
+        fresh, tail = new_messages(delivery(turns, at, "whole" if whole else "turn", 0), tail)
+        assert list(fresh) == list(turn)
+
+
+def test_a_turn_longer_than_the_cursor_is_read_once() -> None:
+    history = [user("run all the tools"), *({"role": "tool", "content": f"result {n}"} for n in range(100))]
+    fresh, tail = new_messages(history, "")
+    assert len(fresh) == 101
+    assert new_messages(history, tail) == ([], tail)
+    assert list(new_messages([*history, user("thank you")], tail)[0]) == [user("thank you")]
+
+
+@pytest.mark.xfail(strict=True, reason="a compaction that puts a summary in front makes kept messages new again")
+def test_a_summary_in_place_of_the_beginning_does_not_make_the_rest_new() -> None:
+    history = [message for n in range(6) for message in (user(f"question {n}"), agent(f"answer {n}"))]
+    _, tail = new_messages(history, "")
+    compacted = [
+        user("Summary of the conversation so far"),
+        *history[-4:],
+        user("question 6"),
+        agent("answer 6"),
+    ]
+    fresh, _ = new_messages(compacted, tail)
+    assert [message for message in fresh if message in history] == []
+
+
+def test_a_string_and_a_list_of_parts_are_the_same_message() -> None:
+    first = [user("I live in Graz."), agent("Noted.")]
+    _, tail = new_messages(first, "")
+    reshaped = [user(parts("I live in Graz.")), agent(parts("Noted.")), user("I like tea.")]
+    assert list(new_messages(reshaped, tail)[0]) == [user("I like tea.")]
+
+
+def test_other_fields_do_not_make_a_message_new() -> None:
+    _, tail = new_messages([user("I live in Graz.")], "")
+    stamped = {**user("I live in Graz."), "timestamp": 1_800_000_000_000, "id": "m1"}
+    assert list(new_messages([stamped], tail)[0]) == []
+
+
+def test_the_role_makes_a_difference() -> None:
+    _, tail = new_messages([user("I live in Graz.")], "")
+    assert list(new_messages([agent("I live in Graz.")], tail)[0]) == [agent("I live in Graz.")]
+
+
+def test_only_what_the_user_said_is_taken() -> None:
+    history = [
+        {"role": "system", "content": "You live in a computer."},
+        user("I live in Graz."),
+        agent("My memory says Linz."),
+        {"role": "tool", "content": "My result is 42 today."},
+        {"content": "My role is missing here."},
+        {"role": None, "content": "My role is nothing here."},
+    ]
+    assert texts(history) == ["I live in Graz."]
+
+
+def test_parts_that_are_no_text_are_passed_over() -> None:
+    content = [
+        {"type": "image", "text": "hidden"},
+        {"type": "text", "text": 7},
+        None,
+        "loose",
+        *parts("I like tea."),
+    ]
+    assert texts([user(content)]) == ["I like tea."]
+
+
+@pytest.mark.parametrize(
+    ("text", "taken"),
+    [
+        ("I am Ann", False),
+        ("I am Anna.", True),
+        ("我住在北京", True),
+        ("我住", False),
+        ("   \n  ", False),
+        ("", False),
+    ],
+)
+def test_short_messages_are_passed_over_by_their_script(text: str, taken: bool) -> None:
+    assert bool(texts([user(text)])) is taken
+
+
+def test_a_long_message_is_cut_and_counted() -> None:
+    intake = take([user("I like tea. " * 1000)], "", KEY, "s", LIMITS)
+    assert intake.clipped == 1
+    assert len(intake.messages[0]["text"]) <= LIMITS.max_chars
+    assert take([user("I like tea very much.")], "", KEY, "s", LIMITS).clipped == 0
+
+
+def test_secrets_are_gone_before_anything_is_kept() -> None:
+    secret = "ghp_abcdefghij0123456789abcdefghij012345"
+    [text] = texts([user(f"My token is {secret}, and I live in Graz.")])
+    assert secret not in text
+    assert text.endswith("and I live in Graz.")
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "seconds"),
+    [
+        (1_800_000_000, 1_800_000_000.0),
+        (1_800_000_000_000, 1_800_000_000.0),
+        (1.5e9, 1.5e9),
+        (None, None),
+        ("yesterday", None),
+        (True, None),
+        (0, None),
+        (-5, None),
+        (float("nan"), None),
+    ],
+)
+def test_times_are_seconds_whatever_the_host_counts_in(timestamp: object, seconds: float | None) -> None:
+    intake = take([{**user("I live in Graz."), "timestamp": timestamp}], "", KEY, "s", LIMITS)
+    assert intake.messages[0]["at"] == seconds
+
+
+@pytest.mark.xfail(strict=True, reason="an infinite timestamp is kept as the date, and is then newer than all others")
+def test_an_endless_time_is_no_time() -> None:
+    intake = take([{**user("I live in Graz."), "timestamp": float("inf")}], "", KEY, "s", LIMITS)
+    assert intake.messages[0]["at"] is None
+
+
+def test_our_own_block_is_taken_out_and_the_users_words_stay() -> None:
+    block = fence("[sqlite/fact] I live in Vienna.", KEY, "s")
+    assert texts([user(f"{block}\n\nI moved to Linz.")]) == ["I moved to Linz."]
+    assert texts([user(f"I moved to Linz.\n\n{block}")]) == ["I moved to Linz."]
+    assert texts([user(parts(block, "I moved to Linz."))]) == ["I moved to Linz."]
+    assert texts([user(block)]) == []
+
+
+@pytest.mark.parametrize("session", ["other", None, ""])
+def test_a_block_of_another_session_stays_as_text(session: str | None) -> None:
+    block = fence("I live in Vienna.", KEY, session)
+    [text] = texts([user(f"{block}\n\nI moved to Linz.")])
+    assert "I live in Vienna." in text
+    assert text.endswith("I moved to Linz.")
+
+
+@pytest.mark.parametrize("messages", [None, 7, "I live in Graz.", b"I live in Graz.", {"role": "user"}, object()])
+def test_what_is_no_list_brings_nothing(messages: object) -> None:
+    assert as_sequence(messages) == ()
+
+
+def test_what_is_no_message_does_not_hide_the_others() -> None:
+    odd: list[Any] = [
+        None,
+        7,
+        "text",
+        ["a"],
+        user(None),
+        user(7),
+        user({"text": "x"}),
+        {},
+        user("I live in Graz."),
+    ]
+    assert texts(as_sequence(odd)) == ["I live in Graz."]
+    _, tail = new_messages(odd, "")
+    assert list(new_messages([*odd, user("I like tea.")], tail)[0]) == [user("I like tea.")]
+
+
+@settings(max_examples=100)
+@given(st.lists(st.text(alphabet=st.characters(codec=None, exclude_categories=())), max_size=6))
+def test_any_characters_can_be_taken_in(said: list[str]) -> None:
+    intake = take([user(text) for text in said], "", KEY, "s", LIMITS)
+    for message in intake.messages:
+        message["text"].encode()
+        assert "\0" not in message["text"]
