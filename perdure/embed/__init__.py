@@ -1,1 +1,1 @@
-"""Text to vectors: what an embedder is, the default model, and other providers."""
+"""From text to vectors."""

@@ -1,1 +1,1 @@
-"""The composition root: settings, the memory, its plugin object and its extensions."""
+"""The composition root: settings, the library, the plugin, extensions."""

@@ -6,7 +6,7 @@ import atexit
 import json
 import logging
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -173,7 +173,12 @@ class Engine:
 
 def audience_of(context: TurnContext) -> Audience:
     """Return who asks in a turn."""
-    return Audience.of(user=context.user_id, agent=context.agent_id, session=context.session_id)
+    return _audience(context.user_id, context.agent_id, context.session_id)
+
+
+@lru_cache(maxsize=256)
+def _audience(user: str | None, agent: str | None, session: str | None) -> Audience:
+    return Audience.of(user=user, agent=agent, session=session)
 
 
 def load_extensions(settings: Settings) -> ExtensionManager:

@@ -200,6 +200,15 @@ class Memory:
             time.sleep(0.05)
         return not self._engine.store.outbox_state().waiting
 
+    def embed(self, text: str) -> list[float] | None:
+        """Return the vector that a query of this text is searched with; None without a model.
+
+        Raises:
+            ModelError: the model failed.
+        """
+        embedder = self._engine.model.embedder()
+        return None if embedder is None else [float(value) for value in embedder.embed([text], query=True)[0]]
+
     def close(self) -> None:
         """Finish what was begun and close all files. Closing twice is no error."""
         self._engine.close()

@@ -1,0 +1,213 @@
+"""New, known already, or in the place of something."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import pytest
+
+from perdure.capture.decide import Action, decide
+from perdure.embed.base import Embedder
+from perdure.embed.deterministic import HashEmbedder
+from perdure.embed.faulty import FailingEmbedder
+from perdure.embed.guarded import GuardedEmbedder
+from perdure.hooks.types import Channel
+from perdure.store.database import run
+from perdure.store.fact import Fact
+from perdure.store.store import VectorSpace
+from perdure.store.trust import SUPERSEDES
+from tests.capture.conftest import Notebook
+
+
+def actions(notebook: Notebook, *texts: str) -> list[Action]:
+    return [captured.decision.action for text in texts for captured in notebook.say(text)]
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        "My dentist is Doctor Wagner.",
+        "my dentist is doctor wagner",
+        "My  dentist is\tDoctor Wagner!",
+        "My dentist is Doctor Wágner.",
+    ],
+)
+def test_the_same_said_again_only_confirms(notebook: Notebook, again: str) -> None:
+    [first] = notebook.say("My dentist is Doctor Wagner.")
+    [second] = notebook.say(again)
+
+    assert second.decision.action is Action.NOOP
+    assert second.decision.target == first.fact.id
+    assert notebook.find("dentist Wagner") == ["My dentist is Doctor Wagner."]
+    fact = notebook.get(first.fact.id)
+    assert fact.reinforced_count == 1
+    assert fact.last_confirmed_at == notebook.clock.now()
+    assert fact.expires_at is not None
+    assert first.fact.expires_at is not None
+    assert fact.expires_at > first.fact.expires_at
+
+
+def test_the_same_value_in_other_words_only_confirms(notebook: Notebook) -> None:
+    [first] = notebook.say("My name is Robert Jansen.")
+    [second] = notebook.say("Just so you know, my name is Robert Jansen.")
+    assert second.decision.action is Action.NOOP
+    assert second.decision.target == first.fact.id
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "entity", "key", "values"),
+    [
+        ("My birthday is 3 May.", "My birthday is 4 May.", "user", "birthday", ("4 May", "3 May")),
+        ("I live in Graz.", "I moved to Linz.", "user", "location", ("Linz", "Graz")),
+        ("My favourite colour is teal.", "My favourite colour is red.", "user", "favourite colour", ("red", "teal")),
+        ("My sister's birthday is 3 May.", "My sister's birthday is 5 May.", "sister", "birthday", ("5 May", "3 May")),
+        ("My brother is in Rome.", "Actually, my brother is in Oslo.", "user", "brother", ("Oslo", "Rome")),
+        ("Our standup starts at 9:30.", "Our standup is now at 10:15.", "user", "standup", ("10:15", "9:30")),
+    ],
+)  # fmt: skip
+def test_a_corrected_value_takes_the_place_of_the_old(
+    notebook: Notebook, old: str, new: str, entity: str, key: str, values: tuple[str, str]
+) -> None:
+    [first] = notebook.say(old)
+    [second] = notebook.say(new)
+
+    assert second.decision.action is Action.UPDATE
+    assert notebook.slot(entity, key) == [values[0]]
+    assert notebook.slot(entity, key, include_superseded=True) == list(values)
+    assert notebook.find(f"{old} {new}") == [new]
+    assert set(notebook.find(f"{old} {new}", include_superseded=True)) == {old, new}
+    former = notebook.get(first.fact.id)
+    assert former.superseded_by == second.fact.id
+    assert former.superseded_at == notebook.clock.now()
+    assert notebook.get(second.fact.id).supersedes_id == first.fact.id
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("My brother is a pilot.", "My brother is married to Eva."),
+        ("My dog is a beagle.", "My dog is afraid of thunder."),
+        ("I like tea.", "I like dark chocolate."),
+        ("I live in Graz.", "My sister's location is Linz."),
+        ("Never deploy on Fridays.", "Always deploy on Tuesdays."),
+    ],
+)
+def test_what_may_be_true_beside_the_old_is_added(notebook: Notebook, old: str, new: str) -> None:
+    assert actions(notebook, old, new) == [Action.ADD, Action.ADD]
+    assert set(notebook.find(f"{old} {new}")) == {old, new}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Our builds run on Jenkins.", "We switched from Jenkins to GitHub Actions."),
+        ("I like cilantro.", "I no longer like cilantro."),
+        ("I drink coffee every morning.", "I don't drink coffee any more."),
+    ],
+)
+def test_a_statement_that_names_the_former_value_replaces_it(notebook: Notebook, old: str, new: str) -> None:
+    notebook.say("My desk lamp is made of brass.")
+    assert actions(notebook, old, new) == [Action.ADD, Action.UPDATE]
+    assert old not in notebook.find(old)
+    assert old in notebook.find(old, include_superseded=True)
+
+
+@pytest.mark.parametrize("channel", sorted(set(Channel) - SUPERSEDES))
+def test_a_channel_without_that_right_adds_beside_what_the_user_said(notebook: Notebook, channel: Channel) -> None:
+    [said] = notebook.say("My birthday is 3 May.")
+    claim = replace(said.fact, text="My birthday is 9 June.", value="9 June", channel=channel)
+    with notebook.store.database.read() as connection:
+        decision = decide(connection, claim, notebook.view())
+    assert decision.action is Action.ADD
+    assert channel.value in decision.reason
+
+
+@pytest.mark.parametrize("channel", sorted(SUPERSEDES))
+def test_a_channel_with_that_right_replaces(notebook: Notebook, channel: Channel) -> None:
+    [said] = notebook.say("My birthday is 3 May.")
+    claim = replace(said.fact, text="My birthday is 9 June.", value="9 June", channel=channel)
+    with notebook.store.database.read() as connection:
+        decision = decide(connection, claim, notebook.view())
+    assert (decision.action, decision.target) == (Action.UPDATE, said.fact.id)
+
+
+def test_the_user_replaces_what_an_agent_noted(notebook: Notebook) -> None:
+    note = Fact(
+        text="The user's birthday is 1 May.", entity="user", key="birthday", value="1 May",
+        channel=Channel.TOOL_UNASKED, scope="user", scope_target="owner",
+    )  # fmt: skip
+    noted = notebook.put(note)
+    [said] = notebook.say("My birthday is 3 May.")
+    assert (said.decision.action, said.decision.target) == (Action.UPDATE, noted.id)
+
+
+def test_another_scope_is_neither_a_duplicate_nor_replaced(notebook: Notebook) -> None:
+    notebook.say("My birthday is 3 May.", scope="agent:a")
+    assert [captured.decision.action for captured in notebook.say("My birthday is 3 May.", scope="agent:b")] == [
+        Action.ADD
+    ]
+    assert [captured.decision.action for captured in notebook.say("My birthday is 4 May.")] == [Action.ADD]
+
+
+def test_two_values_in_one_turn_leave_the_later(notebook: Notebook) -> None:
+    notebook.say("My birthday is 3 May. My birthday is 4 May.", "My birthday is 5 May.")
+    assert notebook.slot("user", "birthday") == ["5 May"]
+
+
+def test_an_entry_is_dealt_with_once(notebook: Notebook) -> None:
+    [captured] = notebook.say("I live in Graz.", entry="file:7")
+    assert notebook.say("I live in Graz.", entry="file:7") == []
+    assert notebook.get(captured.fact.id).reinforced_count == 0
+
+
+def test_an_entry_that_fails_leaves_nothing(notebook: Notebook) -> None:
+    def rule(sentence: str) -> str | None:
+        if "boom" in sentence:
+            raise ValueError(sentence)
+        return None
+
+    notebook.rules = (rule,)
+    with pytest.raises(ValueError, match="boom"):
+        notebook.say("I live in Graz.", "boom goes the rule", entry="file:8")
+    assert notebook.find("Graz") == []
+    notebook.rules = ()
+    assert len(notebook.say("I live in Graz.", entry="file:8")) == 1
+
+
+def test_what_is_captured_carries_where_it_came_from(notebook: Notebook) -> None:
+    [captured] = notebook.say("We chose tea because it calms everybody.", scope="agent:ann")
+    fact = captured.fact
+    assert (fact.channel, fact.scope, fact.scope_target) == (Channel.USER, "agent", "ann")
+    assert (fact.provenance_session, fact.source_turn) == ("s", "t")
+    assert fact.why == "it calms everybody"
+    assert fact.extraction_method == "rule:decision"
+
+
+@pytest.mark.parametrize(
+    ("embedder", "vectors"),
+    [(None, 0), (HashEmbedder(), 6), (FailingEmbedder(), 0), (GuardedEmbedder(FailingEmbedder()), 0)],
+)
+def test_facts_are_kept_with_or_without_a_vector(notebook: Notebook, embedder: Embedder | None, vectors: int) -> None:
+    identity = HashEmbedder().identity
+    notebook.store.adopt_space(VectorSpace(identity.id, identity.dims, {}))
+    notebook.embedder = embedder
+    kept = notebook.say(*(f"My {ordinal} cat is called Tom {ordinal}." for ordinal in "abcdef"))
+    assert len(kept) == 6
+    with notebook.store.database.read() as connection:
+        assert run(connection, "SELECT count(*) FROM vectors") == [(vectors,)]
+
+
+def test_several_at_once_are_each_captured_once(notebook: Notebook) -> None:
+    results: list[int] = []
+
+    def say() -> None:
+        results.append(len(notebook.say("I live in Graz.", entry="file:9")))
+
+    threads = [threading.Thread(target=say) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 4
+    assert notebook.find("Graz") == ["I live in Graz."]

@@ -1,0 +1,181 @@
+"""Nobody reads what belongs to others, by no way of reading."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perdure.background.indexer import Indexer
+from perdure.clock import ManualClock
+from perdure.embed.deterministic import HashEmbedder
+from perdure.errors import AmbiguousIdError, NotFoundError, ScopeError
+from perdure.hooks.types import Channel
+from perdure.plugin.memory import Memory
+from perdure.store.fact import Fact
+from perdure.store.lance import LanceIndex
+from perdure.store.scope import GLOBAL, KINDS, Audience, Scope, checked_id
+from perdure.store.search import View, by_hash, by_ids, by_prefix, lexical, lookup
+from perdure.store.store import Store, VectorSpace
+from perdure.store.transaction import Author
+from perdure.store.vector_index import ExactIndex
+from perdure.text.normalise import fingerprint
+
+OWNER = Scope("user", "owner")
+MALFORMED = ["", " ", "\t", " a", "a ", "a\n", "a\0b", "\u200b", "a\u202eb", "\ud800", "\ue000", "x" * 257]
+TEXT = "the heron nests in spring"
+EMBEDDER = HashEmbedder(8)
+
+# Few ids, and such as look alike or like operators, so that random callers meet random owners.
+ids = st.sampled_from(["main", "Main", "owner", "a", "a:b", "o'neil", "x' OR 'x'='x", "*", "%", "Ж", "null"])
+scopes = st.just(GLOBAL) | st.builds(Scope, st.sampled_from([kind for kind in KINDS if kind != "global"]), ids)
+maybe = st.none() | ids | st.sampled_from(MALFORMED)
+audiences = st.builds(
+    lambda user, agent, session, projects: Audience.of(
+        user=user, agent=agent, session=session, projects=projects
+    ),
+    maybe,
+    maybe,
+    maybe,
+    st.lists(ids, max_size=2),
+)
+
+
+def filled(folder: Path, owners: list[Scope]) -> tuple[Store, dict[str, Scope]]:
+    """Return a store with the same fact for every owner, and whose each id is."""
+    store = Store(folder, clock=ManualClock())
+    identity = EMBEDDER.identity
+    store.adopt_space(VectorSpace(identity.id, identity.dims, asdict(identity)))
+    whose = {}
+    with store.write(Author(Channel.LIBRARY)) as tx:
+        for number, owner in enumerate(owners):
+            fact = tx.add(
+                Fact(TEXT, id=f"abcdef01-{number:04}", entity="heron", key="season",
+                     scope=owner.kind, scope_target=owner.target)
+            )  # fmt: skip
+            whose[fact.id] = owner
+    indexer = Indexer(store, lambda: EMBEDDER, 50)
+    while indexer.step():
+        pass
+    indexer.close()
+    return store, whose
+
+
+def by_sql(store: Store, view: View, known: list[str]) -> list[set[str]]:
+    """Return what each way of reading through SQL brings."""
+    with store.database.read() as connection:
+        prefixed = set()
+        for fact_id in [*known, "abcdef01"]:
+            with contextlib.suppress(NotFoundError, AmbiguousIdError):
+                prefixed.add(by_prefix(connection, fact_id, view).id)
+        return [
+            set(by_ids(connection, known, view)),
+            prefixed,
+            {fact.id for fact in lookup(connection, "heron", "season", view)},
+            {fact.id for fact in lookup(connection, "heron", None, view)},
+            {fact.id for fact in by_hash(connection, fingerprint(TEXT), view)},
+            {hit.fact.id for hit in lexical(connection, "heron spring", view, 50)},
+        ]
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(scopes, min_size=1, max_size=8), st.lists(audiences, min_size=5, max_size=5), st.booleans())
+def test_no_way_of_reading_crosses_a_scope(owners: list[Scope], callers: list[Audience], former: bool) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        store, whose = filled(Path(folder), owners)
+        space = EMBEDDER.identity
+        exact = ExactIndex(store.database, space.id, space.dims)
+        lance = LanceIndex(store.lance_folder, space.id, space.dims)
+        query = EMBEDDER.embed([TEXT], query=True)[0]
+        for audience in callers:
+            view = View(audience, store.clock.now(), include_superseded=former)
+            allowed = {fact_id for fact_id, owner in whose.items() if audience.may_read(owner)}
+            for index in (exact, lance):
+                assert {hit.id for hit in index.search(query, view, 50)} == allowed
+            for found in by_sql(store, view, list(whose)):
+                assert found == allowed
+        lance.close()
+        store.close()
+
+
+@pytest.mark.parametrize("bad", MALFORMED)
+@pytest.mark.parametrize("field", ["user", "agent", "session"])
+def test_a_malformed_id_reads_only_what_is_everybodys_and_writes_nothing(field: str, bad: str) -> None:
+    audience = Audience.of(**{field: bad})
+    assert audience.scopes == {GLOBAL}
+    for scope in (None, GLOBAL, OWNER):
+        with pytest.raises(ScopeError):
+            audience.writable(scope)
+
+
+def test_a_malformed_project_closes_the_whole_audience() -> None:
+    assert Audience.of(agent="a", projects=["good", ""]) == Audience(frozenset({GLOBAL}), None)
+
+
+@pytest.mark.parametrize("agent", ["main", "Main", "default", "owner", "global", "a"])
+def test_main_is_an_agent_like_any_other(agent: str) -> None:
+    audience = Audience.of(agent=agent)
+    assert audience.scopes == {GLOBAL, OWNER, Scope("agent", agent)}
+    assert audience.home == Scope("agent", agent)
+
+
+def test_without_an_agent_no_agents_memory_is_seen() -> None:
+    audience = Audience.of()
+    assert audience.scopes == {GLOBAL, OWNER}
+    assert not audience.may_read(Scope("agent", "main"))
+    assert audience.writable() == OWNER
+
+
+def test_only_readable_scopes_are_writable() -> None:
+    audience = Audience.of(agent="a", session="s", projects=["p"])
+    for scope in audience.scopes:
+        assert audience.writable(scope) == scope
+    for scope in (Scope("agent", "b"), Scope("session", "t"), Scope("custom", "c")):
+        with pytest.raises(ScopeError, match="agent:a"):
+            audience.writable(scope)
+
+
+@given(scopes)
+def test_a_scope_is_read_back_from_its_text(scope: Scope) -> None:
+    assert Scope.parse(str(scope)) == scope
+
+
+@pytest.mark.parametrize("text", ["", "main", "agent", "agent:", "agent: a", "global:x", "Agent:a", "user:\n"])
+def test_what_is_no_scope_is_refused(text: str) -> None:
+    with pytest.raises(ScopeError):
+        Scope.parse(text)
+
+
+def test_ids_are_compared_in_one_unicode_form() -> None:
+    assert checked_id("e\u0301va", "agent") == "\u00e9va"
+    assert Audience.of(agent="e\u0301va") == Audience.of(agent="\u00e9va")
+    assert checked_id("x" * 256, "agent") == "x" * 256
+
+
+def test_agents_of_one_folder_do_not_meet(tmp_path: Path) -> None:
+    def opened(agent: str | None, action: Callable[[Memory], object]) -> object:
+        with Memory.open(tmp_path, agent=agent, embedder="none") as memory:
+            return action(memory)
+
+    opened("main", lambda memory: memory.store("heron is main's", entity="heron"))
+    opened(None, lambda memory: memory.store("heron is the user's", entity="heron"))
+    for agent, texts in {
+        "main": {"heron is main's", "heron is the user's"},
+        "Main": {"heron is the user's"},
+        None: {"heron is the user's"},
+        "": set(),
+        " main": set(),
+    }.items():
+        assert opened(agent, lambda memory: {fact.text for fact in memory.lookup("heron")}) == texts
+    for agent in ("", " main", "\ud800"):
+        with pytest.raises(ScopeError):
+            opened(agent, lambda memory: memory.store("heron is nobody's"))
+    with pytest.raises(ScopeError):
+        opened("main", lambda memory: memory.store("heron is another's", scope="agent:other"))
