@@ -19,6 +19,7 @@ from perdure.hooks.fake_host import FakeHost, Turn
 from perdure.hooks.host import HookRunner
 from perdure.plugin.memory import Memory
 from perdure.plugin.plugin import hookimpls_for
+from perdure.ranking.decay import DAY
 
 SECONDS_PER_TURN = 60.0
 
@@ -89,7 +90,7 @@ def play(script: Script, home: Path, report: Report, *, on_session: Callable[[st
 
 
 def _play_session(session: ScriptSession, home: Path, summary: Summary, report: Report) -> None:
-    clock = ManualClock(session.at.timestamp() if session.at else time.time())
+    clock = ManualClock(time.time() - session.days_ago * DAY)
     with Memory.open(home, clock=clock) as memory:
         runner = HookRunner()
         runner.register(hookimpls_for(memory=memory), "perdure")

@@ -6,7 +6,6 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import quantiles
 from typing import Any
@@ -26,39 +25,31 @@ from perdure.recall.query import understand
 TURN_SECONDS = 30.0
 
 
-@dataclass(slots=True)
-class Measured:
-    """What a replay measured, in seconds, each figure beside a bare one.
+class Listener:
+    """What a replay tells while it runs. Does nothing by itself."""
 
-    Attributes:
-        recall: `before_agent_start` of the distinct prompts that were searched for, with the model loaded.
-        embed: embedding the same prompts alone, after the turn.
-        capture: `agent_end` of every other turn.
-        append: a bare synced append of the user's words to a file beside the store, in the other turns at the
-            same place: the first sync after a pause takes longer than the one behind it.
-    """
+    def answering(self, user: str) -> None:
+        """Take note that the model would answer now: between the two hooks of a turn."""
 
-    recall: list[float] = field(default_factory=list)
-    capture: list[float] = field(default_factory=list)
-    embed: list[float] = field(default_factory=list)
-    append: list[float] = field(default_factory=list)
+    def acknowledged(self, turn: Turn) -> None:
+        """Take note that `agent_end` has returned: what the user said is on disk."""
+
+    def settled(self, turn: Turn) -> None:
+        """Take note that what the turn left behind is done."""
 
 
 def play_dialogues(
-    dialogues: Sequence[Dialogue],
-    memory: Memory,
-    clock: ManualClock,
-    on_turn: Callable[[Turn], None],
-    on_reply: Callable[[str], None] = lambda user: None,
+    dialogues: Sequence[Dialogue], memory: Memory, clock: ManualClock, listener: Listener, *, settle: bool = True
 ) -> None:
-    """Fire the hooks of a host for each exchange. As in life, a turn's leftovers are done before the next.
+    """Fire the hooks of a host for each exchange.
 
     Args:
         dialogues: what is said.
-        memory: where it goes.
-        clock: is set to the time of each exchange.
-        on_turn: is told of each turn.
-        on_reply: is called with the user's words where the model would answer, between the two hooks.
+        memory: where it goes. It keeps its own time: what was said long ago is remembered from now on.
+        clock: the host's; it is set to the time of each exchange.
+        listener: is told of each turn.
+        settle: as in life, where a model takes seconds to answer and a person to read: what a turn leaves
+            behind is done before the next begins.
     """
     runner = HookRunner()
     runner.register(hookimpls_for(memory=memory), "perdure")
@@ -71,100 +62,108 @@ def play_dialogues(
         for exchange in dialogue.exchanges:
             if exchange.at is not None and exchange.at > clock.now():
                 clock.set(exchange.at)
-            turn = host.turn(exchange.user, _answering(memory, exchange, on_reply))
-            memory.settle()
-            on_turn(turn)
+            turn = host.turn(exchange.user, _answer(memory if settle else None, exchange, listener))
+            listener.acknowledged(turn)
+            if settle:
+                memory.settle()
+            listener.settled(turn)
             clock.advance(TURN_SECONDS)
 
 
-def _answering(memory: Memory, exchange: Exchange, on_reply: Callable[[str], None]) -> Callable[[str], str]:
+def _answer(memory: Memory | None, exchange: Exchange, listener: Listener) -> Callable[[str], str]:
     def answer(prompt_seen: str) -> str:
-        # A model takes seconds to answer; by then the receipt has been written.
-        memory.settle()
-        on_reply(exchange.user)
+        if memory is not None:
+            memory.settle()
+        listener.answering(exchange.user)
         return exchange.reply
 
     return answer
 
 
+def start_of(dialogues: Sequence[Dialogue]) -> float:
+    """Return the time of the first exchange that has one, epoch seconds, else the time of the machine."""
+    times = (exchange.at for dialogue in dialogues for exchange in dialogue.exchanges)
+    return next((at for at in times if at is not None), time.time())
+
+
 def measure(dialogues: Sequence[Dialogue], home: Path, on_turn: Callable[[], None]) -> dict[str, Any]:
     """Replay dialogues into a store and return the figures."""
-    measured = Measured()
-    first = next((exchange.at for dialogue in dialogues for exchange in dialogue.exchanges if exchange.at), time.time())
-    clock = ManualClock(first)
+    clock = ManualClock(start_of(dialogues))
     began = time.monotonic()
-
-    with Memory.open(home, clock=clock) as memory:
-        probe = Probe(memory, home / "append.probe")
-        asked: set[str] = set()
-        turns = 0
-
-        def compare(user: str) -> None:
-            if turns % 2:
-                measured.append.append(probe.append(user))
-
-        def note(turn: Turn) -> None:
-            nonlocal turns
-            measured.capture += [] if turns % 2 else [turn.capture_seconds]
-            turns += 1
-            if turn.user not in asked and understand(turn.user).trivial is None:
-                asked.add(turn.user)
-                measured.recall.append(turn.recall_seconds)
-                alone = probe.embed(turn.user)
-                measured.embed += [] if alone is None else [alone]
-            on_turn()
-
-        play_dialogues(dialogues, memory, clock, note, compare)
-        probe.close()
+    with Memory.open(home) as memory:
+        stopwatch = Stopwatch(memory, home / "append.probe", on_turn)
+        play_dialogues(dialogues, memory, clock, stopwatch)
+        stopwatch.close()
         facts = [change.fact for change in memory.changes(limit=10**9) if change.action == "add"]
-    return _figures(turns, measured, Counter(fact.category for fact in facts), time.monotonic() - began)
+    return stopwatch.figures(Counter(fact.category for fact in facts), time.monotonic() - began)
 
 
-class Probe:
-    """A bare synced append and a bare embedding, to hold the hooks against."""
+class Stopwatch(Listener):
+    """Measures a replay, each figure beside a bare one.
 
-    def __init__(self, memory: Memory, path: Path) -> None:
+    `before_agent_start` of the distinct prompts that were searched for stands beside embedding the same prompts
+    alone, after the turn. `agent_end` of every other turn stands beside a bare synced append of the user's words,
+    in the other turns at the same place: the first sync after a pause takes longer than the one behind it.
+    """
+
+    def __init__(self, memory: Memory, path: Path, on_turn: Callable[[], None]) -> None:
+        """Measure with `memory`'s model and a file at `path`; `on_turn` is called after each turn."""
         self._memory = memory
         self._path = path
+        self._on_turn = on_turn
         self._handle = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
-        self._sync = getattr(os, "fdatasync", os.fsync)
+        self._turns = 0
+        self._asked: set[str] = set()
+        self._recall: list[float] = []
+        self._embed: list[float] = []
+        self._capture: list[float] = []
+        self._append: list[float] = []
 
-    def append(self, text: str) -> float:
-        """Return how long an append of this text takes until the disk has it, in seconds."""
-        began = time.perf_counter()
-        os.write(self._handle, text.encode("utf-8", "replace") + b"\n")
-        self._sync(self._handle)
-        return time.perf_counter() - began
+    def answering(self, user: str) -> None:
+        """Measure a bare append in every other turn."""
+        if self._turns % 2:
+            began = time.perf_counter()
+            os.write(self._handle, user.encode("utf-8", "replace") + b"\n")
+            getattr(os, "fdatasync", os.fsync)(self._handle)
+            self._append.append(time.perf_counter() - began)
 
-    def embed(self, text: str) -> float | None:
-        """Return how long embedding this text alone takes, in seconds; None without a model."""
-        began = time.perf_counter()
-        return None if self._memory.embed(text) is None else time.perf_counter() - began
+    def settled(self, turn: Turn) -> None:
+        """Take the turn's times, and measure a bare embedding of its prompt."""
+        if not self._turns % 2:
+            self._capture.append(turn.capture_seconds)
+        self._turns += 1
+        if turn.user not in self._asked and understand(turn.user).trivial is None:
+            self._asked.add(turn.user)
+            self._recall.append(turn.recall_seconds)
+            began = time.perf_counter()
+            if self._memory.embed(turn.user) is not None:
+                self._embed.append(time.perf_counter() - began)
+        self._on_turn()
 
     def close(self) -> None:
         """Remove the file."""
         os.close(self._handle)
         self._path.unlink()
 
-
-def _figures(turns: int, measured: Measured, categories: Counter[str], seconds: float) -> dict[str, Any]:
-    facts = categories.total()
-    recall, embed = _percentiles(measured.recall), _percentiles(measured.embed)
-    capture, append = _percentiles(measured.capture), _percentiles(measured.append)
-    return {
-        "turns": turns,
-        "searched": len(measured.recall),
-        "captured": facts,
-        "by_category": dict(categories.most_common()),
-        "facts_per_100_turns": round(100 * facts / turns, 1) if turns else 0.0,
-        "before_agent_start_ms": recall,
-        "embed_ms": embed,
-        "recall_to_embed_ratio": _ratio(recall, embed),
-        "agent_end_ms": capture,
-        "append_ms": append,
-        "capture_to_append_ratio": _ratio(capture, append),
-        "seconds": round(seconds, 2),
-    }
+    def figures(self, categories: Counter[str], seconds: float) -> dict[str, Any]:
+        """Return what was measured, in milliseconds."""
+        facts = categories.total()
+        recall, embed = _percentiles(self._recall), _percentiles(self._embed)
+        capture, append = _percentiles(self._capture), _percentiles(self._append)
+        return {
+            "turns": self._turns,
+            "searched": len(self._recall),
+            "captured": facts,
+            "by_category": dict(categories.most_common()),
+            "facts_per_100_turns": round(100 * facts / self._turns, 1) if self._turns else 0.0,
+            "before_agent_start_ms": recall,
+            "embed_ms": embed,
+            "recall_to_embed_ratio": _ratio(recall, embed),
+            "agent_end_ms": capture,
+            "append_ms": append,
+            "capture_to_append_ratio": _ratio(capture, append),
+            "seconds": round(seconds, 2),
+        }
 
 
 def _percentiles(seconds: Sequence[float]) -> dict[str, float]:

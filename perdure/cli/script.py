@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from importlib.resources import files
 from pathlib import Path
 
@@ -31,12 +30,18 @@ class ScriptTurn(BaseModel):
 
 
 class ScriptSession(BaseModel):
-    """A conversation. The store is closed and opened again between two of them."""
+    """A conversation. The store is closed and opened again between two of them.
+
+    Attributes:
+        id: its name.
+        days_ago: how long ago it takes place.
+        turns: what is said in it.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str
-    at: dt.datetime | None = None
+    days_ago: float = Field(0.0, ge=0)
     turns: tuple[ScriptTurn, ...] = Field(min_length=1)
 
 

@@ -56,7 +56,9 @@ def read_transcript(path: Path, form: str = "auto", conversation: str | None = N
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"transcript {path} cannot be read ({type(error).__name__}); give a JSON or JSONL file") from error
+        raise InputError(
+            f"transcript {path} cannot be read ({type(error).__name__}); give a JSON or JSONL file"
+        ) from error
     try:
         if form == "locomo":
             return _locomo(json.loads(text), conversation)

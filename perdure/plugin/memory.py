@@ -180,6 +180,11 @@ class Memory:
         with self._engine.store.database.read() as connection:
             return journal.changes(connection, audience_of(self._context), since, limit)
 
+    def live_ids(self) -> set[str]:
+        """Return the ids of all facts that the caller may read and that may be in an answer now."""
+        with self._engine.store.database.read() as connection:
+            return search.ids(connection, self._view())
+
     def status(self) -> Status:
         """Return how the store is."""
         return status_of(self._engine)

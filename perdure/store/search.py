@@ -92,6 +92,12 @@ def by_ids(connection: apsw.Connection, ids: Iterable[str], view: View) -> dict[
     return {fact.id: fact for fact in map(from_row, rows)}
 
 
+def ids(connection: apsw.Connection, view: View) -> set[str]:
+    """Return the ids of all facts that may be seen."""
+    condition, values = view.sql()
+    return {row[0] for row in run(connection, f"SELECT facts.id FROM facts WHERE {condition}", values)}  # noqa: S608
+
+
 def by_prefix(connection: apsw.Connection, prefix: str, view: View) -> Fact:
     """Return the fact with this id, or with the only id that begins so.
 

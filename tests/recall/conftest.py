@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from perdure.recall.legs import VectorLeg
 from perdure.recall.options import RecallOptions
 from perdure.recall.pipeline import Recaller
 from perdure.recall.receipt import Receipt
+from perdure.recall.slot import Breaker
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.store import Store, VectorSpace
@@ -40,27 +42,27 @@ class Desk:
         self.leg = self._model.leg()
         self._recallers: list[Recaller] = []
 
-    def put(self, text: str, channel: Channel = Channel.USER, **fields: object) -> Fact:
+    def put(self, text: str, channel: Channel = Channel.USER, **fields: Any) -> Fact:
         """Store a fact of the user, a minute after the one before."""
         self.clock.advance(60.0)
-        fact = replace(Fact(text, channel=channel, scope="user", scope_target="owner"), **fields)  # type: ignore[arg-type]
+        fact = replace(Fact(text, channel=channel, scope="user", scope_target="owner"), **fields)
         vector = None
         if self._embedder is not None:
             vector = stored(self._embedder.embed([text]), self._embedder.identity.id)[0]
         with self.store.write(Author(channel)) as tx:
             return tx.add(fact, vector)
 
-    def recaller(self, **options: object) -> Recaller:
+    def recaller(self, **options: Any) -> Recaller:
         """Return a recaller whose options differ from the defaults by these."""
-        chosen = replace(self.options, **options)  # type: ignore[arg-type]
+        chosen = replace(self.options, **options)
         recaller = Recaller(self.store, chosen, lambda: self.leg, self.clock)
         self._recallers.append(recaller)
         return recaller
 
-    def ask(self, prompt: str, session: str | None = "s", **options: object) -> tuple[Recall | None, Receipt]:
+    def ask(self, prompt: str, session: str | None = "s", **options: Any) -> tuple[Recall | None, Receipt]:
         return self.recaller(**options).recall(prompt, Audience.of(), session=session)
 
-    def texts(self, prompt: str, **options: object) -> list[str]:
+    def texts(self, prompt: str, **options: Any) -> list[str]:
         """Return what is recalled, best first."""
         recall, _ = self.ask(prompt, **options)
         return [item.text for item in recall.items] if recall else []
@@ -68,7 +70,7 @@ class Desk:
     def broken(self, embedder: Embedder) -> VectorLeg:
         """Return the vector leg with another embedder in it."""
         assert self.leg is not None
-        return replace(self.leg, embedder=GuardedEmbedder(embedder))
+        return replace(self.leg, embedder=GuardedEmbedder(embedder), breaker=Breaker())
 
     def close(self) -> None:
         for recaller in self._recallers:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -142,10 +141,9 @@ def test_near_duplicates_give_way(desk: Desk) -> None:
 
 
 def test_of_contradicting_values_the_newer_is_recalled(desk: Desk) -> None:
-    slot = {"entity": "user", "key": "location"}
     newer_date = desk.clock.now() + 10_000
-    desk.put("I live in Linz on the Danube.", value="Linz", source_date=newer_date, **slot)
-    old = desk.put("I live in Graz on the Mur.", value="Graz", **slot)
+    desk.put("I live in Linz on the Danube.", value="Linz", entity="user", key="location", source_date=newer_date)
+    old = desk.put("I live in Graz on the Mur.", value="Graz", entity="user", key="location")
     recall, receipt = desk.ask("Where do I live, in Graz on the Mur or in Linz on the Danube?")
     assert [item.text for item in recall.items] == ["I live in Linz on the Danube."] if recall else False
     assert receipt.verdicts[old.id].startswith("older value")
@@ -155,14 +153,18 @@ def test_of_contradicting_values_the_newer_is_recalled(desk: Desk) -> None:
 @pytest.mark.parametrize("budget", [50, 60, 80, 120, 200, 800])
 def test_a_block_never_costs_more_than_its_budget(open_desk: OpenDesk, model: bool, budget: int) -> None:
     desk = open_desk(HashEmbedder() if model else None)
-    for number in range(30):
-        desk.put(f"Heron host number {number} serves {'very ' * (number % 7)}many clients in rack {number * 31}.")
-    recall, receipt = desk.ask("Which heron host serves clients?", max_tokens=budget, relative_cut=0.0, limit=100)
+    # A word is evidence by itself only while it is rare, so without a model there are three memories at most.
+    for words in ("reed water bank", "roof tile chimney", "willow branch meadow"):
+        desk.put(f"A heron nests here. {' '.join([words] * 20)}")
+    recall, receipt = desk.ask(
+        "Where does the heron nest?", max_tokens=budget, relative_cut=0.0, summary_threshold=9999
+    )
     count = desk.leg.embedder.count_tokens if desk.leg else estimate_tokens
     if recall is not None:
         assert count(recall.block) <= budget
         assert receipt.tokens == count(recall.block)
-    assert "over the budget" in receipt.verdicts.values() or budget == 800
+    over = "over the budget" in receipt.verdicts.values()
+    assert over is (budget < 800)
 
 
 @pytest.mark.parametrize("limit", [1, 3, 10])
@@ -193,7 +195,8 @@ def test_only_trusted_channels_come_up_unasked(desk: Desk, channel: Channel) -> 
         assert recall is None
         return
     noted = channel in {Channel.TOOL_UNASKED, Channel.ASSISTANT}
-    assert (recall is not None) and ("[sqlite/entity, agent's note]" in lines(recall)[0]) is noted
+    [written] = lines(recall)
+    assert written.startswith("[sqlite/entity, agent's note] " if noted else "[sqlite/entity] ")
 
 
 def test_channels_that_must_not_come_up_unasked() -> None:
@@ -307,13 +310,13 @@ def test_a_change_by_another_connection_is_seen(open_desk: OpenDesk) -> None:
 
 
 @pytest.fixture
-def said(desk: Desk) -> Iterator[Desk]:
+def said(desk: Desk) -> Desk:
     desk.put("The staging database is called heron.")
-    yield desk
+    return desk
 
 
 def test_prompts_of_any_size_are_answered(said: Desk) -> None:
-    assert said.texts("What is the staging database called? " + "x" * 3_000_000) == [
+    assert said.texts("What is the staging database called? " + "and " * 1_000_000) == [
         "The staging database is called heron."
     ]
 

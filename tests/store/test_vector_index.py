@@ -16,7 +16,7 @@ from perdure.errors import StoreUnavailableError
 from perdure.hooks.types import Channel
 from perdure.plugin.memory import Memory
 from perdure.store.fact import Fact
-from perdure.store.lance import LanceIndex
+from perdure.store.lance import LanceIndex, rows_of
 from perdure.store.scope import Audience
 from perdure.store.search import View
 from perdure.store.store import Store, VectorSpace
@@ -203,10 +203,11 @@ class TestLanceIndex:
     def test_repeating_a_batch_changes_nothing(self, store: Store) -> None:
         desk = Desk(store, "lance")
         first, second = desk.add(Fact("heron"), Fact("heron nest"))
-        with store.write(AUTHOR) as tx:
-            for fact_id in (first, second, first):
-                tx._queue(fact_id) if False else tx.reinforce(fact_id)
-        desk.sync()
+        rows = rows_of(store.database, [first, second], SPACE.id, store.clock.now())
+        index = LanceIndex(store.lance_folder, SPACE.id, SPACE.dims)
+        for _ in range(3):
+            index.apply(rows, ["nowhere"])
+        assert {row["id"] for row in rows} == index.ids() == {first, second}
         assert desk.found("heron") == [first, second]
         desk.close()
 

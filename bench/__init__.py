@@ -1,0 +1,1 @@
+"""Measurements. Each prints one JSON object with --json."""

@@ -1,0 +1,181 @@
+"""Four sources of settings, one model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perdure.errors import SettingsError
+from perdure.hooks.types import Placement
+from perdure.plugin.settings import Settings
+
+SOURCES = ("file", "host", "environment", "keywords")
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Path:
+    """A settings file without settings."""
+    return written(tmp_path, b"")
+
+
+def written(folder: Path, content: bytes) -> Path:
+    path = folder / "config.toml"
+    path.write_bytes(content)
+    return path
+
+
+def load(
+    keywords: Mapping[str, Any] | None = None,
+    *,
+    host: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+    file: Path,
+) -> Settings:
+    return Settings.load(keywords, host_config=host, environ=environ or {}, file=file)
+
+
+def test_everything_has_a_default_that_is_on(empty: Path) -> None:
+    settings = load(file=empty)
+    assert settings.auto_recall
+    assert settings.auto_capture
+    assert settings == Settings()
+
+
+@pytest.mark.parametrize("strongest", range(len(SOURCES)))
+def test_a_stronger_source_wins(tmp_path: Path, strongest: int) -> None:
+    given = dict(zip(SOURCES, (11, 12, 13, 14), strict=True))
+    given = {source: value for source, value in given.items() if source in SOURCES[: strongest + 1]}
+    settings = load(
+        {"recall_limit": given["keywords"]} if "keywords" in given else None,
+        host={"recallLimit": given["host"]} if "host" in given else None,
+        environ={"PERDURE_RECALL_LIMIT": str(given["environment"])} if "environment" in given else {},
+        file=written(tmp_path, b"recall_limit = 11\n"),
+    )
+    assert settings.recall_limit == 11 + strongest
+
+
+def test_sources_add_up(tmp_path: Path) -> None:
+    settings = load(
+        {"recall_limit": 3},
+        host={"recallFormat": "short"},
+        environ={"PERDURE_AUTO_CAPTURE": "false"},
+        file=written(tmp_path, b"min_cosine = 0.4\n"),
+    )
+    assert (settings.recall_limit, settings.recall_format) == (3, "short")
+    assert (settings.auto_capture, settings.min_cosine) == (False, 0.4)
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"), [("auto_recal", "auto_recall"), ("recal_limit", "recall_limit"), ("embeder", "embedder")]
+)
+@pytest.mark.parametrize("source", SOURCES)
+def test_an_unknown_key_is_named_with_its_nearest_match(tmp_path: Path, source: str, key: str, hint: str) -> None:
+    content = f'{key} = "1"\n'.encode() if source == "file" else b""
+    camel = "".join(part.title() if at else part for at, part in enumerate(key.split("_")))
+    with pytest.raises(SettingsError, match=rf"'{key}' is unknown; did you mean {hint}\?"):
+        load(
+            {key: 1} if source == "keywords" else None,
+            host={camel: 1} if source == "host" else None,
+            environ={f"PERDURE_{key.upper()}": "1"} if source == "environment" else {},
+            file=written(tmp_path, content),
+        )
+
+
+def test_a_key_like_no_other_gets_the_list(empty: Path) -> None:
+    with pytest.raises(SettingsError, match="known settings: .*auto_recall.*recall_limit"):
+        load({"zzzzzzzz": 1}, file=empty)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("recall_limit", 0),
+        ("recall_limit", 101),
+        ("recall_limit", "many"),
+        ("recall_max_tokens", 49),
+        ("recall_deadline_ms", 0),
+        ("recall_format", "long"),
+        ("recall_placement", "middle"),
+        ("min_cosine", 1.5),
+        ("min_cosine", "high"),
+        ("capture_min_chars", 0),
+        ("capture_max_chars", 99),
+        ("vector_index", "faiss"),
+        ("auto_recall", "perhaps"),
+        ("auto_recall", None),
+        ("model_threads", 0),
+        ("index_batch", -1),
+        ("index_seconds", -0.5),
+    ],
+)
+def test_a_value_that_does_not_fit_is_named(empty: Path, key: str, value: object) -> None:
+    with pytest.raises(SettingsError, match=rf"setting {key} = {value!r}: "):
+        load({key: value}, file=empty)
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "key", "value"),
+    [
+        ("PERDURE_AUTO_RECALL", "false", "auto_recall", False),
+        ("PERDURE_AUTO_RECALL", "0", "auto_recall", False),
+        ("PERDURE_AUTO_RECALL", "on", "auto_recall", True),
+        ("PERDURE_RECALL_LIMIT", "7", "recall_limit", 7),
+        ("PERDURE_MIN_COSINE", "0.25", "min_cosine", 0.25),
+        ("PERDURE_RECALL_PLACEMENT", "system", "recall_placement", Placement.SYSTEM),
+        ("PERDURE_MODEL_PATH", "/models/a.onnx", "model_path", Path("/models/a.onnx")),
+        ("PERDURE_DISABLED_EXTENSIONS", "one,two", "disabled_extensions", ("one", "two")),
+    ],
+)  # fmt: skip
+def test_variables_are_read_as_their_settings(empty: Path, variable: str, text: str, key: str, value: object) -> None:
+    assert getattr(load(environ={variable: text}, file=empty), key) == value
+
+
+@pytest.mark.xfail(strict=True, reason="an empty list, and spaces behind the commas, become names")
+@pytest.mark.parametrize(("text", "value"), [("", ()), ("one, two", ("one", "two"))])
+def test_a_list_in_a_variable_may_be_empty_or_spaced(empty: Path, text: str, value: tuple[str, ...]) -> None:
+    assert load(environ={"PERDURE_DISABLED_EXTENSIONS": text}, file=empty).disabled_extensions == value
+
+
+@pytest.mark.parametrize("variable", ["PERDURE_HOME", "PERDURE_CONFIG", "PERDURE_LOAD_EXTENSIONS", "HOME", "PATH"])
+def test_variables_that_are_no_settings_are_left_alone(empty: Path, variable: str) -> None:
+    assert load(environ={variable: "/somewhere"}, file=empty) == Settings()
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = written(tmp_path, b"\xef\xbb\xbfrecall_limit = 4\r\nrecall_format = 'minimal'\r\n")
+    settings = load(file=path)
+    assert (settings.recall_limit, settings.recall_format) == (4, "minimal")
+
+
+@pytest.mark.parametrize("content", [b"recall_limit = \n", b"\xff\xfe\x00", b"= 1", b"[recall\n"])
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes) -> None:
+    path = written(tmp_path, content)
+    with pytest.raises(SettingsError, match="config.toml cannot be read"):
+        load(file=path)
+
+
+def test_a_folder_in_the_place_of_the_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="cannot be read"):
+        load(file=tmp_path)
+
+
+def test_a_file_that_was_asked_for_must_be_there(tmp_path: Path) -> None:
+    missing = tmp_path / "none.toml"
+    with pytest.raises(SettingsError, match=r"none\.toml does not exist"):
+        load(file=missing)
+    with pytest.raises(SettingsError, match=r"none\.toml does not exist"):
+        Settings.load(environ={"PERDURE_CONFIG": str(missing)})
+
+
+def test_the_file_that_the_environment_names_is_read(tmp_path: Path) -> None:
+    path = written(tmp_path, b"recall_limit = 4\n")
+    assert Settings.load(environ={"PERDURE_CONFIG": str(path)}).recall_limit == 4
+
+
+def test_settings_do_not_change(empty: Path) -> None:
+    settings = load(file=empty)
+    with pytest.raises(ValueError, match="frozen"):
+        settings.recall_limit = 3  # type: ignore[misc]

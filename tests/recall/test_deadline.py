@@ -1,0 +1,148 @@
+"""A leg that hangs or fails costs its own results and nothing else."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from perdure.embed.base import Embedder
+from perdure.embed.faulty import FailingEmbedder, HangingEmbedder, NanEmbedder, WrongDimsEmbedder
+from perdure.errors import ModelError
+from perdure.recall.slot import Breaker, Slot
+from perdure.store.scope import Audience
+from tests.recall.conftest import Desk
+
+QUESTION = "What is the staging database called?"
+ANSWER = "The staging database is called heron."
+HANGING = 30.0
+"""Seconds that nothing here takes unless it waits for what hangs."""
+
+
+@pytest.fixture
+def release() -> Iterator[threading.Event]:
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def states(desk: Desk, **options: Any) -> tuple[list[str], str]:
+    """Return what is recalled, and how the vector leg did."""
+    recall, receipt = desk.ask(QUESTION, **options)
+    assert receipt.found is not None
+    return [item.text for item in recall.items] if recall else [], receipt.found.states["lance"]
+
+
+@pytest.mark.parametrize("embedder", [FailingEmbedder(), NanEmbedder(), WrongDimsEmbedder()])
+def test_a_faulty_model_leaves_the_words(desk: Desk, embedder: Embedder) -> None:
+    desk.put(ANSWER)
+    desk.leg = desk.broken(embedder)
+    assert states(desk) == ([ANSWER], "ModelError")
+
+
+def test_a_model_that_hangs_is_left_behind_at_the_deadline(desk: Desk, release: threading.Event) -> None:
+    desk.put(ANSWER)
+    hanging = HangingEmbedder(release)
+    desk.leg = desk.broken(hanging)
+    began = time.monotonic()
+    found = states(desk, deadline=0.05)
+    assert time.monotonic() - began < HANGING
+    assert found == ([ANSWER], "late")
+    assert hanging.started.is_set()
+
+
+def test_two_hundred_turns_with_a_hanging_model_leave_no_threads(desk: Desk, release: threading.Event) -> None:
+    desk.put(ANSWER)
+    desk.leg = desk.broken(HangingEmbedder(release))
+    recaller = desk.recaller(deadline=0.01)
+    before = threading.active_count()
+    seen = []
+    for _ in range(200):
+        # A breaker that has not tripped yet: every turn meets the hanging model anew.
+        desk.leg = desk.broken(HangingEmbedder(release))
+        recall, receipt = recaller.recall(QUESTION, Audience.of())
+        assert receipt.found is not None
+        seen.append(receipt.found.states["lance"])
+        time.sleep(0.006)  # an interrupted call needs a moment to end
+        assert recall is not None
+        assert [item.text for item in recall.items] == [ANSWER]
+        assert threading.active_count() <= before + 1
+    assert set(seen) <= {"late", "resting or busy"}
+    assert seen.count("late") > 1
+    recaller.close()
+    assert threading.active_count() <= before
+
+
+def test_a_model_that_stays_stuck_holds_one_thread(desk: Desk, release: threading.Event) -> None:
+    class Stuck(HangingEmbedder):
+        """Cannot be interrupted."""
+
+        def interrupt(self) -> None:
+            return
+
+    desk.put(ANSWER)
+    recaller = desk.recaller(deadline=0.01)
+    before = threading.active_count()
+    seen = set()
+    for _ in range(20):
+        desk.leg = desk.broken(Stuck(release))
+        recall, receipt = recaller.recall(QUESTION, Audience.of())
+        assert recall is not None
+        assert receipt.found is not None
+        seen.add(receipt.found.states["lance"])
+        assert threading.active_count() <= before + 1
+    assert seen == {"late", "resting or busy"}
+    release.set()
+
+
+def test_after_failures_in_a_row_the_leg_rests(desk: Desk) -> None:
+    desk.put(ANSWER)
+    desk.leg = desk.broken(FailingEmbedder())
+    assert [states(desk) for _ in range(3)] == [([ANSWER], "ModelError")] * 3
+    assert states(desk) == ([ANSWER], "resting or busy")
+
+
+def test_the_breaker_opens_rests_and_closes() -> None:
+    breaker = Breaker(failures=3, rest=30.0)
+    for at in (1.0, 2.0):
+        breaker.note(ok=False, now=at)
+    assert not breaker.open(2.0)
+    breaker.note(ok=True, now=3.0)
+    for at in (4.0, 5.0):
+        breaker.note(ok=False, now=at)
+    assert not breaker.open(5.0)
+    breaker.note(ok=False, now=6.0)
+    assert breaker.open(6.0)
+    assert breaker.open(35.9)
+    assert not breaker.open(36.0)
+
+
+def test_a_slot_takes_one_call_at_a_time(release: threading.Event) -> None:
+    slot = Slot("test")
+    first = slot.start(lambda: release.wait(HANGING))
+    assert first is not None
+    assert slot.start(lambda: True) is None
+    assert first.result(0.01) is None
+    assert first.error == "late"
+    release.set()
+    assert first.result(HANGING) is True
+    slot.close()
+
+
+def test_a_slot_keeps_an_error_of_ours_for_the_receipt() -> None:
+    def fail() -> bool:
+        raise ModelError("no")
+
+    slot = Slot("test")
+    ticket = slot.start(fail)
+    assert ticket is not None
+    assert ticket.result(HANGING) is None
+    assert ticket.error == "ModelError"
+    slot.close()
+
+
+def test_closing_an_unused_slot_is_no_error() -> None:
+    Slot("test").close()
