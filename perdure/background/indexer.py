@@ -98,7 +98,7 @@ def without_vector(store: Store, space_id: str, limit: int) -> list[tuple[str, s
     """Return id and text to embed of live facts that have no vector in this space."""
     condition, values = live_sql(store.clock.now())
     sql = (
-        f"SELECT facts.id, facts.text, facts.entity, facts.key FROM facts WHERE {condition} AND NOT EXISTS"  # noqa: S608
+        f"SELECT facts.id, facts.text, facts.entity, facts.key FROM facts WHERE {condition} AND NOT EXISTS"
         " (SELECT 1 FROM vectors v WHERE v.fact_id = facts.id AND v.embedding_id = ?) LIMIT ?"
     )
     with store.database.read() as connection:

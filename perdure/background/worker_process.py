@@ -13,8 +13,9 @@ from typing import Any
 
 
 class WorkerProcess:
-    """At most one worker of this process. It ends by itself when idle, or when this process is gone:
-    the worker's stdin is held open by us, and the system closes it whatever happens to us.
+    """At most one worker of this process, which ends by itself when it is idle or this process is gone.
+
+    The worker's stdin is held open by us, and the system closes it whatever happens to us.
     """
 
     def __init__(self, module: str, home: Path, settings: Mapping[str, Any]) -> None:

@@ -95,7 +95,8 @@ _FORMER = re.compile(
     r"\b(?:switched|moved|changed|migrated|migrating|going|went) (?:[\w ]{1,30} )?from ([\w .+#-]{2,60}?) to\b"
     r"|\binstead of ([\w .+#-]{2,60}?)(?=[,.;!]|$| now\b| because\b)"
     r"|\b(?:no longer|don't|do not|stopped|quit) (?:use|using|like|liking|eat|eating|drink|drinking|want|prefer|"
-    r"play|playing|work at|working at|live in|living in) ([\w .+#-]{2,60}?)(?=[,.;!]|$| any ?more\b| now\b| because\b| and\b)"
+    r"play|playing|work at|working at|live in|living in) ([\w .+#-]{2,60}?)"
+    r"(?=[,.;!]|$| any ?more\b| now\b| because\b| and\b)"
     r"|, not (?:on |in |at |the )*([\w .:+#-]{2,40}?)(?=[,.;!]|$)",
     re.IGNORECASE,
 )

@@ -143,7 +143,8 @@ def _possessive(match: Mapping[str, str]) -> Slot | None:
 _VALUE = r"(?P<value>[^.;]{1,200})"
 _BECOMES = (
     r"(?:is|are|was|were) (?:now |actually |really |moved to |changed to |being moved to |called |named |at |on |in )*"
-    r"|'s (?:now |called )|(?:has |have |got )?(?:been )?(?:moved|changed|switched|renamed|rescheduled|pushed)(?: back)? to "
+    r"|'s (?:now |called )|(?:has |have |got )?(?:been )?(?:moved|changed|switched|renamed|rescheduled|pushed)"
+    r"(?: back)? to "
     r"|(?:now )?(?:starts|turns|falls) (?:at |on )?"
 )
 _RULES: tuple[Rule, ...] = (
@@ -169,8 +170,8 @@ _RULES: tuple[Rule, ...] = (
         _own("location"),
     ),
     _rule(
-        r"\bi (?:now |still |currently |just |recently )*(?:work (?:at|for)|joined|started (?:working )?at|was hired by) "
-        r"(?P<value>[^.;,]{1,100})",
+        r"\bi (?:now |still |currently |just |recently )*(?:work (?:at|for)|joined|started (?:working )?at|was hired "
+        r"by) (?P<value>[^.;,]{1,100})",
         _own("employer"),
     ),
     _rule(r"\bi (?:now |still |currently )*work(?:ing)? as (?:an? )?(?P<value>[^.;,]{1,100})", _own("job")),
@@ -187,8 +188,8 @@ _RULES: tuple[Rule, ...] = (
     ),
     _rule(rf"\b(?:my|our) (?P<key>[\w -]{{1,40}}?) (?:{_BECOMES}){_VALUE}", _possessive),
     _rule(
-        r"\bthe (?P<key>[\w -]{1,40}?) (?:is now|was moved|has moved|moved|changed|has changed|was changed) (?:to |at )?"
-        rf"{_VALUE}",
+        r"\bthe (?P<key>[\w -]{1,40}?) (?:is now|was moved|has moved|moved|changed|has changed|was changed) "
+        rf"(?:to |at )?{_VALUE}",
         _possessive,
     ),
     _rule(

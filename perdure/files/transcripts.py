@@ -65,9 +65,12 @@ def read_transcript(path: Path, form: str = "auto", conversation: str | None = N
         if form == "openclaw" or (form == "auto" and not text.lstrip().startswith("[")):
             return [Dialogue(path.stem, tuple(_exchanges(_jsonl(text))))]
         return [Dialogue(path.stem, tuple(_exchanges(json.loads(text))))]
+    except InputError:
+        raise
     except (ValueError, KeyError, TypeError, AttributeError) as error:
+        known = ", ".join(FORMATS)
         raise InputError(
-            f"transcript {path} is not of the form {form!r} ({type(error).__name__}); choose one of {', '.join(FORMATS)}"
+            f"transcript {path} is not of the form {form!r} ({type(error).__name__}); choose one of {known}"
         ) from error
 
 

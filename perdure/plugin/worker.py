@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import threading
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -70,7 +71,7 @@ def _watch_host(stop: threading.Event) -> None:
     threading.Timer(2.0, os._exit, args=(0,)).start()
 
 
-def _embedder_of(store: Store, settings: Settings):  # type: ignore[no-untyped-def]
+def _embedder_of(store: Store, settings: Settings) -> Callable[[], Embedder | None]:
     @cache
     def load() -> Embedder | None:
         factory = embedder_factory(settings, load_extensions(settings))

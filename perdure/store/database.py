@@ -28,7 +28,10 @@ Row = tuple[Any, ...]
 
 
 def run(connection: apsw.Connection, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-    """Run SQL to its end and return all rows. (A cursor left unconsumed skips what follows the first statement.)"""
+    """Run SQL to its end and return all rows.
+
+    A cursor that is not consumed leaves out what follows the first statement.
+    """
     return list(connection.execute(sql, values))
 
 

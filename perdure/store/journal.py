@@ -40,7 +40,7 @@ def changes(connection: apsw.Connection, audience: Audience, since: int, limit: 
     columns = "j.seq, j.at, j.action, j.other_id, j.channel, j.host, j.session"
     rows = run(
         connection,
-        f"SELECT {SELECT}, {columns} FROM journal j JOIN facts ON facts.id = j.fact_id"  # noqa: S608
+        f"SELECT {SELECT}, {columns} FROM journal j JOIN facts ON facts.id = j.fact_id"
         f" WHERE j.seq > ? AND {condition} ORDER BY j.seq LIMIT ?",
         (since, *values, limit),
     )

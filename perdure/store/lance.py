@@ -31,7 +31,7 @@ def rows_of(database: Database, fact_ids: Sequence[str], embedding_id: str, now:
     condition, values = live_sql(now)
     marks = ", ".join("?" * len(fact_ids))
     sql = (
-        "SELECT facts.id, facts.text, v.vector, facts.importance, facts.category, facts.scope, facts.scope_target,"  # noqa: S608
+        "SELECT facts.id, facts.text, v.vector, facts.importance, facts.category, facts.scope, facts.scope_target,"
         " facts.created_at FROM facts JOIN vectors v ON v.fact_id = facts.id AND v.embedding_id = ?"
         f" WHERE facts.id IN ({marks}) AND {condition}"
     )

@@ -95,7 +95,7 @@ def by_ids(connection: apsw.Connection, ids: Iterable[str], view: View) -> dict[
 def ids(connection: apsw.Connection, view: View) -> set[str]:
     """Return the ids of all facts that may be seen."""
     condition, values = view.sql()
-    return {row[0] for row in run(connection, f"SELECT facts.id FROM facts WHERE {condition}", values)}  # noqa: S608
+    return {row[0] for row in run(connection, f"SELECT facts.id FROM facts WHERE {condition}", values)}
 
 
 def by_prefix(connection: apsw.Connection, prefix: str, view: View) -> Fact:
@@ -112,7 +112,7 @@ def by_prefix(connection: apsw.Connection, prefix: str, view: View) -> Fact:
     condition, values = view.sql()
     rows = run(
         connection,
-        f"SELECT {SELECT} FROM facts WHERE facts.id >= ? AND facts.id < ? AND {condition} LIMIT 2",  # noqa: S608
+        f"SELECT {SELECT} FROM facts WHERE facts.id >= ? AND facts.id < ? AND {condition} LIMIT 2",
         (prefix, prefix + "g", *values),
     )
     if not rows:
@@ -132,7 +132,7 @@ def lookup(connection: apsw.Connection, entity: str, key: str | None, view: View
         slot_values.append(key)
     rows = run(
         connection,
-        f"SELECT {SELECT} FROM facts WHERE {slot} AND {condition} ORDER BY facts.confidence DESC,"  # noqa: S608
+        f"SELECT {SELECT} FROM facts WHERE {slot} AND {condition} ORDER BY facts.confidence DESC,"
         " coalesce(facts.source_date, facts.created_at) DESC, facts.seq DESC LIMIT ?",
         (*slot_values, *values, limit),
     )
@@ -144,7 +144,7 @@ def by_hash(connection: apsw.Connection, normalized_hash: str, view: View) -> li
     condition, values = view.sql()
     rows = run(
         connection,
-        f"SELECT {SELECT} FROM facts WHERE facts.normalized_hash = ? AND {condition}",  # noqa: S608
+        f"SELECT {SELECT} FROM facts WHERE facts.normalized_hash = ? AND {condition}",
         (normalized_hash, *values),
     )
     return [from_row(row) for row in rows]
@@ -161,7 +161,7 @@ def lexical(connection: apsw.Connection, query: str, view: View, limit: int) -> 
     condition, values = view.sql()
     rows = run(
         connection,
-        f"SELECT {SELECT}, facts.seq, -bm25(facts_fts) FROM facts_fts JOIN facts ON facts.seq = facts_fts.rowid"  # noqa: S608
+        f"SELECT {SELECT}, facts.seq, -bm25(facts_fts) FROM facts_fts JOIN facts ON facts.seq = facts_fts.rowid"
         f" WHERE facts_fts MATCH ? AND {condition} ORDER BY facts_fts.rank LIMIT ?",
         (match_query(searched), *values, limit),
     )
@@ -217,7 +217,7 @@ def _matched(connection: apsw.Connection, terms: Collection[str], seqs: Collecti
     matched: dict[int, set[str]] = {seq: set() for seq in seqs}
     marks = ", ".join("?" * len(seqs))
     for term in terms:
-        sql = f"SELECT rowid FROM facts_fts WHERE facts_fts MATCH ? AND rowid IN ({marks})"  # noqa: S608
+        sql = f"SELECT rowid FROM facts_fts WHERE facts_fts MATCH ? AND rowid IN ({marks})"
         for (seq,) in run(connection, sql, (match_query([term]), *seqs)):
             matched[seq].add(term)
     return matched

@@ -22,7 +22,7 @@ MAX_TEXT = 100_000
 SUMMARY_THRESHOLD = 300
 SUMMARY_CHARACTERS = 80
 """A text of more than 300 characters gets a summary: its first 80."""
-_INSERT = f"INSERT INTO facts ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608
+_INSERT = f"INSERT INTO facts ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
 _INDEX = "INSERT INTO facts_fts (rowid, text, entity, key, value, category) VALUES (?, ?, ?, ?, ?, ?)"
 
 
@@ -101,7 +101,7 @@ class Transaction:
         Raises:
             NotFoundError: there is no such fact.
         """
-        rows = run(self.connection, f"SELECT {SELECT} FROM facts WHERE id = ?", (fact_id,))  # noqa: S608
+        rows = run(self.connection, f"SELECT {SELECT} FROM facts WHERE id = ?", (fact_id,))
         if not rows:
             raise NotFoundError(f"fact {fact_id} is not there")
         fact = from_row(rows[0])

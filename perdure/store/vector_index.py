@@ -29,8 +29,10 @@ class VectorHit:
 
 
 class VectorIndex(Protocol):
-    """Finds the facts whose vectors are nearest. What it returns is a hint: the reader checks each hit
-    against the database, so an index may lag behind, but not leak.
+    """Finds the facts whose vectors are nearest.
+
+    What it returns is a hint: the reader checks each hit against the database, so an index may lag behind, but
+    not leak.
     """
 
     def search(self, query: Vector, view: View, limit: int) -> list[VectorHit]:
@@ -54,7 +56,7 @@ def cosines(database: Database, query: Vector, ids: Iterable[str], embedding_id:
 
     wanted = list(ids)
     marks = ", ".join("?" * len(wanted))
-    sql = f"SELECT fact_id, vector FROM vectors WHERE embedding_id = ? AND fact_id IN ({marks})"  # noqa: S608
+    sql = f"SELECT fact_id, vector FROM vectors WHERE embedding_id = ? AND fact_id IN ({marks})"
     with database.read() as connection:
         rows = run(connection, sql, (embedding_id, *wanted))
     return {fact_id: float(query @ np.frombuffer(blob, dtype="<f4")) for fact_id, blob in rows}
@@ -116,7 +118,7 @@ class ExactIndex:
                 return
             changed = "SELECT DISTINCT fact_id FROM journal WHERE seq > ? AND seq <= ?"
             rows = connection.execute(
-                "SELECT f.id, f.scope, f.scope_target, f.forgotten_at IS NULL, f.superseded_at IS NULL, f.expires_at,"  # noqa: S608
+                "SELECT f.id, f.scope, f.scope_target, f.forgotten_at IS NULL, f.superseded_at IS NULL, f.expires_at,"
                 f" v.vector FROM facts f JOIN vectors v ON v.fact_id = f.id AND v.embedding_id = ?"
                 f" WHERE f.id IN ({changed})",
                 (self._embedding_id, self._seen, last),

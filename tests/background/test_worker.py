@@ -24,6 +24,7 @@ from perdure.hooks.types import Channel
 from perdure.plugin.memory import Memory
 from perdure.plugin.settings import Settings
 from perdure.plugin.worker import work
+from perdure.recall.options import LEXICAL
 from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.store import Store, VectorSpace
@@ -77,7 +78,7 @@ def fill(folder: Path, *texts: str, embedder: HashEmbedder | None = None) -> lis
     store = Store(folder)
     bind(store, embedder or HashEmbedder())
     with store.write(AUTHOR) as tx:
-        ids = [tx.add(Fact(text), vector_of(text, embedder)).id for text in texts]
+        ids = [tx.add(Fact(text, channel=Channel.LIBRARY), vector_of(text, embedder)).id for text in texts]
     store.close()
     return ids
 
@@ -285,7 +286,7 @@ class TestMixedEmbedders:
             assert ours.embedding_model is None
             recall = memory.recall("Which database is staging?")
             assert recall is not None
-            assert [(item.text, item.leg) for item in recall.items] == [("The heron database is staging", "lexical")]
+            assert [(item.text, item.leg) for item in recall.items] == [("The heron database is staging", LEXICAL)]
         assert ask(tmp_path, "SELECT id FROM embeddings") == [(theirs.identity.id,)]
         assert ask(tmp_path, "SELECT DISTINCT embedding_id FROM vectors") == [(theirs.identity.id,)]
 

@@ -41,7 +41,7 @@ def test_everything_has_a_default_that_is_on(empty: Path) -> None:
     settings = load(file=empty)
     assert settings.auto_recall
     assert settings.auto_capture
-    assert settings == Settings()
+    assert settings.model_path is None
 
 
 @pytest.mark.parametrize("strongest", range(len(SOURCES)))
@@ -85,7 +85,7 @@ def test_an_unknown_key_is_named_with_its_nearest_match(tmp_path: Path, source: 
 
 
 def test_a_key_like_no_other_gets_the_list(empty: Path) -> None:
-    with pytest.raises(SettingsError, match="known settings: .*auto_recall.*recall_limit"):
+    with pytest.raises(SettingsError, match=r"known settings: .*auto_recall.*recall_limit"):
         load({"zzzzzzzz": 1}, file=empty)
 
 
@@ -141,7 +141,7 @@ def test_a_list_in_a_variable_may_be_empty_or_spaced(empty: Path, text: str, val
 
 @pytest.mark.parametrize("variable", ["PERDURE_HOME", "PERDURE_CONFIG", "PERDURE_LOAD_EXTENSIONS", "HOME", "PATH"])
 def test_variables_that_are_no_settings_are_left_alone(empty: Path, variable: str) -> None:
-    assert load(environ={variable: "/somewhere"}, file=empty) == Settings()
+    assert load(environ={variable: "/somewhere"}, file=empty) == load(file=empty)
 
 
 def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"recall_limit = \n", b"\xff\xfe\x00", b"= 1", b"[recall\n"])
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes) -> None:
     path = written(tmp_path, content)
-    with pytest.raises(SettingsError, match="config.toml cannot be read"):
+    with pytest.raises(SettingsError, match=r"config\.toml cannot be read"):
         load(file=path)
 
 
@@ -178,4 +178,4 @@ def test_the_file_that_the_environment_names_is_read(tmp_path: Path) -> None:
 def test_settings_do_not_change(empty: Path) -> None:
     settings = load(file=empty)
     with pytest.raises(ValueError, match="frozen"):
-        settings.recall_limit = 3  # type: ignore[misc]
+        settings.recall_limit = 3

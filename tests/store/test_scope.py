@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -38,9 +37,7 @@ ids = st.sampled_from(["main", "Main", "owner", "a", "a:b", "o'neil", "x' OR 'x'
 scopes = st.just(GLOBAL) | st.builds(Scope, st.sampled_from([kind for kind in KINDS if kind != "global"]), ids)
 maybe = st.none() | ids | st.sampled_from(MALFORMED)
 audiences = st.builds(
-    lambda user, agent, session, projects: Audience.of(
-        user=user, agent=agent, session=session, projects=projects
-    ),
+    lambda user, agent, session, projects: Audience.of(user=user, agent=agent, session=session, projects=projects),
     maybe,
     maybe,
     maybe,

@@ -59,9 +59,7 @@ def slot(store: Store, entity: str, key: str | None = None, tag: str | None = No
 
 class TestLexical:
     @pytest.mark.parametrize(("text", "query", "script"), SAID, ids=[case[2] for case in SAID])
-    def test_finds_what_was_stored_in_any_script(
-        self, tmp_path: Path, text: str, query: str, script: str
-    ) -> None:
+    def test_finds_what_was_stored_in_any_script(self, tmp_path: Path, text: str, query: str, script: str) -> None:
         clock = ManualClock()
         with Memory.open(tmp_path, embedder="none", clock=clock) as memory:
             for other, _, _ in SAID:

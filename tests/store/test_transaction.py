@@ -77,9 +77,7 @@ class TestAdd:
     def test_writes_a_journal_row_and_an_outbox_row(self, store: Store) -> None:
         fact = add(store, Fact("a"))
         with store.database.read() as connection:
-            journal = run(
-                connection, "SELECT seq, at, action, fact_id, channel, host, session FROM journal"
-            )
+            journal = run(connection, "SELECT seq, at, action, fact_id, channel, host, session FROM journal")
             queued = run(connection, "SELECT fact_id, queued_at FROM outbox")
         now = store.clock.now()
         assert journal == [(fact.change_seq, now, "add", fact.id, "library", "test", "session-1")]

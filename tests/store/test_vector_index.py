@@ -178,7 +178,9 @@ class TestExactIndex:
         with other.database.write() as connection:
             for number in range(1_100):
                 values = (f"{number}", "kettle", store.clock.now(), "h")
-                connection.execute("INSERT INTO facts (id, text, created_at, normalized_hash) VALUES (?, ?, ?, ?)", values)
+                connection.execute(
+                    "INSERT INTO facts (id, text, created_at, normalized_hash) VALUES (?, ?, ?, ?)", values
+                )
                 connection.execute("INSERT INTO vectors VALUES (?, ?, ?)", (f"{number}", SPACE.id, blob))
                 connection.execute(
                     "INSERT INTO journal (at, action, fact_id, channel, host, batch) VALUES (0, 'add', ?, 'user', '', '')",
