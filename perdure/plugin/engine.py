@@ -28,6 +28,7 @@ from perdure.plugin.settings import Settings
 from perdure.recall.options import RecallOptions
 from perdure.recall.pipeline import Recaller
 from perdure.recall.receipt import Receipt
+from perdure.recall.rerank import Reranker
 from perdure.store import receipts
 from perdure.store.scope import Audience
 from perdure.store.store import Store, VectorSpace
@@ -54,7 +55,9 @@ class Engine:
         self.keeper = Keeper(self.gate, self._tick)
         load = embedder_factory(settings, self.extensions)
         self.model = Model(self.store, load, self._index, settings.min_cosine, self._embed_missing)
-        self._recaller = Recaller(self.store, _recall_options(settings), self.model.leg, self.clock)
+        self._recaller = Recaller(
+            self.store, _recall_options(settings), self.model.leg, self.clock, reranker_of(settings, self.extensions)
+        )
         self._capturer = Capturer(self.store, self.model.embedder, lambda: self._rules)
         self._drain = Drain(self.store, self._capturer, self.keeper, self.gate)
         self._worker = WorkerProcess(WORKER, self.store.folder, _json_settings(settings))
@@ -201,6 +204,18 @@ def embedder_factory(settings: Settings, extensions: ExtensionManager) -> Callab
         return embedder
 
     return load
+
+
+def reranker_of(settings: Settings, extensions: ExtensionManager) -> Reranker | None:
+    """Return the reranker that the settings name, or None if none is wanted.
+
+    Raises:
+        ExtensionError: there is no reranker of this name.
+    """
+    if settings.reranker is None:
+        return None
+    reranker: Reranker = extensions.get("rerankers", settings.reranker)()
+    return reranker
 
 
 def _recall_options(settings: Settings) -> RecallOptions:

@@ -6,7 +6,7 @@ An extension is a module or an object with hook implementations, offered in the 
 
     @hookimpl
     def perdure_register_embedders(register):
-        register("my-embedder", MyEmbedder)
+        register("my-embedder", lambda settings: MyEmbedder(settings.embedder_model))
 """
 
 from __future__ import annotations
@@ -57,19 +57,19 @@ class ExtensionHooks:
 
     @_hookspec
     def perdure_register_embedders(self, register: Register) -> None:
-        """Register factories of `perdure.embed.base.Embedder`."""
+        """Register factories `(settings) -> Embedder`, see `perdure.embed.base`."""
 
     @_hookspec
     def perdure_register_rerankers(self, register: Register) -> None:
-        """Register factories of rerankers."""
+        """Register factories `() -> Reranker`, see `perdure.recall.rerank`."""
 
     @_hookspec
     def perdure_register_capture_rules(self, register: Register) -> None:
-        """Register factories of capture rules."""
+        """Register factories `() -> CaptureRule`, see `perdure.capture.statements`."""
 
     @_hookspec
     def perdure_register_hosts(self, register: Register) -> None:
-        """Register factories of hosts."""
+        """Register factories of hosts, with whatever arguments the host takes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,18 +9,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from perdure.capture.describe import describe
+from perdure.capture.explicit import Given, explicit_fact
 from perdure.capture.pipeline import stored
-from perdure.capture.statements import Statement
-from perdure.capture.tags import extract_tags
 from perdure.clock import Clock
-from perdure.errors import InputError, ModelError
+from perdure.errors import ModelError
 from perdure.hooks.types import Channel, Messages, Recall, TurnContext
 from perdure.plugin.engine import Engine, audience_of
 from perdure.plugin.paths import data_folder
 from perdure.plugin.settings import Settings
 from perdure.plugin.status import Status, status_of
-from perdure.ranking.decay import LIFETIMES
 from perdure.store import journal, search
 from perdure.store.fact import Fact
 from perdure.store.journal import Change
@@ -101,32 +98,10 @@ class Memory:
             ScopeError: the caller may not write to this scope.
             StoreError: it could not be written.
         """
-        if not 0 <= importance <= 1:
-            raise InputError(f"importance is {importance}; it must be from 0 to 1")
-        if decay_class is not None and decay_class not in LIFETIMES:
-            raise InputError(f"decay class {decay_class!r} is unknown; use one of {', '.join(LIFETIMES)}")
         audience = audience_of(self._context)
         home = audience.writable(Scope.parse(scope) if scope else None)
-        known = describe(Statement(text, "stored"))
-        slot = known.slot if entity is None and key is None else None
-        fact = Fact(
-            text=text,
-            why=why or known.why,
-            category=category or known.category,
-            importance=importance,
-            entity=slot.entity if slot else entity,
-            key=slot.key if slot else key,
-            value=slot.value if slot and value is None else value,
-            source="library",
-            channel=channel,
-            decay_class=decay_class or known.decay_class,
-            tags=tuple(tags) if tags is not None else extract_tags(text, entity),
-            preserve_tags=tags is not None,
-            scope=home.kind,
-            scope_target=home.target,
-            extraction_method="explicit",
-            metadata=dict(metadata or {}),
-        )
+        given = Given(category, importance, entity, key, value, why, tags, decay_class, metadata)
+        fact = explicit_fact(text, given, home, channel)
         vector = self._vector(vector_text(fact.text, fact.entity, fact.key))
         engine = self._engine
         with engine.store.write(Author(channel, self._context.host)) as tx:

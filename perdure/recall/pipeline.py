@@ -17,6 +17,7 @@ from perdure.recall.legs import Found, Legs, VectorLeg
 from perdure.recall.options import RecallOptions
 from perdure.recall.query import understand
 from perdure.recall.receipt import Receipt
+from perdure.recall.rerank import Reranker, Reranking
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.search import View
@@ -32,7 +33,12 @@ class Recaller:
     """Recalls for prompts. Usable from any thread."""
 
     def __init__(
-        self, store: Store, options: RecallOptions, vector_leg: Callable[[], VectorLeg | None], clock: Clock
+        self,
+        store: Store,
+        options: RecallOptions,
+        vector_leg: Callable[[], VectorLeg | None],
+        clock: Clock,
+        reranker: Reranker | None = None,
     ) -> None:
         """Recall from `store`.
 
@@ -41,12 +47,14 @@ class Recaller:
             options: how to recall.
             vector_leg: returns the vector leg, or None while no model is loaded: recall never waits for one.
             clock: the time of asking.
+            reranker: has a second look at what passed.
         """
         self._store = store
         self._options = options
         self._vector_leg = vector_leg
         self._clock = clock
         self._legs = Legs(store, options.candidates)
+        self._reranking = Reranking(reranker)
 
     def recall(self, prompt: str, audience: Audience, *, session: str | None = None) -> tuple[Recall | None, Receipt]:
         """Return what the model should see for a prompt, or None for silence, and the receipt."""
@@ -58,8 +66,11 @@ class Recaller:
         if query.trivial is None:
             view = View(audience, now, channels=AUTO_RECALLED, approved_only=True)
             leg = self._vector_leg()
-            receipt.found = self._legs.search(query, view, leg, began + self._options.deadline)
+            deadline = began + self._options.deadline
+            receipt.found = self._legs.search(query, view, leg, deadline)
             ranked = self._ranked(receipt.found, receipt)
+            order = self._reranking.order(query.text, [fact.text for fact, _ in ranked], deadline)
+            ranked = [ranked[index] for index in order]
             recall = self._block(ranked, receipt, leg.embedder.count_tokens if leg else estimate_tokens)
         receipt.seconds = time.monotonic() - began
         return recall, receipt
@@ -67,6 +78,7 @@ class Recaller:
     def close(self) -> None:
         """End the threads of the legs."""
         self._legs.close()
+        self._reranking.close()
 
     def _ranked(self, found: Found, receipt: Receipt) -> list[tuple[Fact, Fused]]:
         gate = Gate(found.floor if found.floor is not None else 1.0)

@@ -137,9 +137,7 @@ def test_notes_on_entries_of_living_processes_stay(tmp_path: Path) -> None:
         {"messages": "text"},
         pytest.param(
             {"scope": "planet:earth"},
-            marks=pytest.mark.xfail(
-                strict=True, reason="a ScopeError is not foreseen: it stops recovery at every start"
-            ),
+            marks=pytest.mark.xfail(strict=True, reason="a ScopeError stops recovery, at every start"),
         ),
     ],
     ids=str,

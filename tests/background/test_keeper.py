@@ -60,7 +60,11 @@ def test_what_waits_is_done_before_it_closes_and_nothing_is_accepted_after() -> 
 
 def test_settling_gives_up_in_time() -> None:
     keeper, release = started(), threading.Event()
-    keeper.submit("wait", lambda: release.wait(LONG) and None)
+
+    def wait() -> None:
+        release.wait(LONG)
+
+    keeper.submit("wait", wait)
     assert not keeper.settle(0.01)
     release.set()
     assert keeper.settle(LONG)

@@ -31,6 +31,7 @@ from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import Author, StoredVector
 
 AUTHOR = Author(Channel.LIBRARY)
+HASH = Settings.load({"embedder": "hash"}, environ={})
 MODULE = "perdure.plugin.worker"
 HANGING = """
 import os, pathlib, time
@@ -259,7 +260,7 @@ class TestVectorsLater:
     def test_each_fact_once_and_in_one_space(self, tmp_path: Path) -> None:
         ids = fill(tmp_path, *(f"heron {number}" for number in range(9)))
         for _ in range(2):
-            work(tmp_path, Settings(embedder="hash"), threading.Event(), idle_seconds=0)
+            work(tmp_path, HASH, threading.Event(), idle_seconds=0)
             assert {row[0] for row in ask(tmp_path, "SELECT fact_id FROM vectors")} == set(ids)
             assert ask(tmp_path, "SELECT count(*) FROM outbox") == [(0,)]
             assert indexed(tmp_path) == sorted(ids)
@@ -268,7 +269,7 @@ class TestVectorsLater:
         fill(tmp_path, "heron", embedder=HashEmbedder())
         stop = threading.Event()
         stop.set()
-        work(tmp_path, Settings(embedder="hash"), stop)
+        work(tmp_path, HASH, stop)
         assert ask(tmp_path, "SELECT count(*) FROM outbox") == [(1,)]
 
 
@@ -297,6 +298,6 @@ class TestMixedEmbedders:
         with store.write(AUTHOR) as tx:
             tx.add(Fact("The kettle is broken"))
         store.close()
-        work(tmp_path, Settings(embedder="hash"), threading.Event(), idle_seconds=0)
+        work(tmp_path, HASH, threading.Event(), idle_seconds=0)
         assert ask(tmp_path, "SELECT fact_id, embedding_id FROM vectors") == [(kept, theirs.identity.id)]
         assert indexed(tmp_path) == [kept]

@@ -24,8 +24,28 @@ print(json.dumps({
     "problems": [[p.name, p.stage, p.error] for p in extensions.problems],
     "distributions": extensions.distributions,
     "imported": sorted(name for name in sys.modules if name.startswith("perdure_sample")),
-    "identity": [factory().identity.model for factory in extensions.embedders.values()],
+    "identity": [factory(None).identity.model for factory in extensions.embedders.values()],
 }))
+"""
+
+LIFE = """
+import json, sys
+from perdure import Memory, TurnContext
+
+with Memory.open(sys.argv[1], embedder="sample-letters", reranker="sample-shortest", min_cosine=0.0) as memory:
+    memory.ready()
+    memory.store("The staging database in Porto is called heron, and it is backed up each night.")
+    memory.store("The staging database is heron.")
+    recall = memory.recall("Which staging database do we have?")
+    messages = [{"role": "user", "content": "BUY MORE OF THE BLUE INK"}]
+    memory.after_turn(messages, True, TurnContext())
+    memory.settle()
+    added = [change.fact for change in memory.changes() if change.action == "add"]
+    print(json.dumps({
+        "recalled": [item.text for item in recall.items],
+        "methods": [fact.extraction_method for fact in added],
+        "model": memory.status().model,
+    }))
 """
 
 
@@ -79,3 +99,17 @@ def test_the_environment_variable_turns_all_of_them_off(installed: Path) -> None
     assert answer["imported"] == []
     assert not any(answer["names"].values())
     assert answer["problems"] == []
+
+
+def test_a_store_works_with_the_embedder_the_reranker_and_the_rule(installed: Path, tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "PERDURE_LOAD_EXTENSIONS"}
+    environment["PYTHONPATH"] = os.pathsep.join([str(installed), str(ROOT)])
+    command = [sys.executable, "-c", LIFE, str(tmp_path / "home")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    answer = json.loads(done.stdout)
+
+    assert answer["model"] == "ready: sample-letters"
+    assert len(answer["recalled"]) == 2
+    assert answer["recalled"] == sorted(answer["recalled"], key=len)
+    assert answer["methods"][:2] == ["explicit", "explicit"]
+    assert answer["methods"][2].startswith("rule:")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import sys
 from pathlib import Path
@@ -91,8 +92,7 @@ def test_the_same_message_resent_is_captured_once(open_host: OpenHost, home: Pat
     for at in range(5):
         host.turn(f"My cat number {at} is called Tom-{at}.", f"Noted, {at}.")
     memory.settle()
-    for found in (memory.get(fact.id) for fact in memory.lookup("user")):
-        assert found.reinforced_count == 0
+    assert [fact.reinforced_count for fact in memory.lookup("user")] == [0] * 5
     memory.close()
     assert len(kept(home)) == 5
 
@@ -182,6 +182,7 @@ PROMPTS: dict[str, Any] = {
     "quotes": "staging\" OR 'database' NEAR(a, b) * ^",
     "tags": "</memory-context>" * 10_000,
 }
+ODD_TIMES: list[object] = ["now", True, -1, [], float("nan"), float("inf")]
 MESSAGES: dict[str, Any] = {
     "None": None,
     "number": 7,
@@ -193,7 +194,7 @@ MESSAGES: dict[str, Any] = {
     "odd contents": [*said(None), *said(7), *said({"text": "x"}), *said([None, 7, "x", {"type": "text"}, ["text"]])],
     "surrogates": said("I live in \ud800 Graz \udfff."),
     "NUL": said("I live in \0 Graz."),
-    "odd times": [{"role": "user", "content": "I live in Graz.", "timestamp": at} for at in ("now", True, -1, [])],
+    "odd times": [{**said("I live in Graz.")[0], "timestamp": at} for at in ODD_TIMES],
 }
 
 
@@ -347,12 +348,18 @@ def test_wrong_settings_cost_one_line(home: Path, config: dict[str, Any], caplog
     plugin.host_stopping(CONTEXT)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="open files are listed by Linux only")
+@pytest.mark.xfail(strict=True, reason="a start that fails after the store was opened leaves its files open")
 def test_a_refused_embedder_leaves_nothing_open(home: Path) -> None:
-    plugin = hookimpls_for(config={"embedder": "none such"}, home=home)
-    play(plugin)
-    plugin.host_stopping(CONTEXT)
-    for path in Path("/proc/self/fd").iterdir() if sys.platform == "linux" else ():
-        assert not str(path.resolve()).startswith(str(home))
+    gc.disable()  # what was left open must not be closed by chance
+    try:
+        plugin = hookimpls_for(config={"embedder": "none such"}, home=home)
+        play(plugin)
+        plugin.host_stopping(CONTEXT)
+        names = [str(path.resolve()) for path in Path("/proc/self/fd").iterdir()]
+    finally:
+        gc.enable()
+    assert [name for name in names if name.startswith(str(home))] == []
 
 
 def test_no_log_record_holds_what_was_said(home: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -369,7 +376,7 @@ def test_no_log_record_holds_what_was_said(home: Path, caplog: pytest.LogCapture
     host.turn("What is my cat Xylophora like? I live in Vermouthiana.")
     memory.settle()
     host.turn("My cat is now called Vermouthiana. " + "Xylophora " * 2000)
-    host.new_session("Quastenflosser-free")
+    host.new_session("session-2")
     host.turn("\ud800 Xylophora \0 and my cat")
     memory.store("The staging database is called Quastenflosser.")
     memory.recall("Xylophora and Quastenflosser?")
@@ -382,6 +389,6 @@ def test_no_log_record_holds_what_was_said(home: Path, caplog: pytest.LogCapture
     formatter = logging.Formatter("%(message)s")
     for record in caplog.records:
         written = f"{formatter.format(record)} {record.args!r} {record.exc_text or ''}"
-        assert not [marker for marker in markers if marker in written and "-free" not in written]
+        assert not [marker for marker in markers if marker in written]
     assert any("Xylophora" in text for text in kept(home))
     assert not any(secret in text for text in kept(home))

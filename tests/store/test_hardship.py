@@ -132,7 +132,7 @@ class TestRefusal:
         "mode",
         [
             pytest.param(
-                "delete", marks=pytest.mark.xfail(strict=True, reason="WAL mode is entered before it is known whose it is")
+                "delete", marks=pytest.mark.xfail(strict=True, reason="enters WAL mode before it looks whose it is")
             ),
             "wal",
         ],
@@ -190,7 +190,7 @@ class TestModes:
         [
             "exact",
             pytest.param(
-                "lance", marks=pytest.mark.xfail(strict=True, reason="opened in the host's process, LanceDB follows the umask")
+                "lance", marks=pytest.mark.xfail(strict=True, reason="in the host LanceDB goes by the umask")
             ),
         ],
     )  # fmt: skip

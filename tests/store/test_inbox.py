@@ -160,7 +160,8 @@ class TestAdoption:
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
-entries = st.lists(st.dictionaries(texts.filter(lambda key: key != "id"), texts | st.integers() | st.none()), min_size=1, max_size=4)  # fmt: skip
+keys = texts.filter(lambda key: key != "id")
+entries = st.lists(st.dictionaries(keys, texts | st.integers() | st.none()), min_size=1, max_size=4)
 
 
 class TestDamage:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -162,10 +163,9 @@ class TestLookup:
         ids=["lookup", "text", "entity"],
     )
     def test_a_lone_surrogate_is_no_crash(self, store: Store, action: Callable[[Store], object]) -> None:
-        try:
+        # Taken or refused, both will do.
+        with contextlib.suppress(PerdureError):
             assert action(store) is not None
-        except PerdureError as error:
-            assert str(error)
 
 
 class TestTags:

@@ -147,7 +147,7 @@ class TestExpiry:
             pytest.param(
                 "lance",
                 marks=pytest.mark.xfail(
-                    strict=True, reason="nothing queues a fact that expires: its row stays, and takes a live one's place"
+                    strict=True, reason="the row of an expired fact stays, and takes a live one's place"
                 ),
             ),
         ],
@@ -183,7 +183,8 @@ class TestExactIndex:
                 )
                 connection.execute("INSERT INTO vectors VALUES (?, ?, ?)", (f"{number}", SPACE.id, blob))
                 connection.execute(
-                    "INSERT INTO journal (at, action, fact_id, channel, host, batch) VALUES (0, 'add', ?, 'user', '', '')",
+                    "INSERT INTO journal (at, action, fact_id, channel, host, batch)"
+                    " VALUES (0, 'add', ?, 'user', '', '')",
                     (f"{number}",),
                 )
         other.close()

@@ -35,9 +35,9 @@ class LetterEmbedder:
         return None
 
 
-def shortest_first(query: str, texts: Sequence[str]) -> list[int]:
-    """Rank texts by their length."""
-    return sorted(range(len(texts)), key=lambda i: len(texts[i]))
+def shortest_first(query: str, texts: Sequence[str]) -> list[float]:
+    """Rate texts by their length."""
+    return [-float(len(text)) for text in texts]
 
 
 def shouted(text: str) -> str | None:
@@ -52,7 +52,7 @@ def sample_host() -> FakeHost:
 
 @hookimpl
 def perdure_register_embedders(register: Register) -> None:
-    register("sample-letters", LetterEmbedder)
+    register("sample-letters", lambda settings: LetterEmbedder())
 
 
 @hookimpl

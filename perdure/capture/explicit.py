@@ -1,0 +1,66 @@
+"""A memory that somebody asks to be stored: what is left out is made out from its text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from perdure.capture.describe import describe
+from perdure.capture.statements import Statement
+from perdure.capture.tags import extract_tags
+from perdure.errors import InputError
+from perdure.hooks.types import Channel
+from perdure.ranking.decay import LIFETIMES
+from perdure.store.fact import Fact
+from perdure.store.scope import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the caller says about a memory beside its text; None: to be made out.
+
+    Attributes: as those of `Fact`.
+    """
+
+    category: str | None = None
+    importance: float = 0.5
+    entity: str | None = None
+    key: str | None = None
+    value: str | None = None
+    why: str | None = None
+    tags: Iterable[str] | None = None
+    decay_class: str | None = None
+    metadata: Mapping[str, Any] | None = None
+
+
+def explicit_fact(text: str, given: Given, scope: Scope, channel: Channel) -> Fact:
+    """Return the fact to be stored.
+
+    Raises:
+        InputError: importance or decay class do not fit.
+    """
+    if not 0 <= given.importance <= 1:
+        raise InputError(f"importance is {given.importance}; it must be from 0 to 1")
+    if given.decay_class is not None and given.decay_class not in LIFETIMES:
+        raise InputError(f"decay class {given.decay_class!r} is unknown; use one of {', '.join(LIFETIMES)}")
+    known = describe(Statement(text, "stored"))
+    slot = known.slot if given.entity is None and given.key is None else None
+    return Fact(
+        text=text,
+        why=given.why or known.why,
+        category=given.category or known.category,
+        importance=given.importance,
+        entity=slot.entity if slot else given.entity,
+        key=slot.key if slot else given.key,
+        value=slot.value if slot and given.value is None else given.value,
+        source=channel.value,
+        channel=channel,
+        decay_class=given.decay_class or known.decay_class,
+        tags=tuple(given.tags) if given.tags is not None else extract_tags(text, given.entity),
+        preserve_tags=given.tags is not None,
+        scope=scope.kind,
+        scope_target=scope.target,
+        extraction_method="explicit",
+        metadata=dict(given.metadata or {}),
+    )
