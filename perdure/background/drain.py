@@ -10,10 +10,9 @@ from typing import Any
 from perdure.background.keeper import Keeper
 from perdure.background.turn_gate import TurnGate
 from perdure.capture.pipeline import Capturer
-from perdure.errors import StoreBusyError, StoreClosedError, StoreError, StoreFullError
+from perdure.errors import PerdureError, StoreBusyError, StoreClosedError, StoreFullError
 from perdure.store.store import Store
 
-MAX_ATTEMPTS = 3
 _log = logging.getLogger("perdure.background")
 Entry = Mapping[str, Any]
 
@@ -27,10 +26,11 @@ class Drain:
         self._capturer = capturer
         self._keeper = keeper
         self._gate = gate
+        self._later: list[Entry] = []
 
     def accept(self, entry: Entry) -> None:
         """Capture an entry that this process has just acknowledged, soon."""
-        self._keeper.submit("capture", lambda: self._own(entry, 1))
+        self._keeper.submit("capture", lambda: self._own(entry))
 
     def recover(self) -> None:
         """Capture what processes that are gone have left behind."""
@@ -40,14 +40,19 @@ class Drain:
             _log.info("recovered %d inbox entries of another process", len(entries))
         self._store.prune_finished()
 
-    def _own(self, entry: Entry, attempt: int) -> None:
+    def retry(self) -> None:
+        """Try again what could not be captured before. For quiet moments, on the keeper's thread."""
+        later, self._later = self._later, []
+        for entry in later:
+            self._own(entry)
+
+    def _own(self, entry: Entry) -> None:
         try:
             self._capture(entry)
         except (StoreBusyError, StoreFullError) as error:
             # The entry is safe in the inbox: what does not work now works later, or at the next start.
             _log.warning("capture of entry %s waits: %s", entry["id"], type(error).__name__)
-            if attempt < MAX_ATTEMPTS:
-                self._keeper.submit("capture", lambda: self._own(entry, attempt + 1))
+            self._later.append(entry)
             return
         self._store.inbox.finish(entry["id"])
 
@@ -56,7 +61,7 @@ class Drain:
             self._capturer.process(entry, self._gate.pause)
         except (StoreBusyError, StoreFullError, StoreClosedError):
             raise
-        except (StoreError, ValueError, KeyError, TypeError) as error:
+        except (PerdureError, ValueError, KeyError, TypeError) as error:
             # Poisoned: it would fail for ever. It is put aside and reported, never dropped.
             self._store.park(str(entry.get("id")), type(error).__name__, json.dumps(dict(entry)))
             _log.warning("inbox entry %s was parked: %s", entry.get("id"), type(error).__name__)

@@ -45,6 +45,8 @@ class Indexer:
     def close(self) -> None:
         """Merge what was written in single batches, and release the table."""
         if self._index is not None:
+            if self._index.fragmented:
+                self._index.optimize()
             self._index.close()
 
     def _embed_some(self) -> bool:

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from perdure.background.turn_gate import TurnGate
-from perdure.errors import PerdureError
 
 TICK = 1.0
 """Seconds between two looks at what is due."""
@@ -20,7 +19,7 @@ _log = logging.getLogger("perdure.background")
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Something to do once. `work` may raise PerdureError, which is logged."""
+    """Something to do once. An error that it raises is logged."""
 
     name: str
     work: Callable[[], None]
@@ -84,5 +83,5 @@ class Keeper:
     def _guarded(self, task: Task) -> None:
         try:
             task.work()
-        except PerdureError as error:
+        except Exception as error:  # noqa: BLE001 - one task that fails must not end all that come after it
             _log.warning("background task %s failed: %s", task.name, type(error).__name__)

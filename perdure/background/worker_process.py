@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -43,7 +44,8 @@ class WorkerProcess:
                 return
             self._reap()
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                [sys.executable, "-m", self._module],
+                [sys.executable, "-P", "-m", self._module],
+                env=_environment(),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -74,3 +76,10 @@ class WorkerProcess:
         if self._process.stdin is not None:
             self._process.stdin.close()
         self._process = None
+
+
+def _environment() -> dict[str, str]:
+    # The folder that the agent works in is not searched for modules (-P): code of others may lie there.
+    # Where perdure itself lies is named instead, as it need not be installed.
+    paths = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(path for path in paths if path)}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from perdure.text.normalise import fold
+
 QUESTION = re.compile(
     r"(?:(?:and|but|so|ok|okay|hey|hi|oh|well)[, ]+)*"
     r"(?:what|who|whom|whose|where|when|why|which|how)(?:'s|'re|'d| (?:is|are|was|were|do|does|did|can|could|should|"
@@ -35,7 +37,8 @@ TALK = re.compile(
 REQUEST = re.compile(
     r"(?:please |ok |okay |now |then |and |so |just )*(?:write|show|tell|give|explain|fix|help|make|create|add|run|"
     r"find|list|check|open|send|draft|summari[sz]e|translate|generate|update|change|delete|remove|try|look|use|read|"
-    r"compare|suggest|recommend|plan|book|set|put|refactor|implement|review|test|build|do|go|stop|start|call|search|continue)\b"
+    r"compare|suggest|recommend|plan|book|set|put|refactor|implement|review|test|build|do|go|stop|start|call(?! me)|"
+    r"search|continue)\b"
     r"|i(?: want|'d like| would like| need) you to\b|i need (?:help|your)\b"
 )
 PASSING = re.compile(
@@ -81,83 +84,17 @@ CONTINUES = re.compile(
 LOG = re.compile(
     r"\d{4}-\d\d-\d\d[t ]\d\d:\d\d|(?:info|debug|warn|warning|error|fatal|trace)\b[ :\]]|at \w[\w.]*\(|file \""
 )
-SELF = frozenset(
-    [
-        "i",
-        "i'm",
-        "i've",
-        "i'd",
-        "i'll",
-        "my",
-        "mine",
-        "me",
-        "we",
-        "we're",
-        "we've",
-        "our",
-        "ours",
-        "ich",
-        "mein",
-        "meine",
-        "meinen",
-        "meiner",
-        "wir",
-        "unser",
-        "unsere",
-        "je",
-        "j'ai",
-        "j'aime",
-        "mon",
-        "ma",
-        "mes",
-        "nous",
-        "notre",
-        "yo",
-        "mi",
-        "mis",
-        "nosotros",
-        "nuestro",
-        "eu",
-        "meu",
-        "minha",
-        "nós",
-        "jag",
-        "min",
-        "mitt",
-        "mina",
-        "vi",
-        "vår",
-        "já",
-        "můj",
-        "moje",
-        "mám",
-        "my",
-        "náš",
-        "я",
-        "мой",
-        "моя",
-        "моё",
-        "мои",
-        "мне",
-        "у",
-        "мы",
-        "наш",
-    ]
-)
-DENSE_SELF = (
-    "我",
-    "咱",
-    "私",
-    "僕",
-    "俺",
-    "나는",
-    "내 ",
-    "제 ",
-    "저는",
-    "우리",
-    "나의",
-    "ฉัน",
-    "ผม",
-    "ดิฉัน",
-    "หนู",
-)
+_SELF = """
+    i my mine me we our ours
+    ich mein meine meinen meiner wir unser unsere
+    je j mon mes nous notre
+    yo mi mis nosotros nuestro
+    eu meu minha
+    jag mitt mina vår
+    já můj moje mám náš
+    я мой моя моё мои мне мы наш
+"""
+SELF = frozenset(fold(word) for word in _SELF.split())
+"""Words for oneself, without what follows an apostrophe. Those that are common words of another language are
+left out."""
+DENSE_SELF = ("我", "咱", "私", "僕", "俺", "나는", "내 ", "제 ", "저는", "우리", "나의", "ฉัน", "ผม", "ดิฉัน", "หนู")

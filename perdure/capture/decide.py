@@ -60,7 +60,7 @@ def decide(connection: apsw.Connection, fact: Fact, view: View) -> Decision:
     former = _former_value(fact.text)
     if former:
         for hit in lexical(connection, former, view, CANDIDATES):
-            if hit.fact.category == fact.category and _mentions(hit.fact, former):
+            if fact.category in (hit.fact.category, "decision") and _mentions(hit.fact, former):
                 return _update(fact, hit.fact, "names the value it replaces")
     return Decision(Action.ADD, None, "new")
 

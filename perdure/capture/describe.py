@@ -74,11 +74,18 @@ def _decay_class(text: str, slot: Slot | None) -> str:
     return "stable"
 
 
-_REASON = re.compile(r"\b(?:because|since|due to|so that|as) ([^.;]{4,200})", re.IGNORECASE)
+_REASON = re.compile(
+    r"\b(?:because |since |due to |so that |as (?=(?:I|we|it|he|she|they|the|my|our)\b))([^.;]{4,200})", re.IGNORECASE
+)
+_BEHIND = re.compile(
+    r" (?:now|today|currently|again|already|these days|since|until|because|for now|for the|last|this|next|"
+    r"as (?:an?|the)|with|in \d)\b.*$",
+    re.IGNORECASE,
+)
 _CATEGORIES = (
     ("decision", re.compile(
         r"\b(?:decided|chose|chosen|went with|going with|selected|settled on|opted|agreed on|always use|never use|"
-        r"will use|switched to)\b|\bdecision\b"
+        r"will use|switched)\b|\bdecision\b"
     )),
     ("preference", re.compile(
         r"\b(?:prefer\w*|like|likes|love|loves|hate|hates|dislike|enjoy|want|favou?rite|rather|can't stand|allergic|"
@@ -99,6 +106,7 @@ _LASTING = (
     "decision",
     "allergy",
 )
+_NOBODY = frozenset(["it", "this", "that", "there", "he", "she", "they", "we", "you", "i", "which", "who", "what"])
 _DECAY = (
     ("permanent", re.compile(r"\b(?:decided|architecture|always use|never use|birthday|allergic)\b")),
     ("session", re.compile(r"\b(?:currently debugging|right now|this session)\b")),
@@ -117,6 +125,22 @@ def _rule(pattern: str, build: Callable[[Mapping[str, str]], Slot | None]) -> Ru
         return build({name: _clipped(value or "") for name, value in match.groupdict().items()}) if match else None
 
     return apply
+
+
+def _place(key: str) -> Callable[[Mapping[str, str]], Slot]:
+    """Fill a slot whose value is a name: what follows it in the sentence does not belong to it."""
+    return lambda match: Slot(USER, key, _clipped(_BEHIND.sub("", match["value"])))
+
+
+def _whose(key: str) -> Callable[[Mapping[str, str]], Slot | None]:
+    """Fill such a slot of somebody else: "my sister lives in ...", "Ann works at ..."."""
+
+    def build(match: Mapping[str, str]) -> Slot | None:
+        owner = (match["owner"] or match["name"]).lower()
+        value = _clipped(_BEHIND.sub("", match["value"]))
+        return Slot(owner, key, value) if owner not in _NOBODY else None
+
+    return build
 
 
 def _clipped(text: str) -> str:
@@ -167,14 +191,26 @@ _RULES: tuple[Rule, ...] = (
         r"\b(?:i(?:'m| am)?|we(?:'re| are)?) (?:now |still |currently |actually |just )*"
         r"(?:live[ds]?|living|based|reside|moved|relocated|moving)(?: back| over)? (?:in|to|at|near) "
         r"(?P<value>[^.;,]{1,100})",
-        _own("location"),
+        _place("location"),
+    ),
+    *(
+        _rule(
+            rf"(?:\bmy (?P<owner>[\w-]{{1,30}})|(?-i:\b(?P<name>[A-Z][\w-]{{1,30}}))) {verb} "
+            r"(?P<value>[^.;,]{1,100})",
+            build,
+        )
+        for verb, build in (
+            (r"(?:now |still )?(?:lives? in|moved to|moves to|is based in)", _whose("location")),
+            (r"(?:now |still )?(?:works? (?:at|for)|joined)", _whose("employer")),
+            (r"(?:now |still )?works? as (?:an? )?", _whose("job")),
+        )
     ),
     _rule(
         r"\bi (?:now |still |currently |just |recently )*(?:work (?:at|for)|joined|started (?:working )?at|was hired "
         r"by) (?P<value>[^.;,]{1,100})",
-        _own("employer"),
+        _place("employer"),
     ),
-    _rule(r"\bi (?:now |still |currently )*work(?:ing)? as (?:an? )?(?P<value>[^.;,]{1,100})", _own("job")),
+    _rule(r"\bi (?:now |still |currently )*work(?:ing)? as (?:an? )?(?P<value>[^.;,]{1,100})", _place("job")),
     _rule(r"\bi was born (?:on|in) (?P<value>[^.;,]{1,60})", _own("birthday")),
     _rule(r"\bi(?:'m| am) (?:now )?(?P<value>\d{1,3}) years old", _own("age")),
     _rule(r"\bi(?:'m| am) allergic to (?P<value>[^.;]{1,100})", _own("allergy")),

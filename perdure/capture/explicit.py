@@ -14,6 +14,7 @@ from perdure.hooks.types import Channel
 from perdure.ranking.decay import LIFETIMES
 from perdure.store.fact import Fact
 from perdure.store.scope import Scope
+from perdure.store.transaction import safe
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,8 @@ def explicit_fact(text: str, given: Given, scope: Scope, channel: Channel) -> Fa
         raise InputError(f"importance is {given.importance}; it must be from 0 to 1")
     if given.decay_class is not None and given.decay_class not in LIFETIMES:
         raise InputError(f"decay class {given.decay_class!r} is unknown; use one of {', '.join(LIFETIMES)}")
+    # Redacted first: a slot's value cut out of "my password is ..." no longer shows what it is.
+    text = safe(text).strip()
     known = describe(Statement(text, "stored"))
     slot = known.slot if given.entity is None and given.key is None else None
     return Fact(

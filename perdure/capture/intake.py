@@ -17,6 +17,8 @@ from perdure.text.redact import redact
 
 TAIL = 16
 """So many messages of a session are remembered to find out where the new ones begin."""
+MAX_MILLISECONDS = 1e14
+"""Host times beyond the year 5138 are no times."""
 MAX_RAW = 16_384
 """Characters of a message that any pattern may see."""
 
@@ -75,16 +77,27 @@ def new_messages(messages: Messages, tail: str) -> tuple[Messages, str]:
     are those behind the longest end of the history that the cursor knows; without any such, all are new.
     """
     known = tail.split()
+    if 0 < len(known) < TAIL and [_mark(message) for message in messages[: len(known)]] == known:
+        # The cursor still holds the whole session, and the host resends it.
+        rest = messages[len(known) :]
+        return rest, " ".join([*known, *map(_mark, rest)][-TAIL:])
     marks: list[str] = []  # of the messages from the last backwards, as far as they were needed
     for cut in range(len(messages), 0, -1):
         while len(marks) < len(messages) - cut + min(cut, len(known)):
             marks.append(_mark(messages[len(messages) - 1 - len(marks)]))
         depth = min(cut, len(known))
         skipped = len(messages) - cut
-        if depth and marks[skipped : skipped + depth][::-1] == known[-depth:]:
+        same = _common_end(known, marks[skipped : skipped + depth])
+        # Two known messages in a row are enough: a host may have put a summary in place of what was before.
+        if depth and same >= min(2, depth):
             return messages[cut:], " ".join([*known, *reversed(marks[:skipped])][-TAIL:])
     fresh = [_mark(message) for message in messages[-TAIL:]]
     return messages, " ".join([*known, *fresh][-TAIL:])
+
+
+def _common_end(known: list[str], marks: list[str]) -> int:
+    """Return how many of the marks, from the last message backwards, are the last ones known."""
+    return next((n for n, mark in enumerate(marks) if mark != known[-1 - n]), len(marks))
 
 
 def _mark(message: object) -> str:
@@ -101,8 +114,8 @@ def _least(text: str, minimum: int) -> int:
 
 
 def _seconds(timestamp: object) -> float | None:
-    """Return a host's time in epoch seconds; values beyond the year 5138 are milliseconds."""
-    if isinstance(timestamp, bool) or not isinstance(timestamp, int | float) or not timestamp > 0:
+    """Return a host's time in epoch seconds; large values are milliseconds."""
+    if isinstance(timestamp, bool) or not isinstance(timestamp, int | float) or not 0 < timestamp < MAX_MILLISECONDS:
         return None
     return timestamp / 1000 if timestamp > 1e11 else float(timestamp)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from perdure.capture.decide import Action, Decision, decide
 from perdure.capture.describe import describe
+from perdure.capture.rules import guarded
 from perdure.capture.statements import CaptureRule, Statement, statements
 from perdure.embed.base import Embedder
 from perdure.errors import ModelError
@@ -67,9 +68,10 @@ class Capturer:
         """
         if self._store.is_finished(entry["id"]):
             return []
+        rules = tuple(guarded(rule) for rule in self._rules())
         drafts = []
         for message in entry["messages"]:
-            for statement in statements(message["text"], self._rules()):
+            for statement in statements(message["text"], rules):
                 drafts.append(_draft(statement, message, entry))
                 pause()
         vectors = self._vectors([vector_text(draft.text, draft.entity, draft.key) for draft in drafts], pause)

@@ -74,8 +74,7 @@ def sentences(text: str) -> list[str]:
 def clauses(sentence: str) -> list[str]:
     """Split a sentence where a second statement about oneself begins: one idea per fact."""
     sentence = _LEAD_IN.sub("", sentence)
-    parts = _JOIN.split(sentence)
-    return [part[:1].upper() + part[1:] for part in parts if part]
+    return [part for part in _JOIN.split(sentence) if part]
 
 
 def _abbreviated(text: str, start: int, dot: int) -> bool:

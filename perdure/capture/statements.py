@@ -46,8 +46,10 @@ def statements(text: str, rules: tuple[CaptureRule, ...] = ()) -> list[Statement
 
 def _of_sentence(sentence: str, rules: tuple[CaptureRule, ...]) -> list[Statement]:
     """Return the sentence as one statement, or its clauses where each stands for itself."""
+    if _is_noise(sentence, fold(sentence)):
+        return []
     parts = clauses(sentence)
-    stated = [Statement(part, cue) for part in parts if (cue := cue_of(part))]
+    stated = [Statement(part[:1].upper() + part[1:], cue) for part in parts if (cue := cue_of(part))]
     if len(stated) == len(parts):
         return stated
     cue = cue_of(sentence) or next(filter(None, (rule(sentence) for rule in rules)), None)
@@ -95,4 +97,4 @@ def _speaks_of_self(folded: str) -> bool:
     words = folded.split()
     if any(map(dense_script, folded)):
         return any(mark in folded for mark in cues.DENSE_SELF)
-    return len(words) >= 5 and any(word.strip(",.;:!\"'()") in cues.SELF for word in words[:8])
+    return len(words) >= 4 and any(word.strip(",.;:!\"'()").split("'")[0] in cues.SELF for word in words[:8])

@@ -20,6 +20,7 @@ from perdure.capture.pipeline import Capturer
 from perdure.capture.statements import CaptureRule
 from perdure.clock import Clock, SystemClock
 from perdure.embed.base import Embedder
+from perdure.errors import StoreUnavailableError
 from perdure.hooks.types import Messages, Recall, TurnContext
 from perdure.plugin.builtins import BUILTINS
 from perdure.plugin.extensions import ExtensionManager
@@ -49,15 +50,14 @@ class Engine:
         """
         self.settings = settings
         self.clock = clock or SystemClock()
-        self.store = Store(home, clock=self.clock)
         self.extensions = load_extensions(settings)
+        load = embedder_factory(settings, self.extensions)
+        reranker = reranker_of(settings, self.extensions)
+        self.store = Store(home, clock=self.clock)
         self.gate = TurnGate()
         self.keeper = Keeper(self.gate, self._tick)
-        load = embedder_factory(settings, self.extensions)
         self.model = Model(self.store, load, self._index, settings.min_cosine, self._embed_missing)
-        self._recaller = Recaller(
-            self.store, _recall_options(settings), self.model.leg, self.clock, reranker_of(settings, self.extensions)
-        )
+        self._recaller = Recaller(self.store, _recall_options(settings), self.model.leg, self.clock, reranker)
         self._capturer = Capturer(self.store, self.model.embedder, lambda: self._rules)
         self._drain = Drain(self.store, self._capturer, self.keeper, self.gate)
         self._worker = WorkerProcess(WORKER, self.store.folder, _json_settings(settings))
@@ -152,10 +152,14 @@ class Engine:
         if self.settings.vector_index == "lance":
             from perdure.store.lance import LanceIndex
 
-            return LanceIndex(self.store.lance_folder, space.id, space.dims)
+            try:
+                return LanceIndex(self.store.lance_folder, space.id, space.dims, create=False)
+            except StoreUnavailableError as error:
+                _log.warning("%s", error)
         return ExactIndex(self.store.database, space.id, space.dims)
 
     def _tick(self) -> None:
+        self._drain.retry()
         self.store.inbox.empty()
         self._index_if_due()
 

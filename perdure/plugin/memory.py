@@ -106,10 +106,9 @@ class Memory:
         engine = self._engine
         with engine.store.write(Author(channel, self._context.host)) as tx:
             view = replace(self._view(), audience=replace(audience, scopes=frozenset({home})))
-            same = search.by_hash(tx.connection, fingerprint(text), view)
+            same = search.by_hash(tx.connection, fingerprint(fact.text), view)
             if same:
-                tx.reinforce(same[0].id)
-                return same[0]
+                return tx.reinforce(same[0].id)
             return tx.add(fact, vector)
 
     def recall(self, prompt: str) -> Recall | None:
@@ -174,6 +173,8 @@ class Memory:
 
     def sync_index(self, timeout: float = 120.0) -> bool:
         """Have the worker bring the derived index up to date; return whether it is, in time (seconds)."""
+        if self._engine.store.space() is None:
+            return False
         deadline = time.monotonic() + timeout
         while (self._engine.store.outbox_state().waiting) and time.monotonic() < deadline:
             self._engine.start_worker()

@@ -99,8 +99,12 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     for variable, text in environ.items():
         if variable.startswith(PREFIX) and variable not in _NOT_SETTINGS:
             key = variable.removeprefix(PREFIX).lower()
-            found[key] = text.split(",") if key == "disabled_extensions" else text
+            found[key] = _list(text) if key == "disabled_extensions" else text
     return found
+
+
+def _list(text: str) -> list[str]:
+    return [name for part in text.split(",") if (name := part.strip())]
 
 
 def _check_known(key: str) -> None:

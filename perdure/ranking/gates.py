@@ -45,7 +45,8 @@ class Gate:
     def verdict(self, evidence: Evidence) -> str | None:
         """Return why the candidate may pass, in a word, or None if nothing speaks for it."""
         if evidence.cosine is None:
-            return "words" if evidence.rare and evidence.coverage >= self.blind_coverage else None
+            needed = self.blind_coverage if evidence.rare else self.coverage
+            return "words" if evidence.coverage >= needed else None
         if evidence.cosine >= self.floor:
             return "meaning"
         if evidence.rare and evidence.coverage >= self.coverage:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -38,8 +38,19 @@ def run(connection: apsw.Connection, sql: str, values: Sequence[Any] = ()) -> li
 class Database:
     """Connections to one SQLite file in WAL mode. Usable from any thread."""
 
-    def __init__(self, path: Path, *, busy_ms: int = BUSY_MS) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        busy_ms: int = BUSY_MS,
+        check: Callable[[apsw.Connection], None] = lambda connection: None,
+    ) -> None:
         """Open or create the file.
+
+        Args:
+            path: the file.
+            busy_ms: how long to wait for other processes.
+            check: looks at the file before anything in it is changed, and raises if it is not ours.
 
         Raises:
             StoreUnavailableError: it cannot be opened or written.
@@ -53,6 +64,12 @@ class Database:
         self._closed = False
         private_file(path)
         with self._translated():
+            first = apsw.Connection(str(path))
+            try:
+                first.set_busy_timeout(busy_ms)
+                check(first)
+            finally:
+                first.close()
             self._writer = self._connect()
 
     @contextmanager
@@ -124,10 +141,14 @@ class Database:
 
     def _connect(self) -> apsw.Connection:
         connection = apsw.Connection(str(self.path))
-        connection.set_busy_timeout(self._busy_ms)
-        _enter_wal(connection, self._busy_ms / 1000)
-        run(connection, "PRAGMA foreign_keys = ON")
-        run(connection, "PRAGMA secure_delete = ON")
+        try:
+            connection.set_busy_timeout(self._busy_ms)
+            _enter_wal(connection, self._busy_ms / 1000)
+            run(connection, "PRAGMA foreign_keys = ON")
+            run(connection, "PRAGMA secure_delete = ON")
+        except apsw.Error:
+            connection.close()
+            raise
         return connection
 
     @contextmanager

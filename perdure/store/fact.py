@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from perdure.hooks.types import Channel
 from perdure.store.database import Row
+from perdure.text.clean import clean
 
 CATEGORIES = ("preference", "fact", "decision", "entity", "other")
 
@@ -122,10 +124,15 @@ def to_row(fact: Fact) -> Row:
     return tuple(values.values())
 
 
+def folded_slot(text: str | None) -> str | None:
+    """Return an entity or key as it is compared: in any case and any normal form the same."""
+    return None if text is None else unicodedata.normalize("NFC", clean(text).casefold())
+
+
 def join_tags(tags: Iterable[str]) -> str:
     """Write tags as the comma list they are stored as: trimmed, lower case, each once, in order."""
-    clean = (tag.replace(",", " ").strip().lower() for tag in tags)
-    return ",".join(dict.fromkeys(tag for tag in clean if tag))
+    plain = (clean(tag).replace(",", " ").strip().lower() for tag in tags)
+    return ",".join(dict.fromkeys(tag for tag in plain if tag))
 
 
 def split_tags(text: str) -> tuple[str, ...]:

@@ -19,8 +19,9 @@ def prepare_folder(path: Path) -> Path:
     """
     try:
         path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-        # Windows has no owner modes; its user folders are private by their access lists.
-        if os.name == "posix" and path.stat().st_mode & 0o077:
+        # Windows has no owner modes; its user folders are private by their access lists. A folder that is in
+        # use for something else keeps its mode: only our files in it are ours.
+        if os.name == "posix" and path.stat().st_mode & 0o077 and _is_ours(path):
             path.chmod(FOLDER_MODE)
     except FileExistsError:
         raise StoreUnavailableError(f"{path} is a file; name a folder (argument or PERDURE_HOME)") from None
@@ -57,6 +58,11 @@ def sync_folder(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _is_ours(path: Path) -> bool:
+    names = {entry.name for entry in path.iterdir()}
+    return not names or "facts.db" in names or path.name in ("inbox", "lancedb", "backups")
 
 
 def _why(path: Path, error: OSError) -> str:

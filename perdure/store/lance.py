@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -32,23 +33,30 @@ def rows_of(database: Database, fact_ids: Sequence[str], embedding_id: str, now:
     marks = ", ".join("?" * len(fact_ids))
     sql = (
         "SELECT facts.id, facts.text, v.vector, facts.importance, facts.category, facts.scope, facts.scope_target,"
-        " facts.created_at FROM facts JOIN vectors v ON v.fact_id = facts.id AND v.embedding_id = ?"
+        " facts.created_at, facts.expires_at FROM facts JOIN vectors v ON v.fact_id = facts.id AND v.embedding_id = ?"
         f" WHERE facts.id IN ({marks}) AND {condition}"
     )
     with database.read() as connection:
         found = run(connection, sql, (embedding_id, *fact_ids, *values))
     return [
         {"id": id_, "text": text, "vector": vector, "importance": importance, "category": category,
-         "scope": str(Scope(kind, target)), "created_at": created_at}
-        for id_, text, vector, importance, category, kind, target, created_at in found
+         "scope": str(Scope(kind, target)), "created_at": created_at,
+         "expires_at": math.inf if expires_at is None else expires_at}
+        for id_, text, vector, importance, category, kind, target, created_at, expires_at in found
     ]  # fmt: skip
 
 
 class LanceIndex:
     """Approximate nearest vectors from a LanceDB folder. Importing lancedb takes seconds of CPU: keep it off a turn."""
 
-    def __init__(self, folder: Path, embedding_id: str, dims: int) -> None:
-        """Open the table of one vector space, or create it.
+    def __init__(self, folder: Path, embedding_id: str, dims: int, *, create: bool = True) -> None:
+        """Open the table of one vector space.
+
+        Args:
+            folder: where LanceDB keeps its files.
+            embedding_id: the vector space.
+            dims: its dimensions.
+            create: make the table if it is not there. Only the worker does: its umask keeps the files private.
 
         Raises:
             StoreUnavailableError: LanceDB cannot be imported, or the folder cannot be used.
@@ -60,7 +68,7 @@ class LanceIndex:
             import lancedb
 
             self._db = lancedb.connect(prepare_folder(folder))
-            self._table = self._open()
+            self._table = self._open(create)
         except (ImportError, OSError, RuntimeError, ValueError) as error:
             raise StoreUnavailableError(
                 f"LanceDB folder {folder} cannot be opened ({type(error).__name__}); "
@@ -85,18 +93,26 @@ class LanceIndex:
         self._table.optimize(cleanup_older_than=KEEP_VERSIONS)
         self._writes = 0
 
+    @property
+    def fragmented(self) -> bool:
+        """Whether there were writes since the last `optimize`."""
+        return self._writes > 0
+
     def ids(self) -> set[str]:
         """Return the ids of all rows."""
         return set(self._table.search().select(["id"]).limit(None).to_arrow()["id"].to_pylist())
 
     def search(self, query: Vector, view: View, limit: int) -> list[VectorHit]:
         """Return up to `limit` facts that the view's audience may read, nearest first. Holds live facts only."""
-        scopes = _among("scope", [str(scope) for scope in sorted(view.audience.scopes)])
+        from lancedb.expr import col, lit
+
+        allowed = _among("scope", [str(scope) for scope in sorted(view.audience.scopes)])
+        allowed = allowed & (col("expires_at") > lit(view.now))
         self._table.checkout_latest()  # type: ignore[no-untyped-call]
         found = (
             self._table.search(query, query_type="vector")
             .distance_type("cosine")  # type: ignore[attr-defined]
-            .where(scopes, prefilter=True)
+            .where(allowed, prefilter=True)
             .select(["id", "_distance"])
             .limit(limit)
             .to_arrow()
@@ -107,8 +123,8 @@ class LanceIndex:
         """Release the table."""
         self._table.close() if hasattr(self._table, "close") else None
 
-    def _open(self) -> Table:
-        if self._name in self._db.list_tables().tables:
+    def _open(self, create: bool) -> Table:
+        if not create or self._name in self._db.list_tables().tables:
             return self._db.open_table(self._name)
         return self._db.create_table(self._name, schema=self._schema(), exist_ok=True)
 
@@ -125,6 +141,7 @@ class LanceIndex:
             pa.field("category", pa.string()),
             pa.field("scope", pa.string()),
             pa.field("created_at", pa.float64()),
+            pa.field("expires_at", pa.float64()),
         ])  # fmt: skip
 
     def _arrow(self, rows: Sequence[LanceRow]) -> pa.Table:
@@ -145,7 +162,4 @@ class LanceIndex:
 def _among(column: str, values: Sequence[str]) -> Any:
     from lancedb.expr import col, lit
 
-    condition = col(column) == lit(values[0])
-    for value in values[1:]:
-        condition = condition | (col(column) == lit(value))
-    return condition
+    return col(column).isin([lit(value) for value in values])

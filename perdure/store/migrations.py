@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from pathlib import Path
 
 import apsw
 
@@ -25,6 +26,8 @@ CREATE TABLE facts (
     entity TEXT,
     key TEXT,
     value TEXT,
+    entity_folded TEXT,
+    key_folded TEXT,
     source TEXT NOT NULL DEFAULT 'conversation',
     channel TEXT NOT NULL DEFAULT 'unknown',
     created_at REAL NOT NULL,
@@ -64,7 +67,7 @@ CREATE TABLE facts (
     change_seq INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX facts_category ON facts (category);
-CREATE INDEX facts_entity ON facts (lower(entity), lower(key));
+CREATE INDEX facts_entity ON facts (entity_folded, key_folded);
 CREATE INDEX facts_created_at ON facts (created_at);
 CREATE INDEX facts_expires_at ON facts (expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX facts_decay_class ON facts (decay_class);
@@ -157,19 +160,37 @@ def _first(connection: apsw.Connection) -> None:
 STEPS = (_first,)
 
 
+def check(connection: apsw.Connection, path: Path) -> None:
+    """See that a database is ours to change, before anything in it is.
+
+    Raises:
+        StoreTooNewError: a newer perdure wrote it.
+        StoreCorruptError: it is a database of something else.
+    """
+    version = _version(connection)
+    owner = int(run(connection, "PRAGMA application_id")[0][0])
+    if owner == APPLICATION_ID:
+        if version > len(STEPS):
+            raise StoreTooNewError(
+                f"{path} has schema {version}, this perdure knows up to {len(STEPS)}; "
+                "it was left untouched. Upgrade perdure"
+            )
+    elif version or run(connection, "SELECT 1 FROM sqlite_schema LIMIT 1"):
+        raise StoreCorruptError(f"{path} is the database of another program; it was left untouched. Move it away")
+
+
 def migrate(database: Database) -> None:
     """Bring the schema up to date, each step in a transaction of its own.
 
     Raises:
-        StoreTooNewError: a newer perdure wrote it; nothing was changed.
-        StoreCorruptError: it is a database of something else; nothing was changed.
+        StoreError: one of its kinds; the steps before are done, the one that failed is not.
     """
     with database.read() as connection:
-        version = _version(connection, database)
+        version = _version(connection)
     while version < len(STEPS):
         with database.write() as connection:
             # Another process may have done this step since: what counts is the version under the lock.
-            version = _version(connection, database)
+            version = _version(connection)
             if version < len(STEPS):
                 STEPS[version](connection)
                 version += 1
@@ -177,15 +198,5 @@ def migrate(database: Database) -> None:
                 run(connection, f"PRAGMA application_id = {APPLICATION_ID}")
 
 
-def _version(connection: apsw.Connection, database: Database) -> int:
-    version = int(run(connection, "PRAGMA user_version")[0][0])
-    owner = int(run(connection, "PRAGMA application_id")[0][0])
-    if version > len(STEPS) and owner == APPLICATION_ID:
-        raise StoreTooNewError(
-            f"{database.path} has schema {version}, this perdure knows up to {len(STEPS)}; "
-            "it was left untouched. Upgrade perdure"
-        )
-    empty = not run(connection, "SELECT 1 FROM sqlite_schema LIMIT 1")
-    if owner != APPLICATION_ID and not (version == 0 and empty):
-        raise StoreCorruptError(f"{database.path} is the database of another program; it was left untouched")
-    return version
+def _version(connection: apsw.Connection) -> int:
+    return int(run(connection, "PRAGMA user_version")[0][0])

@@ -50,6 +50,8 @@ def checked_id(value: str, kind: str) -> str:
     Raises:
         ScopeError: it is empty, too long, or holds spaces around it or control characters.
     """
+    if not isinstance(value, str):
+        raise ScopeError(f"{kind} id is of type {type(value).__name__}; it must be a string")
     value = unicodedata.normalize("NFC", value)
     if not value or value != value.strip():
         raise ScopeError(f"{kind} id is empty or has spaces around it; give the exact id")

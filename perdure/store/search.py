@@ -11,7 +11,7 @@ import apsw
 
 from perdure.errors import AmbiguousIdError, InputError, NotFoundError
 from perdure.store.database import run
-from perdure.store.fact import SELECT, Fact, from_row, live_sql
+from perdure.store.fact import SELECT, Fact, folded_slot, from_row, join_tags, live_sql
 from perdure.store.scope import Audience
 from perdure.text.normalise import match_query, match_terms
 
@@ -20,6 +20,7 @@ MAX_TERMS = 8
 MAX_POSTINGS = 5_000
 """Only the rarest terms are searched, up to this many terms and rows that hold them (at least one term),
 so that a large store costs little more than a small one."""
+SMALL = 100
 RARE = 3
 """A word in at most so many facts is rare: it names something."""
 
@@ -52,8 +53,10 @@ class View:
         live, live_values = live_sql(self.now, as_of=self.as_of, include_superseded=self.include_superseded)
         condition, values = f"{scope} AND {live}", (*scope_values, *live_values)
         if self.tag is not None:
+            if not join_tags([self.tag]):
+                raise InputError("the tag is empty; name one, or leave it out")
             condition += " AND instr(',' || facts.tags || ',', ?) > 0"
-            values += (f",{self.tag.strip().lower()},",)
+            values += (f",{join_tags([self.tag])},",)
         if self.channels is not None:
             condition += f" AND facts.channel IN ({', '.join('?' * len(self.channels))})"
             values += tuple(self.channels)
@@ -125,11 +128,11 @@ def by_prefix(connection: apsw.Connection, prefix: str, view: View) -> Fact:
 def lookup(connection: apsw.Connection, entity: str, key: str | None, view: View, limit: int = 20) -> list[Fact]:
     """Return the facts in a slot, in whatever case it is written: most confident first, then newest."""
     condition, values = view.sql()
-    slot = "lower(facts.entity) = lower(?)"
-    slot_values = [entity]
+    slot = "facts.entity_folded = ?"
+    slot_values = [folded_slot(entity)]
     if key is not None:
-        slot += " AND lower(facts.key) = lower(?)"
-        slot_values.append(key)
+        slot += " AND facts.key_folded = ?"
+        slot_values.append(folded_slot(key))
     rows = run(
         connection,
         f"SELECT {SELECT} FROM facts WHERE {slot} AND {condition} ORDER BY facts.confidence DESC,"
@@ -190,7 +193,8 @@ def _rarest(counts: Mapping[str, int]) -> list[str]:
 def _weighted_terms(connection: apsw.Connection, query: str) -> dict[str, tuple[float, int]]:
     """Return each query term with its inverse document frequency (as in BM25) and the facts that hold it."""
     # The highest row number stands for the number of facts: counting them all would cost more than the search.
-    total = int(run(connection, "SELECT coalesce(max(seq), 0) FROM facts")[0][0])
+    # In a small one every word would be common, and those that it lacks would outweigh those that it has.
+    total = max(SMALL, int(run(connection, "SELECT coalesce(max(seq), 0) FROM facts")[0][0]))
     weights = {}
     for term in match_terms(query):
         count = _document_frequency(connection, term)

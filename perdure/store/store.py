@@ -14,7 +14,7 @@ from perdure.store import outbox
 from perdure.store.database import Database, run
 from perdure.store.folder import prepare_folder
 from perdure.store.inbox import Inbox
-from perdure.store.migrations import migrate
+from perdure.store.migrations import check, migrate
 from perdure.store.transaction import Author, Transaction
 
 
@@ -38,7 +38,8 @@ class Store:
         """
         self.folder = prepare_folder(folder)
         self.clock = clock or SystemClock()
-        self.database = Database(folder / "facts.db")
+        path = folder / "facts.db"
+        self.database = Database(path, check=lambda connection: check(connection, path))
         try:
             migrate(self.database)
             self.key = bytes.fromhex(self.meta("store_key") or "")

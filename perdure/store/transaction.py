@@ -14,7 +14,8 @@ from perdure.errors import InputError, NotFoundError
 from perdure.hooks.types import Channel
 from perdure.ranking.decay import expiry
 from perdure.store.database import run
-from perdure.store.fact import COLUMNS, SELECT, Fact, from_row, to_row
+from perdure.store.fact import COLUMNS, SELECT, Fact, folded_slot, from_row, to_row
+from perdure.text.clean import clean
 from perdure.text.normalise import fingerprint, fts_text
 from perdure.text.redact import redact
 
@@ -22,7 +23,10 @@ MAX_TEXT = 100_000
 SUMMARY_THRESHOLD = 300
 SUMMARY_CHARACTERS = 80
 """A text of more than 300 characters gets a summary: its first 80."""
-_INSERT = f"INSERT INTO facts ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
+_INSERT = (
+    f"INSERT INTO facts ({', '.join(COLUMNS)}, entity_folded, key_folded)"
+    f" VALUES ({', '.join('?' * (len(COLUMNS) + 2))})"
+)
 _INDEX = "INSERT INTO facts_fts (rowid, text, entity, key, value, category) VALUES (?, ?, ?, ?, ?, ?)"
 
 
@@ -62,9 +66,9 @@ class Transaction:
             InputError: the text is empty or too long.
         """
         fact = self._completed(fact)
-        seq = self._journal("add", fact.id)
-        fact = replace(fact, change_seq=seq)
-        run(self.connection, _INSERT, to_row(fact))
+        model = fact.embedding_model if vector is None else vector.embedding_id
+        fact = replace(fact, change_seq=self._journal("add", fact.id), embedding_model=model)
+        run(self.connection, _INSERT, (*to_row(fact), folded_slot(fact.entity), folded_slot(fact.key)))
         texts = (fact.text, fact.entity, fact.key, fact.value, fact.category)
         row = self.connection.last_insert_rowid()
         run(self.connection, _INDEX, (row, *(fts_text(text or "") for text in texts)))
@@ -77,8 +81,12 @@ class Transaction:
         """Let a newer fact take the place of an older one, which stays for `as_of` and undo.
 
         Raises:
-            NotFoundError: there is no such fact, or it was superseded already.
+            NotFoundError: one of them is not there, or the older one was superseded already.
+            InputError: they are the same.
         """
+        if old_id == new_id:
+            raise InputError(f"fact {old_id} cannot take its own place")
+        self.fact(new_id)
         seq = self._journal("supersede", old_id, new_id, {"reason": reason} if reason else {})
         changed = run(
             self.connection,
@@ -95,8 +103,8 @@ class Transaction:
         )
         self._queue(old_id)
 
-    def reinforce(self, fact_id: str) -> None:
-        """Note that a fact was said again: it is confirmed, and its lifetime starts anew.
+    def fact(self, fact_id: str) -> Fact:
+        """Return a fact as it is now.
 
         Raises:
             NotFoundError: there is no such fact.
@@ -104,7 +112,15 @@ class Transaction:
         rows = run(self.connection, f"SELECT {SELECT} FROM facts WHERE id = ?", (fact_id,))
         if not rows:
             raise NotFoundError(f"fact {fact_id} is not there")
-        fact = from_row(rows[0])
+        return from_row(rows[0])
+
+    def reinforce(self, fact_id: str) -> Fact:
+        """Note that a fact was said again: it is confirmed, and its lifetime starts anew.
+
+        Raises:
+            NotFoundError: there is no such fact.
+        """
+        fact = self.fact(fact_id)
         expires_at = None if fact.expires_at is None else expiry(fact.decay_class, self._now)
         run(
             self.connection,
@@ -112,6 +128,7 @@ class Transaction:
             " change_seq = ? WHERE id = ?",
             (self._now, expires_at, self._journal("reinforce", fact_id), fact_id),
         )
+        return self.fact(fact_id)
 
     def put_vector(self, fact_id: str, vector: StoredVector) -> None:
         """Give an existing fact its vector."""
@@ -128,7 +145,7 @@ class Transaction:
         run(self.connection, "INSERT OR REPLACE INTO cursors VALUES (?, ?, ?)", (session, tail, self._now))
 
     def _completed(self, fact: Fact) -> Fact:
-        text = redact(fact.text).text.strip()
+        text = safe(fact.text).strip()
         if not text:
             raise InputError("a memory needs a text; this one is empty")
         if len(text) > MAX_TEXT:
@@ -139,9 +156,13 @@ class Transaction:
             fact,
             id=fact.id or str(uuid.uuid4()),
             text=text,
-            why=_redacted(fact.why),
-            value=_redacted(fact.value),
-            summary=_redacted(fact.summary) or _summary(text),
+            why=_safe(fact.why),
+            entity=_safe(fact.entity),
+            key=_safe(fact.key),
+            value=_safe(fact.value),
+            tags=tuple(safe(tag) for tag in fact.tags),
+            metadata=_safe_values(fact.metadata),
+            summary=_safe(fact.summary) or _summary(text),
             created_at=created,
             last_confirmed_at=confirmed,
             expires_at=fact.expires_at if fact.expires_at is not None else expiry(fact.decay_class, confirmed),
@@ -181,5 +202,24 @@ def _summary(text: str) -> str | None:
     return f"{text[:SUMMARY_CHARACTERS].rstrip()}…" if len(text) > SUMMARY_THRESHOLD else None
 
 
-def _redacted(text: str | None) -> str | None:
-    return None if text is None else redact(text).text
+def safe(text: str) -> str:
+    """Return a text as it may be written: without secrets and without characters that no file can hold."""
+    return redact(clean(text)).text
+
+
+def _safe(text: str | None) -> str | None:
+    return None if text is None else safe(text)
+
+
+def _safe_values(value: Any) -> Any:
+    match value:
+        case str():
+            return safe(value)
+        case Mapping():
+            return {safe(str(key)): _safe_values(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_safe_values(item) for item in value]
+        case None | bool() | int() | float():
+            return value
+        case _:
+            raise InputError(f"metadata holds a value of type {type(value).__name__}; JSON values only")

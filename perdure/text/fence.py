@@ -23,6 +23,8 @@ def fence(body: str, key: bytes, session: str | None) -> str:
 
 def strip_fenced(text: str, key: bytes, session: str | None) -> str:
     """Remove the blocks that we put into this session; what only looks like one stays."""
+    if _OPEN not in text:
+        return text
     kept: list[str] = []
     start = 0
     for _ in range(_MAX_BLOCKS):
@@ -35,11 +37,15 @@ def strip_fenced(text: str, key: bytes, session: str | None) -> str:
             break
         nonce = text[opening + len(_OPEN) : opening + len(_OPEN) + _NONCE_DIGITS]
         end = closing + len(_CLOSE)
-        ours = nonce.isascii() and hmac.compare_digest(nonce, _nonce(text[body_start:closing], key, session))
-        kept.append(text[start : opening if ours else end])
-        start = end
+        if nonce.isascii() and hmac.compare_digest(nonce, _nonce(text[body_start:closing], key, session)):
+            kept.append(text[start:opening])
+            start = end
+        else:
+            # Not ours, or without its end: a real block may begin right behind it.
+            kept.append(text[start : opening + len(_OPEN)])
+            start = opening + len(_OPEN)
     kept.append(text[start:])
-    return "".join(kept).strip() if len(kept) > 1 else text
+    return "".join(kept).strip()
 
 
 def _nonce(body: str, key: bytes, session: str | None) -> str:

@@ -137,7 +137,6 @@ def test_notes_on_entries_of_living_processes_stay(tmp_path: Path) -> None:
         {"messages": "text"},
         pytest.param(
             {"scope": "planet:earth"},
-            marks=pytest.mark.xfail(strict=True, reason="a ScopeError stops recovery, at every start"),
         ),
     ],
     ids=str,
@@ -154,7 +153,6 @@ def test_a_poisoned_entry_is_put_aside_and_the_next_one_captured(tmp_path: Path,
     second.close()
 
 
-@pytest.mark.xfail(strict=True, reason="only a few error types of foreign rules are foreseen; others end the thread")
 def test_a_rule_of_an_extension_that_raises_anything_costs_no_turn(tmp_path: Path) -> None:
     first = Desk(tmp_path)
     first.store.inbox.append(ENTRY)

@@ -230,7 +230,6 @@ def test_a_folder_that_cannot_be_used_is_reported(tmp_path: Path) -> None:
     assert errors.startswith(b"perdure worker: StoreCorruptError")
 
 
-@pytest.mark.xfail(strict=True, reason="`python -m` looks for modules in the folder that the agent works in, first")
 def test_no_code_of_the_agents_workspace_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     workspace, home, mark = tmp_path / "workspace", tmp_path / "home", tmp_path / "mark"
     workspace.mkdir()

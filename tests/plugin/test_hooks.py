@@ -12,6 +12,7 @@ import pluggy
 import pytest
 
 from perdure.embed.catalogue import MINILM_INT8
+from perdure.errors import StoreUnavailableError
 from perdure.hooks.fake_host import FakeHost
 from perdure.hooks.host import HookRunner
 from perdure.hooks.spec import host_hooks
@@ -319,6 +320,17 @@ def test_what_was_kept_before_the_damage_is_there_after_the_repair(
     repaired.host_stopping(CONTEXT)
 
 
+def test_a_store_that_cannot_be_opened_is_not_tried_at_every_turn() -> None:
+    tries: list[int] = []
+
+    def fail() -> Memory:
+        tries.append(len(tries))
+        raise StoreUnavailableError("the folder is away")
+
+    assert play(PerdurePlugin(fail), turns=10) == [None] * 10
+    assert tries == [0]
+
+
 @pytest.mark.parametrize("altered", [False, True])
 def test_a_missing_or_altered_model_leaves_the_words(
     home: Path, altered: bool, caplog: pytest.LogCaptureFixture
@@ -349,7 +361,6 @@ def test_wrong_settings_cost_one_line(home: Path, config: dict[str, Any], caplog
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="open files are listed by Linux only")
-@pytest.mark.xfail(strict=True, reason="a start that fails after the store was opened leaves its files open")
 def test_a_refused_embedder_leaves_nothing_open(home: Path) -> None:
     gc.disable()  # what was left open must not be closed by chance
     try:

@@ -133,7 +133,6 @@ def test_variables_are_read_as_their_settings(empty: Path, variable: str, text: 
     assert getattr(load(environ={variable: text}, file=empty), key) == value
 
 
-@pytest.mark.xfail(strict=True, reason="an empty list, and spaces behind the commas, become names")
 @pytest.mark.parametrize(("text", "value"), [("", ()), ("one, two", ("one", "two"))])
 def test_a_list_in_a_variable_may_be_empty_or_spaced(empty: Path, text: str, value: tuple[str, ...]) -> None:
     assert load(environ={"PERDURE_DISABLED_EXTENSIONS": text}, file=empty).disabled_extensions == value

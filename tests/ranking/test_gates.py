@@ -27,7 +27,8 @@ GATE = Gate(0.4, coverage=0.75, supported_coverage=0.3, support=0.75, blind_cove
         (None, 0.34, True, "words"),
         (None, 1.0, True, "words"),
         (None, 0.33, True, None),
-        (None, 1.0, False, None),
+        (None, 1.0, False, "words"),
+        (None, 0.5, False, None),
         (None, 0.0, False, None),
     ],
 )

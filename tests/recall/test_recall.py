@@ -321,7 +321,6 @@ def test_prompts_of_any_size_are_answered(said: Desk) -> None:
     ]
 
 
-@pytest.mark.xfail(strict=True, reason="in a small store words that no memory holds outweigh those that match")
 def test_without_a_model_the_first_memory_is_recalled(wordy: Desk) -> None:
     wordy.put("The staging database is called heron.")
     assert wordy.texts("Which database is the staging one?") == ["The staging database is called heron."]

@@ -40,8 +40,7 @@ with Memory.open(home, embedder="hash", vector_index=sys.argv[2]) as memory:
     memory.after_turn([{"role": "user", "content": "I prefer tea over coffee."}], True, TurnContext(session_id="s"))
     seen |= modes()
     memory.settle()
-    if sys.argv[2] == "exact":
-        assert memory.sync_index()
+    assert memory.sync_index()
     seen |= modes()
 print(json.dumps(seen | modes()))
 """
@@ -132,7 +131,7 @@ class TestRefusal:
         "mode",
         [
             pytest.param(
-                "delete", marks=pytest.mark.xfail(strict=True, reason="enters WAL mode before it looks whose it is")
+                "delete"
             ),
             "wal",
         ],
@@ -185,15 +184,7 @@ class TestRefusal:
 
 @posix
 class TestModes:
-    @pytest.mark.parametrize(
-        "index",
-        [
-            "exact",
-            pytest.param(
-                "lance", marks=pytest.mark.xfail(strict=True, reason="in the host LanceDB goes by the umask")
-            ),
-        ],
-    )  # fmt: skip
+    @pytest.mark.parametrize("index", ["exact", "lance"])
     def test_all_that_a_session_leaves_is_private(self, tmp_path: Path, index: str) -> None:
         modes = child(SESSION, str(tmp_path / "home"), index)
         names = set(modes)

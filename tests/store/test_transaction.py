@@ -126,7 +126,6 @@ class TestRedaction:
         assert PART not in content.lower()
         assert b"[redacted" in content
 
-    @pytest.mark.xfail(strict=True, reason="entity, key, tags and metadata are written unredacted")
     @pytest.mark.parametrize(
         "fields",
         [{"entity": SECRET}, {"key": SECRET}, {"tags": (SECRET,)}, {"metadata": {"note": f"key {SECRET}"}}],
@@ -136,14 +135,12 @@ class TestRedaction:
         add(store, replace(Fact("The deployment is done by Anna."), **fields))
         assert PART not in bytes_of(store.folder).lower()
 
-    @pytest.mark.xfail(strict=True, reason="the slot's value is cut from the text before it is redacted")
     def test_a_password_in_a_sentence_is_not_kept_as_the_value_of_a_slot(self, tmp_path: Path) -> None:
         with Memory.open(tmp_path, embedder="none") as memory:
             fact = memory.store("My password is hunter2secret99")
             assert "hunter2secret99" not in f"{fact}"
             assert b"hunter2secret99" not in bytes_of(tmp_path)
 
-    @pytest.mark.xfail(strict=True, reason="looked up by the hash of the raw text, stored under the redacted one")
     def test_the_same_sentence_with_a_secret_is_stored_once(self, tmp_path: Path) -> None:
         with Memory.open(tmp_path, embedder="none") as memory:
             first = memory.store(f"The deploy token is {SECRET}")
@@ -203,13 +200,11 @@ class TestSupersede:
         with pytest.raises(NotFoundError), store.write(AUTHOR) as tx:
             tx.supersede("nowhere", new.id)
 
-    @pytest.mark.xfail(strict=True, reason="the newer fact is not looked for: the old one vanishes for nothing")
     def test_a_successor_that_is_not_there_is_refused(self, store: Store) -> None:
         old = add(store, Fact("a"))
         with pytest.raises(NotFoundError), store.write(AUTHOR) as tx:
             tx.supersede(old.id, "nowhere")
 
-    @pytest.mark.xfail(strict=True, reason="a fact can take its own place, and is gone from every answer")
     def test_a_fact_cannot_take_its_own_place(self, store: Store) -> None:
         fact = add(store, Fact("a"))
         with pytest.raises(PerdureError), store.write(AUTHOR) as tx:
@@ -234,7 +229,6 @@ class TestReinforce:
             tx.reinforce("nowhere")
         assert rows(store)["journal"] == 0
 
-    @pytest.mark.xfail(strict=True, reason="the fact is returned as it was before it was confirmed")
     def test_storing_a_text_again_returns_the_confirmed_fact(self, tmp_path: Path) -> None:
         clock = ManualClock()
         with Memory.open(tmp_path, embedder="none", clock=clock) as memory:
@@ -260,7 +254,6 @@ class TestVectors:
         assert stored(store, fact.id).embedding_model == "space"
         assert store.outbox_state().waiting == 2
 
-    @pytest.mark.xfail(strict=True, reason="the returned fact does not name the space of its vector")
     def test_the_fact_is_returned_as_stored(self, store: Store) -> None:
         store.adopt_space(self.SPACE)
         with store.write(AUTHOR) as tx:

@@ -77,7 +77,6 @@ def test_a_forged_block_does_not_shelter_a_real_one() -> None:
     assert strip_fenced(f"a {forged} b {real} c {real} d", KEY, "s") == f"a {forged} b  c  d"
 
 
-@pytest.mark.xfail(strict=True, reason="an opening tag in a user's words swallows the real block behind it")
 def test_an_opening_without_its_end_does_not_shelter_a_real_block() -> None:
     real = fence("a memory", KEY, "s")
     assert "a memory" not in strip_fenced(f'I quote <{TAG} nonce=" here. {real} I live in Graz.', KEY, "s")
