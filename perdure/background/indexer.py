@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from perdure.capture.pipeline import stored
+from perdure.capture.writing import stored
 from perdure.embed.base import Embedder
 from perdure.errors import ModelError
+from perdure.failpoints import fail_point
 from perdure.hooks.types import Channel
 from perdure.store import outbox
 from perdure.store.database import run
@@ -62,9 +63,11 @@ class Indexer:
         except ModelError as error:
             _log.warning("embedding %d facts failed: %s", len(missing), type(error).__name__)
             return False
+        fail_point("indexer.embedded")
         with self._store.write(Author(Channel.UNKNOWN, host="worker")) as tx:
             for (fact_id, _), vector in zip(missing, vectors, strict=True):
                 tx.put_vector(fact_id, vector)
+        fail_point("indexer.vectors_kept")
         return True
 
     def _index_some(self) -> bool:
@@ -77,8 +80,10 @@ class Indexer:
             return False
         try:
             rows = rows_of(self._store.database, batch.fact_ids, space.id, self._store.clock.now())
+            fail_point("indexer.read")
             live = {row["id"] for row in rows}
             self._opened(space).apply(rows, [fact_id for fact_id in batch.fact_ids if fact_id not in live])
+            fail_point("indexer.applied")
         except (OSError, RuntimeError, ValueError) as error:
             # LanceDB raises these for everything that goes wrong in it.
             _log.warning("indexing %d facts failed: %s", len(batch.fact_ids), type(error).__name__)
@@ -87,6 +92,7 @@ class Indexer:
             return True
         with self._store.database.write() as connection:
             outbox.done(connection, batch)
+            fail_point("indexer.done")
         return True
 
     def _opened(self, space: VectorSpace) -> LanceIndex:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -11,9 +12,10 @@ import apsw
 from perdure.capture.describe import Slot
 from perdure.hooks.types import Channel
 from perdure.store.fact import Fact
-from perdure.store.search import View, by_hash, lexical, lookup
+from perdure.store.search import View, by_hash, by_ids, lexical, lookup
 from perdure.store.slots import is_single_valued
 from perdure.store.trust import SUPERSEDES
+from perdure.store.vector_index import VectorHit
 from perdure.text.normalise import fingerprint, fold, match_terms
 
 CANDIDATES = 5
@@ -36,7 +38,32 @@ class Decision:
     reason: str
 
 
-def decide(connection: apsw.Connection, fact: Fact, view: View) -> Decision:
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """The four levels of duplicate detection; each can be turned off.
+
+    Attributes:
+        exact: the same text.
+        normalised: the same text but for case, white space and the like.
+        vector: a text that means the same, by its cosine.
+        vector_cosine: from which cosine on.
+        classify: rules over slots and cues of change, which also find what is no longer true.
+    """
+
+    exact: bool = True
+    normalised: bool = True
+    vector: bool = True
+    vector_cosine: float = 0.95
+    classify: bool = True
+
+
+def decide(
+    connection: apsw.Connection,
+    fact: Fact,
+    view: View,
+    near: Sequence[VectorHit] = (),
+    levels: Levels = Levels(),
+) -> Decision:
     """Compare a new fact with those of its own scope.
 
     What is not clearly an update is added beside the old: nothing is ever overwritten on a guess.
@@ -45,10 +72,40 @@ def decide(connection: apsw.Connection, fact: Fact, view: View) -> Decision:
         connection: a reader.
         fact: the new fact, with its slot filled in if it has one.
         view: the facts of the scope it would be written to.
+        near: the facts whose vectors are nearest, best first; hints that are checked here.
+        levels: which comparisons are made.
     """
-    same = by_hash(connection, fingerprint(fact.text), view)
-    if same:
-        return Decision(Action.NOOP, same[0].id, "said before")
+    twin = _duplicate(connection, fact, view, near, levels)
+    if twin is not None:
+        return twin
+    if not levels.classify:
+        return Decision(Action.ADD, None, "new")
+    return _classified(connection, fact, view)
+
+
+def _duplicate(
+    connection: apsw.Connection, fact: Fact, view: View, near: Sequence[VectorHit], levels: Levels
+) -> Decision | None:
+    for same in by_hash(connection, fingerprint(fact.text), view):
+        if levels.exact and same.text == fact.text:
+            return Decision(Action.NOOP, same.id, "said before")
+        if levels.normalised:
+            return Decision(Action.NOOP, same.id, "said before in other letters")
+    if levels.vector:
+        close = [hit.id for hit in near if hit.cosine >= levels.vector_cosine]
+        for old in by_ids(connection, close, view).values():
+            if _same_details(old, fact):
+                return Decision(Action.NOOP, old.id, "means what was said before")
+    return None
+
+
+def _same_details(old: Fact, new: Fact) -> bool:
+    """Return whether two texts that are near also agree in what vectors hardly show: figures, names, a "not"."""
+    slots = (old.entity, old.key, old.value), (new.entity, new.key, new.value)
+    return set(_DETAIL.findall(old.text)) == set(_DETAIL.findall(new.text)) and slots[0] == slots[1]
+
+
+def _classified(connection: apsw.Connection, fact: Fact, view: View) -> Decision:
     slot = Slot(fact.entity, fact.key, fact.value or "") if fact.entity and fact.key else None
     changed = bool(_CHANGE.search(fold(fact.text)))
     if slot is not None:
@@ -86,6 +143,7 @@ def _mentions(fact: Fact, value: str) -> bool:
     return bool(words) and words <= set(match_terms(fact.text))
 
 
+_DETAIL = re.compile(r"\d[\d.:/-]*|(?<=[a-z,] )[A-Z]\w+|(?i:\b(?:not?|never|no longer|\w+n't|without)\b)")
 _CHANGE = re.compile(
     r"\b(?:actually|correction|instead|now|no longer|not any ?more|anymore|switched|changed|moved|renamed|rescheduled|"
     r"updated?|used to|stopped|quit|cancelled|canceled|postponed|pushed back|turns out|i was wrong|i misspoke|"

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from perdure.capture.statements import Statement
-from perdure.capture.tags import extract_tags
 from perdure.text.normalise import fold
 
 USER = "user"
@@ -32,14 +31,12 @@ class Description:
         slot: what it fills, if that can be made out.
         why: the reason that was given.
         decay_class: how long it should live.
-        tags: topic labels.
     """
 
     category: str
     slot: Slot | None
     why: str | None
     decay_class: str
-    tags: tuple[str, ...]
 
 
 def describe(statement: Statement) -> Description:
@@ -48,8 +45,7 @@ def describe(statement: Statement) -> Description:
     slot = next((found for rule in _RULES if (found := rule(text)) is not None), None)
     reason = _REASON.search(text)
     category = _category(statement, slot)
-    tags = extract_tags(statement.text, slot.entity if slot else None)
-    return Description(category, slot, _clipped(reason[1]) if reason else None, _decay_class(text, slot), tags)
+    return Description(category, slot, _clipped(reason[1]) if reason else None, _decay_class(text, slot))
 
 
 def _category(statement: Statement, slot: Slot | None) -> str:

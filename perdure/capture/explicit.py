@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from perdure.capture.dates import freeze_until
 from perdure.capture.describe import describe
 from perdure.capture.statements import Statement
-from perdure.capture.tags import extract_tags
-from perdure.errors import InputError
 from perdure.hooks.types import Channel
-from perdure.ranking.decay import LIFETIMES
 from perdure.store.fact import Fact
+from perdure.store.lifecycle import checked
 from perdure.store.scope import Scope
 from perdure.store.transaction import safe
 
@@ -35,16 +34,13 @@ class Given:
     metadata: Mapping[str, Any] | None = None
 
 
-def explicit_fact(text: str, given: Given, scope: Scope, channel: Channel) -> Fact:
-    """Return the fact to be stored.
+def explicit_fact(text: str, given: Given, scope: Scope, channel: Channel, now: float) -> Fact:
+    """Return the fact to be stored; tags that are not given are found when it is written.
 
     Raises:
         InputError: importance or decay class do not fit.
     """
-    if not 0 <= given.importance <= 1:
-        raise InputError(f"importance is {given.importance}; it must be from 0 to 1")
-    if given.decay_class is not None and given.decay_class not in LIFETIMES:
-        raise InputError(f"decay class {given.decay_class!r} is unknown; use one of {', '.join(LIFETIMES)}")
+    checked({"importance": given.importance} | ({"decay_class": given.decay_class} if given.decay_class else {}))
     # Redacted first: a slot's value cut out of "my password is ..." no longer shows what it is.
     text = safe(text).strip()
     known = describe(Statement(text, "stored"))
@@ -60,7 +56,8 @@ def explicit_fact(text: str, given: Given, scope: Scope, channel: Channel) -> Fa
         source=channel.value,
         channel=channel,
         decay_class=given.decay_class or known.decay_class,
-        tags=tuple(given.tags) if given.tags is not None else extract_tags(text, given.entity),
+        decay_freeze_until=freeze_until(text, now),
+        tags=tuple(given.tags or ()),
         preserve_tags=given.tags is not None,
         scope=scope.kind,
         scope_target=scope.target,

@@ -15,9 +15,12 @@ from perdure.background.indexer import without_vector
 from perdure.background.keeper import Keeper
 from perdure.background.turn_gate import TurnGate
 from perdure.background.worker_process import WorkerProcess
+from perdure.capture.decide import Levels
 from perdure.capture.intake import Limits, as_sequence, take
 from perdure.capture.pipeline import Capturer
 from perdure.capture.statements import CaptureRule
+from perdure.capture.tags import compile_tags
+from perdure.capture.writing import Writer, WritingOptions
 from perdure.clock import Clock, SystemClock
 from perdure.embed.base import Embedder
 from perdure.errors import StoreUnavailableError
@@ -27,7 +30,7 @@ from perdure.plugin.extensions import ExtensionManager
 from perdure.plugin.model import Model
 from perdure.plugin.settings import Settings
 from perdure.recall.options import RecallOptions
-from perdure.recall.pipeline import Recaller
+from perdure.recall.pipeline import Asked, Recaller
 from perdure.recall.receipt import Receipt
 from perdure.recall.rerank import Reranker
 from perdure.store import receipts
@@ -58,7 +61,8 @@ class Engine:
         self.keeper = Keeper(self.gate, self._tick)
         self.model = Model(self.store, load, self._index, settings.min_cosine, self._embed_missing)
         self._recaller = Recaller(self.store, _recall_options(settings), self.model.leg, self.clock, reranker)
-        self._capturer = Capturer(self.store, self.model.embedder, lambda: self._rules)
+        self.writer = Writer(self.model.embedder, self.model.index, _writing_options(settings))
+        self._capturer = Capturer(self.store, self.writer, lambda: self._rules)
         self._drain = Drain(self.store, self._capturer, self.keeper, self.gate)
         self._worker = WorkerProcess(WORKER, self.store.folder, _json_settings(settings))
         self._cursors: dict[str, str] = {}
@@ -68,11 +72,11 @@ class Engine:
         self.model.start()
         atexit.register(self.close)
 
-    def recall(self, prompt: str, context: TurnContext) -> Recall | None:
+    def recall(self, prompt: str, context: TurnContext, asked: Asked = Asked()) -> Recall | None:  # noqa: B008
         """Return what the model should see in this turn, or None. The receipt is written afterwards."""
         audience = audience_of(context)
         with self.gate.turn():
-            recall, receipt = self._recaller.recall(prompt, audience, session=context.session_id)
+            recall, receipt = self._recaller.recall(prompt, audience, session=context.session_id, asked=asked)
         self.keeper.submit("receipt", lambda: self._file(receipt, audience))
         return recall
 
@@ -229,6 +233,23 @@ def _recall_options(settings: Settings) -> RecallOptions:
         format=settings.recall_format,
         placement=settings.recall_placement,
         deadline=settings.recall_deadline_ms / 1000,
+    )
+
+
+def _writing_options(settings: Settings) -> WritingOptions:
+    levels = Levels(
+        settings.duplicate_exact,
+        settings.duplicate_normalised,
+        settings.duplicate_vector,
+        settings.duplicate_cosine,
+        settings.classify_before_write,
+    )
+    return WritingOptions(
+        levels,
+        compile_tags(settings.tag_patterns),
+        settings.auto_link,
+        settings.auto_link_cosine,
+        settings.auto_link_limit,
     )
 
 

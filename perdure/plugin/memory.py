@@ -10,22 +10,24 @@ from types import TracebackType
 from typing import Any, Self
 
 from perdure.capture.explicit import Given, explicit_fact
-from perdure.capture.pipeline import stored
 from perdure.clock import Clock
-from perdure.errors import ModelError
+from perdure.errors import AmbiguousIdError, NotFoundError
 from perdure.hooks.types import Channel, Messages, Recall, TurnContext
+from perdure.plugin.admin import Admin
 from perdure.plugin.engine import Engine, audience_of
 from perdure.plugin.paths import data_folder
 from perdure.plugin.settings import Settings
 from perdure.plugin.status import Status, status_of
-from perdure.store import journal, search
+from perdure.recall.pipeline import Asked
+from perdure.store import journal, lifecycle, links, search
+from perdure.store import undo as undoing
 from perdure.store.fact import Fact
 from perdure.store.journal import Change
+from perdure.store.links import Link, Related
 from perdure.store.scope import Scope
 from perdure.store.search import View
-from perdure.store.slots import vector_text
-from perdure.store.transaction import Author, StoredVector
-from perdure.text.normalise import fingerprint
+from perdure.store.transaction import Author
+from perdure.store.undo import Undone
 
 PATIENCE = 30.0
 
@@ -87,8 +89,24 @@ class Memory:
         scope: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         channel: Channel = Channel.LIBRARY,
+        supersedes: str | None = None,
     ) -> Fact:
         """Store a memory; it is on disk when this returns. What is left out is made out from the text.
+
+        Args:
+            text: the memory.
+            category: see `Fact`, as for the next ones.
+            importance: 0 to 1.
+            entity: of its slot.
+            key: of its slot.
+            value: of its slot.
+            why: the reason.
+            tags: instead of those that its words give.
+            decay_class: how long it lives.
+            metadata: JSON values.
+            scope: to whom it belongs; None: the caller.
+            channel: by which way it comes in.
+            supersedes: id of the memory whose place it takes.
 
         Returns:
             The fact as stored, or the one that said the same before, now confirmed.
@@ -98,22 +116,103 @@ class Memory:
             ScopeError: the caller may not write to this scope.
             StoreError: it could not be written.
         """
-        audience = audience_of(self._context)
-        home = audience.writable(Scope.parse(scope) if scope else None)
+        home = audience_of(self._context).writable(Scope.parse(scope) if scope else None)
         given = Given(category, importance, entity, key, value, why, tags, decay_class, metadata)
-        fact = explicit_fact(text, given, home, channel)
-        vector = self._vector(vector_text(fact.text, fact.entity, fact.key))
         engine = self._engine
-        with engine.store.write(Author(channel, self._context.host)) as tx:
-            view = replace(self._view(), audience=replace(audience, scopes=frozenset({home})))
-            same = search.by_hash(tx.connection, fingerprint(fact.text), view)
-            if same:
-                return tx.reinforce(same[0].id)
-            return tx.add(fact, vector)
+        now = engine.clock.now()
+        [prepared] = engine.writer.prepare([explicit_fact(text, given, home, channel, now)], now)
+        replaced = self.get(supersedes) if supersedes else None
+        with engine.store.write(self._author(channel)) as tx:
+            if replaced is None:
+                return engine.writer.write(tx, prepared).fact
+            added = tx.add(prepared.fact, prepared.vector)
+            tx.supersede(replaced.id, added.id, "by hand")
+            return tx.fact(added.id)
 
-    def recall(self, prompt: str) -> Recall | None:
-        """Return the block for a prompt, as a host would get it, or None if nothing is relevant."""
-        return self._engine.recall(prompt, self._context)
+    def update(self, fact_id: str, **values: Any) -> Fact:
+        """Change a memory. New words make a new version with a new id; the old one stays for `as_of` and undo.
+
+        Args:
+            fact_id: its id, or the beginning of it.
+            values: new values: text, why, category, importance, entity, key, value, tags, decay_class, metadata...
+
+        Raises:
+            InputError: a value does not fit.
+            NotFoundError, AmbiguousIdError: see `perdure.errors`.
+        """
+        old = self._own(fact_id)
+        engine = self._engine
+        changed = replace(old, **{name: value for name, value in values.items() if name in ("text", "entity", "key")})
+        vector = engine.writer.prepare([changed], engine.clock.now())[0].vector
+        with engine.store.write(self._author()) as tx:
+            return lifecycle.update(tx, old.id, values, vector)
+
+    def forget(self, fact_id: str) -> Fact:
+        """Leave a memory out of every answer from now on; `unforget` and `undo` bring it back."""
+        old = self._own(fact_id)
+        with self._engine.store.write(self._author()) as tx:
+            return lifecycle.forget(tx, old.id)
+
+    def unforget(self, fact_id: str) -> Fact:
+        """Bring a forgotten memory back."""
+        old = self._own(fact_id)
+        with self._engine.store.write(self._author()) as tx:
+            return lifecycle.unforget(tx, old.id)
+
+    def pin(self, fact_id: str, pinned: bool = True) -> Fact:
+        """Keep a memory from ever being evicted, or no longer."""
+        old = self._own(fact_id)
+        with self._engine.store.write(self._author()) as tx:
+            return lifecycle.pin(tx, old.id, pinned)
+
+    def link(self, source: str, target: str, link_type: str = "RELATED_TO", strength: float = 1.0) -> Link:
+        """Link two memories; see `perdure.store.links.TYPES`."""
+        one, other = self._own(source), self._own(target)
+        with self._engine.store.write(self._author()) as tx:
+            return links.link(tx, one.id, other.id, link_type, strength)
+
+    def unlink(self, source: str, target: str, link_type: str = "RELATED_TO") -> None:
+        """Remove a link."""
+        one, other = self._own(source), self._own(target)
+        with self._engine.store.write(self._author()) as tx:
+            links.unlink(tx, one.id, other.id, link_type)
+
+    def related(self, fact_id: str, depth: int = 2, *, as_of: float | None = None) -> list[Related]:
+        """Return the memories that links lead to from one, in both directions, nearest first."""
+        view = replace(self._view(), as_of=as_of)
+        with self._engine.store.database.read() as connection:
+            return links.related(connection, [self.get(fact_id).id], view, depth)
+
+    def undo(self, batch: str | None = None, *, session: str | None = None) -> Undone:
+        """Take back the last change, one by its batch, or all of a session.
+
+        Raises:
+            NotFoundError: there is nothing to undo.
+        """
+        audience = audience_of(self._context)
+        store = self._engine.store
+        with store.database.read() as connection:
+            if session is not None:
+                wanted = undoing.batches(connection, audience, session=session)
+            else:
+                wanted = [batch or undoing.last_batch(connection, audience)]
+        if not wanted:
+            raise NotFoundError(f"session {session!r} has left nothing to undo")
+        with store.write(self._author()) as tx:
+            return undoing.together([undoing.undo(tx, each, audience) for each in wanted])
+
+    def recall(
+        self, prompt: str, *, as_of: float | None = None, include_superseded: bool = False, tag: str | None = None
+    ) -> Recall | None:
+        """Return the block for a prompt, as a host would get it, or None if nothing is relevant.
+
+        Args:
+            prompt: what is asked.
+            as_of: what was true at that time, epoch seconds.
+            include_superseded: also former versions.
+            tag: only memories with this tag, found by their words: nothing is embedded.
+        """
+        return self._engine.recall(prompt, self._context, Asked(as_of, include_superseded, tag))
 
     def before_turn(self, prompt: str, context: TurnContext) -> Recall | None:
         """Recall for a host's turn; see `Recall`. None also when `auto_recall` is off."""
@@ -144,10 +243,26 @@ class Memory:
         with self._engine.store.database.read() as connection:
             return search.by_prefix(connection, fact_id, view)
 
-    def lookup(self, entity: str, key: str | None = None, *, tag: str | None = None) -> list[Fact]:
+    def has(self, fact_id: str) -> bool:
+        """Return whether there is a fact with this id, or exactly one whose id begins so."""
+        try:
+            return bool(self.get(fact_id))
+        except (NotFoundError, AmbiguousIdError):
+            return False
+
+    def lookup(
+        self,
+        entity: str,
+        key: str | None = None,
+        *,
+        tag: str | None = None,
+        as_of: float | None = None,
+        include_superseded: bool = False,
+    ) -> list[Fact]:
         """Return the facts in a slot, most confident first, then newest."""
+        view = replace(self._view(), tag=tag, as_of=as_of, include_superseded=include_superseded)
         with self._engine.store.database.read() as connection:
-            return search.lookup(connection, entity, key, replace(self._view(), tag=tag))
+            return search.lookup(connection, entity, key, view)
 
     def changes(self, since: int = 0, limit: int = 1000) -> list[Change]:
         """Return what was done to memories after change number `since`, oldest first."""
@@ -190,6 +305,11 @@ class Memory:
         embedder = self._engine.model.embedder()
         return None if embedder is None else [float(value) for value in embedder.embed([text], query=True)[0]]
 
+    @property
+    def admin(self) -> Admin:
+        """What keeps a store in order: lists, counts, bulk changes."""
+        return Admin(self._engine, self._context)
+
     def close(self) -> None:
         """Finish what was begun and close all files. Closing twice is no error."""
         self._engine.close()
@@ -205,11 +325,13 @@ class Memory:
     def _view(self) -> View:
         return View(audience_of(self._context), self._engine.clock.now())
 
-    def _vector(self, text: str) -> StoredVector | None:
-        embedder = self._engine.model.embedder()
-        if embedder is None:
-            return None
-        try:
-            return stored(embedder.embed([text]), embedder.identity.id)[0]
-        except ModelError:
-            return None  # the worker gives it one later
+    def _author(self, channel: Channel = Channel.LIBRARY) -> Author:
+        return Author(channel, self._context.host, self._context.session_id)
+
+    def _own(self, fact_id: str) -> Fact:
+        """Return a fact that is to be changed, also if it is forgotten or superseded."""
+        view = replace(self._view(), everything=True)
+        with self._engine.store.database.read() as connection:
+            fact = search.by_prefix(connection, fact_id, view)
+        audience_of(self._context).writable(Scope(fact.scope, fact.scope_target))
+        return fact

@@ -64,6 +64,10 @@ class Model:
         """Return the vector leg, or None while there is no model."""
         return self._leg
 
+    def index(self) -> VectorIndex | None:
+        """Return the index of the store's space, or None while there is none."""
+        return self._leg.index if self._leg else None
+
     def embedder(self) -> Embedder | None:
         """Return the embedder, or None while there is none."""
         return self._leg.embedder if self._leg else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import tomllib
 from collections.abc import Mapping
@@ -16,7 +17,12 @@ from perdure.hooks.types import Placement
 from perdure.plugin.paths import CONFIG_VARIABLE, HOME_VARIABLE, config_file
 
 PREFIX = "PERDURE_"
-_NOT_SETTINGS = frozenset({HOME_VARIABLE, CONFIG_VARIABLE, "PERDURE_LOAD_EXTENSIONS", "PERDURE_VENV"})
+_NOT_SETTINGS = frozenset({
+    HOME_VARIABLE, CONFIG_VARIABLE, "PERDURE_LOAD_EXTENSIONS", "PERDURE_VENV", "PERDURE_VAULT_PASSPHRASE",
+    "PERDURE_FAIL_POINT",
+})  # fmt: skip
+_JSON = frozenset({"tag_patterns"})
+"""Settings that are JSON in the environment."""
 
 
 class Settings(BaseModel):
@@ -40,6 +46,15 @@ class Settings(BaseModel):
     min_cosine: float | None = Field(None, ge=-1, le=1, description="Vector floor; unset: set for each query.")
     capture_min_chars: int = Field(10, ge=1, le=1_000, description="Shorter messages are passed over.")
     capture_max_chars: int = Field(5_000, ge=100, le=16_000, description="Longer messages are cut here.")
+    duplicate_exact: bool = Field(True, description="Take the same text for the same fact.")
+    duplicate_normalised: bool = Field(True, description="Take a text in other letters for the same fact.")
+    duplicate_vector: bool = Field(True, description="Take a text that means the same for the same fact.")
+    duplicate_cosine: float = Field(0.95, ge=0.5, le=1, description="From this cosine on it means the same.")
+    classify_before_write: bool = Field(True, description="Find out which older fact a new one replaces.")
+    auto_link: bool = Field(False, description="Link a new fact to those that are near.")
+    auto_link_cosine: float = Field(0.7, ge=0, le=1, description="From this cosine on facts are near.")
+    auto_link_limit: int = Field(3, ge=1, le=50, description="Links that a new fact gets at the most.")
+    tag_patterns: dict[str, str] = Field({}, description="Own tags: regular expressions by tag.")
     index_batch: int = Field(50, ge=1, le=10_000, description="So many new vectors start the index worker.")
     index_seconds: float = Field(30.0, ge=0, le=86_400, description="So long a new vector waits for the worker.")
     disabled_extensions: tuple[str, ...] = Field((), description="Extensions that are not loaded.")
@@ -99,8 +114,18 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     for variable, text in environ.items():
         if variable.startswith(PREFIX) and variable not in _NOT_SETTINGS:
             key = variable.removeprefix(PREFIX).lower()
-            found[key] = _list(text) if key == "disabled_extensions" else text
+            if key in _JSON:
+                found[key] = _json(variable, text)
+            else:
+                found[key] = _list(text) if key == "disabled_extensions" else text
     return found
+
+
+def _json(variable: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise SettingsError(f"{variable} must be a JSON object") from None
 
 
 def _list(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""How long a fact of each decay class lives."""
+"""How long a fact of each decay class lives, and how its confidence falls."""
 
 from __future__ import annotations
 
@@ -20,12 +20,39 @@ LIFETIMES: dict[str, float | None] = {
 `active` of `normal`, `checkpoint` of `ephemeral`."""
 
 DEFAULT_CLASS = "stable"
+REFRESHED_BY_USE = frozenset({"durable", "stable", "normal", "active"})
+"""Classes whose lifetime starts anew when the fact is used."""
+
+OLD_AGE = 0.75
+OLD_AGE_FACTOR = 0.5
+"""Past three quarters of its lifetime a fact counts half as certain."""
 
 
-def expiry(decay_class: str, confirmed_at: float) -> float | None:
+def expiry(decay_class: str, confirmed_at: float, freeze_until: float | None = None) -> float | None:
     """Return when a fact confirmed at this time expires, in epoch seconds; None: never.
 
     An unknown class, as an import may bring, lives as long as the default class.
+
+    Args:
+        decay_class: one of `LIFETIMES`.
+        confirmed_at: epoch seconds.
+        freeze_until: a time that the fact speaks of: it does not expire before.
     """
     lifetime = LIFETIMES.get(decay_class, LIFETIMES[DEFAULT_CLASS])
-    return None if lifetime is None else confirmed_at + lifetime
+    if lifetime is None:
+        return None
+    return max(confirmed_at + lifetime, freeze_until or 0.0)
+
+
+def confidence_at(confidence: float, confirmed_at: float, expires_at: float | None, now: float) -> float:
+    """Return how certain a fact is at a time, 0 to 1.
+
+    Args:
+        confidence: what it was stored with.
+        confirmed_at: when it was said last, epoch seconds.
+        expires_at: when it expires; None: never.
+        now: the time of asking.
+    """
+    if expires_at is None or now <= confirmed_at + OLD_AGE * (expires_at - confirmed_at):
+        return confidence
+    return confidence * OLD_AGE_FACTOR

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from perdure.clock import Clock
 from perdure.hooks.types import Recall, RecallItem
@@ -27,6 +28,21 @@ from perdure.store.trust import AGENTS_NOTE, AUTO_RECALLED
 from perdure.text.fence import strip_fenced
 
 CountTokens = Callable[[str], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a caller may ask beside the prompt.
+
+    Attributes:
+        as_of: what was true at that time, epoch seconds.
+        include_superseded: also former versions.
+        tag: only facts with this tag.
+    """
+
+    as_of: float | None = None
+    include_superseded: bool = False
+    tag: str | None = None
 
 
 class Recaller:
@@ -56,7 +72,9 @@ class Recaller:
         self._legs = Legs(store, options.candidates)
         self._reranking = Reranking(reranker)
 
-    def recall(self, prompt: str, audience: Audience, *, session: str | None = None) -> tuple[Recall | None, Receipt]:
+    def recall(
+        self, prompt: str, audience: Audience, *, session: str | None = None, asked: Asked = Asked()
+    ) -> tuple[Recall | None, Receipt]:
         """Return what the model should see for a prompt, or None for silence, and the receipt."""
         began = time.monotonic()
         now = self._clock.now()
@@ -64,8 +82,12 @@ class Recaller:
         receipt = Receipt(str(uuid.uuid4()), session, now, query.text, silence=query.trivial)
         recall = None
         if query.trivial is None:
-            view = View(audience, now, channels=AUTO_RECALLED, approved_only=True)
-            leg = self._vector_leg()
+            view = View(
+                audience, now, as_of=asked.as_of, include_superseded=asked.include_superseded, tag=asked.tag,
+                channels=AUTO_RECALLED, approved_only=True,
+            )  # fmt: skip
+            # Who asks for a tag has said what it is about: words are enough, and nothing is embedded.
+            leg = None if asked.tag is not None else self._vector_leg()
             deadline = began + self._options.deadline
             receipt.found = self._legs.search(query, view, leg, deadline)
             ranked = self._ranked(receipt.found, receipt)

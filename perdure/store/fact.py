@@ -115,13 +115,18 @@ def from_row(row: Row) -> Fact:
 
 def to_row(fact: Fact) -> Row:
     """Return the values of `COLUMNS`."""
-    values = {name: getattr(fact, name) for name in COLUMNS}
-    values["channel"] = fact.channel.value
-    values["tags"] = join_tags(fact.tags)
-    values["metadata"] = json.dumps(fact.metadata, ensure_ascii=False, sort_keys=True)
-    for name in _BOOLEANS:
-        values[name] = int(values[name])
-    return tuple(values.values())
+    return tuple(to_column(name, getattr(fact, name)) for name in COLUMNS)
+
+
+def to_column(name: str, value: Any) -> Any:
+    """Return a value of a fact as its column holds it."""
+    if name == "channel":
+        return Channel(value).value
+    if name == "tags":
+        return join_tags(value)
+    if name == "metadata":
+        return json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return int(value) if name in _BOOLEANS else value
 
 
 def folded_slot(text: str | None) -> str | None:

@@ -10,11 +10,17 @@ from typing import Any
 import apsw
 
 from perdure.errors import AmbiguousIdError, InputError, NotFoundError
+from perdure.ranking.decay import OLD_AGE, OLD_AGE_FACTOR
 from perdure.store.database import run
 from perdure.store.fact import SELECT, Fact, folded_slot, from_row, join_tags, live_sql
 from perdure.store.scope import Audience
 from perdure.text.normalise import match_query, match_terms
 
+_CONFIDENCE = (
+    "facts.confidence * CASE WHEN facts.expires_at IS NOT NULL AND ? > facts.last_confirmed_at"
+    f" + {OLD_AGE} * (facts.expires_at - facts.last_confirmed_at) THEN {OLD_AGE_FACTOR} ELSE 1 END"
+)
+"""`perdure.ranking.decay.confidence_at` in SQL."""
 MIN_PREFIX = 8
 MAX_TERMS = 8
 MAX_POSTINGS = 5_000
@@ -37,6 +43,7 @@ class View:
         tag: only facts with this tag.
         channels: only facts that came in by these channels; None: any.
         approved_only: leave out what is pending review or was rejected.
+        everything: also what is forgotten or expired; for changing it, never for an answer.
     """
 
     audience: Audience
@@ -46,12 +53,15 @@ class View:
     tag: str | None = None
     channels: Collection[str] | None = None
     approved_only: bool = False
+    everything: bool = False
 
     def sql(self) -> tuple[str, tuple[Any, ...]]:
         """Return the condition on `facts` that holds for what may be seen, and its values."""
         scope, scope_values = self.audience.sql()
         live, live_values = live_sql(self.now, as_of=self.as_of, include_superseded=self.include_superseded)
         condition, values = f"{scope} AND {live}", (*scope_values, *live_values)
+        if self.everything:
+            condition, values = scope, scope_values
         if self.tag is not None:
             if not join_tags([self.tag]):
                 raise InputError("the tag is empty; name one, or leave it out")
@@ -135,9 +145,9 @@ def lookup(connection: apsw.Connection, entity: str, key: str | None, view: View
         slot_values.append(folded_slot(key))
     rows = run(
         connection,
-        f"SELECT {SELECT} FROM facts WHERE {slot} AND {condition} ORDER BY facts.confidence DESC,"
+        f"SELECT {SELECT} FROM facts WHERE {slot} AND {condition} ORDER BY {_CONFIDENCE} DESC,"
         " coalesce(facts.source_date, facts.created_at) DESC, facts.seq DESC LIMIT ?",
-        (*slot_values, *values, limit),
+        (*slot_values, *values, view.now, limit),
     )
     return [from_row(row) for row in rows]
 

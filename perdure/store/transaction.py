@@ -11,10 +11,11 @@ from typing import Any
 import apsw
 
 from perdure.errors import InputError, NotFoundError
+from perdure.failpoints import fail_point
 from perdure.hooks.types import Channel
 from perdure.ranking.decay import expiry
 from perdure.store.database import run
-from perdure.store.fact import COLUMNS, SELECT, Fact, folded_slot, from_row, to_row
+from perdure.store.fact import COLUMNS, SELECT, Fact, folded_slot, from_row, to_column, to_row
 from perdure.text.clean import clean
 from perdure.text.normalise import fingerprint, fts_text
 from perdure.text.redact import redact
@@ -23,6 +24,13 @@ MAX_TEXT = 100_000
 SUMMARY_THRESHOLD = 300
 SUMMARY_CHARACTERS = 80
 """A text of more than 300 characters gets a summary: its first 80."""
+_CHANGEABLE = """
+    category importance tags preserve_tags decay_class expires_at decay_freeze_until last_confirmed_at confidence
+    recall_count access_count injected_count reinforced_count last_accessed valid_from valid_until superseded_at
+    superseded_by supersedes_id forgotten_at tier pinned review_state
+"""
+CHANGEABLE = frozenset(_CHANGEABLE.split())
+"""Columns that hold no text, so that the journal may keep their former values."""
 _INSERT = (
     f"INSERT INTO facts ({', '.join(COLUMNS)}, entity_folded, key_folded)"
     f" VALUES ({', '.join('?' * (len(COLUMNS) + 2))})"
@@ -52,9 +60,9 @@ class Transaction:
 
     def __init__(self, connection: apsw.Connection, now: float, author: Author) -> None:
         self.connection = connection
-        self._now = now
+        self.now = now
         self._author = author
-        self._batch = uuid.uuid4().hex
+        self.batch = uuid.uuid4().hex
 
     def add(self, fact: Fact, vector: StoredVector | None = None) -> Fact:
         """Store a new fact; secrets in it are redacted first.
@@ -67,14 +75,16 @@ class Transaction:
         """
         fact = self._completed(fact)
         model = fact.embedding_model if vector is None else vector.embedding_id
-        fact = replace(fact, change_seq=self._journal("add", fact.id), embedding_model=model)
+        fact = replace(fact, change_seq=self.journal("add", fact.id), embedding_model=model)
+        fail_point("fact.journaled")
         run(self.connection, _INSERT, (*to_row(fact), folded_slot(fact.entity), folded_slot(fact.key)))
-        texts = (fact.text, fact.entity, fact.key, fact.value, fact.category)
-        row = self.connection.last_insert_rowid()
-        run(self.connection, _INDEX, (row, *(fts_text(text or "") for text in texts)))
+        fail_point("fact.inserted")
+        self._index(self.connection.last_insert_rowid(), fact)
+        fail_point("fact.searchable")
         if vector is not None:
             self._put_vector(fact.id, vector)
-        self._queue(fact.id)
+        self.queue(fact.id)
+        fail_point("fact.added")
         return fact
 
     def supersede(self, old_id: str, new_id: str, reason: str = "") -> None:
@@ -86,22 +96,13 @@ class Transaction:
         """
         if old_id == new_id:
             raise InputError(f"fact {old_id} cannot take its own place")
-        self.fact(new_id)
-        seq = self._journal("supersede", old_id, new_id, {"reason": reason} if reason else {})
-        changed = run(
-            self.connection,
-            "UPDATE facts SET superseded_at = ?, superseded_by = ?, valid_until = ?, change_seq = ?"
-            " WHERE id = ? AND superseded_at IS NULL RETURNING id",
-            (self._now, new_id, self._now, seq, old_id),
-        )
-        if not changed:
-            raise NotFoundError(f"fact {old_id} is not there or was superseded already")
-        run(
-            self.connection,
-            "UPDATE facts SET supersedes_id = ?, valid_from = coalesce(valid_from, ?), change_seq = ? WHERE id = ?",
-            (old_id, self._now, seq, new_id),
-        )
-        self._queue(old_id)
+        new = self.fact(new_id)
+        if self.fact(old_id).superseded_at is not None:
+            raise NotFoundError(f"fact {old_id} was superseded already; name the one that took its place")
+        since = self.now if new.valid_from is None else new.valid_from
+        gone = {"superseded_at": self.now, "superseded_by": new_id, "valid_until": since}
+        self.change(old_id, "supersede", gone, other_id=new_id, reason=reason)
+        self.change(new_id, "succeed", {"supersedes_id": old_id, "valid_from": since}, other_id=old_id)
 
     def fact(self, fact_id: str) -> Fact:
         """Return a fact as it is now.
@@ -121,28 +122,67 @@ class Transaction:
             NotFoundError: there is no such fact.
         """
         fact = self.fact(fact_id)
-        expires_at = None if fact.expires_at is None else expiry(fact.decay_class, self._now)
-        run(
-            self.connection,
-            "UPDATE facts SET reinforced_count = reinforced_count + 1, last_confirmed_at = ?, expires_at = ?,"
-            " change_seq = ? WHERE id = ?",
-            (self._now, expires_at, self._journal("reinforce", fact_id), fact_id),
-        )
-        return self.fact(fact_id)
+        values: dict[str, Any] = {"reinforced_count": fact.reinforced_count + 1, "last_confirmed_at": self.now}
+        if fact.expires_at is not None:
+            values["expires_at"] = expiry(fact.decay_class, self.now, fact.decay_freeze_until)
+        return self.change(fact_id, "reinforce", values)
+
+    def change(
+        self,
+        fact_id: str,
+        action: str,
+        values: Mapping[str, Any],
+        *,
+        other_id: str | None = None,
+        reason: str = "",
+    ) -> Fact:
+        """Change columns of a fact in place; the journal keeps what stood there before, so that it can be undone.
+
+        Args:
+            fact_id: the fact.
+            action: what is done, a word for the journal.
+            values: new values by column, as `Fact` has them. Columns that hold text are not among them: a new
+                text is a new version.
+            other_id: the other fact it has to do with.
+            reason: why, in a few words that are no memory.
+
+        Raises:
+            NotFoundError: there is no such fact.
+            InputError: a column cannot be changed in place.
+        """
+        foreign = values.keys() - CHANGEABLE
+        if foreign:
+            raise InputError(f"{', '.join(sorted(foreign))} cannot be changed in place; store a new version")
+        fact = self.fact(fact_id)
+        after = {name: to_column(name, value) for name, value in values.items()}
+        before = {name: to_column(name, getattr(fact, name)) for name in values}
+        detail = {"before": before, "after": after} | ({"reason": reason} if reason else {})
+        seq = self.journal(action, fact_id, other_id, detail)
+        columns = ", ".join(f"{name} = ?" for name in after)
+        sql = f"UPDATE facts SET {columns}{', ' if columns else ''}change_seq = ? WHERE id = ? RETURNING seq"
+        [(row,)] = run(self.connection, sql, (*after.values(), seq, fact_id))
+        changed = self.fact(fact_id)
+        if "category" in values:
+            run(self.connection, "DELETE FROM facts_fts WHERE rowid = ?", (row,))
+            self._index(row, changed)
+        self.queue(fact_id)
+        return changed
 
     def put_vector(self, fact_id: str, vector: StoredVector) -> None:
         """Give an existing fact its vector."""
-        self._journal("embed", fact_id)
+        self.journal("embed", fact_id)
         self._put_vector(fact_id, vector)
-        self._queue(fact_id)
+        fail_point("vector.put")
+        self.queue(fact_id)
 
     def finish_entry(self, entry_id: str) -> None:
         """Note that an inbox entry has been dealt with, so that it is never dealt with twice."""
-        run(self.connection, "INSERT OR IGNORE INTO inbox_done VALUES (?, ?)", (entry_id, self._now))
+        run(self.connection, "INSERT OR IGNORE INTO inbox_done VALUES (?, ?)", (entry_id, self.now))
+        fail_point("entry.finished")
 
     def move_cursor(self, session: str, tail: str) -> None:
         """Remember up to which message a session has been read."""
-        run(self.connection, "INSERT OR REPLACE INTO cursors VALUES (?, ?, ?)", (session, tail, self._now))
+        run(self.connection, "INSERT OR REPLACE INTO cursors VALUES (?, ?, ?)", (session, tail, self.now))
 
     def _completed(self, fact: Fact) -> Fact:
         text = safe(fact.text).strip()
@@ -150,7 +190,7 @@ class Transaction:
             raise InputError("a memory needs a text; this one is empty")
         if len(text) > MAX_TEXT:
             raise InputError(f"a memory has {len(text)} characters; the limit is {MAX_TEXT}: store a summary")
-        created = fact.created_at or self._now
+        created = fact.created_at or self.now
         confirmed = fact.last_confirmed_at or created
         return replace(
             fact,
@@ -165,9 +205,17 @@ class Transaction:
             summary=_safe(fact.summary) or _summary(text),
             created_at=created,
             last_confirmed_at=confirmed,
-            expires_at=fact.expires_at if fact.expires_at is not None else expiry(fact.decay_class, confirmed),
+            expires_at=(
+                expiry(fact.decay_class, confirmed, fact.decay_freeze_until)
+                if fact.expires_at is None
+                else fact.expires_at
+            ),
             normalized_hash=fingerprint(text),
         )
+
+    def _index(self, row: int, fact: Fact) -> None:
+        texts = (fact.text, fact.entity, fact.key, fact.value, fact.category)
+        run(self.connection, _INDEX, (row, *(fts_text(text or "") for text in texts)))
 
     def _put_vector(self, fact_id: str, vector: StoredVector) -> None:
         run(
@@ -181,18 +229,28 @@ class Transaction:
             (vector.embedding_id, fact_id),
         )
 
-    def _queue(self, fact_id: str) -> None:
-        run(self.connection, "INSERT INTO outbox (fact_id, queued_at) VALUES (?, ?)", (fact_id, self._now))
+    def queue(self, fact_id: str) -> None:
+        """Note that the derived index has an old state of a fact."""
+        run(self.connection, "INSERT INTO outbox (fact_id, queued_at) VALUES (?, ?)", (fact_id, self.now))
+        fail_point("outbox.queued")
 
-    def _journal(
+    def journal(
         self, action: str, fact_id: str, other_id: str | None = None, detail: Mapping[str, Any] | None = None
     ) -> int:
+        """Write a journal row; return its number.
+
+        Args:
+            action: what is done.
+            fact_id: to which fact.
+            other_id: the other fact it has to do with.
+            detail: JSON values; never the text of a memory.
+        """
         author = self._author
         run(
             self.connection,
             "INSERT INTO journal (at, action, fact_id, other_id, channel, host, session, batch, detail)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (self._now, action, fact_id, other_id, author.channel.value, author.host, author.session, self._batch,
+            (self.now, action, fact_id, other_id, author.channel.value, author.host, author.session, self.batch,
              json.dumps(detail or {})),
         )  # fmt: skip
         return self.connection.last_insert_rowid()

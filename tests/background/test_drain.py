@@ -15,6 +15,7 @@ from perdure.background.drain import Drain
 from perdure.background.keeper import Keeper
 from perdure.background.turn_gate import TurnGate
 from perdure.capture.pipeline import Capturer
+from perdure.capture.writing import Writer, WritingOptions
 from perdure.clock import ManualClock
 from perdure.plugin.memory import Memory
 from perdure.store.database import run
@@ -54,7 +55,9 @@ class Desk:
         self.store = Store(folder, clock=ManualClock())
         self.gate = TurnGate()
         self.keeper = Keeper(self.gate, lambda: None)
-        self.capturer = Capturer(self.store, lambda: None, lambda: (refuse,) if rule else ())
+        self.capturer = Capturer(
+            self.store, Writer(lambda: None, lambda: None, WritingOptions()), lambda: (refuse,) if rule else ()
+        )
         self.drain = Drain(self.store, self.capturer, self.keeper, self.gate)
 
     def close(self) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from perdure.capture.pipeline import Captured, Capturer
+from perdure.capture.pipeline import Capturer
 from perdure.capture.statements import CaptureRule
+from perdure.capture.writing import Writer, WritingOptions, Written
 from perdure.clock import ManualClock
 from perdure.embed.base import Embedder
 from perdure.hooks.types import Channel
@@ -30,10 +31,12 @@ class Notebook:
         self.store = Store(folder, clock=self.clock)
         self.embedder: Embedder | None = None
         self.rules: tuple[CaptureRule, ...] = ()
-        self._capturer = Capturer(self.store, lambda: self.embedder, lambda: self.rules)
+        self._capturer = Capturer(
+            self.store, Writer(lambda: self.embedder, lambda: None, WritingOptions()), lambda: self.rules
+        )
         self._numbers = itertools.count(1)
 
-    def say(self, *texts: str, scope: str = "user:owner", entry: str | None = None) -> list[Captured]:
+    def say(self, *texts: str, scope: str = "user:owner", entry: str | None = None) -> list[Written]:
         """Let a turn with these messages be captured, a day after the one before."""
         self.clock.advance(DAY)
         now = self.clock.now()

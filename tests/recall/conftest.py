@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perdure.capture.pipeline import stored
+from perdure.capture.writing import stored
 from perdure.clock import ManualClock
 from perdure.embed.base import Embedder
 from perdure.embed.deterministic import HashEmbedder

@@ -1,0 +1,147 @@
+"""Step six: a described fact is compared and written. Every way in ends here: captured, stored, imported by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from perdure.capture.decide import Action, Decision, Levels, decide
+from perdure.capture.tags import PATTERNS, TagPatterns, extract_tags
+from perdure.embed.base import Embedder
+from perdure.errors import ModelError
+from perdure.store.fact import Fact
+from perdure.store.links import link
+from perdure.store.scope import Audience, Scope
+from perdure.store.search import View
+from perdure.store.slots import vector_text
+from perdure.store.transaction import StoredVector, Transaction
+from perdure.store.vector_index import VectorHit, VectorIndex
+
+if TYPE_CHECKING:
+    from perdure.embed.base import Vectors
+
+NEIGHBOURS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class WritingOptions:
+    """How facts are written.
+
+    Attributes:
+        levels: of duplicate detection.
+        tags: patterns that give tags.
+        auto_link: link a new fact to those that are near.
+        auto_link_cosine: how near.
+        auto_link_limit: at most so many.
+    """
+
+    levels: Levels = field(default_factory=Levels)
+    tags: TagPatterns = PATTERNS
+    auto_link: bool = False
+    auto_link_cosine: float = 0.7
+    auto_link_limit: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of a fact: as it is stored, and what was decided."""
+
+    fact: Fact
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A fact that is ready to be written, with its vector and its neighbours if there is a model."""
+
+    fact: Fact
+    vector: StoredVector | None
+    near: tuple[VectorHit, ...]
+
+
+class Writer:
+    """Prepares facts outside of a transaction, where it may take its time, and writes them inside of one."""
+
+    def __init__(
+        self,
+        embedder: Callable[[], Embedder | None],
+        index: Callable[[], VectorIndex | None],
+        options: WritingOptions,
+    ) -> None:
+        """Write with these options.
+
+        Args:
+            embedder: returns the embedder of the store's space, or None while there is none.
+            index: returns the index of that space, or None.
+            options: how to write.
+        """
+        self._embedder = embedder
+        self._index = index
+        self._options = options
+
+    def prepare(self, facts: Sequence[Fact], now: float) -> list[Prepared]:
+        """Embed facts and look up their neighbours. Without a model they are written by their words alone."""
+        vectors = self._vectors([vector_text(fact.text, fact.entity, fact.key) for fact in facts])
+        return [
+            Prepared(self._tagged(fact), vector, self._near(fact, vector, now))
+            for fact, vector in zip(facts, vectors, strict=True)
+        ]
+
+    def write(self, tx: Transaction, prepared: Prepared) -> Written:
+        """Add a fact, let it take the place of another, or note that it was said before.
+
+        Raises:
+            StoreError: it could not be written.
+        """
+        fact = prepared.fact
+        decision = decide(tx.connection, fact, own_view(fact, tx.now), prepared.near, self._options.levels)
+        if decision.action is Action.NOOP and decision.target:
+            return Written(tx.reinforce(decision.target), decision)
+        added = tx.add(fact, prepared.vector)
+        if decision.action is Action.UPDATE and decision.target:
+            tx.supersede(decision.target, added.id, decision.reason)
+        self._link(tx, added, prepared.near, decision.target)
+        return Written(tx.fact(added.id), decision)
+
+    def _tagged(self, fact: Fact) -> Fact:
+        if fact.preserve_tags:
+            return fact
+        return replace(fact, tags=extract_tags(fact.text, fact.entity, self._options.tags))
+
+    def _link(self, tx: Transaction, fact: Fact, near: Sequence[VectorHit], replaced: str | None) -> None:
+        if not self._options.auto_link:
+            return
+        close = [hit for hit in near if hit.cosine >= self._options.auto_link_cosine and hit.id != replaced]
+        for hit in close[: self._options.auto_link_limit]:
+            link(tx, fact.id, hit.id, "RELATED_TO", round(min(1.0, hit.cosine), 4))
+
+    def _near(self, fact: Fact, vector: StoredVector | None, now: float) -> tuple[VectorHit, ...]:
+        index = self._index()
+        if vector is None or index is None:
+            return ()
+        import numpy as np
+
+        query = np.frombuffer(vector.blob, dtype="<f4")
+        return tuple(index.search(query, own_view(fact, now), NEIGHBOURS))
+
+    def _vectors(self, texts: Sequence[str]) -> list[StoredVector | None]:
+        embedder = self._embedder()
+        if embedder is None or not texts:
+            return [None] * len(texts)
+        try:
+            return list(stored(embedder.embed(texts), embedder.identity.id))
+        except ModelError:
+            # The facts are kept without vectors; the worker gives them some later.
+            return [None] * len(texts)
+
+
+def stored(vectors: Vectors, embedding_id: str) -> list[StoredVector]:
+    """Return rows of vectors as they are stored."""
+    return [StoredVector(embedding_id, row.astype("<f4").tobytes()) for row in vectors]
+
+
+def own_view(fact: Fact, now: float) -> View:
+    """Return the view of the one scope that a fact belongs to."""
+    scope = Scope(fact.scope, fact.scope_target)
+    return View(Audience(frozenset({scope}), scope), now)

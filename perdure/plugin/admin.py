@@ -1,0 +1,82 @@
+"""Administration of a store, for the caller that a `Memory` was opened for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from perdure.errors import InputError
+from perdure.hooks.types import Channel, TurnContext
+from perdure.plugin.engine import Engine, audience_of
+from perdure.store import lifecycle, listing
+from perdure.store.fact import Fact
+from perdure.store.listing import Filter, Stats
+from perdure.store.scope import Scope
+from perdure.store.search import View
+from perdure.store.transaction import Author
+
+
+class Admin:
+    """Lists, counts and bulk changes. Obtained as `Memory.admin`."""
+
+    def __init__(self, engine: Engine, context: TurnContext) -> None:
+        self._engine = engine
+        self._context = context
+
+    def list(
+        self,
+        chosen: Filter = Filter(),  # noqa: B008 - frozen
+        *,
+        limit: int = 20,
+        offset: int = 0,
+        tag: str | None = None,
+        as_of: float | None = None,
+        include_superseded: bool = False,
+    ) -> Sequence[Fact]:
+        """Return memories, newest first.
+
+        Args:
+            chosen: which.
+            limit: so many at the most.
+            offset: after so many others.
+            tag: with this tag.
+            as_of: as of this time, epoch seconds.
+            include_superseded: also former versions.
+
+        Raises:
+            InputError: limit or offset are out of range.
+        """
+        view = self._view(tag=tag, as_of=as_of, include_superseded=include_superseded)
+        with self._engine.store.database.read() as connection:
+            return listing.list_facts(connection, view, chosen, limit, offset)
+
+    def stats(self) -> Stats:
+        """Count the memories that the caller may read, by scope and category."""
+        with self._engine.store.database.read() as connection:
+            return listing.stats(connection, self._view())
+
+    def forget_many(self, chosen: Filter, *, dry_run: bool = False) -> int:
+        """Forget all memories that a filter chooses; `undo` brings them back.
+
+        Args:
+            chosen: which; it must name a scope or a date, so that no slip forgets everything.
+            dry_run: only count them.
+
+        Returns:
+            How many there are.
+
+        Raises:
+            InputError: the filter names neither a scope nor a date.
+        """
+        if chosen.scope is None and chosen.after is None and chosen.before is None:
+            raise InputError("forgetting many needs a scope or a date; give scope, after or before")
+        with self._engine.store.write(Author(Channel.LIBRARY, self._context.host, self._context.session_id)) as tx:
+            ids = listing.matching_ids(tx.connection, self._view(include_superseded=True), chosen)
+            for fact_id in ids if not dry_run else ():
+                fact = tx.fact(fact_id)
+                audience_of(self._context).writable(Scope(fact.scope, fact.scope_target))
+                lifecycle.forget(tx, fact_id, "one of many")
+        return len(ids)
+
+    def _view(self, *, tag: str | None = None, as_of: float | None = None, include_superseded: bool = False) -> View:
+        audience = audience_of(self._context)
+        return View(audience, self._engine.clock.now(), as_of, include_superseded, tag)

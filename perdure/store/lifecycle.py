@@ -1,0 +1,121 @@
+"""The life of a fact after it was stored: each step is a change that can be undone. Nothing is deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from perdure.errors import InputError
+from perdure.ranking.decay import LIFETIMES, REFRESHED_BY_USE, expiry
+from perdure.store.fact import COLUMNS, Fact
+from perdure.store.transaction import CHANGEABLE, StoredVector, Transaction
+
+_NEW_VERSION = frozenset({"text", "why", "entity", "key", "value", "summary", "metadata"})
+UPDATABLE = _NEW_VERSION | {"category", "importance", "tags", "decay_class", "confidence", "valid_from", "valid_until"}
+
+
+def forget(tx: Transaction, fact_id: str, reason: str = "") -> Fact:
+    """Leave a fact out of every answer from now on. `unforget` brings it back.
+
+    Raises:
+        NotFoundError: there is no such fact.
+        InputError: it is forgotten already.
+    """
+    if tx.fact(fact_id).forgotten_at is not None:
+        raise InputError(f"fact {fact_id} is forgotten already")
+    return tx.change(fact_id, "forget", {"forgotten_at": tx.now}, reason=reason)
+
+
+def unforget(tx: Transaction, fact_id: str) -> Fact:
+    """Bring a forgotten fact back.
+
+    Raises:
+        NotFoundError: there is no such fact.
+        InputError: it is not forgotten.
+    """
+    if tx.fact(fact_id).forgotten_at is None:
+        raise InputError(f"fact {fact_id} is not forgotten")
+    return tx.change(fact_id, "unforget", {"forgotten_at": None})
+
+
+def pin(tx: Transaction, fact_id: str, pinned: bool = True) -> Fact:
+    """Keep a fact from ever being evicted, or no longer.
+
+    Raises:
+        NotFoundError: there is no such fact.
+    """
+    return tx.change(fact_id, "pin" if pinned else "unpin", {"pinned": pinned})
+
+
+def use(tx: Transaction, fact_id: str) -> Fact:
+    """Note that a fact was used: by the agent on purpose, or confirmed. Its lifetime may start anew.
+
+    Raises:
+        NotFoundError: there is no such fact.
+    """
+    fact = tx.fact(fact_id)
+    values: dict[str, Any] = {"access_count": fact.access_count + 1, "last_accessed": tx.now}
+    if fact.decay_class in REFRESHED_BY_USE and fact.expires_at is not None:
+        values["expires_at"] = max(fact.expires_at, expiry(fact.decay_class, tx.now, fact.decay_freeze_until) or 0.0)
+    return tx.change(fact_id, "use", values)
+
+
+def update(tx: Transaction, fact_id: str, values: Mapping[str, Any], vector: StoredVector | None = None) -> Fact:
+    """Change a fact. New words make a new version, which takes the place of the old one.
+
+    Args:
+        tx: the transaction.
+        fact_id: the fact as it is now.
+        values: new values by attribute of `Fact`; see `UPDATABLE`.
+        vector: of the new text, if it has one.
+
+    Returns:
+        The fact as it is now: with a new id if it is a new version.
+
+    Raises:
+        NotFoundError: there is no such fact, or it was superseded.
+        InputError: an attribute cannot be updated, or a value does not fit.
+    """
+    foreign = values.keys() - UPDATABLE
+    if foreign:
+        raise InputError(f"{', '.join(sorted(foreign))} cannot be updated; one of: {', '.join(sorted(UPDATABLE))}")
+    fact = tx.fact(fact_id)
+    values = checked(values) | _renewed(fact, values)
+    if not values.keys() & _NEW_VERSION:
+        return tx.change(fact_id, "update", values)
+    fresh = {"summary": None} if "text" in values and "summary" not in values else {}
+    draft = replace(fact, **(values | fresh), id="", created_at=0.0, last_confirmed_at=None, **_unlinked())
+    new = tx.add(replace(draft, expires_at=None, valid_from=values.get("valid_from")), vector)
+    tx.supersede(fact_id, new.id, "updated")
+    return tx.fact(new.id)
+
+
+def checked(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values of a fact if they fit.
+
+    Raises:
+        InputError: one does not.
+    """
+    for name in ("importance", "confidence"):
+        if name in values and not 0 <= values[name] <= 1:
+            raise InputError(f"{name} is {values[name]}; it must be from 0 to 1")
+    if values.get("decay_class", "stable") not in LIFETIMES:
+        raise InputError(f"decay class {values['decay_class']!r} is unknown; use one of {', '.join(LIFETIMES)}")
+    return dict(values)
+
+
+def _renewed(fact: Fact, values: Mapping[str, Any]) -> dict[str, Any]:
+    renewed: dict[str, Any] = {}
+    if "decay_class" in values:
+        confirmed = fact.last_confirmed_at or fact.created_at
+        renewed["expires_at"] = expiry(values["decay_class"], confirmed, fact.decay_freeze_until)
+    if "tags" in values:
+        renewed["preserve_tags"] = True
+    return renewed
+
+
+def _unlinked() -> dict[str, Any]:
+    """Return what a new version does not take over from the old one."""
+    kept = {"superseded_at", "superseded_by", "supersedes_id", "forgotten_at", "valid_until", "embedding_model"}
+    return {name: None for name in COLUMNS if name in kept and name in CHANGEABLE | {"embedding_model"}}

@@ -1,0 +1,139 @@
+"""Typed links between facts."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import apsw
+
+from perdure.errors import InputError, NotFoundError
+from perdure.store.database import run
+from perdure.store.fact import Fact
+from perdure.store.search import View, by_ids
+from perdure.store.transaction import Transaction
+
+CORE_TYPES = ("SUPERSEDES", "CAUSED_BY", "PART_OF", "RELATED_TO", "DEPENDS_ON")
+TYPES = (*CORE_TYPES, "CONTRADICTS", "INSTANCE_OF", "DERIVED_FROM")
+MAX_DEPTH = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A directed link: `source` stands in this relation to `target`.
+
+    Attributes:
+        id: UUID.
+        source, target: ids of facts.
+        type: one of `TYPES`.
+        strength: 0 to 1.
+        created_at: epoch seconds.
+    """
+
+    id: str
+    source: str
+    target: str
+    type: str
+    strength: float
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """A fact that links lead to, how many links away, and the last of these links."""
+
+    fact: Fact
+    depth: int
+    link: Link
+
+
+def link(tx: Transaction, source: str, target: str, link_type: str = "RELATED_TO", strength: float = 1.0) -> Link:
+    """Link two facts; linking them again sets the strength.
+
+    Raises:
+        InputError: the type is unknown, the strength is not from 0 to 1, or the facts are the same.
+        NotFoundError: one of them is not there.
+    """
+    if link_type not in TYPES:
+        raise InputError(f"link type {link_type!r} is unknown; use one of {', '.join(TYPES)}")
+    if not 0 <= strength <= 1:
+        raise InputError(f"strength is {strength}; it must be from 0 to 1")
+    if source == target:
+        raise InputError(f"fact {source} cannot be linked to itself")
+    tx.fact(source)
+    tx.fact(target)
+    before = _between(tx.connection, source, target, link_type)
+    made = Link(str(uuid.uuid4()), source, target, link_type, strength, tx.now)
+    run(
+        tx.connection,
+        "INSERT INTO memory_links VALUES (?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (source_fact_id, target_fact_id, link_type) DO UPDATE SET strength = excluded.strength",
+        (made.id, source, target, link_type, strength, tx.now),
+    )
+    tx.journal("link", source, target, {"type": link_type, "before": before.strength if before else None})
+    return _between(tx.connection, source, target, link_type) or made
+
+
+def unlink(tx: Transaction, source: str, target: str, link_type: str) -> None:
+    """Remove a link.
+
+    Raises:
+        NotFoundError: there is no such link.
+    """
+    before = _between(tx.connection, source, target, link_type)
+    if before is None:
+        raise NotFoundError(f"there is no {link_type} link from {source} to {target}")
+    run(tx.connection, "DELETE FROM memory_links WHERE id = ?", (before.id,))
+    tx.journal("unlink", source, target, {"type": link_type, "before": before.strength})
+
+
+def links_of(connection: apsw.Connection, fact_ids: Iterable[str]) -> list[Link]:
+    """Return the links from or to these facts."""
+    ids = list(fact_ids)
+    marks = ", ".join("?" * len(ids))
+    sql = (
+        "SELECT id, source_fact_id, target_fact_id, link_type, strength, created_at FROM memory_links"
+        f" WHERE source_fact_id IN ({marks}) OR target_fact_id IN ({marks}) ORDER BY strength DESC, created_at, id"
+    )
+    return [Link(*row) for row in run(connection, sql, (*ids, *ids))]
+
+
+def related(connection: apsw.Connection, seeds: Iterable[str], view: View, depth: int = 2) -> list[Related]:
+    """Follow links from the seeds in both directions, nearest first. Only what the view shows is passed through.
+
+    Args:
+        connection: a reader.
+        seeds: ids of facts; they are not in the result.
+        view: what may be seen.
+        depth: how many links far, 1 to 10.
+
+    Raises:
+        InputError: the depth is out of range.
+    """
+    if not 1 <= depth <= MAX_DEPTH:
+        raise InputError(f"depth is {depth}; it must be from 1 to {MAX_DEPTH}")
+    frontier = list(dict.fromkeys(seeds))
+    seen = set(frontier)
+    found: list[Related] = []
+    for level in range(1, depth + 1):
+        steps: dict[str, Link] = {}
+        for each in links_of(connection, frontier):
+            for end in (each.source, each.target):
+                if end not in seen:
+                    steps.setdefault(end, each)
+        visible = by_ids(connection, steps, view)
+        found += [Related(visible[end], level, step) for end, step in steps.items() if end in visible]
+        seen |= steps.keys()
+        frontier = [end for end in steps if end in visible]
+    return found
+
+
+def _between(connection: apsw.Connection, source: str, target: str, link_type: str) -> Link | None:
+    rows = run(
+        connection,
+        "SELECT id, source_fact_id, target_fact_id, link_type, strength, created_at FROM memory_links"
+        " WHERE source_fact_id = ? AND target_fact_id = ? AND link_type = ?",
+        (source, target, link_type),
+    )
+    return Link(*rows[0]) if rows else None

@@ -1,0 +1,112 @@
+"""Lists and counts of facts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from perdure.errors import InputError
+from perdure.store.database import run
+from perdure.store.fact import SELECT, Fact, from_row
+from perdure.store.scope import Scope
+from perdure.store.search import View
+
+MAX_LIMIT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which of the facts that may be seen. None: any.
+
+    Attributes:
+        category: of this category.
+        entity: about this entity, in any case.
+        scope: of this scope only.
+        after, before: said at or after, or before, this time (epoch seconds).
+        pinned: pinned or not.
+        review_state: approved, pending or rejected.
+    """
+
+    category: str | None = None
+    entity: str | None = None
+    scope: Scope | None = None
+    after: float | None = None
+    before: float | None = None
+    pinned: bool | None = None
+    review_state: str | None = None
+
+    def sql(self) -> tuple[str, tuple[Any, ...]]:
+        """Return the SQL condition and its values."""
+        scope = self.scope
+        wanted: list[tuple[str, Any]] = [
+            ("facts.category = ?", self.category),
+            ("facts.entity_folded = ?", None if self.entity is None else self.entity.casefold()),
+            ("facts.scope = ?", None if scope is None else scope.kind),
+            ("facts.scope_target = ?", None if scope is None else scope.target),
+            ("coalesce(facts.source_date, facts.created_at) >= ?", self.after),
+            ("coalesce(facts.source_date, facts.created_at) < ?", self.before),
+            ("facts.pinned = ?", None if self.pinned is None else int(self.pinned)),
+            ("facts.review_state = ?", self.review_state),
+        ]
+        used = [(condition, value) for condition, value in wanted if value is not None]
+        return " AND ".join(condition for condition, _ in used) or "1", tuple(value for _, value in used)
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """How many facts may be seen, in all and by scope and category."""
+
+    total: int
+    by_scope: Mapping[str, int]
+    by_category: Mapping[str, int]
+
+
+def list_facts(connection: apsw.Connection, view: View, chosen: Filter, limit: int = 20, offset: int = 0) -> list[Fact]:
+    """Return facts, newest first; of equals the one stored last.
+
+    Raises:
+        InputError: limit or offset are out of range.
+    """
+    if not 1 <= limit <= MAX_LIMIT:
+        raise InputError(f"limit is {limit}; it must be from 1 to {MAX_LIMIT}")
+    if offset < 0:
+        raise InputError(f"offset is {offset}; it must be 0 or more")
+    condition, values = _condition(view, chosen)
+    rows = run(
+        connection,
+        f"SELECT {SELECT} FROM facts WHERE {condition}"
+        " ORDER BY coalesce(facts.source_date, facts.created_at) DESC, facts.seq DESC LIMIT ? OFFSET ?",
+        (*values, limit, offset),
+    )
+    return [from_row(row) for row in rows]
+
+
+def matching_ids(connection: apsw.Connection, view: View, chosen: Filter) -> list[str]:
+    """Return the ids of all facts that a filter chooses."""
+    condition, values = _condition(view, chosen)
+    return [
+        row[0] for row in run(connection, f"SELECT facts.id FROM facts WHERE {condition} ORDER BY facts.seq", values)
+    ]
+
+
+def stats(connection: apsw.Connection, view: View) -> Stats:
+    """Count what may be seen."""
+    condition, values = view.sql()
+    columns = "facts.scope, facts.scope_target, facts.category"
+    sql = f"SELECT {columns}, count(*) FROM facts WHERE {condition} GROUP BY {columns}"
+    by_scope: dict[str, int] = {}
+    by_category: dict[str, int] = {}
+    for kind, target, category, count in run(connection, sql, values):
+        scope = str(Scope(kind, target))
+        by_scope[scope] = by_scope.get(scope, 0) + count
+        by_category[category] = by_category.get(category, 0) + count
+    return Stats(sum(by_scope.values()), dict(sorted(by_scope.items())), dict(sorted(by_category.items())))
+
+
+def _condition(view: View, chosen: Filter) -> tuple[str, tuple[Any, ...]]:
+    seen, seen_values = view.sql()
+    wanted, wanted_values = chosen.sql()
+    return f"{seen} AND {wanted}", (*seen_values, *wanted_values)

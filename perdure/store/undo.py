@@ -1,0 +1,123 @@
+"""Taking changes back: what the journal kept is put in place again, as a new change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from perdure.errors import NotFoundError
+from perdure.store.database import run
+from perdure.store.fact import split_tags, to_column
+from perdure.store.links import link, unlink
+from perdure.store.scope import Audience
+from perdure.store.transaction import Transaction
+
+_NOT_UNDONE = ("embed", "purge", "use")
+"""Bookkeeping, and what cannot come back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What an undo did.
+
+    Attributes:
+        batch: the transaction that was taken back.
+        facts: ids of the facts that were changed back.
+        conflicts: ids of facts that were changed again since, and were left alone.
+    """
+
+    batch: str
+    facts: tuple[str, ...]
+    conflicts: tuple[str, ...]
+
+
+def last_batch(connection: apsw.Connection, audience: Audience) -> str:
+    """Return the newest transaction on facts the audience may read that can be undone and was not.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    found = batches(connection, audience, limit=1)
+    if not found:
+        raise NotFoundError("there is nothing left to undo")
+    return found[0]
+
+
+def batches(
+    connection: apsw.Connection,
+    audience: Audience,
+    *,
+    session: str | None = None,
+    host: str | None = None,
+    limit: int = 1_000_000,
+) -> list[str]:
+    """Return transactions that can be undone, newest first; of one session or host only, if asked."""
+    condition, values = audience.sql()
+    marks = ", ".join("?" * len(_NOT_UNDONE))
+    sql = (
+        "SELECT j.batch FROM journal j JOIN facts ON facts.id = j.fact_id"
+        f" WHERE {condition} AND j.action NOT IN ({marks}) AND j.action <> 'undo'"
+        " AND (? IS NULL OR j.session = ?) AND (? IS NULL OR j.host = ?)"
+        " AND j.batch NOT IN (SELECT json_extract(detail, '$.undoes') FROM journal WHERE action = 'undo')"
+        " GROUP BY j.batch ORDER BY max(j.seq) DESC LIMIT ?"
+    )
+    rows = run(connection, sql, (*values, *_NOT_UNDONE, session, session, host, host, limit))
+    return [row[0] for row in rows]
+
+
+def undo(tx: Transaction, batch: str, audience: Audience) -> Undone:
+    """Take a transaction back, last change first. What was changed again since is left alone.
+
+    Raises:
+        NotFoundError: there is no such transaction on facts that the audience may write, or it was undone already.
+    """
+    if batch not in batches(tx.connection, audience):
+        raise NotFoundError(f"there is no change {batch[:12]} to undo; it may have been undone already")
+    condition, values = audience.sql()
+    rows = run(
+        tx.connection,
+        "SELECT j.action, j.fact_id, j.other_id, j.detail FROM journal j JOIN facts ON facts.id = j.fact_id"
+        f" WHERE j.batch = ? AND {condition} ORDER BY j.seq DESC",
+        (batch, *values),
+    )
+    done: dict[str, None] = {}
+    conflicts: dict[str, None] = {}
+    for action, fact_id, other_id, detail in rows:
+        if action not in _NOT_UNDONE:
+            worked = _reverse(tx, action, fact_id, other_id, json.loads(detail))
+            (done if worked else conflicts)[fact_id] = None
+    tx.journal("undo", rows[-1][1], detail={"undoes": batch})
+    return Undone(batch, tuple(done), tuple(conflicts))
+
+
+def _reverse(tx: Transaction, action: str, fact_id: str, other_id: str | None, detail: dict[str, Any]) -> bool:
+    if action == "add":
+        if tx.fact(fact_id).forgotten_at is None:
+            tx.change(fact_id, "undo", {"forgotten_at": tx.now})
+        return True
+    if action in ("link", "unlink") and other_id is not None:
+        if action == "link" and detail["before"] is None:
+            unlink(tx, fact_id, other_id, detail["type"])
+        else:
+            link(tx, fact_id, other_id, detail["type"], detail["before"])
+        return True
+    before, after = detail.get("before", {}), detail.get("after", {})
+    fact = tx.fact(fact_id)
+    if any(to_column(name, getattr(fact, name)) != value for name, value in after.items()):
+        return False
+    values = {name: split_tags(value) if name == "tags" else value for name, value in before.items()}
+    tx.change(fact_id, "undo", values)
+    return True
+
+
+def together(results: Sequence[Undone]) -> Undone:
+    """Return what several undos did as one."""
+    return Undone(
+        ",".join(result.batch for result in results),
+        tuple(dict.fromkeys(fact for result in results for fact in result.facts)),
+        tuple(dict.fromkeys(fact for result in results for fact in result.conflicts)),
+    )
