@@ -11,8 +11,17 @@ from perdure.errors import PerdureError
 
 COMMANDS = {
     "demo": "perdure.cli.demo",
+    "forget": "perdure.cli.facts",
+    "link": "perdure.cli.facts",
+    "list": "perdure.cli.facts",
+    "lookup": "perdure.cli.facts",
     "replay": "perdure.cli.replay",
+    "show": "perdure.cli.facts",
+    "stats": "perdure.cli.facts",
     "status": "perdure.cli.status",
+    "store": "perdure.cli.facts",
+    "undo": "perdure.cli.facts",
+    "unforget": "perdure.cli.facts",
 }
 
 
@@ -27,7 +36,9 @@ class Commands(click.Group):
         """Return a command by its name."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(COMMANDS[cmd_name]), cmd_name)
+        module = import_module(COMMANDS[cmd_name])
+        # A function cannot be named as a builtin or a keyword is: such a command ends in an underscore.
+        command: click.Command = getattr(module, f"{cmd_name}_", None) or getattr(module, cmd_name)
         return command
 
 

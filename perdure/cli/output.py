@@ -16,11 +16,18 @@ class Output:
     """A command's stdout. With `as_json` only `json` prints."""
 
     def __init__(self, as_json: bool = False) -> None:
-        self._quiet = as_json
+        self.as_json = as_json
 
     def json(self, value: object) -> None:
         """Print one JSON object, and nothing else."""
         sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+    def both(self, value: object, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Print the value with --json, else the table."""
+        if self.as_json:
+            self.json(value)
+        else:
+            self.table(header, rows)
 
     def title(self, text: str) -> None:
         """Print what the output is about."""
@@ -28,17 +35,17 @@ class Output:
 
     def rule(self, text: str) -> None:
         """Print a heading."""
-        if not self._quiet:
+        if not self.as_json:
             console().print(f"\n--- {text} ---", style="bold", highlight=False, markup=False)
 
     def line(self, text: str, style: str | None = None) -> None:
         """Print a line."""
-        if not self._quiet:
+        if not self.as_json:
             console().print(text, style=style, highlight=False, markup=False)
 
     def table(self, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Print a table."""
-        if self._quiet:
+        if self.as_json:
             return
         from rich.table import Table
 

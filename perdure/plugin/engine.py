@@ -61,7 +61,7 @@ class Engine:
         self.keeper = Keeper(self.gate, self._tick)
         self.model = Model(self.store, load, self._index, settings.min_cosine, self._embed_missing)
         self._recaller = Recaller(self.store, _recall_options(settings), self.model.leg, self.clock, reranker)
-        self.writer = Writer(self.model.embedder, self.model.index, _writing_options(settings))
+        self.writer = Writer(self.model.embedder, self._current_index, _writing_options(settings))
         self._capturer = Capturer(self.store, self.writer, lambda: self._rules)
         self._drain = Drain(self.store, self._capturer, self.keeper, self.gate)
         self._worker = WorkerProcess(WORKER, self.store.folder, _json_settings(settings))
@@ -161,6 +161,10 @@ class Engine:
             except StoreUnavailableError as error:
                 _log.warning("%s", error)
         return ExactIndex(self.store.database, space.id, space.dims)
+
+    def _current_index(self) -> VectorIndex | None:
+        leg = self.model.leg()
+        return leg.index if leg else None
 
     def _tick(self) -> None:
         self._drain.retry()

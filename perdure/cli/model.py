@@ -1,0 +1,223 @@
+"""`perdure model`: which embedding model the store's vectors are of, and how it is changed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from perdure.background.reembed import prune as prune_spaces
+from perdure.background.worker_process import WorkerProcess
+from perdure.cli.output import Output, progress
+from perdure.errors import ModelError, PerdureError, SettingsError
+from perdure.plugin.engine import WORKER, load_extensions
+from perdure.plugin.model import Recipes
+from perdure.plugin.paths import data_folder
+from perdure.plugin.settings import Settings
+from perdure.store import spaces
+from perdure.store.spaces import VectorSpace
+from perdure.store.store import Store
+
+POLL_SECONDS = 0.2
+RESTART_SECONDS = 2.0
+PATIENCE_SECONDS = 300.0
+
+_home = click.option("--home", type=click.Path(path_type=Path), help="The data folder, if it is not the usual one.")
+_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+@click.group()
+def model() -> None:
+    """Show or change the embedding model of the store.
+
+    Example: perdure model status
+    """
+
+
+@model.command()
+@_home
+@_json
+def status(home: Path | None, as_json: bool) -> int:
+    """Show the store's model, those it had before, and how far a switch is.
+
+    Example: perdure model status
+    """
+    with _opened(home) as store, store.database.read() as connection:
+        found, building = spaces.every(connection), spaces.building(connection)
+        present, problem = spaces.active(connection), spaces.problem(connection)
+        _, facts = spaces.progress(connection, "")
+    setting, advice = _compared(present)
+    figures = {
+        "setting": setting,
+        "advice": advice,
+        "switching": building is not None,
+        "problem": problem,
+        "facts": facts,
+        "spaces": [
+            {"id": item.space.id, "model": item.space.description.get("model"), "dims": item.space.dims,
+             "state": item.state, "since": item.since, "vectors": item.vectors}
+            for item in found
+        ],
+    }  # fmt: skip
+    output = Output(as_json)
+    if as_json:
+        output.json(figures)
+        return 0
+    output.table(("model", "state", "vectors"), [(item.space.name, item.state, item.vectors) for item in found])
+    output.line(f"{facts} memories; the settings name {setting}")
+    for text in (problem, advice):
+        if text:
+            output.line(text)
+    return 0
+
+
+@model.command()
+@click.option("--embedder", help="Name of the embedder; left out: as the settings say.")
+@click.option("--model", "model_name", help="Model of that embedder: a name or a folder.")
+@_home
+@_json
+def switch(embedder: str | None, model_name: str | None, home: Path | None, as_json: bool) -> int:
+    """Give every memory a vector of another model, then let that model answer.
+
+    The former model answers until then. What was begun goes on by itself if this command is stopped, as soon as
+    a host uses the store. The former vectors are kept for 30 days.
+
+    Example: perdure model switch --embedder sentence-transformers --model /models/e5-small
+    """
+    began = time.monotonic()
+    given = {"embedder": embedder, "embedder_model": model_name}
+    settings = Settings.load({name: value for name, value in given.items() if value is not None})
+    space = _named(settings)
+    if space is None:
+        raise SettingsError("setting embedder = 'none' names no model; name one: perdure model switch --embedder NAME")
+    with _opened(home) as store:
+        former = store.space()
+        with store.database.write() as connection:
+            begun = spaces.begin(connection, space, store.clock.now())
+        if begun:
+            _follow(store, space, settings, quiet=as_json)
+        with store.database.read() as connection:
+            vectors, facts = spaces.progress(connection, space.id)
+    output = Output(as_json)
+    if as_json:
+        output.json({
+            "former": None if former is None else former.name, "model": space.name, "switched": begun,
+            "facts": facts, "vectors": vectors, "seconds": round(time.monotonic() - began, 3),
+        })  # fmt: skip
+    elif begun:
+        output.line(f"{space.name} answers now; {vectors} of {facts} memories have a vector of it")
+        output.line("Hosts follow at their next recall. Set the same model in their settings. Back: model rollback")
+    else:
+        output.line(f"the store's vectors are of {space.name} already; nothing to switch")
+    return 0
+
+
+@model.command()
+@_home
+@_json
+def rollback(home: Path | None, as_json: bool) -> int:
+    """Stop a switch that is under way, or else let the former model answer again.
+
+    Memories that came since go by words until the worker has given them vectors of that model.
+
+    Example: perdure model rollback
+    """
+    with _opened(home) as store:
+        with store.database.write() as connection:
+            space = spaces.rollback(connection, store.clock.now())
+            vectors, facts = spaces.progress(connection, space.id)
+    output = Output(as_json)
+    if as_json:
+        output.json({"model": space.name, "facts": facts, "vectors": vectors})
+    else:
+        output.line(f"{space.name} answers; {vectors} of {facts} memories have a vector of it")
+    return 0
+
+
+@model.command()
+@click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
+@_home
+@_json
+def prune(dry_run: bool, home: Path | None, as_json: bool) -> int:
+    """Delete the vectors of models that the store has left. There is no way back to them then.
+
+    Example: perdure model prune --dry-run
+    """
+    with _opened(home) as store:
+        gone = prune_spaces(store, dry_run=dry_run)
+    output = Output(as_json)
+    if as_json:
+        pruned = [{"id": item.space.id, "model": item.space.name, "vectors": item.vectors} for item in gone]
+        output.json({"dry_run": dry_run, "pruned": pruned})
+        return 0
+    output.table(("model", "vectors"), [(item.space.name, item.vectors) for item in gone])
+    output.line("nothing was deleted" if dry_run or not gone else "deleted")
+    return 0
+
+
+@contextmanager
+def _opened(home: Path | None) -> Iterator[Store]:
+    store = Store(data_folder(home))
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def _named(settings: Settings) -> VectorSpace | None:
+    recipes = Recipes(settings, load_extensions(settings))
+    embedder = recipes.own()
+    return None if embedder is None else recipes.space(embedder.identity)
+
+
+def _compared(present: VectorSpace | None) -> tuple[str, str | None]:
+    """Return which model the settings name, and what to do if it is not the store's."""
+    try:
+        own = _named(Settings.load())
+    except PerdureError as error:
+        return f"a model that cannot be loaded: {error}", None
+    if own is None:
+        return "none", None
+    if present is None or own.id == present.id:
+        return own.name, None
+    advice = f"the store's vectors are of {present.name}; change them: perdure model switch, or change the settings"
+    return own.name, advice
+
+
+def _follow(store: Store, space: VectorSpace, settings: Settings, *, quiet: bool) -> None:
+    """Have the worker do the switch and watch it.
+
+    Raises:
+        ModelError: it does not go on.
+    """
+    order: dict[str, Any] = settings.model_dump(mode="json", exclude_defaults=True)
+    worker = WorkerProcess(WORKER, store.folder, order)
+    with store.database.read() as connection:
+        shown, total = spaces.progress(connection, space.id)
+    try:
+        with progress("embedding", total - shown, quiet=quiet) as advance:
+            started = moved = time.monotonic()
+            worker.ensure()
+            while True:
+                with store.database.read() as connection:
+                    begun, problem = spaces.building(connection), spaces.problem(connection)
+                    done, _ = spaces.progress(connection, space.id)
+                if begun is None or begun.id != space.id:
+                    break
+                for _ in range(done - shown):
+                    advance()
+                now = time.monotonic()
+                moved, shown = (now if done > shown else moved), max(done, shown)
+                if problem or now - moved > PATIENCE_SECONDS:
+                    raise ModelError(f"the switch to {space.name} waits: {problem or 'the worker does not go on'}")
+                # Another process's worker may hold the store, and end before all is done.
+                if now - started > RESTART_SECONDS:
+                    started = now
+                    worker.ensure()
+                time.sleep(POLL_SECONDS)
+    finally:
+        worker.stop()

@@ -1,0 +1,69 @@
+"""Options that many commands share."""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from perdure.cli.output import Output
+from perdure.errors import InputError
+from perdure.plugin.memory import Memory
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def store_options(command: Command) -> Command:
+    """Add `--home`, `--agent`, `--user` and `--json`."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."),
+        click.option("--user", help="Another user than the owner of this machine."),
+        click.option("--agent", help="Act for this agent."),
+        click.option("--home", type=click.Path(path_type=Path), help="The data folder, if it is not the usual one."),
+    ):
+        command = option(command)
+    return command
+
+
+def on_memory(*, model: bool = False) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Give a command `store_options`, and call it with the open store and its output as first arguments.
+
+    Args:
+        model: whether the command needs the embedding model; one that only reads or changes facts is quicker without.
+    """
+
+    def decorate(function: Callable[..., int]) -> Callable[..., int]:
+        @store_options
+        @functools.wraps(function)
+        def run(home: Path | None, agent: str | None, user: str | None, as_json: bool, **arguments: Any) -> int:
+            settings = {} if model else {"embedder": "none"}
+            with Memory.open(home, agent=agent, user=user, **settings) as memory:
+                if model:
+                    memory.ready()
+                return function(memory, Output(as_json), **arguments)
+
+        return run
+
+    return decorate
+
+
+def moment(text: str | None) -> float | None:
+    """Read a time: ISO 8601 (local time if it names no zone), or epoch seconds.
+
+    Raises:
+        InputError: it is neither.
+    """
+    if text is None:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        return dt.datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        raise InputError(f"{text!r} is no time; write 2026-01-15, 2026-01-15T10:00 or epoch seconds") from None

@@ -1,0 +1,230 @@
+"""`perdure vault`: secrets, encrypted beside the memories that point to them."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from perdure.cli.output import Output, progress
+from perdure.errors import InputError
+from perdure.hooks.types import Channel
+from perdure.plugin.memory import Memory
+from perdure.plugin.paths import data_folder
+from perdure.store.vault import Vault, vault_file
+from perdure.store.vault_record import KINDS, MIN_PREFIX, VaultRecord, pointer_text
+
+DAY = 86_400.0
+EXPIRY_WARNING_DAYS = 7
+
+home_option = click.option(
+    "--home", type=click.Path(path_type=Path), help="The data folder, if it is not the usual one."
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+
+
+@click.group()
+def vault() -> None:
+    """Keep secrets encrypted; the agent remembers only that they are there.
+
+    The key comes from the OS keyring, or from a passphrase: PERDURE_VAULT_PASSPHRASE, else you are asked.
+
+    Example: perdure vault store GitHub --kind token
+    """
+
+
+@vault.command("store")
+@click.argument("service")
+@click.option("--kind", type=click.Choice(list(KINDS)), default="other", show_default=True, help="What it is.")
+@click.option("--name", default="", help="Tells several of a service and kind apart.")
+@click.option("--days", type=click.FloatRange(min=0, min_open=True), help="So long it is good.")
+@click.option("--replace", "replace_value", is_flag=True, help="Replace the value stored before; it is gone then.")
+@home_option
+@json_option
+def store_secret(
+    service: str, kind: str, name: str, days: float | None, replace_value: bool, home: Path | None, as_json: bool
+) -> int:
+    """Store a secret, and a memory that points to it. The value is asked for, or read from a pipe.
+
+    Example: perdure vault store GitHub --kind ssh < ~/.ssh/id_ed25519
+    """
+    expires_at = None if days is None else time.time() + days * DAY
+    # The memory is opened first: what is wrong with a setting is known before anything is stored.
+    with Memory.open(home) as memory, _opened(home) as opened:
+        opened.unlock()
+        record = opened.store(
+            service, _value(), kind=kind, name=name, expires_at=expires_at, replace_value=replace_value
+        )
+        # With a slot of its own the pointer is neither taken apart nor taken for that of another secret.
+        key = f"{kind} {name}".strip()
+        memory.store(pointer_text(record), category="entity", entity=service, key=key, channel=Channel.CLI)
+    output = Output(as_json)
+    if as_json:
+        output.json(asdict(record))
+    else:
+        output.line(pointer_text(record))
+    return 0
+
+
+@vault.command("get")
+@click.argument("record_id", metavar="ID")
+@home_option
+@json_option
+def get_secret(record_id: str, home: Path | None, as_json: bool) -> int:
+    """Print a secret, and nothing else, for a pipe or the clipboard.
+
+    Example: perdure vault get 1234abcd | wl-copy
+    """
+    with _existing(home) as opened:
+        secret = opened.get(record_id)
+    if as_json:
+        Output(as_json).json({"record": asdict(secret.record), "sensitive": {"value": secret.value}})
+    else:
+        sys.stdout.write(secret.value + "\n")
+    return 0
+
+
+@vault.command("list")
+@home_option
+@json_option
+def list_secrets(home: Path | None, as_json: bool) -> int:
+    """List what is in the vault, without the values. No key is needed.
+
+    Example: perdure vault list
+    """
+    records: list[VaultRecord] = []
+    if _exists(home):
+        with _opened(home) as opened:
+            records = opened.records()
+    output = Output(as_json)
+    if as_json:
+        output.json({"records": [asdict(record) for record in records]})
+    elif records:
+        output.table(("id", "service", "kind", "name", "stored", "expires"), map(_row, records))
+    else:
+        output.line("The vault is empty. Store something: perdure vault store GitHub --kind token")
+    return 0
+
+
+@vault.command("forget")
+@click.argument("record_id", metavar="ID")
+@dry_run_option
+@home_option
+@json_option
+def forget_secret(record_id: str, dry_run: bool, home: Path | None, as_json: bool) -> int:
+    """Remove a secret for good, and the memory that points to it. No key is needed; nothing brings it back.
+
+    Example: perdure vault forget 1234abcd --dry-run
+    """
+    with _existing(home) as opened:
+        record = opened.find(record_id)
+        if not dry_run:
+            _forget_pointer(record, home)
+            opened.forget(record.id)
+    output = Output(as_json)
+    if as_json:
+        output.json({"forgotten": not dry_run, "record": asdict(record)})
+    else:
+        done = "Would forget" if dry_run else "Forgot"
+        output.line(f"{done}: {record.kind} for {record.service} (id {record.id[:MIN_PREFIX]})")
+    return 0
+
+
+@vault.command("rotate")
+@click.option("--to", "target", type=click.Choice(["keyring", "passphrase"]), help="Where the key comes from then.")
+@home_option
+@json_option
+def rotate_key(target: str | None, home: Path | None, as_json: bool) -> int:
+    """Encrypt everything anew with a new key. With `--to passphrase` a new passphrase is asked for.
+
+    Example: perdure vault rotate
+    """
+    with _existing(home) as opened:
+        opened.unlock()
+        passphrase = _new_passphrase() if target == "passphrase" else None
+        total = opened.state().records
+        with progress("encrypting", total, quiet=as_json) as step:
+            generation = opened.rotate(passphrase=passphrase, keyring=target == "keyring", on_record=step)
+    output = Output(as_json)
+    if as_json:
+        output.json({"generation": generation, "records": total})
+    else:
+        output.line(f"{total} secrets are encrypted with key {generation}; the key before is gone.")
+    return 0
+
+
+@vault.command("status")
+@home_option
+@json_option
+def vault_status(home: Path | None, as_json: bool) -> int:
+    """Show how the vault is, and what will soon be out of date. No key is needed.
+
+    Example: perdure vault status
+    """
+    values: dict[str, object] = {"exists": _exists(home)}
+    if values["exists"]:
+        with _opened(home) as opened:
+            values |= asdict(opened.state())
+            soon = time.time() + EXPIRY_WARNING_DAYS * DAY
+            values["expiring_soon"] = _ids(opened.records(), lambda at: time.time() < at <= soon)
+    output = Output(as_json)
+    if as_json:
+        output.json(values)
+    else:
+        output.table(("", ""), [(name.replace("_", " "), value) for name, value in values.items()])
+    return 0
+
+
+def _forget_pointer(record: VaultRecord, home: Path | None) -> None:
+    with Memory.open(home) as memory:
+        for fact in memory.lookup(record.service):
+            if fact.text == pointer_text(record):
+                memory.forget(fact.id)
+
+
+def _opened(home: Path | None) -> Vault:
+    return Vault(data_folder(home), ask=_ask if sys.stdin.isatty() else None)
+
+
+def _existing(home: Path | None) -> Vault:
+    if not _exists(home):
+        raise InputError(f"{data_folder(home)} has no vault yet; make one with: perdure vault store")
+    return _opened(home)
+
+
+def _exists(home: Path | None) -> bool:
+    return vault_file(data_folder(home)).exists()
+
+
+def _ask(new: bool) -> str:
+    text = "New passphrase of the vault" if new else "Passphrase of the vault"
+    return str(click.prompt(text, hide_input=True, confirmation_prompt=new, err=True))
+
+
+def _value() -> str:
+    if sys.stdin.isatty():
+        return str(click.prompt("Secret", hide_input=True, err=True))
+    return sys.stdin.read().removesuffix("\n")
+
+
+def _new_passphrase() -> str:
+    return _ask(True) if sys.stdin.isatty() else sys.stdin.readline().removesuffix("\n")
+
+
+def _ids(records: Iterable[VaultRecord], wanted: Callable[[float], bool]) -> list[str]:
+    return [record.id for record in records if record.expires_at is not None and wanted(record.expires_at)]
+
+
+def _row(record: VaultRecord) -> tuple[str, ...]:
+    until = "never" if record.expires_at is None else _date(record.expires_at)
+    return record.id[:MIN_PREFIX], record.service, record.kind, record.name, _date(record.created_at), until
+
+
+def _date(at: float) -> str:
+    return datetime.fromtimestamp(at).astimezone().date().isoformat()
