@@ -235,3 +235,9 @@ def test_no_text_is_too_odd(text: str) -> None:
 @given(st.sampled_from(KEPT), st.sampled_from([str.upper, str.title]))
 def test_a_question_mark_makes_a_question_of_anything(kept: tuple[str, str], case: object) -> None:
     assert cue_of(kept[0].rstrip(".。") + "?") is None
+
+
+def test_a_clause_that_says_nothing_alone_stays_with_its_sentence() -> None:
+    [whole] = statements("My partner's birthday is the 9th of October, I keep forgetting it.")
+    assert whole.text == "My partner's birthday is the 9th of October, I keep forgetting it."
+    assert len(statements("I live in Lisbon and I work as a nurse.")) == 2
