@@ -81,6 +81,8 @@ FIGURE = re.compile(r"[Tt]he [\w -]{1,40}? (?:is|are|starts?|ends?|opens?|runs?)
 CONTINUES = re.compile(
     r"(?:it|that|this|they|he|she|its|his|her|their)(?:'s|'re| (?:is|was|are|were|has|had|lives?|works?))\b"
 )
+LEANS = re.compile(r"\b(?:it|that|this|them|him|her|so|too|there)[.!]*$")
+"""The end of a clause that says nothing without the one before it: "I keep forgetting it"."""
 LOG = re.compile(
     r"\d{4}-\d\d-\d\d[t ]\d\d:\d\d|(?:info|debug|warn|warning|error|fatal|trace)\b[ :\]]|at \w[\w.]*\(|file \""
 )

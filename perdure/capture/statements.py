@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from perdure.capture import cues
 from perdure.capture.sentences import clauses, prose, sentences
-from perdure.text.normalise import fold, match_terms
+from perdure.text.normalise import fold
 from perdure.text.redact import redact
 from perdure.text.scripts import dense_script
 
@@ -50,8 +50,7 @@ def _of_sentence(sentence: str, rules: tuple[CaptureRule, ...]) -> list[Statemen
         return []
     parts = clauses(sentence)
     stated = [Statement(part[:1].upper() + part[1:], cue) for part in parts if (cue := cue_of(part))]
-    if len(stated) == len(parts) and (len(parts) == 1 or all(len(match_terms(part)) > 1 for part in parts)):
-        # A clause such as "I keep forgetting it" says nothing alone: then the sentence stays whole.
+    if len(stated) == len(parts) and not any(map(cues.LEANS.search, map(fold, parts[1:]))):
         return stated
     cue = cue_of(sentence) or next(filter(None, (rule(sentence) for rule in rules)), None)
     return [Statement(sentence, cue)] if cue else stated
