@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[1]
 LEVELS = {
     "errors": 0,
     "clock": 0,
+    "failpoints": 0,
     "text": 1,
     "ranking": 1,
     "hooks": 1,

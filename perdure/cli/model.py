@@ -126,10 +126,9 @@ def rollback(home: Path | None, as_json: bool) -> int:
 
     Example: perdure model rollback
     """
-    with _opened(home) as store:
-        with store.database.write() as connection:
-            space = spaces.rollback(connection, store.clock.now())
-            vectors, facts = spaces.progress(connection, space.id)
+    with _opened(home) as store, store.database.write() as connection:
+        space = spaces.rollback(connection, store.clock.now())
+        vectors, facts = spaces.progress(connection, space.id)
     output = Output(as_json)
     if as_json:
         output.json({"model": space.name, "facts": facts, "vectors": vectors})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from perdure.errors import SettingsError
 from perdure.plugin.extensions import Register, hookimpl
 
 if TYPE_CHECKING:
@@ -19,10 +20,18 @@ def local_embedder(settings: Settings) -> Embedder:
 
 
 def hash_embedder(settings: Settings) -> Embedder:
-    """Make the deterministic embedder for tests; it needs no model."""
+    """Make the deterministic embedder for tests; it needs no model. `embedder_model` is its dimensions, if set.
+
+    Raises:
+        SettingsError: `embedder_model` is not a number.
+    """
     from perdure.embed.deterministic import HashEmbedder
 
-    return HashEmbedder()
+    if settings.embedder_model is None:
+        return HashEmbedder()
+    if not settings.embedder_model.isdecimal():
+        raise SettingsError(f"setting embedder_model = {settings.embedder_model!r}: embedder hash takes its dimensions")
+    return HashEmbedder(int(settings.embedder_model))
 
 
 def sentence_transformers_embedder(settings: Settings) -> Embedder:

@@ -7,19 +7,70 @@ import threading
 from collections.abc import Callable
 from dataclasses import asdict
 
-from perdure.embed.base import Embedder
+from perdure.embed.base import Embedder, EmbedderIdentity
 from perdure.embed.guarded import GuardedEmbedder
-from perdure.errors import PerdureError
+from perdure.errors import PerdureError, StoreError
+from perdure.plugin.extensions import ExtensionManager
+from perdure.plugin.settings import Settings
 from perdure.ranking.calibration import Calibration
 from perdure.recall.legs import VectorLeg
-from perdure.store.store import Store, VectorSpace
+from perdure.store import spaces
+from perdure.store.spaces import VectorSpace
+from perdure.store.store import Store
 from perdure.store.vector_index import VectorIndex
 
+RECIPE = ("embedder", "embedder_model", "model_path")
+"""The settings that decide which model is loaded."""
 _log = logging.getLogger("perdure.plugin")
 
 
+class Recipes:
+    """How a space's embedder is made: the settings that made it are kept with the space.
+
+    So every process can use the model of the store, whatever its own settings name.
+    """
+
+    def __init__(self, settings: Settings, extensions: ExtensionManager) -> None:
+        """Make embedders by the settings and with what the extensions have registered."""
+        self._settings = settings
+        self._extensions = extensions
+
+    def space(self, identity: EmbedderIdentity) -> VectorSpace:
+        """Return the space of the embedder that the settings name, with the settings that made it."""
+        values = self._settings.model_dump(mode="json", include=set(RECIPE))
+        recipe = {name: value for name, value in values.items() if value is not None}
+        return VectorSpace(identity.id, identity.dims, asdict(identity) | {"settings": recipe})
+
+    def own(self) -> Embedder | None:
+        """Make the embedder that the settings name, or None if they want none.
+
+        Raises:
+            PerdureError: it cannot be made.
+        """
+        if self._settings.embedder == "none":
+            return None
+        return GuardedEmbedder(self._extensions.get("embedders", self._settings.embedder)(self._settings))
+
+    def embedder(self, space: VectorSpace) -> Embedder | None:
+        """Make the embedder of a space: as it was made before, or else as the settings say; None if neither fits."""
+        if self._settings.embedder == "none":
+            return None
+        recipe = space.description.get("settings", {})
+        noted = {name: recipe.get(name) for name in RECIPE}
+        theirs = Settings.model_validate(self._settings.model_dump() | noted) if noted["embedder"] else None
+        for settings in (theirs, self._settings):
+            try:
+                embedder = Recipes(settings, self._extensions).own() if settings else None
+            except PerdureError as error:
+                _log.warning("model %s cannot be loaded: %s", space.name, error)
+                continue
+            if embedder is not None and embedder.identity.id == space.id:
+                return embedder
+        return None
+
+
 class Model:
-    """Holds the vector leg once it is there. Recall asks for it and never waits."""
+    """Holds the vector leg once it is there, and follows the store to another space. Recall never waits for it."""
 
     def __init__(
         self,
@@ -28,25 +79,53 @@ class Model:
         index: Callable[[VectorSpace], VectorIndex],
         floor: float | None,
         on_ready: Callable[[], None],
+        *,
+        recipes: Recipes | None = None,
+        switch_by_itself: bool = False,
+        on_switch: Callable[[], None] = lambda: None,
     ) -> None:
         """Prepare to load.
 
         Args:
             store: whose vector space the model must fit.
-            load: makes the embedder; None: none is wanted.
+            load: makes the embedder that the settings name; None: none is wanted.
             index: makes the index of a space.
             floor: cosine from which a hit is evidence; None: set for each query by the calibration.
             on_ready: called once the model can be used, in the loading thread.
+            recipes: makes the embedders of spaces that are not the settings' own; None: those go by words.
+            switch_by_itself: begin a switch if the settings name a model that this store has never had.
+            on_switch: called when a switch is under way, in the loading thread: starts the worker.
         """
         self._store = store
         self._load = load
         self._index = index
         self._floor = floor
         self._on_ready = on_ready
+        self._recipes = recipes
+        self._switch_by_itself = switch_by_itself
+        self._on_switch = on_switch
         self._leg: VectorLeg | None = None
         self._done = threading.Event()
+        self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="perdure-model", daemon=True)
-        self.state = "loading" if load else "off by setting"
+        self._seen: str | None = None
+        self._closed = False
+        self._state = "loading" if load else "off by setting"
+
+    @property
+    def state(self) -> str:
+        """What can be used, or why recall goes by words alone, and how far a switch is; for people."""
+        try:
+            with self._store.database.read() as connection:
+                space = spaces.building(connection)
+                if space is None:
+                    return self._state
+                done, total = spaces.progress(connection, space.id)
+                problem = spaces.problem(connection)
+        except StoreError:
+            return self._state
+        stalled = f", waits: {problem}" if problem else ""
+        return f"{self._state}; switching to {space.name}: {done} of {total} memories{stalled}"
 
     def start(self) -> None:
         """Begin to load."""
@@ -57,54 +136,111 @@ class Model:
 
     def wait(self, timeout: float) -> bool:
         """Wait until loading has ended, well or not; return whether the model can be used."""
+        self._follow()
         self._done.wait(timeout)
         return self._leg is not None
 
     def leg(self) -> VectorLeg | None:
-        """Return the vector leg, or None while there is no model."""
+        """Return the vector leg of the store's space, or None while there is none."""
+        self._follow()
         return self._leg
 
-    def index(self) -> VectorIndex | None:
-        """Return the index of the store's space, or None while there is none."""
-        return self._leg.index if self._leg else None
-
     def embedder(self) -> Embedder | None:
-        """Return the embedder, or None while there is none."""
-        return self._leg.embedder if self._leg else None
+        """Return the embedder of the store's space, or None while there is none."""
+        leg = self.leg()
+        return leg.embedder if leg else None
 
     def close(self, patience: float = 2.0) -> None:
         """Let go of the model; one that is still loading is left to end by itself."""
+        with self._lock:
+            self._closed = True
         if self._thread.is_alive():
             self._thread.join(patience)
         if self._leg is not None:
             self._leg.embedder.interrupt()
             self._leg.index.close()
 
+    def _follow(self) -> None:
+        """Load anew, in the background, if the store has another space than when the model was loaded."""
+        if self._load is None or not self._done.is_set():
+            return
+        try:
+            space = self._store.space()
+        except StoreError:
+            return  # whoever asks will find out; a leg that is there agrees with its own index in any case
+        if space is None or space.id == self._seen:
+            return
+        with self._lock:
+            if self._closed or not self._done.is_set() or space.id == self._seen:
+                return
+            leg, self._leg = self._leg, None
+            self._state = f"loading: this store's vectors are of model {space.name} now"
+            self._done.clear()
+            self._thread = threading.Thread(target=self._run, name="perdure-model", daemon=True)
+            self._thread.start()
+        if leg is not None:
+            leg.index.close()
+
     def _run(self) -> None:
         try:
-            self._prepare()
-        except PerdureError as error:
-            self.state = f"lexical only: {error}"
-            _log.warning("no vector leg, recall goes by words: %s", error)
+            self._load_leg()
+            if self._leg is not None:
+                self._on_ready()
+            if self._switching():
+                self._on_switch()
         finally:
             self._done.set()
-        if self._leg is not None:
-            self._on_ready()
+
+    def _load_leg(self) -> None:
+        try:
+            space = self._store.space()
+            self._seen = space.id if space else None
+            self._prepare()
+        except PerdureError as error:
+            self._state = f"lexical only: {error}"
+            _log.warning("no vector leg, recall goes by words: %s", error)
+
+    def _switching(self) -> bool:
+        try:
+            with self._store.database.read() as connection:
+                return spaces.building(connection) is not None
+        except StoreError:
+            return False
 
     def _prepare(self) -> None:
         if self._load is None:
             return
-        embedder = GuardedEmbedder(self._load())
+        embedder: Embedder = GuardedEmbedder(self._load())
         identity = embedder.identity
-        space = VectorSpace(identity.id, identity.dims, asdict(identity))
-        if not self._store.adopt_space(space):
-            theirs = self._store.space()
-            name = theirs.description.get("model") if theirs else "another"
-            self.state = f"lexical only: this store's vectors are of model {name}, not of {identity.model}"
-            _log.warning("no vector leg: the store's vectors are of model %s, not of %s", name, identity.model)
+        own = (
+            self._recipes.space(identity)
+            if self._recipes
+            else VectorSpace(identity.id, identity.dims, asdict(identity))
+        )
+        if self._store.adopt_space(own):
+            self._use(embedder, own, "")
             return
+        theirs = self._store.space()
+        if theirs is None:
+            return
+        self._seen = theirs.id
+        if self._switch_by_itself:
+            with self._store.database.write() as connection:
+                spaces.begin_if_new(connection, own, self._store.clock.now())
+        advice = (
+            f"this store's vectors are of model {theirs.name}, not of {own.name} as set; change: perdure model switch"
+        )
+        fitting = self._recipes.embedder(theirs) if self._recipes else None
+        if fitting is not None:
+            self._use(fitting, theirs, f"; {advice}")
+            return
+        self._state = f"lexical only: {advice}"
+        _log.warning("no vector leg, recall goes by words: %s", advice)
+
+    def _use(self, embedder: Embedder, space: VectorSpace, remark: str) -> None:
         # The first call allocates and compiles; no turn should pay for it.
         embedder.embed(["warm"], query=True)
-        calibration = Calibration.of(identity.model, fixed=self._floor)
-        self._leg = VectorLeg(embedder, self._index(space), calibration)
-        self.state = f"ready: {identity.model}"
+        model = embedder.identity.model
+        self._seen = space.id
+        self._leg = VectorLeg(embedder, self._index(space), Calibration.of(model, fixed=self._floor))
+        self._state = f"ready: {model}{remark}"

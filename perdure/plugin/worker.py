@@ -11,17 +11,19 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from perdure.background.indexer import Indexer
+from perdure.background.reembed import Reembedder
 from perdure.embed.base import Embedder
-from perdure.embed.guarded import GuardedEmbedder
 from perdure.errors import PerdureError
-from perdure.plugin.engine import embedder_factory, load_extensions
+from perdure.failpoints import fail_point
+from perdure.plugin.engine import load_extensions
+from perdure.plugin.model import Recipes
 from perdure.plugin.settings import Settings
+from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
 
 IDLE_SECONDS = 5.0
@@ -52,15 +54,25 @@ def work(home: Path, settings: Settings, stop: threading.Event, idle_seconds: fl
         PerdureError: the store or LanceDB cannot be used.
     """
     store = Store(home)
-    indexer = Indexer(store, _embedder_of(store, settings), settings.index_batch)
+    fail_point("worker.opened")
+    embedder_of = _embedders(settings)
+
+    def of_the_store() -> Embedder | None:
+        space = store.space()
+        return embedder_of(space) if space else None
+
+    indexer = Indexer(store, of_the_store, settings.index_batch)
+    reembedder = Reembedder(store, embedder_of)
     try:
         while not stop.is_set():
-            if not indexer.step() and stop.wait(idle_seconds):
+            fail_point("worker.stepping")
+            if not (indexer.step() or reembedder.step()) and stop.wait(idle_seconds):
                 break
-            if not indexer.step():
+            if not (indexer.step() or reembedder.step()):
                 break
     finally:
         indexer.close()
+        fail_point("worker.closed")
         store.close()
 
 
@@ -71,17 +83,16 @@ def _watch_host(stop: threading.Event) -> None:
     threading.Timer(2.0, os._exit, args=(0,)).start()
 
 
-def _embedder_of(store: Store, settings: Settings) -> Callable[[], Embedder | None]:
-    @cache
-    def load() -> Embedder | None:
-        factory = embedder_factory(settings, load_extensions(settings))
-        space = store.space()
-        if factory is None or space is None:
-            return None
-        embedder = GuardedEmbedder(factory())
-        return embedder if embedder.identity.id == space.id else None
+def _embedders(settings: Settings) -> Callable[[VectorSpace], Embedder | None]:
+    """Return a function that makes the embedder of a space when it is first needed, and keeps it."""
+    made: dict[str, Embedder | None] = {}
 
-    return load
+    def of(space: VectorSpace) -> Embedder | None:
+        if space.id not in made:
+            made[space.id] = Recipes(settings, load_extensions(settings)).embedder(space)
+        return made[space.id]
+
+    return of
 
 
 if __name__ == "__main__":

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from perdure.clock import Clock, SystemClock
-from perdure.store import outbox
+from perdure.store import outbox, spaces
 from perdure.store.database import Database, run
 from perdure.store.folder import prepare_folder
 from perdure.store.inbox import Inbox
 from perdure.store.migrations import check, migrate
+from perdure.store.spaces import VectorSpace as VectorSpace
 from perdure.store.transaction import Author, Transaction
-
-
-@dataclass(frozen=True, slots=True)
-class VectorSpace:
-    """What vectors can be compared: the id of an embedder's identity, their length, and its description."""
-
-    id: str
-    dims: int
-    description: Mapping[str, Any]
 
 
 class Store:
@@ -104,18 +93,12 @@ class Store:
         Vectors of another space cannot be compared with those of the store, so such an embedder must not be used.
         """
         with self.database.write() as connection:
-            active = run(connection, "SELECT id FROM embeddings WHERE state = 'active'")
-            if not active:
-                values = (space.id, json.dumps(space.description), space.dims)
-                run(connection, "INSERT INTO embeddings VALUES (?, ?, ?, 'active')", values)
-                return True
-        return bool(active[0][0] == space.id)
+            return spaces.adopt(connection, space)
 
     def space(self) -> VectorSpace | None:
         """Return the vector space of the store, or None while it has none."""
         with self.database.read() as connection:
-            rows = run(connection, "SELECT id, dims, identity FROM embeddings WHERE state = 'active'")
-        return VectorSpace(rows[0][0], rows[0][1], json.loads(rows[0][2])) if rows else None
+            return spaces.active(connection)
 
     def outbox_state(self) -> outbox.OutboxState:
         """Return how far the derived index is behind."""

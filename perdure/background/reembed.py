@@ -1,0 +1,167 @@
+"""The worker's job when the embedding model changes: give every fact a vector in the new space, then switch."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from collections.abc import Callable, Sequence
+
+from perdure.embed.base import Embedder
+from perdure.errors import ModelError
+from perdure.store import spaces
+from perdure.store.slots import vector_text
+from perdure.store.spaces import Unembedded, VectorSpace
+from perdure.store.store import Store
+
+EMBED_BATCH = 4
+STEP_SECONDS = 0.5
+"""How long one step may take: what is due in the index need not wait longer."""
+KEEP_SECONDS = 30 * 86_400.0
+"""How long the vectors of a space that was left are kept."""
+PRUNE_BATCH = 500
+_log = logging.getLogger("perdure.worker")
+
+
+class Reembedder:
+    """Builds the space that a switch has begun. May be killed between any two steps: it goes on from there.
+
+    How far it is stands nowhere but in the vectors themselves.
+    """
+
+    def __init__(self, store: Store, embedder_of: Callable[[VectorSpace], Embedder | None]) -> None:
+        """Work on `store`.
+
+        Args:
+            store: the truth.
+            embedder_of: makes the embedder of a space; None if it cannot be made here.
+        """
+        self._store = store
+        self._embedder_of = embedder_of
+        self._space: VectorSpace | None = None
+        self._embedder: Embedder | None = None
+        self._after = 0
+        self._failed: list[str] = []
+        self._tidied = False
+
+    def step(self) -> bool:
+        """Embed for a moment, switch if all is embedded; return whether there was anything to do."""
+        with self._store.database.read() as connection:
+            space = spaces.building(connection)
+        if space is None:
+            return self._tidy()
+        if space != self._space:
+            self._space, self._after, self._failed = space, 0, []
+            self._embedder = self._embedder_of(space)
+            self._report(None)
+        if self._embedder is None:
+            return self._stalled(f"model {space.name} cannot be loaded by the worker")
+        try:
+            return self._build(space, self._embedder)
+        except ModelError as error:
+            return self._stalled(f"model {space.name} failed: {error}")
+
+    def _build(self, space: VectorSpace, embedder: Embedder) -> bool:
+        until = time.monotonic() + STEP_SECONDS
+        while True:
+            with self._store.database.read() as connection:
+                batch = spaces.unembedded(connection, space.id, self._after, EMBED_BATCH, self._failed)
+            if not batch and not self._after:
+                return self._switch(space)
+            # At the end it begins anew: facts before this row may have come back.
+            self._after = batch[-1].seq if batch else 0
+            if not batch:
+                continue
+            blobs = self._embedded(embedder, batch)
+            # What is lost by a power cut is simply made again.
+            with self._store.database.write(durable=False) as connection:
+                if spaces.building(connection) != space:
+                    return True
+                for fact_id, blob in blobs.items():
+                    spaces.put(connection, space.id, fact_id, blob)
+            if time.monotonic() >= until:
+                return True
+
+    def _switch(self, space: VectorSpace) -> bool:
+        with self._store.database.write() as connection:
+            if spaces.building(connection) != space:
+                return True
+            # A fact may have come in since the last look; under this lock none can.
+            if not spaces.unembedded(connection, space.id, 0, 1, self._failed):
+                spaces.activate(connection, space.id, self._store.clock.now())
+                _log.info("switched to model %s; %d facts go by words", space.name, len(self._failed))
+        self._tidied = False
+        return True
+
+    def _embedded(self, embedder: Embedder, batch: Sequence[Unembedded]) -> dict[str, bytes]:
+        """Return vectors by fact id. A text that the model fails on alone goes by words, and stops no switch.
+
+        Raises:
+            ModelError: the model fails on any text.
+        """
+        texts = [vector_text(fact.text, fact.entity, fact.key) for fact in batch]
+        try:
+            rows = embedder.embed(texts)
+        except ModelError:
+            if len(batch) > 1:
+                return {key: blob for fact in batch for key, blob in self._embedded(embedder, [fact]).items()}
+            embedder.embed(["warm"])
+            self._failed.append(batch[0].id)
+            _log.warning("fact %s cannot be embedded and goes by words", batch[0].id)
+            return {}
+        return {fact.id: row.astype("<f4").tobytes() for fact, row in zip(batch, rows, strict=True)}
+
+    def _stalled(self, problem: str) -> bool:
+        _log.warning("the switch waits: %s", problem)
+        self._report(problem)
+        return False
+
+    def _report(self, problem: str | None) -> None:
+        with self._store.database.write() as connection:
+            spaces.report(connection, problem)
+
+    def _tidy(self) -> bool:
+        if not self._tidied:
+            self._tidied = True
+            prune(self._store, keep_seconds=KEEP_SECONDS)
+        return False
+
+
+def prune(store: Store, *, keep_seconds: float = 0.0, dry_run: bool = False) -> list[spaces.SpaceState]:
+    """Delete the vectors of spaces that were left, and the LanceDB tables of all spaces but the store's.
+
+    Args:
+        store: the truth.
+        keep_seconds: leave alone what was left more recently than that.
+        dry_run: only tell.
+
+    Returns:
+        The spaces whose vectors are deleted.
+    """
+    now = store.clock.now()
+    with store.database.read() as connection:
+        doomed = spaces.prunable(connection, now - keep_seconds)
+    if dry_run:
+        return doomed
+    for item in doomed:
+        with store.database.write() as connection:
+            # A kill from here on leaves a space that nobody goes back to; the next call deletes the rest.
+            if item.space.id not in {left.space.id for left in spaces.prunable(connection, now - keep_seconds)}:
+                continue
+            spaces.prune(connection, item.space.id, now)
+        after: int | None = 0
+        while after is not None:
+            with store.database.write(durable=False) as connection:
+                after = spaces.drop_vectors(connection, item.space.id, after, PRUNE_BATCH)
+    _drop_tables(store)
+    return doomed
+
+
+def _drop_tables(store: Store) -> None:
+    # A table of a space that was left is of no use, and nothing would take a purged text out of it. On the way
+    # back it is made anew from the vectors, which are kept.
+    with store.database.read() as connection:
+        left = [item.space.id for item in spaces.every(connection) if item.state != spaces.ACTIVE]
+    for space_id in left:
+        for table in store.lance_folder.glob(f"memories_{space_id}*"):
+            shutil.rmtree(table, ignore_errors=True)

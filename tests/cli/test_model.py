@@ -1,0 +1,145 @@
+"""`perdure model`: seen from the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from perdure.cli.model import model
+from perdure.errors import ModelError, NotFoundError, SettingsError
+from perdure.plugin.memory import Memory
+from perdure.store.store import Store
+
+BROKEN_WORKER = """
+from perdure.embed.deterministic import HashEmbedder
+from perdure.errors import ModelError
+from perdure.plugin.worker import main
+
+class Broken(HashEmbedder):
+    def embed(self, texts, *, query=False):
+        raise ModelError("out of order")
+
+HashEmbedder.embed = Broken.embed
+main()
+"""
+
+
+def call(home: Path, *arguments: str) -> str:
+    result = CliRunner().invoke(model, [*arguments, "--home", str(home)], standalone_mode=False, catch_exceptions=False)
+    assert result.return_value == 0
+    return result.stdout
+
+
+def figures(home: Path, *arguments: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(call(home, *arguments, "--json"))
+    return found
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store of three facts with vectors of 32 dimensions, as the settings say."""
+    monkeypatch.setenv("PERDURE_EMBEDDER", "hash")
+    monkeypatch.setenv("PERDURE_EMBEDDER_MODEL", "32")
+    home = tmp_path / "home"
+    with Memory.open(home) as memory:
+        assert memory.ready()
+        for bird in ("heron", "kestrel", "plover"):
+            memory.store(f"The {bird} database is staging")
+    return home
+
+
+def by_dims(found: dict[str, Any]) -> dict[int, tuple[str, int]]:
+    return {item["dims"]: (item["state"], item["vectors"]) for item in found["spaces"]}
+
+
+def test_there_and_back_and_tidied_up(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = figures(home, "status")
+    assert (before["setting"], before["advice"], before["switching"]) == ("hash (32 dimensions)", None, False)
+    assert (by_dims(before), before["facts"]) == ({32: ("active", 3)}, 3)
+
+    switched = figures(home, "switch", "--model", "48")
+    assert switched["former"] == "hash (32 dimensions)"
+    assert switched["model"] == "hash (48 dimensions)"
+    assert (switched["switched"], switched["facts"], switched["vectors"]) == (True, 3, 3)
+    after = figures(home, "status")
+    assert by_dims(after) == {32: ("retired", 3), 48: ("active", 3)}
+    assert "perdure model switch" in after["advice"], "the settings name the former model still"
+
+    assert figures(home, "switch", "--model", "48")["switched"] is False
+    assert figures(home, "rollback") == {"model": "hash (32 dimensions)", "facts": 3, "vectors": 3}
+    assert [item["vectors"] for item in figures(home, "prune", "--dry-run")["pruned"]] == [3]
+    assert by_dims(figures(home, "status"))[48] == ("retired", 3)
+    assert [item["vectors"] for item in figures(home, "prune")["pruned"]] == [3]
+    assert by_dims(figures(home, "status")) == {32: ("active", 3), 48: ("pruned", 0)}
+    with pytest.raises(NotFoundError, match="perdure model switch"):
+        call(home, "rollback")
+
+
+def test_what_it_says_to_people(home: Path) -> None:
+    assert "nothing to switch" in call(home, "switch")
+    said = call(home, "switch", "--model", "48")
+    assert "hash (48 dimensions) answers now; 3 of 3 memories have a vector of it" in said
+    status = call(home, "status")
+    assert "3 memories; the settings name hash (32 dimensions)" in status
+    assert "change them: perdure model switch" in status
+    assert "nothing was deleted" in call(home, "prune", "--dry-run")
+    assert "hash (32 dimensions) answers" in call(home, "rollback")
+    assert "deleted" in call(home, "prune")
+
+
+def test_what_cannot_be_switched_to_changes_nothing(home: Path) -> None:
+    before = figures(home, "status")
+    with pytest.raises(SettingsError, match="many"):
+        call(home, "switch", "--model", "many")
+    with pytest.raises(SettingsError, match="names no model"):
+        call(home, "switch", "--embedder", "none")
+    assert figures(home, "status") == before
+
+
+def test_a_switch_to_a_model_that_fails_ends_with_the_reason(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model loads, and fails at the first text: only a worker that runs it can know."""
+    (tmp_path / "broken_worker.py").write_text(BROKEN_WORKER)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")])))
+    monkeypatch.setattr("perdure.cli.model.WORKER", "broken_worker")
+    with pytest.raises(ModelError, match="out of order"):
+        call(home, "switch", "--model", "48")
+    stalled = figures(home, "status")
+    assert by_dims(stalled) == {32: ("active", 3), 48: ("building", 0)}
+    assert stalled["switching"] is True
+    assert "out of order" in stalled["problem"]
+    assert "out of order" in call(home, "status")
+    assert figures(home, "rollback")["model"] == "hash (32 dimensions)"
+    assert by_dims(figures(home, "status")) == {32: ("active", 3), 48: ("abandoned", 0)}
+
+
+def test_settings_that_name_no_usable_model_are_reported(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERDURE_EMBEDDER_MODEL", "many")
+    assert "many" in figures(home, "status")["setting"]
+    monkeypatch.setenv("PERDURE_EMBEDDER", "none")
+    assert figures(home, "status")["setting"] == "none"
+
+
+def test_a_store_without_a_model_takes_it_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERDURE_EMBEDDER", "hash")
+    assert figures(tmp_path, "switch") == {
+        "former": None, "model": "hash (64 dimensions)", "switched": False, "facts": 0, "vectors": 0,
+        "seconds": pytest.approx(0, abs=60),
+    }  # fmt: skip
+    store = Store(tmp_path)
+    assert store.space() is not None
+    store.close()
+
+
+@pytest.mark.parametrize("name", ["status", "switch", "rollback", "prune"])
+def test_each_command_has_an_example(name: str) -> None:
+    result = CliRunner().invoke(model, [name, "--help"])
+    assert f"Example: perdure model {name}" in result.output
+    assert isinstance(model, click.Group)

@@ -1,0 +1,301 @@
+"""The model of an open store: it fits the store or is not used, and follows the store to another space."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perdure.background.reembed import Reembedder
+from perdure.clock import ManualClock
+from perdure.errors import SettingsError
+from perdure.hooks.types import Channel
+from perdure.plugin.builtins import BUILTINS
+from perdure.plugin.engine import embedder_factory
+from perdure.plugin.extensions import ExtensionManager
+from perdure.plugin.memory import Memory
+from perdure.plugin.model import Model, Recipes
+from perdure.plugin.settings import Settings
+from perdure.recall.options import LEXICAL, RecallOptions
+from perdure.recall.pipeline import Recaller
+from perdure.store import spaces
+from perdure.store.database import run
+from perdure.store.fact import Fact
+from perdure.store.scope import Audience
+from perdure.store.search import View
+from perdure.store.store import Store
+from perdure.store.transaction import Author
+from perdure.store.vector_index import ExactIndex
+
+EXTENSIONS = ExtensionManager.load(disabled=(), builtins=BUILTINS)
+TEXT = "The heron database is staging"
+
+
+class Opened:
+    """A model on a store, and how often it called back."""
+
+    def __init__(self, store: Store, hold: threading.Event | None = None, auto: bool = False, **given: Any) -> None:
+        settings = Settings.load({"embedder": "hash", **given}, environ={})
+        load = embedder_factory(settings, EXTENSIONS)
+        self.ready: list[str] = []
+        self.switching: list[str] = []
+
+        def index(space: spaces.VectorSpace) -> ExactIndex:
+            if hold is not None:
+                hold.wait(30)
+            return ExactIndex(store.database, space.id, space.dims)
+
+        self.model = Model(
+            store,
+            load,
+            index,
+            None,
+            lambda: self.ready.append(self.model.state),
+            recipes=Recipes(settings, EXTENSIONS),
+            switch_by_itself=auto,
+            on_switch=lambda: self.switching.append("start"),
+        )
+        self.model.start()
+
+    def dims(self) -> int | None:
+        """Return the dimensions of the leg that recall would use now."""
+        leg = self.model.leg()
+        return leg.embedder.identity.dims if leg else None
+
+
+OpenModel = Callable[..., Opened]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store(tmp_path / "home", clock=ManualClock())
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def open_model(store: Store) -> Iterator[OpenModel]:
+    opened: list[Opened] = []
+
+    def open_(**arguments: Any) -> Opened:
+        opened.append(Opened(store, **arguments))
+        return opened[-1]
+
+    yield open_
+    for item in opened:
+        item.model.close()
+
+
+def space(dims: int) -> spaces.VectorSpace:
+    settings = Settings.load({"embedder": "hash", "embedder_model": str(dims)}, environ={})
+    recipes = Recipes(settings, EXTENSIONS)
+    embedder = recipes.own()
+    assert embedder is not None
+    return recipes.space(embedder.identity)
+
+
+def change(store: Store, dims: int) -> None:
+    """Switch the store to a model of other dimensions, as the worker would."""
+    with store.database.write() as connection:
+        assert spaces.begin(connection, space(dims), store.clock.now())
+    recipes = Recipes(Settings.load({"embedder": "hash"}, environ={}), EXTENSIONS)
+    reembedder = Reembedder(store, recipes.embedder)
+    while reembedder.step():
+        pass
+    assert store.space() == space(dims)
+
+
+def legs(store: Store, model: Model) -> list[tuple[str, str]]:
+    """Recall; return texts and the legs that found them."""
+    recaller = Recaller(store, RecallOptions(), model.leg, store.clock)
+    scope = Audience.of()
+    recall, _ = recaller.recall("Which database is staging?", scope)
+    recaller.close()
+    return [(item.text, item.leg) for item in recall.items] if recall else []
+
+
+def add(store: Store, text: str = TEXT) -> str:
+    scope = Audience.of().home
+    assert scope is not None
+    with store.write(Author(Channel.LIBRARY)) as tx:
+        return tx.add(Fact(text, channel=Channel.LIBRARY, scope=scope.kind, scope_target=scope.target)).id
+
+
+def test_the_first_model_gives_the_store_its_space(store: Store, open_model: OpenModel) -> None:
+    opened = open_model(embedder_model="32")
+    assert opened.model.wait(30)
+    assert store.space() == space(32)
+    assert opened.ready == ["ready: hash"]
+    assert opened.switching == []
+
+
+def test_another_process_uses_the_models_of_the_store_and_says_so(store: Store, open_model: OpenModel) -> None:
+    store.adopt_space(space(32))
+    opened = open_model(embedder_model="48")
+    assert opened.model.wait(30)
+    assert opened.dims() == 32
+    assert "hash (32 dimensions)" in opened.model.state
+    assert "not of hash (48 dimensions)" in opened.model.state
+    assert "perdure model switch" in opened.model.state
+    assert store.space() == space(32)
+
+
+def test_a_model_that_cannot_be_made_here_leaves_words(store: Store, open_model: OpenModel) -> None:
+    theirs = spaces.VectorSpace("theirs", 32, {"model": "theirs", "settings": {"embedder": "theirs"}})
+    store.adopt_space(theirs)
+    add(store)
+    opened = open_model()
+    assert not opened.model.wait(30)
+    assert opened.model.state.startswith("lexical only: this store's vectors are of model theirs (32 dimensions)")
+    assert legs(store, opened.model) == [(TEXT, LEXICAL)]
+    assert store.space() == theirs
+
+
+def test_a_recipe_that_makes_something_else_now_is_not_used(store: Store, open_model: OpenModel) -> None:
+    recipe = {"embedder": "hash", "embedder_model": "32"}
+    store.adopt_space(spaces.VectorSpace("former", 32, {"model": "hash", "settings": recipe}))
+    opened = open_model()
+    assert not opened.model.wait(30)
+    assert opened.dims() is None
+
+
+def test_the_store_notes_how_its_model_is_made(store: Store, open_model: OpenModel) -> None:
+    bare = space(32)
+    description = {name: value for name, value in bare.description.items() if name != "settings"}
+    store.adopt_space(spaces.VectorSpace(bare.id, bare.dims, description))
+    assert open_model(embedder_model="32").model.wait(30)
+    assert store.space() == bare
+
+
+def test_it_follows_a_switch_and_goes_by_words_meanwhile(store: Store, open_model: OpenModel) -> None:
+    store.adopt_space(space(32))
+    fact_id = add(store)
+    hold = threading.Event()
+    hold.set()
+    opened = open_model(embedder_model="32", hold=hold)
+    assert opened.model.wait(30)
+    assert opened.dims() == 32
+    hold.clear()
+    change(store, 48)
+    assert legs(store, opened.model) == [(TEXT, LEXICAL)]
+    assert opened.dims() is None
+    assert opened.model.embedder() is None
+    assert opened.model.state.startswith("loading: this store's vectors are of model hash (48 dimensions)")
+    hold.set()
+    assert opened.model.wait(30)
+    assert opened.dims() == 48
+    assert TEXT in [text for text, _ in legs(store, opened.model)]
+    leg = opened.model.leg()
+    assert leg is not None
+    [hit] = leg.index.search(leg.embedder.embed([TEXT])[0], View(Audience.of(), store.clock.now()), 5)
+    assert (hit.id, round(hit.cosine, 5)) == (fact_id, 1.0)
+
+
+def test_it_follows_the_way_back(store: Store, open_model: OpenModel) -> None:
+    store.adopt_space(space(32))
+    add(store)
+    change(store, 48)
+    opened = open_model(embedder_model="48")
+    assert opened.model.wait(30)
+    assert opened.model.state == "ready: hash"
+    with store.database.write() as connection:
+        spaces.rollback(connection, store.clock.now())
+    assert opened.model.wait(30)
+    assert opened.dims() == 32
+    assert opened.ready[0] == "ready: hash"
+    assert opened.ready[1].startswith("ready: hash; this store's vectors are of model hash (32 dimensions)")
+
+
+class TestSwitchByItself:
+    def test_only_if_it_is_allowed(self, store: Store, open_model: OpenModel) -> None:
+        store.adopt_space(space(32))
+        opened = open_model(embedder_model="48")
+        opened.model.wait(30)
+        with store.database.read() as connection:
+            assert spaces.building(connection) is None
+
+    def test_it_begins_and_has_the_worker_started(self, store: Store, open_model: OpenModel) -> None:
+        store.adopt_space(space(32))
+        add(store)
+        opened = open_model(embedder_model="48", auto=True)
+        assert opened.model.wait(30), "the former model answers meanwhile"
+        assert opened.dims() == 32
+        opened.model.close()
+        assert opened.switching == ["start"]
+        assert opened.model.state.endswith("switching to hash (48 dimensions): 0 of 1 memories")
+
+    def test_what_was_rolled_back_stays_so(self, store: Store, open_model: OpenModel) -> None:
+        store.adopt_space(space(32))
+        change(store, 48)
+        with store.database.write() as connection:
+            spaces.rollback(connection, store.clock.now())
+        opened = open_model(embedder_model="48", auto=True)
+        assert opened.model.wait(30)
+        opened.model.close()
+        assert opened.switching == []
+        assert store.space() == space(32)
+
+
+def test_a_switch_that_was_begun_goes_on_at_the_next_start(store: Store, open_model: OpenModel) -> None:
+    store.adopt_space(space(32))
+    with store.database.write() as connection:
+        spaces.begin(connection, space(48), store.clock.now())
+        spaces.report(connection, "the model is away")
+    opened = open_model(embedder_model="32")
+    assert opened.model.wait(30)
+    opened.model.close()
+    assert opened.switching == ["start"]
+    assert opened.model.state.endswith("0 of 0 memories, waits: the model is away")
+
+
+def test_without_an_embedder_nothing_is_loaded_or_followed(store: Store, open_model: OpenModel) -> None:
+    store.adopt_space(space(32))
+    opened = open_model(embedder="none")
+    assert not opened.model.wait(30)
+    change(store, 48)
+    assert opened.dims() is None
+    assert opened.model.state == "off by setting"
+    recipes = Recipes(Settings.load({"embedder": "none"}, environ={}), EXTENSIONS)
+    assert recipes.own() is None
+    assert recipes.embedder(space(48)) is None
+
+
+def test_closed_it_follows_no_more(store: Store, open_model: OpenModel) -> None:
+    opened = open_model(embedder_model="32")
+    assert opened.model.wait(30)
+    opened.model.close()
+    change(store, 48)
+    assert opened.dims() == 32
+    assert opened.ready == ["ready: hash"]
+
+
+def test_the_hash_embedder_takes_its_dimensions(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder="hash", embedder_model="256") as memory:
+        assert memory.ready()
+        vector = memory.embed("heron")
+        assert vector is not None
+        assert len(vector) == 256
+    with pytest.raises(SettingsError, match="many"):
+        Recipes(Settings.load({"embedder": "hash", "embedder_model": "many"}, environ={}), EXTENSIONS).own()
+
+
+def test_a_memory_goes_on_through_a_switch(tmp_path: Path) -> None:
+    """Whatever this process may load, what is stored and recalled after the switch is right."""
+    with Memory.open(tmp_path, embedder="hash", embedder_model="32") as memory:
+        assert memory.ready()
+        memory.store(TEXT)
+        store = Store(tmp_path)
+        change(store, 48)
+        memory.ready()
+        fresh = memory.store("The kestrel database is live")
+        recall = memory.recall("Which database is staging?")
+        assert recall is not None
+        assert recall.items[0].text == TEXT
+        with store.database.read() as connection:
+            rows = run(connection, "SELECT e.dims, length(v.vector), e.state FROM vectors v JOIN embeddings e ON e.id ="
+                       " v.embedding_id WHERE v.fact_id = ?", (fresh.id,))  # fmt: skip
+        store.close()
+    assert all(row == (48, 4 * 48, "active") for row in rows)
