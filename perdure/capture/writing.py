@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from perdure.embed.base import Vectors
 
 NEIGHBOURS = 5
+Leg = tuple[Embedder, VectorIndex]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,28 +64,25 @@ class Prepared:
 class Writer:
     """Prepares facts outside of a transaction, where it may take its time, and writes them inside of one."""
 
-    def __init__(
-        self,
-        embedder: Callable[[], Embedder | None],
-        index: Callable[[], VectorIndex | None],
-        options: WritingOptions,
-    ) -> None:
+    def __init__(self, leg: Callable[[], Leg | None], options: WritingOptions) -> None:
         """Write with these options.
 
         Args:
-            embedder: returns the embedder of the store's space, or None while there is none.
-            index: returns the index of that space, or None.
+            leg: returns the embedder of the store's space and the index of the same space, or None while there
+                is no model.
             options: how to write.
         """
-        self._embedder = embedder
-        self._index = index
+        self._leg = leg
         self._options = options
 
     def prepare(self, facts: Sequence[Fact], now: float) -> list[Prepared]:
         """Embed facts and look up their neighbours. Without a model they are written by their words alone."""
-        vectors = self._vectors([vector_text(fact.text, fact.entity, fact.key) for fact in facts])
+        # Taken once: the store's model may be switched at any moment.
+        leg = self._leg()
+        texts = [vector_text(fact.text, fact.entity, fact.key) for fact in facts]
+        vectors = _vectors(texts, leg[0] if leg else None)
         return [
-            Prepared(self._tagged(fact), vector, self._near(fact, vector, now))
+            Prepared(self._tagged(fact), vector, _near(fact, vector, leg[1] if leg else None, now))
             for fact, vector in zip(facts, vectors, strict=True)
         ]
 
@@ -116,24 +114,24 @@ class Writer:
         for hit in close[: self._options.auto_link_limit]:
             link(tx, fact.id, hit.id, "RELATED_TO", round(min(1.0, hit.cosine), 4))
 
-    def _near(self, fact: Fact, vector: StoredVector | None, now: float) -> tuple[VectorHit, ...]:
-        index = self._index()
-        if vector is None or index is None:
-            return ()
-        import numpy as np
 
-        query = np.frombuffer(vector.blob, dtype="<f4")
-        return tuple(index.search(query, own_view(fact, now), NEIGHBOURS))
+def _near(fact: Fact, vector: StoredVector | None, index: VectorIndex | None, now: float) -> tuple[VectorHit, ...]:
+    if vector is None or index is None:
+        return ()
+    import numpy as np
 
-    def _vectors(self, texts: Sequence[str]) -> list[StoredVector | None]:
-        embedder = self._embedder()
-        if embedder is None or not texts:
-            return [None] * len(texts)
-        try:
-            return list(stored(embedder.embed(texts), embedder.identity.id))
-        except ModelError:
-            # The facts are kept without vectors; the worker gives them some later.
-            return [None] * len(texts)
+    query = np.frombuffer(vector.blob, dtype="<f4")
+    return tuple(index.search(query, own_view(fact, now), NEIGHBOURS))
+
+
+def _vectors(texts: Sequence[str], embedder: Embedder | None) -> list[StoredVector | None]:
+    if embedder is None or not texts:
+        return [None] * len(texts)
+    try:
+        return list(stored(embedder.embed(texts), embedder.identity.id))
+    except ModelError:
+        # The facts are kept without vectors; the worker gives them some later.
+        return [None] * len(texts)
 
 
 def stored(vectors: Vectors, embedding_id: str) -> list[StoredVector]:

@@ -15,6 +15,7 @@ COMMANDS = {
     "link": "perdure.cli.facts",
     "list": "perdure.cli.facts",
     "lookup": "perdure.cli.facts",
+    "model": "perdure.cli.model",
     "replay": "perdure.cli.replay",
     "show": "perdure.cli.facts",
     "stats": "perdure.cli.facts",

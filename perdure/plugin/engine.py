@@ -27,13 +27,13 @@ from perdure.errors import StoreUnavailableError
 from perdure.hooks.types import Messages, Recall, TurnContext
 from perdure.plugin.builtins import BUILTINS
 from perdure.plugin.extensions import ExtensionManager
-from perdure.plugin.model import Model
+from perdure.plugin.model import Model, Recipes
 from perdure.plugin.settings import Settings
 from perdure.recall.options import RecallOptions
 from perdure.recall.pipeline import Asked, Recaller
 from perdure.recall.receipt import Receipt
 from perdure.recall.rerank import Reranker
-from perdure.store import receipts
+from perdure.store import receipts, spaces
 from perdure.store.scope import Audience
 from perdure.store.store import Store, VectorSpace
 from perdure.store.vector_index import ExactIndex, VectorIndex
@@ -59,9 +59,18 @@ class Engine:
         self.store = Store(home, clock=self.clock)
         self.gate = TurnGate()
         self.keeper = Keeper(self.gate, self._tick)
-        self.model = Model(self.store, load, self._index, settings.min_cosine, self._embed_missing)
+        self.model = Model(
+            self.store,
+            load,
+            self._index,
+            settings.min_cosine,
+            self._embed_missing,
+            recipes=Recipes(settings, self.extensions),
+            switch_by_itself=settings.model_switch == "auto",
+            on_switch=self.start_worker,
+        )
         self._recaller = Recaller(self.store, _recall_options(settings), self.model.leg, self.clock, reranker)
-        self.writer = Writer(self.model.embedder, self._current_index, _writing_options(settings))
+        self.writer = Writer(self._leg, _writing_options(settings))
         self._capturer = Capturer(self.store, self.writer, lambda: self._rules)
         self._drain = Drain(self.store, self._capturer, self.keeper, self.gate)
         self._worker = WorkerProcess(WORKER, self.store.folder, _json_settings(settings))
@@ -162,14 +171,22 @@ class Engine:
                 _log.warning("%s", error)
         return ExactIndex(self.store.database, space.id, space.dims)
 
-    def _current_index(self) -> VectorIndex | None:
+    def _leg(self) -> tuple[Embedder, VectorIndex] | None:
         leg = self.model.leg()
-        return leg.index if leg else None
+        return (leg.embedder, leg.index) if leg else None
 
     def _tick(self) -> None:
         self._drain.retry()
         self.store.inbox.empty()
         self._index_if_due()
+        self._switch_if_due()
+
+    def _switch_if_due(self) -> None:
+        # Its worker may have been killed. One that cannot go on says so, and is not started again and again.
+        with self.store.database.read() as connection:
+            waits = spaces.building(connection) is not None and spaces.problem(connection) is None
+        if waits:
+            self.start_worker()
 
     def _index_if_due(self) -> None:
         state = self.store.outbox_state()

@@ -35,6 +35,7 @@ class Settings(BaseModel):
     embedder: str = Field("auto", description='Name of an embedder; "auto": the local model; "none": words only.')
     embedder_model: str | None = Field(None, description="Model of that embedder: a name or a folder.")
     model_path: Path | None = Field(None, description="The default model's ONNX file, if it lies elsewhere.")
+    model_switch: Literal["ask", "auto"] = Field("ask", description="Another model: wait for a word, or switch.")
     model_threads: int = Field(1, ge=1, le=64, description="CPU threads of the local model.")
     reranker: str | None = Field(None, description="Name of a reranker from an extension.")
     vector_index: Literal["auto", "exact", "lance"] = Field("auto", description="Which vector index answers.")

@@ -56,7 +56,7 @@ class Desk:
         self.gate = TurnGate()
         self.keeper = Keeper(self.gate, lambda: None)
         self.capturer = Capturer(
-            self.store, Writer(lambda: None, lambda: None, WritingOptions()), lambda: (refuse,) if rule else ()
+            self.store, Writer(lambda: None, WritingOptions()), lambda: (refuse,) if rule else ()
         )
         self.drain = Drain(self.store, self.capturer, self.keeper, self.gate)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,8 +20,23 @@ from perdure.store.scope import Audience
 from perdure.store.search import View, by_prefix, lexical, lookup
 from perdure.store.store import Store
 from perdure.store.transaction import Author
+from perdure.store.vector_index import VectorHit, VectorIndex
+
+if TYPE_CHECKING:
+    from perdure.store.vector_index import Vector
 
 DAY = 86_400.0
+
+
+class NoIndex:
+    """An index that finds nothing: what is compared here goes by words."""
+
+    def search(self, query: Vector, view: View, limit: int) -> list[VectorHit]:
+        """Return nothing."""
+        return []
+
+    def close(self) -> None:
+        """Do nothing."""
 
 
 class Notebook:
@@ -31,10 +47,11 @@ class Notebook:
         self.store = Store(folder, clock=self.clock)
         self.embedder: Embedder | None = None
         self.rules: tuple[CaptureRule, ...] = ()
-        self._capturer = Capturer(
-            self.store, Writer(lambda: self.embedder, lambda: None, WritingOptions()), lambda: self.rules
-        )
+        self._capturer = Capturer(self.store, Writer(self._leg, WritingOptions()), lambda: self.rules)
         self._numbers = itertools.count(1)
+
+    def _leg(self) -> tuple[Embedder, VectorIndex] | None:
+        return (self.embedder, NoIndex()) if self.embedder else None
 
     def say(self, *texts: str, scope: str = "user:owner", entry: str | None = None) -> list[Written]:
         """Let a turn with these messages be captured, a day after the one before."""
