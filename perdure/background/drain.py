@@ -11,6 +11,7 @@ from perdure.background.keeper import Keeper
 from perdure.background.turn_gate import TurnGate
 from perdure.capture.pipeline import Capturer
 from perdure.errors import PerdureError, StoreBusyError, StoreClosedError, StoreFullError
+from perdure.failpoints import fail_point
 from perdure.store.store import Store
 
 _log = logging.getLogger("perdure.background")
@@ -37,6 +38,7 @@ class Drain:
         for entries in self._store.inbox.adopt():
             for entry in entries:
                 self._capture(entry)
+                fail_point("drain.recovered")
             _log.info("recovered %d inbox entries of another process", len(entries))
         self._store.prune_finished()
 
@@ -54,6 +56,7 @@ class Drain:
             _log.warning("capture of entry %s waits: %s", entry["id"], type(error).__name__)
             self._later.append(entry)
             return
+        fail_point("drain.captured")
         self._store.inbox.finish(entry["id"])
 
     def _capture(self, entry: Entry) -> None:
@@ -64,4 +67,5 @@ class Drain:
         except (PerdureError, ValueError, KeyError, TypeError) as error:
             # Poisoned: it would fail for ever. It is put aside and reported, never dropped.
             self._store.park(str(entry.get("id")), type(error).__name__, json.dumps(dict(entry)))
+            fail_point("drain.parked")
             _log.warning("inbox entry %s was parked: %s", entry.get("id"), type(error).__name__)

@@ -23,6 +23,7 @@ COMMANDS = {
     "store": "perdure.cli.facts",
     "undo": "perdure.cli.facts",
     "unforget": "perdure.cli.facts",
+    "vault": "perdure.cli.vault",
 }
 
 

@@ -28,6 +28,7 @@ from perdure.store.scope import Scope
 from perdure.store.search import View
 from perdure.store.transaction import Author
 from perdure.store.undo import Undone
+from perdure.store.vault import Vault
 
 PATIENCE = 30.0
 
@@ -304,6 +305,17 @@ class Memory:
         """
         embedder = self._engine.model.embedder()
         return None if embedder is None else [float(value) for value in embedder.embed([text], query=True)[0]]
+
+    def vault(self, passphrase: str | None = None) -> Vault:
+        """Open the vault of this store; close it after use.
+
+        Args:
+            passphrase: that its key is made from; None: PERDURE_VAULT_PASSPHRASE, else the key of the OS keyring.
+
+        Raises:
+            StoreError: one of its kinds.
+        """
+        return Vault(self._engine.store.folder, passphrase=passphrase, clock=self._engine.clock)
 
     @property
     def admin(self) -> Admin:

@@ -19,6 +19,7 @@ from perdure.errors import (
     StoreFullError,
     StoreUnavailableError,
 )
+from perdure.failpoints import fail_point
 from perdure.store.folder import private_file
 
 BUSY_MS = 10_000
@@ -87,11 +88,15 @@ class Database:
                 raise StoreClosedError(f"{self.path.name} is closed")
             run(self._writer, f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             run(self._writer, "BEGIN IMMEDIATE")
+            fail_point("transaction.begun")
             try:
                 yield self._writer
+                fail_point("commit.before")
                 run(self._writer, "COMMIT")
+                fail_point("commit.after")
             except BaseException:
                 if self._writer.in_transaction:
+                    fail_point("rollback.before")
                     run(self._writer, "ROLLBACK")
                 raise
 

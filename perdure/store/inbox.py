@@ -20,6 +20,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from perdure.errors import StoreClosedError, StoreFullError, StoreUnavailableError
+from perdure.failpoints import fail_point
 from perdure.store.folder import FILE_MODE, prepare_folder, sync_folder
 
 CHUNK = 65_536
@@ -90,6 +91,7 @@ class Inbox:
             if self._waiting or self._handle is None or not self._used:
                 return
             _put(self._handle, 0, bytes(self._used))
+            fail_point("inbox.emptied")
             _sync(self._handle)
             self._used = 0
 
@@ -114,7 +116,9 @@ class Inbox:
                 continue
             try:
                 yield list(_read(path))
+                fail_point("inbox.adopted")
                 path.unlink(missing_ok=True)
+                fail_point("inbox.removed")
                 _lock_path(path).unlink(missing_ok=True)
             finally:
                 owner.release()
@@ -148,9 +152,12 @@ class Inbox:
             grown = self._used + len(line) + CHUNK
             _put(handle, self._size, bytes(grown - self._size))
             os.fsync(handle)
+            fail_point("inbox.grown")
             self._size = grown
         _put(handle, self._used, line)
+        fail_point("inbox.written")
         _sync(handle)
+        fail_point("inbox.synced")
         self._used += len(line)
 
 

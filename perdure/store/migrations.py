@@ -8,7 +8,9 @@ from pathlib import Path
 import apsw
 
 from perdure.errors import StoreCorruptError, StoreTooNewError
+from perdure.failpoints import fail_point
 from perdure.store.database import Database, run
+from perdure.store.snapshot import snapshot, unused
 from perdure.text.normalise import NORMALISER_VERSION
 
 APPLICATION_ID = 0x70726472  # "prdr": tells our databases from others
@@ -122,9 +124,11 @@ CREATE TABLE journal (
     host TEXT NOT NULL,
     session TEXT,
     batch TEXT NOT NULL,
-    detail TEXT NOT NULL DEFAULT '{}'
+    detail TEXT NOT NULL DEFAULT '{}',
+    seal BLOB
 );
 CREATE INDEX journal_fact ON journal (fact_id);
+CREATE INDEX journal_unsealed ON journal (seq) WHERE seal IS NULL;
 
 CREATE TABLE outbox (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -148,6 +152,16 @@ CREATE TABLE receipts (
     body TEXT NOT NULL
 );
 CREATE INDEX receipts_at ON receipts (at);
+
+CREATE TABLE tombstones (key TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE purges (
+    id TEXT PRIMARY KEY,
+    asked_at REAL NOT NULL,
+    state TEXT NOT NULL,
+    detail TEXT NOT NULL DEFAULT '{}',
+    needles BLOB
+);
+CREATE TABLE seals (id TEXT PRIMARY KEY, seal BLOB NOT NULL) WITHOUT ROWID;
 """
 
 
@@ -179,8 +193,12 @@ def check(connection: apsw.Connection, path: Path) -> None:
         raise StoreCorruptError(f"{path} is the database of another program; it was left untouched. Move it away")
 
 
-def migrate(database: Database) -> None:
+def migrate(database: Database, *, keep: bool = True) -> None:
     """Bring the schema up to date, each step in a transaction of its own.
+
+    Args:
+        database: what to migrate.
+        keep: before an older store with facts in it is changed, keep a copy of it in `backups/` beside it.
 
     Raises:
         StoreError: one of its kinds; the steps before are done, the one that failed is not.
@@ -192,10 +210,26 @@ def migrate(database: Database) -> None:
             # Another process may have done this step since: what counts is the version under the lock.
             version = _version(connection)
             if version < len(STEPS):
+                fail_point("migrate.begun")
+                if keep and version and _has_facts(connection):
+                    _keep(database, version)
+                keep = False
                 STEPS[version](connection)
+                fail_point("migrate.stepped")
                 version += 1
                 run(connection, f"PRAGMA user_version = {version}")
                 run(connection, f"PRAGMA application_id = {APPLICATION_ID}")
+        fail_point("migrate.committed")
+
+
+def _has_facts(connection: apsw.Connection) -> bool:
+    return bool(run(connection, "SELECT 1 FROM facts LIMIT 1"))
+
+
+def _keep(database: Database, version: int) -> None:
+    # Read beside the transaction that is to change it: its lock keeps everybody else from writing meanwhile.
+    with database.read() as reader:
+        snapshot(reader, unused(database.path.parent / "backups", f"facts-before-schema-{version + 1}"))
 
 
 def _version(connection: apsw.Connection) -> int:

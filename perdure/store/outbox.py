@@ -1,57 +1,165 @@
-"""The list of facts whose row in the derived vector index is out of date. Never aged out."""
+"""What the derived vector index has not got yet, and what SQLite knows of that index. Never aged out."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Collection
+from dataclasses import asdict, dataclass
 
 import apsw
 
 from perdure.store.database import run
 
 MAX_ATTEMPTS = 5
+FIRST_REST = 30.0
+LONGEST_REST = 3600.0
+"""Seconds until LanceDB is tried again after it failed as a whole; doubled each time, up to the second."""
+_REST = "outbox_rest"
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A part of the outbox: the facts in it, and the last entry it covers."""
+    """A part of the outbox: the facts in it, and the entries it covers."""
 
     fact_ids: tuple[str, ...]
-    seqs: tuple[int, ...]
+    entries: tuple[tuple[int, str], ...]
+
+    def without(self, fact_ids: Collection[str]) -> Batch:
+        """Return the part that is not about these facts."""
+        return self._where(lambda fact_id: fact_id not in fact_ids)
+
+    def only(self, fact_ids: Collection[str]) -> Batch:
+        """Return the part that is about these facts."""
+        return self._where(lambda fact_id: fact_id in fact_ids)
+
+    def _where(self, wanted: Callable[[str], bool]) -> Batch:
+        return Batch(tuple(filter(wanted, self.fact_ids)), tuple(item for item in self.entries if wanted(item[1])))
 
 
 @dataclass(frozen=True, slots=True)
 class OutboxState:
-    """How far the index is behind: entries waiting, entries given up, and since when the oldest waits."""
+    """How far the index is behind.
+
+    Attributes:
+        waiting: entries that are still to be worked off.
+        parked: entries that were put aside because they failed by their own fault.
+        oldest: since when the oldest one waits, in epoch seconds.
+        retry_at: LanceDB failed as a whole and is not tried before this time, in epoch seconds; None: it works.
+        problem: the kind of that failure.
+    """
 
     waiting: int
     parked: int
     oldest: float | None
+    retry_at: float | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """What SQLite knows of the derived table of a vector space.
+
+    Attributes:
+        generation: which table: one that is made anew gets a new name, so that no reader mixes the two.
+        version: the table's version after the last write; a table with a lower one has lost writes.
+        trained: its rows when the approximate index was built; 0: there is none.
+        suspect: a reader had trouble with it, and the worker has not looked at it yet.
+    """
+
+    generation: int = 0
+    version: int = 0
+    trained: int = 0
+    suspect: bool = False
 
 
 def next_batch(connection: apsw.Connection, limit: int) -> Batch:
     """Return the oldest entries that are not parked."""
     rows = run(connection, "SELECT seq, fact_id FROM outbox WHERE parked IS NULL ORDER BY seq LIMIT ?", (limit,))
-    return Batch(tuple(dict.fromkeys(row[1] for row in rows)), tuple(row[0] for row in rows))
+    return Batch(tuple(dict.fromkeys(row[1] for row in rows)), tuple((row[0], row[1]) for row in rows))
 
 
 def done(connection: apsw.Connection, batch: Batch) -> None:
-    """Remove entries whose facts have reached the index."""
-    connection.executemany("DELETE FROM outbox WHERE seq = ?", [(seq,) for seq in batch.seqs])
+    """Remove entries whose facts have reached the index: LanceDB works."""
+    connection.executemany("DELETE FROM outbox WHERE seq = ?", [(seq,) for seq, _ in batch.entries])
+    if batch.entries:
+        run(connection, "DELETE FROM meta WHERE key = ?", (_REST,))
 
 
-def failed(connection: apsw.Connection, batch: Batch, error: str) -> None:
-    """Count a failed attempt; after too many the entries are parked and reported, never dropped."""
+def failed(connection: apsw.Connection, batch: Batch, error: str, *, at_once: bool = False) -> None:
+    """Count a failed attempt; after too many the entries are parked and reported, never dropped.
+
+    Args:
+        connection: where to write.
+        batch: entries that failed by their own fault, as others went through.
+        error: what went wrong, without any text of a memory.
+        at_once: park them now, as trying again cannot help.
+    """
     connection.executemany(
         "UPDATE outbox SET attempts = attempts + 1, parked = CASE WHEN attempts + 1 >= ? THEN ? END WHERE seq = ?",
-        [(MAX_ATTEMPTS, error, seq) for seq in batch.seqs],
+        [(0 if at_once else MAX_ATTEMPTS, error, seq) for seq, _ in batch.entries],
     )
+
+
+def rest(connection: apsw.Connection, now: float, error: str) -> int:
+    """Note that LanceDB failed as a whole: nothing is parked, and it is left alone for a while.
+
+    Returns:
+        How many times in a row that has happened.
+    """
+    attempts = resting(connection) + 1
+    seconds = min(FIRST_REST * 2.0 ** (attempts - 1), LONGEST_REST)
+    value = json.dumps({"attempts": attempts, "until": now + seconds, "error": error})
+    run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (_REST, value))
+    return attempts
+
+
+def resting(connection: apsw.Connection) -> int:
+    """Return how many times in a row LanceDB has failed as a whole."""
+    rows = run(connection, "SELECT value FROM meta WHERE key = ?", (_REST,))
+    return int(json.loads(rows[0][0])["attempts"]) if rows else 0
 
 
 def state(connection: apsw.Connection) -> OutboxState:
     """Return how far the index is behind."""
-    row = run(
+    waiting, aside, oldest = run(
         connection,
         "SELECT count(*) FILTER (WHERE parked IS NULL), count(*) FILTER (WHERE parked IS NOT NULL),"
         " min(queued_at) FILTER (WHERE parked IS NULL) FROM outbox",
     )[0]
-    return OutboxState(*row)
+    rests = run(connection, "SELECT value FROM meta WHERE key = ?", (_REST,))
+    note = json.loads(rests[0][0]) if rests else {}
+    return OutboxState(waiting, aside, oldest, note.get("until"), note.get("error"))
+
+
+def parked(connection: apsw.Connection) -> list[tuple[str, str]]:
+    """Return the facts that cannot be indexed, each with what is wrong; the exact search answers for them."""
+    rows = run(connection, "SELECT DISTINCT fact_id, parked FROM outbox WHERE parked IS NOT NULL ORDER BY seq")
+    return [(fact_id, error) for fact_id, error in rows]
+
+
+def pending(connection: apsw.Connection, limit: int) -> set[str] | None:
+    """Return the facts that the index lacks or has in an old state, parked ones too; None if more than `limit`."""
+    rows = run(connection, "SELECT fact_id FROM outbox LIMIT ?", (limit + 1,))
+    return {row[0] for row in rows} if len(rows) <= limit else None
+
+
+def queue_all(connection: apsw.Connection, space_id: str, now: float) -> None:
+    """Queue every fact that has a vector in a space, for a table that is made anew. What was parked is tried again."""
+    run(connection, "UPDATE outbox SET attempts = 0, parked = NULL WHERE parked IS NOT NULL")
+    run(
+        connection,
+        "INSERT INTO outbox (fact_id, queued_at) SELECT facts.id, ? FROM facts JOIN vectors v ON v.fact_id = facts.id"
+        " AND v.embedding_id = ? WHERE facts.id NOT IN (SELECT fact_id FROM outbox) ORDER BY facts.seq",
+        (now, space_id),
+    )
+
+
+def index_state(connection: apsw.Connection, space_id: str) -> IndexState:
+    """Return what is known of a space's table; the defaults if there has been none."""
+    rows = run(connection, "SELECT value FROM meta WHERE key = ?", (f"lance:{space_id}",))
+    return IndexState(**json.loads(rows[0][0])) if rows else IndexState()
+
+
+def put_index_state(connection: apsw.Connection, space_id: str, known: IndexState) -> None:
+    """Keep what is known of a space's table."""
+    run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"lance:{space_id}", json.dumps(asdict(known))))

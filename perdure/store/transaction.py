@@ -102,6 +102,7 @@ class Transaction:
         since = self.now if new.valid_from is None else new.valid_from
         gone = {"superseded_at": self.now, "superseded_by": new_id, "valid_until": since}
         self.change(old_id, "supersede", gone, other_id=new_id, reason=reason)
+        fail_point("fact.superseded")
         self.change(new_id, "succeed", {"supersedes_id": old_id, "valid_from": since}, other_id=old_id)
 
     def fact(self, fact_id: str) -> Fact:
@@ -161,9 +162,11 @@ class Transaction:
         columns = ", ".join(f"{name} = ?" for name in after)
         sql = f"UPDATE facts SET {columns}{', ' if columns else ''}change_seq = ? WHERE id = ? RETURNING seq"
         [(row,)] = run(self.connection, sql, (*after.values(), seq, fact_id))
+        fail_point("fact.changed")
         changed = self.fact(fact_id)
         if "category" in values:
             run(self.connection, "DELETE FROM facts_fts WHERE rowid = ?", (row,))
+            fail_point("fact.unsearchable")
             self._index(row, changed)
         self.queue(fact_id)
         return changed

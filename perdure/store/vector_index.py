@@ -1,14 +1,16 @@
-"""Nearest vectors: the protocol, and the exact index that holds all vectors in memory."""
+"""Nearest vectors: the protocol, the exact index that holds all vectors in memory, and a search without either."""
 
 from __future__ import annotations
 
+import json
 import math
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
-from perdure.store.database import Database, run
+from perdure.store.database import Database, Row, run
 from perdure.store.journal import newest
 from perdure.store.scope import Scope
 from perdure.store.search import View
@@ -18,6 +20,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Vector = NDArray[np.float32]
+
+CHUNK = 4096
+"""Vectors that are read at a time: 6 MB at 384 dimensions."""
+NOBODY = -1
+"""The scope code of rows that are in no answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +63,51 @@ def cosines(database: Database, query: Vector, ids: Iterable[str], embedding_id:
 
     wanted = list(ids)
     marks = ", ".join("?" * len(wanted))
-    sql = f"SELECT fact_id, vector FROM vectors WHERE embedding_id = ? AND fact_id IN ({marks})"
+    sql = f"SELECT fact_id, vector FROM vectors WHERE embedding_id = ? AND length(vector) = ? AND fact_id IN ({marks})"
     with database.read() as connection:
-        rows = run(connection, sql, (embedding_id, *wanted))
+        rows = run(connection, sql, (embedding_id, 4 * query.size, *wanted))
     return {fact_id: float(query @ np.frombuffer(blob, dtype="<f4")) for fact_id, blob in rows}
+
+
+def scan(
+    database: Database,
+    embedding_id: str,
+    query: Vector,
+    view: View,
+    limit: int,
+    *,
+    among: Collection[str] | None = None,
+) -> list[VectorHit]:
+    """Compare the query with the vectors of all facts that may be seen, read from the database in chunks.
+
+    Args:
+        database: the truth.
+        embedding_id: the vector space.
+        query: float32 of shape (dims,), length one.
+        view: whose facts, of which time; every part of it is heeded.
+        limit: at least 1.
+        among: only these facts.
+
+    Returns:
+        The nearest ones, nearest first; exact.
+    """
+    condition, values = view.sql()
+    sql = (
+        "SELECT facts.id, v.vector FROM facts JOIN vectors v ON v.fact_id = facts.id AND v.embedding_id = ?"
+        f" AND length(v.vector) = ? WHERE {condition}"
+    )
+    bound: tuple[object, ...] = (embedding_id, 4 * query.size, *values)
+    if among is not None:
+        sql += " AND facts.id IN (SELECT value FROM json_each(?))"
+        bound += (json.dumps(list(among)),)
+    best: list[VectorHit] = []
+    with database.read() as connection:
+        rows = connection.execute(sql, bound)
+        while chunk := list(islice(rows, CHUNK)):
+            scores = _matrix_of([row[1] for row in chunk], query.size) @ query
+            best += [VectorHit(chunk[row][0], float(scores[row])) for row in _highest(scores, limit)]
+            best = sorted(best, key=lambda hit: -hit.cosine)[:limit]
+    return best
 
 
 class ExactIndex:
@@ -73,8 +121,7 @@ class ExactIndex:
         self._embedding_id = embedding_id
         self._dims = dims
         self._lock = threading.Lock()
-        self._seen = 0
-        self._reset(1024)
+        self._reset(0)
 
     def search(self, query: Vector, view: View, limit: int) -> list[VectorHit]:
         """Return up to `limit` facts that the view's audience may read, nearest first."""
@@ -92,17 +139,23 @@ class ExactIndex:
             if not rows.size:
                 return []
             scores = self._matrix[:count] @ query
-            best = rows[np.argsort(-scores[rows], kind="stable")[:limit]]
+            best = rows[_highest(scores[rows], limit)]
             return [VectorHit(self._ids[row], float(scores[row])) for row in best]
 
+    @property
+    def loaded(self) -> bool:
+        """Whether the matrix is in memory, so that a search costs little."""
+        return self._seen > 0
+
     def close(self) -> None:
-        """Drop the matrix."""
+        """Drop the matrix; a later search would read it again."""
         with self._lock:
             self._reset(0)
 
     def _reset(self, capacity: int) -> None:
         import numpy as np
 
+        self._seen = 0
         self._ids: list[str] = []
         self._rows: dict[str, int] = {}
         self._codes: dict[Scope, int] = {}
@@ -112,44 +165,53 @@ class ExactIndex:
         self._expires = np.zeros(capacity, dtype=np.float64)
 
     def _refresh(self) -> None:
+        changed = "SELECT fact_id FROM journal WHERE seq > ? AND seq <= ?"
         with self._database.read() as connection:
             last = newest(connection)
             if last == self._seen:
                 return
-            changed = "SELECT DISTINCT fact_id FROM journal WHERE seq > ? AND seq <= ?"
+            if not self._ids:
+                sql = "SELECT count(*) FROM vectors WHERE embedding_id = ?"
+                self._grow(run(connection, sql, (self._embedding_id,))[0][0])
             rows = connection.execute(
                 "SELECT f.id, f.scope, f.scope_target, f.forgotten_at IS NULL, f.superseded_at IS NULL, f.expires_at,"
-                f" v.vector FROM facts f JOIN vectors v ON v.fact_id = f.id AND v.embedding_id = ?"
-                f" WHERE f.id IN ({changed})",
-                (self._embedding_id, self._seen, last),
+                " v.vector FROM facts f JOIN vectors v ON v.fact_id = f.id AND v.embedding_id = ?"
+                f" AND length(v.vector) = ? WHERE f.id IN ({changed})",
+                (self._embedding_id, 4 * self._dims, self._seen, last),
             )
-            for row in rows:
-                self._put(*row)
+            while chunk := list(islice(rows, CHUNK)):
+                self._put(chunk)
+            gone = (
+                f"{changed} AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.fact_id = journal.fact_id"
+                " AND v.embedding_id = ?)"
+            )
+            for (fact_id,) in run(connection, gone, (self._seen, last, self._embedding_id)):
+                self._drop(fact_id)
             self._seen = last
 
-    def _put(
-        self,
-        fact_id: str,
-        kind: str,
-        target: str,
-        kept: int,
-        current: int,
-        expires: float | None,
-        blob: bytes,
-    ) -> None:
-        import numpy as np
-
-        row = self._rows.get(fact_id)
-        if row is None:
-            row = len(self._ids)
-            self._grow(row + 1)
-            self._ids.append(fact_id)
-            self._rows[fact_id] = row
-        self._matrix[row] = np.frombuffer(blob, dtype="<f4")
+    def _put(self, chunk: Sequence[Row]) -> None:
+        ids, kinds, targets, kept, current, expires, blobs = zip(*chunk, strict=True)
+        for fact_id in ids:
+            if fact_id not in self._rows:
+                self._rows[fact_id] = len(self._ids)
+                self._ids.append(fact_id)
+        self._grow(len(self._ids))
+        rows = [self._rows[fact_id] for fact_id in ids]
+        self._matrix[rows] = _matrix_of(blobs, self._dims)
         # A forgotten fact keeps its row under a code that no audience has.
-        self._scopes[row] = self._code(Scope(kind, target)) if kept else -1
-        self._current[row] = bool(current)
-        self._expires[row] = math.inf if expires is None else expires
+        self._scopes[rows] = [
+            self._code(Scope(kind, target)) if keeps else NOBODY
+            for kind, target, keeps in zip(kinds, targets, kept, strict=True)
+        ]
+        self._current[rows] = current
+        self._expires[rows] = [math.inf if moment is None else moment for moment in expires]
+
+    def _drop(self, fact_id: str) -> None:
+        # What was removed from the database for good must not stay in memory either.
+        row = self._rows.get(fact_id)
+        if row is not None:
+            self._matrix[row] = 0.0
+            self._scopes[row] = NOBODY
 
     def _grow(self, needed: int) -> None:
         import numpy as np
@@ -157,7 +219,7 @@ class ExactIndex:
         have = len(self._scopes)
         if needed <= have:
             return
-        more = max(1024, have)
+        more = max(needed - have, 1024, have // 4)
         self._matrix = np.concatenate([self._matrix, np.zeros((more, self._dims), dtype=np.float32)])
         self._scopes = np.concatenate([self._scopes, np.zeros(more, dtype=np.int32)])
         self._current = np.concatenate([self._current, np.zeros(more, dtype=bool)])
@@ -165,3 +227,23 @@ class ExactIndex:
 
     def _code(self, scope: Scope) -> int:
         return self._codes.setdefault(scope, len(self._codes))
+
+
+def _matrix_of(blobs: Sequence[bytes], dims: int) -> NDArray[np.float32]:
+    import numpy as np
+
+    return np.frombuffer(b"".join(blobs), dtype="<f4").reshape(-1, dims)
+
+
+def _highest(scores: NDArray[np.float32], limit: int) -> NDArray[np.intp]:
+    """Return the positions of the highest scores, highest first; of equal ones the first."""
+    import numpy as np
+
+    if len(scores) > limit:
+        # Sorting them all would cost more than the product did.
+        least = np.partition(scores, len(scores) - limit)[len(scores) - limit]
+        some = np.flatnonzero(scores >= least)
+    else:
+        some = np.arange(len(scores))
+    order: NDArray[np.intp] = some[np.argsort(-scores[some], kind="stable")[:limit]]
+    return order
