@@ -1,0 +1,254 @@
+"""Measures the vector indexes: how well and how fast LanceDB answers, and from which size on it is the faster one.
+
+python -m bench.ann --size 100000 --json
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from perdure.background.indexer import Indexer
+from perdure.hooks.types import Channel
+from perdure.store.database import run
+from perdure.store.scope import Audience
+from perdure.store.search import View
+from perdure.store.store import Store, VectorSpace
+from perdure.store.tiered_index import TieredIndex
+from perdure.store.transaction import Author, StoredVector
+from perdure.store.vector_index import ExactIndex, VectorHit, scan
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+DIMS = 384
+SPACE = VectorSpace("bench", DIMS, {"model": "synthetic"})
+AUTHOR = Author(Channel.LIBRARY)
+FACTORS = 32
+"""Directions in which the vectors differ: sentences differ in far fewer ways than a vector has numbers."""
+CHANGED = 30
+PATIENCE = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """One size of store. Times are medians of a search, in milliseconds.
+
+    Attributes:
+        size: vectors.
+        exact_ms: of the matrix in memory.
+        scan_ms: of the exact search without a matrix.
+        lance_ms: of LanceDB's approximate index, outbox and all.
+        lance_per_exact: LanceDB's time as a multiple of the matrix's.
+        load_s: until the matrix was in memory.
+        build_s: until LanceDB held and had indexed all vectors.
+        recall_at_10: share of the ten nearest that LanceDB finds.
+    """
+
+    size: int
+    exact_ms: float
+    scan_ms: float
+    lance_ms: float
+    lance_per_exact: float
+    load_s: float
+    build_s: float
+    recall_at_10: float
+
+
+class Synthetic:
+    """Unit vectors that lie near a low-dimensional surface in some thousand clusters, as those of sentences do."""
+
+    def __init__(self, seed: int, size: int) -> None:
+        import numpy as np
+
+        self._chance = np.random.default_rng(seed)
+        self._directions = self._chance.standard_normal((FACTORS, DIMS)).astype(np.float32)
+        self._centres = self._chance.standard_normal((max(1, size // 100), FACTORS)).astype(np.float32)
+
+    def draw(self, count: int) -> Vectors:
+        """Return float32 of shape (count, dims), each of length one."""
+        import numpy as np
+
+        centres = self._centres[self._chance.integers(0, len(self._centres), count)]
+        factors = centres + 0.7 * self._chance.standard_normal((count, FACTORS)).astype(np.float32)
+        noise = self._chance.standard_normal((count, DIMS)).astype(np.float32)
+        vectors: Vectors = factors @ self._directions + noise
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        return vectors
+
+
+def fill(store: Store, vectors: Vectors, first: int = 0) -> list[str]:
+    """Store a fact for each vector, by SQL: what is measured here is not the storing."""
+    store.adopt_space(SPACE)
+    ids = [f"{first + number:08d}-0000-4000-8000-000000000000" for number in range(len(vectors))]
+    now = store.clock.now()
+    with store.database.write(durable=False) as connection:
+        connection.executemany(
+            "INSERT INTO facts (id, text, created_at, normalized_hash) VALUES (?, ?, ?, ?)",
+            ((fact_id, f"fact {fact_id}", now, fact_id) for fact_id in ids),
+        )
+        connection.executemany(
+            "INSERT INTO vectors VALUES (?, ?, ?)",
+            ((fact_id, SPACE.id, vector.tobytes()) for fact_id, vector in zip(ids, vectors, strict=True)),
+        )
+        connection.executemany(
+            "INSERT INTO journal (at, action, fact_id, channel, host, batch) VALUES (?, 'add', ?, 'library', '', '')",
+            ((now, fact_id) for fact_id in ids),
+        )
+        connection.executemany("INSERT INTO outbox (fact_id, queued_at) VALUES (?, ?)", ((each, now) for each in ids))
+    return ids
+
+
+def index_all(store: Store, size: int) -> float:
+    """Do the worker's work; return the seconds that it took."""
+    began = time.perf_counter()
+    indexer = Indexer(store, lambda: None, 50, crossover=size)
+    while indexer.step():
+        pass
+    indexer.close()
+    return time.perf_counter() - began
+
+
+def median_ms(search: Callable[[Vectors], object], queries: Vectors) -> float:
+    """Return the median time of a search, in milliseconds."""
+    times = []
+    for query in queries:
+        began = time.perf_counter()
+        search(query)
+        times.append(time.perf_counter() - began)
+    return round(sorted(times)[len(times) // 2] * 1000, 2)
+
+
+def recall(found: Sequence[Sequence[VectorHit]], true: Sequence[Sequence[VectorHit]]) -> float:
+    """Return the share of the true hits that were found."""
+    both = sum(len({hit.id for hit in some} & {hit.id for hit in all_}) for some, all_ in zip(found, true, strict=True))
+    return round(both / sum(len(each) for each in true), 4)
+
+
+def change(store: Store, ids: Sequence[str], queries: Vectors) -> tuple[set[str], set[str]]:
+    """Put fresh and updated facts beside the queries and take away the nearest ones, without indexing that.
+
+    Returns:
+        The ids of facts that must come up from now on, and of those that must not.
+    """
+    view = View(Audience.of(), store.clock.now())
+    wrong = [scan(store.database, SPACE.id, query, view, 1)[0].id for query in queries[:CHANGED]]
+    wrong = list(dict.fromkeys(wrong))
+    fresh = fill(store, queries[:CHANGED], first=len(ids))
+    updated = [fact_id for fact_id in ids[-3 * CHANGED :] if fact_id not in set(wrong)][:CHANGED]
+    half = len(wrong) // 2
+    with store.write(AUTHOR) as tx:
+        for fact_id in wrong[:half]:
+            tx.supersede(fact_id, fresh[0])
+        for fact_id, query in zip(updated, queries[-CHANGED:], strict=False):
+            tx.put_vector(fact_id, StoredVector(SPACE.id, query.tobytes()))
+    with store.database.write() as connection:
+        for fact_id in wrong[half:]:
+            run(connection, "DELETE FROM facts WHERE id = ?", (fact_id,))
+            connection.execute("INSERT INTO outbox (fact_id, queued_at) VALUES (?, 0)", (fact_id,))
+    return {*fresh, *updated}, set(wrong)
+
+
+class Bench:
+    """A store of one size, measured."""
+
+    def __init__(self, folder: Path, size: int, queries: int, seed: int) -> None:
+        made = Synthetic(seed, size)
+        self.size = size
+        self.store = Store(folder)
+        self.ids = fill(self.store, made.draw(size))
+        self.queries = made.draw(queries)
+        self.build_s = index_all(self.store, size)
+        self.index = TieredIndex(self.store, SPACE, crossover=size - CHANGED, patience=PATIENCE)
+        self._lance(self.queries[0])
+        if not self.index.wait(PATIENCE):
+            raise click.ClickException("LanceDB could not be opened")
+
+    def measured(self) -> Size:
+        """Return recall and times with an empty outbox."""
+        true = [self._scan(query) for query in self.queries]
+        found = [self._lance(query) for query in self.queries]
+        exact = ExactIndex(self.store.database, SPACE.id, DIMS)
+        began = time.perf_counter()
+        exact.search(self.queries[0], self._view(), 10)
+        load_s = time.perf_counter() - began
+        exact_ms = median_ms(lambda query: exact.search(query, self._view(), 10), self.queries)
+        exact.close()
+        lance_ms = median_ms(self._lance, self.queries)
+        return Size(
+            self.size, exact_ms, median_ms(self._scan, self.queries[:9]), lance_ms, round(lance_ms / exact_ms, 2),
+            round(load_s, 2), round(self.build_s, 1), recall(found, true),
+        )  # fmt: skip
+
+    def changed(self) -> tuple[float, int]:
+        """Change the store; return recall then, and how many rows came up that must not."""
+        right, wrong = change(self.store, self.ids, self.queries)
+        true = [self._scan(query) for query in self.queries]
+        found = [self._lance(query) for query in self.queries]
+        if self.index.answered_by != "lance" or not right & {hit.id for hits in true for hit in hits}:
+            raise click.ClickException("the changed rows were not looked for in LanceDB")
+        return recall(found, true), sum(hit.id in wrong for hits in found for hit in hits)
+
+    def close(self) -> None:
+        """Release the store."""
+        self.index.close()
+        self.store.close()
+
+    def _view(self) -> View:
+        return View(Audience.of(), self.store.clock.now())
+
+    def _lance(self, query: Vectors) -> list[VectorHit]:
+        return self.index.search(query, self._view(), 10)
+
+    def _scan(self, query: Vectors) -> list[VectorHit]:
+        return scan(self.store.database, SPACE.id, query, self._view(), 10)
+
+
+def crossover(sizes: Sequence[Size]) -> int | None:
+    """Return the smallest size from which on LanceDB was faster than the matrix; None: at none of them."""
+    slower = [each.size for each in sizes if each.lance_per_exact > 1]
+    faster = [each.size for each in sizes if each.size > max(slower, default=0)]
+    return min(faster, default=None)
+
+
+@click.command()
+@click.option("--size", default=100_000, show_default=True, type=click.IntRange(min=1_000))
+@click.option("--queries", default=60, show_default=True, type=click.IntRange(min=2 * CHANGED))
+@click.option("--seed", default=1, show_default=True)
+@click.option("--json", "as_json", is_flag=True)
+def main(size: int, queries: int, seed: int, as_json: bool) -> None:
+    """Measure at SIZE vectors, and for the crossover also at a tenth and a third of it."""
+    sizes = []
+    for count in (size // 10, size // 3, size):
+        with tempfile.TemporaryDirectory() as folder:
+            bench = Bench(Path(folder), count, queries, seed)
+            sizes.append(bench.measured())
+            fresh, wrong = bench.changed()
+            bench.close()
+    last = sizes[-1]
+    result = {
+        "size": size,
+        "recall_at_10": last.recall_at_10,
+        "recall_at_10_fresh": fresh,
+        "wrong_rows": wrong,
+        "exact_ms": last.exact_ms,
+        "lance_ms": last.lance_ms,
+        "crossover": crossover(sizes),
+        "build_s": last.build_s,
+        "sizes": [asdict(each) for each in sizes],
+    }
+    print(json.dumps(result, indent=None if as_json else 2))
+
+
+if __name__ == "__main__":
+    main()

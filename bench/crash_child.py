@@ -1,0 +1,268 @@
+"""The process that `bench.crash` kills: it changes a store in every way, and tells of each change before and after.
+
+On stdout, a line before a change, {"marker": "the state it will have", ...}, and a line "." once it is acknowledged.
+Each fact holds a marker of its own, by which it is known.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from perdure.embed.deterministic import HashEmbedder
+from perdure.errors import NotFoundError
+from perdure.failpoints import VARIABLE
+from perdure.hooks.types import Channel, TurnContext
+from perdure.plugin.engine import Engine
+from perdure.plugin.memory import Memory
+from perdure.plugin.settings import Settings
+from perdure.plugin.worker import work
+from perdure.store import lifecycle
+from perdure.store.database import run
+from perdure.store.fact import CATEGORIES, Fact
+from perdure.store.importing import Incoming, Load, bring_in
+from perdure.store.purge import certify, purge
+from perdure.store.store import Store
+from perdure.store.transaction import Author, StoredVector
+
+MARKER = re.compile(r"\bmk[0-9a-f]+q\d+\b")
+AUTHOR = Author(Channel.LIBRARY)
+LIVE, SUPERSEDED, FORGOTTEN, PARKED, ABSENT = "live", "superseded", "forgotten", "parked", "absent"
+OPERATIONS = 70
+INDEX_EVERY = 30
+ANIMALS = ("heron", "badger", "otter", "lynx", "marten", "plover")
+
+
+def play(home: Path, seed: int, settings: Mapping[str, Any], *, index: bool) -> None:
+    """Change the store until the work is done, or for ever without `index`.
+
+    Args:
+        home: the data folder.
+        seed: of the order of operations.
+        settings: of the memory.
+        index: also do the worker's work in this process, now and then.
+    """
+    loaded = Settings.load(settings, environ={})
+    os.environ.pop(VARIABLE, None)  # it is meant for this process, not for its worker
+    actor = Actor(home, loaded, random.Random(seed), f"{os.getpid():x}", _to_parent)
+    actor.leave_behind()
+    actor.open()
+    number = 0
+    while not index or number < OPERATIONS:
+        number += 1
+        actor.step()
+        if index and number % INDEX_EVERY == 0:
+            actor.index()
+    actor.close()
+
+
+def bring_up(home: Path, settings: Settings) -> None:
+    """Do what a worker process does, in this one: under the lock that keeps workers apart."""
+    with FileLock(home / "worker.lock", mode=0o600):
+        work(home, settings, threading.Event(), idle_seconds=0)
+
+
+class Actor:
+    """Makes changes and tells of them."""
+
+    def __init__(
+        self, home: Path, settings: Settings, chance: random.Random, name: str, tell: Callable[[str], None]
+    ) -> None:
+        """Prepare to work.
+
+        Args:
+            home: the data folder.
+            settings: of the memory.
+            chance: decides what is done.
+            name: hex digits, in every marker.
+            tell: hears a line before and after each change.
+        """
+        self._tell = tell
+        self._home = home
+        self._settings = settings
+        self._chance = chance
+        self._name = name
+        self._count = 0
+        self._live: dict[str, str] = {}
+        self._forgotten: dict[str, str] = {}
+        self._ways: tuple[Callable[[], None], ...] = (
+            self.store, self.store, self.say_again, self.batch, self.supersede, self.update, self.forget,
+            self.unforget, self.sort, self.fail, self.take_in, self.purge,
+        )  # fmt: skip
+        self._turns = (self.capture, self.capture, self.quiet, self.certify)
+
+    def leave_behind(self) -> None:
+        """Leave turns in the inbox as a process does that ends before they are captured; one of them is poisoned."""
+        store = Store(self._home)
+        for messages in ([{"at": 1.0}], None):
+            marker, text = self._words()
+            with self._told({marker: LIVE if messages else PARKED}):
+                store.inbox.append({
+                    "at": store.clock.now(), "session": self._name, "cursor": f"user:owner\0{marker}", "tail": "",
+                    "scope": "user:owner", "host": "bench", "turn": None,
+                    "messages": [{**messages[0], "text": text}] if messages else marker,
+                })  # fmt: skip
+        store.close()
+
+    def open(self) -> None:
+        """Open the memory; what was left behind is captured meanwhile."""
+        self._engine = Engine(self._home, self._settings)
+        self._memory = Memory(self._engine, TurnContext(host="bench"))
+        self._memory.ready()
+        self._memory.settle()
+        with self._engine.store.database.read() as connection:
+            rows = run(connection, "SELECT id, text, forgotten_at FROM facts WHERE superseded_at IS NULL")
+        for fact_id, text, forgotten_at in rows:
+            [marker] = MARKER.findall(text)
+            (self._forgotten if forgotten_at else self._live)[marker] = fact_id
+
+    def step(self, *, turns: bool = True) -> None:
+        """Do one thing; without `turns` none that goes through the inbox."""
+        self._chance.choice((*self._ways, *self._turns) if turns else self._ways)()
+
+    def close(self) -> None:
+        """End in order."""
+        self._memory.settle()
+        self._memory.close()
+
+    def index(self) -> None:
+        """Do the worker's work here."""
+        bring_up(self._home, self._settings)
+
+    def store(self) -> None:
+        """Store a fact."""
+        marker, text = self._words()
+        with self._told({marker: LIVE}):
+            self._live[marker] = self._memory.store(text).id
+
+    def say_again(self) -> None:
+        """Store what is there already."""
+        marker = self._any(self._live)
+        with self._told({marker: LIVE}):
+            self._memory.store(self._memory.get(self._live[marker]).text)
+
+    def batch(self) -> None:
+        """Store several facts at once, some without a vector."""
+        words = [self._words() for _ in range(5)]
+        with self._told({marker: LIVE for marker, _ in words}), self._engine.store.write(AUTHOR) as tx:
+            for number, (marker, text) in enumerate(words):
+                self._live[marker] = tx.add(self._fact(text), _vector(text) if number % 2 else None).id
+
+    def supersede(self) -> None:
+        """Let a new fact take the place of an old one."""
+        old = self._any(self._live)
+        marker, text = self._words()
+        with self._told({old: SUPERSEDED, marker: LIVE}), self._engine.store.write(AUTHOR) as tx:
+            new = tx.add(self._fact(text), _vector(text))
+            tx.supersede(self._live.pop(old), new.id)
+        self._live[marker] = new.id
+
+    def update(self) -> None:
+        """Give a fact new words."""
+        old = self._any(self._live)
+        marker, text = self._words()
+        with self._told({old: SUPERSEDED, marker: LIVE}), self._engine.store.write(AUTHOR) as tx:
+            new = lifecycle.update(tx, self._live.pop(old), {"text": text}, _vector(text))
+        self._live[marker] = new.id
+
+    def sort(self) -> None:
+        """Put a fact into another category, which is in the word index too."""
+        marker = self._any(self._live)
+        with self._told({marker: LIVE}), self._engine.store.write(AUTHOR) as tx:
+            lifecycle.update(tx, self._live[marker], {"category": self._chance.choice(CATEGORIES)})
+
+    def forget(self) -> None:
+        """Forget a fact."""
+        marker = self._any(self._live)
+        with self._told({marker: FORGOTTEN}), self._engine.store.write(AUTHOR) as tx:
+            lifecycle.forget(tx, self._live[marker])
+        self._forgotten[marker] = self._live.pop(marker)
+
+    def unforget(self) -> None:
+        """Bring a forgotten fact back."""
+        if not self._forgotten:
+            self.forget()
+        marker = self._any(self._forgotten)
+        with self._told({marker: LIVE}), self._engine.store.write(AUTHOR) as tx:
+            lifecycle.unforget(tx, self._forgotten[marker])
+        self._live[marker] = self._forgotten.pop(marker)
+
+    def take_in(self) -> None:
+        """Import facts."""
+        words = dict(self._words() for _ in range(3))
+        facts = {marker: replace(self._fact(text), id=str(uuid.uuid4())) for marker, text in words.items()}
+        incoming = [Incoming(fact, _vector(fact.text)) for fact in facts.values()]
+        with self._told(dict.fromkeys(words, LIVE)):
+            bring_in(self._engine.store, Load("perdure", len(facts), lambda: incoming, lambda: (), sealed=True))
+        self._live |= {marker: fact.id for marker, fact in facts.items()}
+
+    def purge(self) -> None:
+        """Remove a fact for good."""
+        marker = self._any(self._live)
+        with self._told({marker: ABSENT}):
+            purge(self._engine.store, [self._live.pop(marker)], AUTHOR)
+
+    def certify(self) -> None:
+        """Bring purges to their end, if nobody else has the store open."""
+        certify(self._engine.store)
+
+    def fail(self) -> None:
+        """Break a transaction off: nothing of it may stay."""
+        marker, text = self._words()
+        try:
+            with self._engine.store.write(AUTHOR) as tx:
+                tx.supersede("no such fact", tx.add(self._fact(text)).id)
+        except NotFoundError:
+            return
+        raise AssertionError(f"{marker}: a fact that is not there was superseded")
+
+    def capture(self) -> None:
+        """End a turn."""
+        marker, text = self._words()
+        context = TurnContext(session_id=f"{self._name}-{self._count}", host="bench")
+        with self._told({marker: LIVE}):
+            self._memory.after_turn([{"role": "user", "content": text}], True, context)
+
+    def quiet(self) -> None:
+        """Do what a quiet moment is for."""
+        self._memory.settle()
+        self._engine.store.inbox.empty()
+
+    def _words(self) -> tuple[str, str]:
+        self._count += 1
+        marker = f"mk{self._name}q{self._count}"
+        return marker, f"Please remember that marker {marker} stands for the {self._chance.choice(ANIMALS)} database."
+
+    def _fact(self, text: str) -> Fact:
+        return Fact(text, channel=Channel.LIBRARY, scope="user", scope_target="owner")
+
+    def _any(self, markers: Mapping[str, str]) -> str:
+        if not markers:
+            self.store()
+        return self._chance.choice(sorted(markers))
+
+    @contextmanager
+    def _told(self, change: Mapping[str, str]) -> Iterator[None]:
+        self._tell(json.dumps(change))
+        yield
+        self._tell(".")
+
+
+def _to_parent(line: str) -> None:
+    os.write(1, line.encode() + b"\n")
+
+
+def _vector(text: str) -> StoredVector:
+    embedder = HashEmbedder()
+    return StoredVector(embedder.identity.id, embedder.embed([text])[0].astype("<f4").tobytes())
