@@ -10,8 +10,11 @@ import click
 from perdure.errors import PerdureError
 
 COMMANDS = {
+    "backup": "perdure.cli.backup",
     "demo": "perdure.cli.demo",
+    "export": "perdure.cli.exchange",
     "forget": "perdure.cli.facts",
+    "import": "perdure.cli.exchange",
     "link": "perdure.cli.facts",
     "list": "perdure.cli.facts",
     "lookup": "perdure.cli.facts",

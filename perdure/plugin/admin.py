@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from perdure.errors import InputError
 from perdure.hooks.types import Channel, TurnContext
 from perdure.plugin.engine import Engine, audience_of
 from perdure.store import lifecycle, listing
+from perdure.store.backup import backup
+from perdure.store.exchange import Exported, export
 from perdure.store.fact import Fact
+from perdure.store.importing import Imported, bring_in
 from perdure.store.listing import Filter, Stats
 from perdure.store.scope import Scope
 from perdure.store.search import View
+from perdure.store.sources import load_source
 from perdure.store.transaction import Author
 
 
@@ -76,6 +81,45 @@ class Admin:
                 audience_of(self._context).writable(Scope(fact.scope, fact.scope_target))
                 lifecycle.forget(tx, fact_id, "one of many")
         return len(ids)
+
+    def backup(self, target: Path | None = None) -> Path:
+        """Write a verified copy of the whole store while it is in use; return where it is.
+
+        Raises:
+            StoreError: it could not be written.
+        """
+        return backup(self._engine.store, target)
+
+    def export(self, target: Path, *, vectors: bool = False, journal: bool = False) -> Exported:
+        """Write every memory of all scopes to a JSONL file, redacted.
+
+        Args:
+            target: the file; it must not exist.
+            vectors: also their vectors.
+            journal: also who changed what, to read.
+
+        Raises:
+            StoreError: it could not be written.
+        """
+        return export(self._engine.store, target, vectors=vectors, journal=journal)
+
+    def import_from(
+        self, path: Path, kind: str | None = None, *, trust: bool = False, dry_run: bool = False
+    ) -> Imported:
+        """Take in an export, a hybrid-memory folder or a memory-lancedb-pro table. Doing it again changes nothing.
+
+        Args:
+            path: what to read.
+            kind: one of `perdure.store.sources.KINDS`; None: found out.
+            trust: let what is read be recalled unasked, as if the user had said it.
+            dry_run: only say what would be done.
+
+        Raises:
+            InputError: it cannot be read.
+            StoreError: it could not be written.
+        """
+        store = self._engine.store
+        return bring_in(store, load_source(path, store.key, kind), trust=trust, dry_run=dry_run)
 
     def _view(self, *, tag: str | None = None, as_of: float | None = None, include_superseded: bool = False) -> View:
         audience = audience_of(self._context)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from perdure.errors import StoreUnavailableError
@@ -41,7 +42,9 @@ def private_file(path: Path) -> Path:
         StoreUnavailableError: it cannot be created or opened.
     """
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, FILE_MODE))
+        # An existing file is not opened: closing it again would drop every lock that this process holds on it.
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, FILE_MODE))
         if os.name == "posix" and path.stat().st_mode & 0o077:
             path.chmod(FILE_MODE)
     except OSError as error:

@@ -1,0 +1,91 @@
+"""`perdure backup`: copies of the store, and the way back."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from perdure.cli.output import Output
+from perdure.plugin.paths import data_folder
+from perdure.store import backup as backups
+from perdure.store.store import Store
+
+_HOME = click.option("--home", type=click.Path(path_type=Path), help="The data folder, if it is not the usual one.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+@click.group(invoke_without_command=True)
+@click.option("--to", "target", type=click.Path(path_type=Path), help="The new file; without it one in backups/.")
+@_HOME
+@_JSON
+@click.pass_context
+def backup(context: click.Context, target: Path | None, home: Path | None, as_json: bool) -> int:
+    """Copy the store while it is in use, and check the copy.
+
+    Example: perdure backup --to /media/stick/memory.db
+    """
+    if context.invoked_subcommand is not None:
+        return 0
+    store = Store(data_folder(home))
+    try:
+        path = backups.backup(store, target and target.absolute())
+    finally:
+        store.close()
+    output = Output(as_json)
+    if as_json:
+        output.json({"backup": str(path), "bytes": path.stat().st_size})
+    else:
+        output.line(f"{path} ({path.stat().st_size} bytes), checked")
+    return 0
+
+
+@backup.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--dry-run", is_flag=True, help="Check the backup and change nothing.")
+@_HOME
+@_JSON
+def restore(file: Path, dry_run: bool, home: Path | None, as_json: bool) -> int:
+    """Put a backup in the place of the store. The present one is kept in backups/.
+
+    Example: perdure backup restore facts-20260401T120000Z.db
+    """
+    folder = data_folder(home)
+    beside = backups.backups_folder(folder) / file.name
+    done = backups.restore(folder, beside if not file.exists() and beside.exists() else file, dry_run=dry_run)
+    output = Output(as_json)
+    if as_json:
+        output.json({"dry_run": dry_run, **asdict(done), "kept": done.kept and str(done.kept)})
+    else:
+        output.line(f"{done.facts} facts {'would be' if dry_run else 'are'} restored")
+        if done.purged:
+            output.line(f"{done.purged} that were purged since did not come back")
+        if done.kept is not None:
+            output.line(f"the former store is kept: {done.kept}")
+    return 0
+
+
+@backup.command("list")
+@_HOME
+@_JSON
+def list_(home: Path | None, as_json: bool) -> int:
+    """Show what lies in backups/.
+
+    Example: perdure backup list
+    """
+    files = backups.backups(data_folder(home))
+    output = Output(as_json)
+    if as_json:
+        output.json({"backups": [{**asdict(file), "path": str(file.path)} for file in files]})
+    elif files:
+        rows = [(file.path.name, file.kind, _when(file.at), file.size) for file in files]
+        output.table(("file", "kind", "written", "bytes"), rows)
+    else:
+        output.line("there are no backups yet")
+    return 0
+
+
+def _when(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,0 +1,106 @@
+"""`perdure export` and `perdure import`: all memories out, and memories in."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from perdure.cli.output import Output, progress
+from perdure.errors import InputError
+from perdure.plugin.paths import data_folder
+from perdure.store.exchange import daily_export, fact_count
+from perdure.store.exchange import export as export_store
+from perdure.store.importing import Imported, bring_in
+from perdure.store.sources import KINDS, load_source
+from perdure.store.store import Store
+
+_HOME = click.option("--home", type=click.Path(path_type=Path), help="The data folder, if it is not the usual one.")
+_SHOWN = 10
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.option("--vectors", is_flag=True, help="Also the vectors, so that nothing need be embedded anew.")
+@click.option("--journal", is_flag=True, help="Also the journal of changes, for reading.")
+@click.option("--daily", is_flag=True, help="Write today's file into backups/ and keep the newest seven.")
+@_HOME
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def export(file: Path | None, vectors: bool, journal: bool, daily: bool, home: Path | None, as_json: bool) -> int:
+    """Write all memories with everything that is known of them as lines of JSON.
+
+    Example: perdure export memories.jsonl
+    """
+    if daily == (file is not None) or (daily and (vectors or journal)):
+        raise InputError("give a FILE, or --daily alone")
+    output = Output(as_json)
+    store = Store(data_folder(home))
+    try:
+        if file is None:
+            path = daily_export(store)
+            output.json({"path": str(path)}) if as_json else output.line(str(path))
+            return 0
+        with progress("exporting", fact_count(store), quiet=as_json) as advance:
+            done = export_store(store, file.absolute(), vectors=vectors, journal=journal, advance=advance)
+    finally:
+        store.close()
+    if as_json:
+        output.json({**asdict(done), "path": str(done.path)})
+    else:
+        output.line(f"{done.path}: {done.facts} facts, {done.links} links, {done.vectors} vectors")
+    return 0
+
+
+@click.command("import")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--from", "kind", type=click.Choice(KINDS), help="What it is; without it told by what is in it.")
+@click.option("--trust", is_flag=True, help="Vouch for what is in it: it is recalled as if you had said it.")
+@click.option("--dry-run", is_flag=True, help="Tell what would be done and change nothing.")
+@_HOME
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def import_(path: Path, kind: str | None, trust: bool, dry_run: bool, home: Path | None, as_json: bool) -> int:
+    """Take in an export, a folder of hybrid-memory, or a LanceDB folder of lancedb-pro.
+
+    Exit code 1: something in it conflicts with what is here, or could not be taken in.
+
+    Example: perdure import ~/.openclaw/memory --dry-run
+    """
+    output = Output(as_json)
+    store = Store(data_folder(home))
+    try:
+        load = load_source(path, store.key, kind)
+        with progress("importing", load.total, quiet=as_json) as advance:
+            report = bring_in(store, load, trust=trust, dry_run=dry_run, advance=advance)
+    finally:
+        store.close()
+    if as_json:
+        output.json(asdict(report))
+    else:
+        _show(report, output)
+    return 1 if report.conflicts or report.refused or report.missing or report.unreadable else 0
+
+
+def _show(report: Imported, output: Output) -> None:
+    output.title(f"{'Would import' if report.dry_run else 'Imported'} from {report.kind}")
+    counts = {
+        "facts": report.total,
+        "added": report.added,
+        "there already": report.skipped,
+        "superseded": report.superseded,
+        "trusted from now on": report.vouched,
+        "in conflict": len(report.conflicts),
+        "purged before": report.purged,
+        "refused": len(report.refused),
+        "links": report.links,
+        "vectors": report.vectors,
+        "missing in the file": report.missing,
+        "unreadable": report.unreadable,
+    }
+    output.table(("", ""), [(name, count) for name, count in counts.items() if count])
+    for fact_id in report.conflicts[:_SHOWN]:
+        output.line(f"in conflict: {fact_id} says something else here, and was left as it is")
+    for fact_id, reason in list(report.refused.items())[:_SHOWN]:
+        output.line(f"refused: {fact_id}: {reason}")
+    if not report.trusted:
+        output.line("They come up only when they are searched for. To have them recalled unasked: --trust")

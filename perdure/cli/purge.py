@@ -1,0 +1,92 @@
+"""`perdure purge`: remove memories for good, with a certificate."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from perdure.cli.output import Output
+from perdure.errors import InputError
+from perdure.hooks.types import Channel
+from perdure.plugin.paths import data_folder
+from perdure.store.purge import PENDING, Doomed, Purge, certify, holding, plan, purges, resolve
+from perdure.store.purge import purge as remove
+from perdure.store.store import Store
+from perdure.store.transaction import Author
+
+AUTHOR = Author(Channel.CLI, "cli")
+
+
+@click.command()
+@click.argument("ids", nargs=-1)
+@click.option("--query", help="Also every memory that holds this text.")
+@click.option("--status", "only_status", is_flag=True, help="Finish and show earlier purges.")
+@click.option("--home", type=click.Path(path_type=Path), help="The data folder, if it is not the usual one.")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def purge(
+    ids: tuple[str, ...],
+    query: str | None,
+    only_status: bool,
+    home: Path | None,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> int:
+    """Remove memories from every file of the data folder; this cannot be undone. Exit code 1: not certified yet.
+
+    Example: perdure purge 3f2c9a1e --dry-run
+    """
+    output = Output(as_json)
+    store = Store(data_folder(home))
+    try:
+        if only_status:
+            certify(store)
+            return _show(output, as_json, purges(store))
+        doomed = _plan(store, ids, query)
+        if dry_run or not doomed:
+            return _planned(output, as_json, doomed)
+        if not yes and not as_json:
+            _planned(output, as_json, doomed)
+        if not yes:
+            click.confirm("Remove them for good?", abort=True, err=True)
+        made = remove(store, [item.id for item in doomed], AUTHOR)
+        return _show(output, as_json, [item for item in certify(store) if item.id == made.id])
+    finally:
+        store.close()
+
+
+def _plan(store: Store, ids: tuple[str, ...], query: str | None) -> list[Doomed]:
+    if not ids and not (query or "").strip():
+        raise InputError("nothing is named; give ids, --query TEXT or --status")
+    with store.database.read() as connection:
+        chosen = [resolve(connection, prefix) for prefix in ids]
+        chosen += holding(connection, query.strip()) if query else []
+        return plan(connection, dict.fromkeys(chosen))
+
+
+def _planned(output: Output, as_json: bool, doomed: list[Doomed]) -> int:
+    if as_json:
+        output.json({"would_remove": [asdict(item) for item in doomed]})
+    output.table(("id", "why"), [(item.id, item.why) for item in doomed])
+    output.line(f"{len(doomed)} memories would be removed.")
+    return 0
+
+
+def _show(output: Output, as_json: bool, found: list[Purge]) -> int:
+    if as_json:
+        output.json({"purges": [asdict(item) for item in found]})
+    for item in found:
+        asked = time.strftime("%Y-%m-%d %H:%M", time.localtime(item.asked_at))
+        output.line(f"{asked}  {len(item.facts)} memories  {item.state}  {item.id}")
+        if item.waiting:
+            output.line(f"  waits: {item.waiting}. Repeat with: perdure purge --status")
+        for path, kind in item.kept:
+            output.line(f"  still holds it: {path} ({kind})")
+    if found and not as_json:
+        output.line(f"Not searched: {'; '.join(found[0].beyond)}.")
+    return int(any(item.state == PENDING for item in found))

@@ -1,0 +1,73 @@
+"""`perdure verify`: whether everything is as it was written."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from perdure.cli.output import Output, progress
+from perdure.errors import PerdureError
+from perdure.plugin.paths import data_folder
+from perdure.store.checks import Finding
+from perdure.store.store import Store
+from perdure.store.verify import CHECKS, fix
+from perdure.store.verify import verify as look
+
+SOUND, FINDINGS, NOT_LOOKED = 0, 1, 2
+
+
+@click.command()
+@click.option("--home", type=click.Path(path_type=Path), help="The data folder, if it is not the usual one.")
+@click.option("--fix", "repair", is_flag=True, help="Repair what can be repaired.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def verify(home: Path | None, repair: bool, as_json: bool) -> int:
+    """Check every fact, word, vector and file. Exit code: 0 sound, 1 findings are left, 2 could not look.
+
+    Example: perdure verify --fix
+    """
+    folder = data_folder(home)
+    if not (folder / "facts.db").is_file():
+        return _not_looked(f"{folder} holds no store; name its folder with --home")
+    try:
+        store = Store(folder)
+    except PerdureError as error:
+        return _not_looked(str(error))
+    try:
+        with progress("Checking", len(CHECKS), quiet=as_json) as advance:
+            found = look(store, lambda name: advance())
+        left = fix(store, found) if repair and any(finding.fixable for finding in found) else found
+    finally:
+        store.close()
+    _show(Output(as_json), as_json, folder, found, left)
+    return FINDINGS if left else SOUND
+
+
+def _show(output: Output, as_json: bool, folder: Path, found: list[Finding], left: list[Finding]) -> None:
+    fixed = [finding for finding in found if finding not in left]
+    if as_json:
+        output.json({
+            "home": str(folder),
+            "sound": not left,
+            "findings": [_as_json(finding) for finding in left],
+            "fixed": [_as_json(finding) for finding in fixed],
+        })  # fmt: skip
+        return
+    if fixed:
+        output.line(f"{len(fixed)} findings were repaired.")
+        output.table(("what", "where"), [(finding.what, finding.where) for finding in fixed])
+    if left:
+        rows = [(finding.what, finding.where, "yes" if finding.fixable else "no", finding.hint) for finding in left]
+        output.table(("what", "where", "--fix", "what to do"), rows)
+    output.line(f"{len(left)} findings." if left else "Everything is as it was written.")
+
+
+def _as_json(finding: Finding) -> dict[str, object]:
+    return asdict(finding) | {"fixable": finding.fixable}
+
+
+def _not_looked(why: str) -> int:
+    sys.stderr.write(f"perdure: {why}\n")
+    return NOT_LOOKED

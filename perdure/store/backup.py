@@ -1,0 +1,274 @@
+"""Backups of facts.db: taken while the store is in use, put back while it is not."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import apsw
+
+from perdure.clock import Clock, SystemClock
+from perdure.errors import (
+    InputError,
+    StoreBusyError,
+    StoreCorruptError,
+    StoreError,
+    StoreFullError,
+    StoreUnavailableError,
+)
+from perdure.hooks.types import Channel
+from perdure.store.database import Database, run
+from perdure.store.folder import prepare_folder, private_file, sync_folder
+from perdure.store.migrations import check, migrate
+from perdure.store.presence import alone
+from perdure.store.purge import is_purged
+from perdure.store.seals import seal, seal_fact
+from perdure.store.snapshot import check_intact, copy_pages, snapshot, unused
+from perdure.store.store import Store
+from perdure.store.transaction import Author, Transaction
+
+_KINDS = {
+    "facts-before-restore-": "before a restore",
+    "facts-before-schema-": "before a migration",
+    "facts-damaged-": "damaged",
+    "facts-": "backup",
+    "memory-backup-": "export",
+}
+_CLOSE = "close every program that uses this memory, and retry"
+
+
+@dataclass(frozen=True, slots=True)
+class BackupFile:
+    """A file in `backups/`.
+
+    Attributes:
+        path: where it is.
+        kind: "backup", "before a migration", "before a restore", "damaged", or "export".
+        at: when it was written, epoch seconds.
+        size: in bytes.
+    """
+
+    path: Path
+    kind: str
+    at: float
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a restore did, or would do.
+
+    Attributes:
+        facts: how many facts, of whatever state, the backup holds.
+        purged: how many of these were purged since, and did not come back.
+        kept: where the former facts.db lies now; None if there was none, or in a dry run.
+    """
+
+    facts: int
+    purged: int
+    kept: Path | None
+
+
+def backups_folder(folder: Path) -> Path:
+    """Return where a data folder keeps its backups."""
+    return folder / "backups"
+
+
+def backup(store: Store, target: Path | None = None) -> Path:
+    """Copy facts.db as it is at this moment; whoever writes goes on writing. The copy is checked.
+
+    The derived LanceDB table is not in it, as it can be rebuilt; the vectors it is rebuilt from are.
+
+    Args:
+        store: an open store.
+        target: the new file; None: `backups/facts-<UTC time>.db` in the data folder.
+
+    Raises:
+        InputError: there is a file of this name already.
+        StoreError: it could not be written, or the store is damaged; nothing is left behind.
+    """
+    if target is None:
+        target = unused(backups_folder(store.folder), f"facts-{_stamp(store.clock)}")
+    with store.database.read() as connection:
+        return snapshot(connection, target)
+
+
+def backups(folder: Path) -> list[BackupFile]:
+    """Return the files in `backups/` of a data folder, newest first."""
+    found = []
+    for path in backups_folder(folder).glob("*"):
+        kind = next((kind for prefix, kind in _KINDS.items() if path.name.startswith(prefix)), None)
+        if kind is not None and path.suffix in (".db", ".jsonl"):
+            facts = path.stat()
+            found.append(BackupFile(path, kind, facts.st_mtime, facts.st_size))
+    return sorted(found, key=lambda file: (-file.at, file.path.name))
+
+
+def restore(folder: Path, backup_file: Path, *, dry_run: bool = False, clock: Clock | None = None) -> Restored:
+    """Put a backup in the place of facts.db. The former one is kept in `backups/`.
+
+    The backup is checked first. facts.db changes in one transaction: killed at any moment, it holds the former
+    facts or those of the backup. What was purged since the backup was made does not come back.
+
+    Args:
+        folder: the data folder; created if it is not there.
+        backup_file: what `backup` wrote.
+        dry_run: check only.
+        clock: where the time in the kept file's name comes from.
+
+    Raises:
+        InputError: there is no such file.
+        StoreBusyError: somebody has the store open.
+        StoreCorruptError: the backup is damaged, or is not ours.
+        StoreError: another of its kinds; the store is as before.
+    """
+    if not backup_file.is_file():
+        raise InputError(f"backup {backup_file} is not there; `perdure backup list` names those in the data folder")
+    path = folder / "facts.db"
+    with _opened(backup_file, apsw.SQLITE_OPEN_READONLY) as source:
+        check(source, backup_file)
+        check_intact(source, backup_file)
+        if dry_run:
+            return Restored(_facts(source), 0, None)
+        prepare_folder(folder)
+        staged = folder / "restoring" / "facts.db"
+        # What a kill has left there would be taken for the log of the new file.
+        shutil.rmtree(staged.parent, ignore_errors=True)
+        snapshot(source, staged)
+    clock = clock or SystemClock()
+    try:
+        with alone(folder) as free:
+            if not free:
+                raise StoreBusyError(f"{folder} is in use; {_CLOSE}")
+            facts, purged = _prepare(staged, path, clock.now())
+            kept = _replace(path, staged, _stamp(clock))
+    finally:
+        shutil.rmtree(staged.parent, ignore_errors=True)
+    # The table is of the former facts; each of the restored ones waits in the outbox for a new one.
+    shutil.rmtree(folder / "lancedb", ignore_errors=True)
+    sync_folder(folder)
+    return Restored(facts, purged, kept)
+
+
+def _prepare(staged: Path, present: Path, now: float) -> tuple[int, int]:
+    database = Database(staged)
+    try:
+        migrate(database, keep=False)
+        with database.write() as connection:
+            purged = _drop_purged(connection, present, now)
+            run(connection, "DELETE FROM outbox")
+            run(connection, "INSERT INTO outbox (fact_id, queued_at) SELECT id, ? FROM facts", (now,))
+            return _facts(connection), purged
+    finally:
+        database.close()
+
+
+def _drop_purged(connection: apsw.Connection, present: Path, now: float) -> int:
+    # The backup was made before they were purged: what is gone for good must not come back with it.
+    if not present.is_file() or not _is_database(present):
+        return 0
+    with _opened(present, apsw.SQLITE_OPEN_READONLY) as source:
+        if not run(source, "SELECT 1 FROM sqlite_schema WHERE name = 'tombstones'"):
+            return 0
+        tombstones = run(source, "SELECT key FROM tombstones")
+        key = bytes.fromhex(run(source, "SELECT value FROM meta WHERE key = 'store_key'")[0][0])
+    connection.executemany("INSERT OR IGNORE INTO tombstones VALUES (?)", tombstones)
+    facts = run(connection, "SELECT seq, id, text FROM facts") if tombstones else []
+    gone = [(seq, fact_id) for seq, fact_id, text in facts if is_purged(connection, key, text)]
+    tx = Transaction(connection, now, Author(Channel.CLI, host="restore"))
+    linked = set()
+    for seq, fact_id in gone:
+        linked.update(run(connection, "SELECT source_fact_id FROM memory_links WHERE target_fact_id = ?", (fact_id,)))
+        run(connection, "DELETE FROM facts_fts WHERE rowid = ?", (seq,))
+        run(connection, "DELETE FROM facts WHERE seq = ?", (seq,))
+        tx.journal("purge", fact_id)
+    seal(connection)
+    for (source,) in linked:
+        seal_fact(connection, source)
+    return len(gone)
+
+
+def _replace(path: Path, staged: Path, stamp: str) -> Path | None:
+    folder = backups_folder(path.parent)
+    kept = None
+    there = path.exists() and path.stat().st_size > 0
+    if there and not _is_database(path):
+        kept = _move_away(path, unused(prepare_folder(folder), f"facts-damaged-{stamp}"))
+    if not path.exists():
+        private_file(path)
+    with _opened(staged, apsw.SQLITE_OPEN_READONLY) as source, _opened(path) as target:
+        _lock(target)
+        if there and kept is None:
+            kept = _keep(target, unused(prepare_folder(folder), f"facts-before-restore-{stamp}"))
+        copy_pages(source, target)
+        check_intact(target, path)
+    return kept
+
+
+def _lock(connection: apsw.Connection) -> None:
+    # To leave WAL mode takes that nobody else has the file open, even idle. The exclusive lock is held until
+    # the connection is closed: who opens the file meanwhile waits, and then sees the restored one.
+    run(connection, "PRAGMA locking_mode = EXCLUSIVE")
+    run(connection, "PRAGMA journal_mode = DELETE")
+    run(connection, "BEGIN EXCLUSIVE")
+    run(connection, "COMMIT")
+
+
+def _keep(connection: apsw.Connection, target: Path) -> Path:
+    # Not checked, as a damaged database is kept as well. And not copied as a file: closing a file drops the
+    # locks that this process holds on it.
+    private_file(target)
+    with _opened(target) as copied:
+        copy_pages(connection, copied)
+    sync_folder(target.parent)
+    return target
+
+
+def _move_away(path: Path, target: Path) -> Path:
+    for suffix in ("-wal", "-shm", ""):
+        part = path.with_name(path.name + suffix)
+        if part.exists():
+            part.replace(target.with_name(target.name + suffix))
+    return target
+
+
+def _is_database(path: Path) -> bool:
+    try:
+        with _opened(path, apsw.SQLITE_OPEN_READONLY) as connection:
+            run(connection, "SELECT count(*) FROM sqlite_schema")
+    except StoreCorruptError:
+        return False
+    return True
+
+
+def _facts(connection: apsw.Connection) -> int:
+    return int(run(connection, "SELECT count(*) FROM facts")[0][0])
+
+
+def _stamp(clock: Clock) -> str:
+    return datetime.fromtimestamp(clock.now(), UTC).strftime("%Y%m%dT%H%M%SZ")
+
+
+@contextmanager
+def _opened(path: Path, flags: int = apsw.SQLITE_OPEN_READWRITE) -> Iterator[apsw.Connection]:
+    try:
+        connection = apsw.Connection(str(path), flags=flags)
+        try:
+            connection.set_busy_timeout(1_000)
+            yield connection
+        finally:
+            connection.close()
+    except (apsw.BusyError, apsw.LockedError) as error:
+        raise StoreBusyError(f"{path} is in use; {_CLOSE}") from error
+    except apsw.FullError as error:
+        raise StoreFullError(f"the disk is full; {path.name} is as it was. Free some space and retry") from error
+    except (apsw.NotADBError, apsw.CorruptError) as error:
+        raise StoreCorruptError(f"{path} is not an intact SQLite database; it was left as it is") from error
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.PermissionsError) as error:
+        raise StoreUnavailableError(f"{path} cannot be read or written ({type(error).__name__})") from error
+    except apsw.Error as error:
+        raise StoreError(f"{path.name}: {type(error).__name__}") from error

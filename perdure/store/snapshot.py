@@ -1,0 +1,100 @@
+"""A copy of an SQLite database at one moment, taken while others go on writing, and checked."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import apsw
+
+from perdure.errors import InputError, StoreCorruptError
+from perdure.store.database import run
+from perdure.store.folder import prepare_folder, private_file, sync_folder
+
+PAGES = 2_000
+"""Pages copied in one step: 8 MB, between two of which other threads may run."""
+
+
+def snapshot(source: apsw.Connection, target: Path) -> Path:
+    """Copy a database into a new file that needs no other file beside it; it appears whole or not at all.
+
+    Args:
+        source: a connection without an open transaction. What is committed before the copy begins is in it.
+        target: the file; its folder is created.
+
+    Raises:
+        InputError: there is something of this name already.
+        StoreCorruptError: the copy is not intact, so the source is not; nothing is left behind.
+        StoreUnavailableError: the folder or file cannot be written.
+        apsw.Error: what SQLite raises; the caller puts it in our terms.
+    """
+    if target.exists():
+        raise InputError(f"{target} exists already; name another file, or move it away")
+    prepare_folder(target.parent)
+    part = target.with_name(f"{target.name}.{os.getpid()}.part")
+    part.unlink(missing_ok=True)
+    private_file(part)
+    try:
+        copied = apsw.Connection(str(part))
+        try:
+            # The transaction holds one state of the source: neither pages nor counts of a later one are seen.
+            with source:
+                counts = row_counts(source)
+                copy_pages(source, copied)
+            run(copied, "PRAGMA journal_mode = DELETE")
+            check_intact(copied, part)
+            if row_counts(copied) != counts:
+                raise StoreCorruptError(f"the copy {target.name} holds other rows than its source; copy again")
+        finally:
+            copied.close()
+        _sync(part)
+        part.replace(target)
+        sync_folder(target.parent)
+    finally:
+        part.unlink(missing_ok=True)
+    return target
+
+
+def copy_pages(source: apsw.Connection, target: apsw.Connection) -> None:
+    """Copy a database page by page over another, in one transaction of the other."""
+    with target.backup("main", source, "main") as copy:
+        while not copy.done:
+            copy.step(PAGES)
+
+
+def check_intact(connection: apsw.Connection, path: Path) -> None:
+    """See that SQLite finds no damage.
+
+    Raises:
+        StoreCorruptError: it does.
+    """
+    found = run(connection, "PRAGMA integrity_check(1)")
+    if found != [("ok",)]:
+        raise StoreCorruptError(f"{path} is damaged; it was left as it is. Use another backup")
+
+
+def row_counts(connection: apsw.Connection) -> dict[str, int]:
+    """Return how many rows each ordinary table holds."""
+    # What FTS5 keeps is checked by the integrity check; its tables hold pieces of an index, not rows.
+    tables = run(
+        connection,
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'sqlite_*' AND name NOT GLOB '*_fts*'"
+        " AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY name",
+    )
+    return {name: run(connection, f'SELECT count(*) FROM "{name}"')[0][0] for (name,) in tables}
+
+
+def unused(folder: Path, stem: str, suffix: str = ".db") -> Path:
+    """Return the path of a file that is not there yet: the stem, or the stem and a number."""
+    path, number = folder / f"{stem}{suffix}", 2
+    while path.exists():
+        path, number = folder / f"{stem}-{number}{suffix}", number + 1
+    return path
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
