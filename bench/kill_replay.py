@@ -25,6 +25,7 @@ from perdure.clock import ManualClock
 from perdure.files.transcripts import FORMATS, Dialogue, read_transcript
 from perdure.hooks.fake_host import Turn
 from perdure.plugin.memory import Memory
+from perdure.store import outbox
 from perdure.store.lance import LanceIndex
 from perdure.store.store import Store
 
@@ -110,7 +111,9 @@ def check(dialogues: Sequence[Dialogue], home: Path, embedder: str, acknowledged
     store = Store(home)
     space = store.space()
     assert space is not None
-    indexed = LanceIndex(store.lance_folder, space.id, space.dims).ids()
+    with store.database.read() as connection:
+        generation = outbox.index_state(connection, space.id).generation
+    indexed = LanceIndex(store.lance_folder, space.id, space.dims, create=False, generation=generation).ids()
     store.close()
     lost = len(expected - found)
     return Round(acknowledged, len(expected), lost, len(live - indexed), len(indexed - live))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure.background.drain import Drain
-from perdure.background.indexer import without_vector
+from perdure.background.indexer import mark_suspect, without_vector
 from perdure.background.keeper import Keeper
 from perdure.background.turn_gate import TurnGate
 from perdure.background.worker_process import WorkerProcess
@@ -23,7 +23,6 @@ from perdure.capture.tags import compile_tags
 from perdure.capture.writing import Writer, WritingOptions
 from perdure.clock import Clock, SystemClock
 from perdure.embed.base import Embedder
-from perdure.errors import StoreUnavailableError
 from perdure.hooks.types import Messages, Recall, TurnContext
 from perdure.plugin.builtins import BUILTINS
 from perdure.plugin.extensions import ExtensionManager
@@ -36,7 +35,8 @@ from perdure.recall.rerank import Reranker
 from perdure.store import receipts, spaces
 from perdure.store.scope import Audience
 from perdure.store.store import Store, VectorSpace
-from perdure.store.vector_index import ExactIndex, VectorIndex
+from perdure.store.tiered_index import TieredIndex
+from perdure.store.vector_index import VectorIndex
 
 WORKER = "perdure.plugin.worker"
 _log = logging.getLogger("perdure.plugin")
@@ -162,14 +162,18 @@ class Engine:
             receipts.put(connection, receipt.id, receipt.at, receipt.session, scope, body)
 
     def _index(self, space: VectorSpace) -> VectorIndex:
-        if self.settings.vector_index == "lance":
-            from perdure.store.lance import LanceIndex
+        return TieredIndex(
+            self.store,
+            space,
+            mode=self.settings.vector_index,
+            crossover=self.settings.index_crossover,
+            storage_options=self.settings.lance_storage_options or None,
+            on_trouble=lambda: self.keeper.submit("vector index", self._mend),
+        )
 
-            try:
-                return LanceIndex(self.store.lance_folder, space.id, space.dims, create=False)
-            except StoreUnavailableError as error:
-                _log.warning("%s", error)
-        return ExactIndex(self.store.database, space.id, space.dims)
+    def _mend(self) -> None:
+        mark_suspect(self.store)
+        self.start_worker()
 
     def _leg(self) -> tuple[Embedder, VectorIndex] | None:
         leg = self.model.leg()
@@ -191,6 +195,8 @@ class Engine:
     def _index_if_due(self) -> None:
         state = self.store.outbox_state()
         if state.oldest is None or self.store.space() is None:
+            return
+        if state.retry_at is not None and self.clock.now() < state.retry_at:
             return
         waited = self.clock.now() - state.oldest
         if state.waiting >= self.settings.index_batch or waited >= self.settings.index_seconds:

@@ -21,7 +21,7 @@ _NOT_SETTINGS = frozenset({
     HOME_VARIABLE, CONFIG_VARIABLE, "PERDURE_LOAD_EXTENSIONS", "PERDURE_VENV", "PERDURE_VAULT_PASSPHRASE",
     "PERDURE_FAIL_POINT",
 })  # fmt: skip
-_JSON = frozenset({"tag_patterns"})
+_JSON = frozenset({"tag_patterns", "lance_storage_options"})
 """Settings that are JSON in the environment."""
 
 
@@ -56,6 +56,8 @@ class Settings(BaseModel):
     auto_link_cosine: float = Field(0.7, ge=0, le=1, description="From this cosine on facts are near.")
     auto_link_limit: int = Field(3, ge=1, le=50, description="Links that a new fact gets at the most.")
     tag_patterns: dict[str, str] = Field({}, description="Own tags: regular expressions by tag.")
+    index_crossover: int = Field(100_000, ge=1_000, description="From so many memories on LanceDB answers.")
+    lance_storage_options: dict[str, str] = Field({}, description="Options of LanceDB for other storage.")
     index_batch: int = Field(50, ge=1, le=10_000, description="So many new vectors start the index worker.")
     index_seconds: float = Field(30.0, ge=0, le=86_400, description="So long a new vector waits for the worker.")
     disabled_extensions: tuple[str, ...] = Field((), description="Extensions that are not loaded.")

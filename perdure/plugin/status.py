@@ -21,6 +21,7 @@ class Status:
         model: "ready: ...", "loading", or why recall goes by words alone.
         changes: number of the last change.
         vector_index: which index answers.
+        index_problem: why the derived index is behind, if it is in trouble.
         inbox: acknowledged turns that are still to be captured, of this process.
         outbox: facts the derived index has not got yet.
         parked: entries that were put aside because they failed again and again.
@@ -34,6 +35,7 @@ class Status:
     changes: int
     model: str
     vector_index: str
+    index_problem: str | None
     inbox: int
     outbox: int
     parked: int
@@ -62,6 +64,7 @@ def status_of(engine: Engine) -> Status:
         changes=changes,
         model=engine.model.state,
         vector_index=engine.settings.vector_index,
+        index_problem=outbox.problem,
         inbox=engine.store.inbox.waiting,
         outbox=outbox.waiting,
         parked=parked + outbox.parked,

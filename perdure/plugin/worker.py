@@ -61,7 +61,13 @@ def work(home: Path, settings: Settings, stop: threading.Event, idle_seconds: fl
         space = store.space()
         return embedder_of(space) if space else None
 
-    indexer = Indexer(store, of_the_store, settings.index_batch)
+    indexer = Indexer(
+        store,
+        of_the_store,
+        settings.index_batch,
+        crossover=settings.index_crossover,
+        storage_options=settings.lance_storage_options or None,
+    )
     reembedder = Reembedder(store, embedder_of)
     try:
         while not stop.is_set():

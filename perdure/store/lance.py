@@ -154,7 +154,7 @@ class LanceIndex:
         """
         with _translated("cleared"):
             for name in self._db.list_tables().tables:
-                if name.startswith(self._prefix) and name != self._name:
+                if f"{name}_".startswith(f"{self._prefix}_") and name != self._name:
                     self._db.drop_table(name)
 
     @property
