@@ -9,9 +9,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from perdure.capture.dates import freeze_until
 from perdure.capture.explicit import Given, explicit_fact
 from perdure.clock import Clock
-from perdure.errors import AmbiguousIdError, NotFoundError
+from perdure.errors import AmbiguousIdError, NotFoundError, ScopeError
 from perdure.hooks.types import Channel, Messages, Recall, TurnContext
 from perdure.plugin.admin import Admin
 from perdure.plugin.engine import Engine, audience_of
@@ -117,12 +118,15 @@ class Memory:
             ScopeError: the caller may not write to this scope.
             StoreError: it could not be written.
         """
-        home = audience_of(self._context).writable(Scope.parse(scope) if scope else None)
+        replaced = self._own(supersedes) if supersedes else None
+        there = Scope(replaced.scope, replaced.scope_target) if replaced else None
+        home = audience_of(self._context).writable(Scope.parse(scope) if scope else there)
+        if replaced is not None and there != home:
+            raise ScopeError(f"fact {replaced.id} belongs to {there}; what takes its place cannot go to {home}")
         given = Given(category, importance, entity, key, value, why, tags, decay_class, metadata)
         engine = self._engine
         now = engine.clock.now()
         [prepared] = engine.writer.prepare([explicit_fact(text, given, home, channel, now)], now)
-        replaced = self.get(supersedes) if supersedes else None
         with engine.store.write(self._author(channel)) as tx:
             if replaced is None:
                 return engine.writer.write(tx, prepared).fact
@@ -144,9 +148,11 @@ class Memory:
         old = self._own(fact_id)
         engine = self._engine
         changed = replace(old, **{name: value for name, value in values.items() if name in ("text", "entity", "key")})
-        vector = engine.writer.prepare([changed], engine.clock.now())[0].vector
+        now = engine.clock.now()
+        [prepared] = engine.writer.prepare([changed], now)
+        found = {"tags": prepared.fact.tags, "decay_freeze_until": freeze_until(changed.text, now)}
         with engine.store.write(self._author()) as tx:
-            return lifecycle.update(tx, old.id, values, vector)
+            return lifecycle.update(tx, old.id, values, prepared.vector, found)
 
     def forget(self, fact_id: str) -> Fact:
         """Leave a memory out of every answer from now on; `unforget` and `undo` bring it back."""
@@ -277,7 +283,7 @@ class Memory:
 
     def status(self) -> Status:
         """Return how the store is."""
-        return status_of(self._engine)
+        return status_of(self._engine, audience_of(self._context))
 
     def ready(self, timeout: float = PATIENCE) -> bool:
         """Wait until the model is loaded; return whether there is one. Nothing needs to wait for it."""

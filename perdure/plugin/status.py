@@ -7,8 +7,9 @@ from typing import Any
 
 from perdure.plugin.engine import Engine
 from perdure.store.database import run
-from perdure.store.fact import live_sql
 from perdure.store.journal import newest
+from perdure.store.scope import Audience
+from perdure.store.search import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,7 @@ class Status:
 
     Attributes:
         home: the data folder.
-        facts: live facts, of all scopes.
+        facts: facts that the caller may read.
         model: "ready: ...", "loading", or why recall goes by words alone.
         changes: number of the last change.
         vector_index: which index answers.
@@ -49,9 +50,9 @@ class Status:
         return asdict(self)
 
 
-def status_of(engine: Engine) -> Status:
-    """Return the state of an open store."""
-    condition, values = live_sql(engine.clock.now())
+def status_of(engine: Engine, audience: Audience) -> Status:
+    """Return the state of an open store, as a caller may know it."""
+    condition, values = View(audience, engine.clock.now()).sql()
     with engine.store.database.read() as connection:
         facts = run(connection, f"SELECT count(*) FROM facts WHERE {condition}", values)[0][0]
         changes = newest(connection)

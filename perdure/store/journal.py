@@ -20,7 +20,7 @@ class Change:
         at: when, epoch seconds.
         action: "add", "supersede", "reinforce", ...
         fact: the fact it was done to, as it is now.
-        other_id: the other fact it has to do with, such as the one that takes its place.
+        other_id: the other fact it has to do with, such as the one that takes its place, if that may be read.
         channel, host, session: by whom.
     """
 
@@ -37,12 +37,14 @@ class Change:
 def changes(connection: apsw.Connection, audience: Audience, since: int, limit: int) -> list[Change]:
     """Return changes of facts that the audience may read, after a number, oldest first."""
     condition, values = audience.sql()
-    columns = "j.seq, j.at, j.action, j.other_id, j.channel, j.host, j.session"
+    others, other_values = audience.sql("o")
+    columns = "j.seq, j.at, j.action, o.id, j.channel, j.host, j.session"
     rows = run(
         connection,
         f"SELECT {SELECT}, {columns} FROM journal j JOIN facts ON facts.id = j.fact_id"
+        f" LEFT JOIN facts o ON o.id = j.other_id AND {others}"
         f" WHERE j.seq > ? AND {condition} ORDER BY j.seq LIMIT ?",
-        (since, *values, limit),
+        (*other_values, since, *values, limit),
     )
     return [
         Change(seq, at, action, from_row(tuple(fact)), other_id, channel, host, session)

@@ -61,7 +61,13 @@ def use(tx: Transaction, fact_id: str) -> Fact:
     return tx.change(fact_id, "use", values)
 
 
-def update(tx: Transaction, fact_id: str, values: Mapping[str, Any], vector: StoredVector | None = None) -> Fact:
+def update(
+    tx: Transaction,
+    fact_id: str,
+    values: Mapping[str, Any],
+    vector: StoredVector | None = None,
+    found: Mapping[str, Any] | None = None,
+) -> Fact:
     """Change a fact. New words make a new version, which takes the place of the old one.
 
     Args:
@@ -69,6 +75,7 @@ def update(tx: Transaction, fact_id: str, values: Mapping[str, Any], vector: Sto
         fact_id: the fact as it is now.
         values: new values by attribute of `Fact`; see `UPDATABLE`.
         vector: of the new text, if it has one.
+        found: what a new text gives by itself: its tags, the day that it speaks of.
 
     Returns:
         The fact as it is now: with a new id if it is a new version.
@@ -85,7 +92,9 @@ def update(tx: Transaction, fact_id: str, values: Mapping[str, Any], vector: Sto
     if not values.keys() & _NEW_VERSION:
         return tx.change(fact_id, "update", values)
     fresh = {"summary": None} if "text" in values and "summary" not in values else {}
-    draft = replace(fact, **(values | fresh), id="", created_at=0.0, last_confirmed_at=None, **_unlinked())
+    draft = replace(
+        fact, **(dict(found or {}) | values | fresh), id="", created_at=0.0, last_confirmed_at=None, **_unlinked()
+    )
     new = tx.add(replace(draft, expires_at=None, valid_from=values.get("valid_from")), vector)
     tx.supersede(fact_id, new.id, "updated")
     return tx.fact(new.id)

@@ -63,7 +63,7 @@ def link(tx: Transaction, source: str, target: str, link_type: str = "RELATED_TO
         raise InputError(f"fact {source} cannot be linked to itself")
     tx.fact(source)
     tx.fact(target)
-    before = _between(tx.connection, source, target, link_type)
+    before = between(tx.connection, source, target, link_type)
     made = Link(str(uuid.uuid4()), source, target, link_type, strength, tx.now)
     run(
         tx.connection,
@@ -71,8 +71,10 @@ def link(tx: Transaction, source: str, target: str, link_type: str = "RELATED_TO
         " ON CONFLICT (source_fact_id, target_fact_id, link_type) DO UPDATE SET strength = excluded.strength",
         (made.id, source, target, link_type, strength, tx.now),
     )
-    tx.journal("link", source, target, {"type": link_type, "before": before.strength if before else None})
-    return _between(tx.connection, source, target, link_type) or made
+    tx.journal(
+        "link", source, target, {"type": link_type, "before": before.strength if before else None, "after": strength}
+    )
+    return between(tx.connection, source, target, link_type) or made
 
 
 def unlink(tx: Transaction, source: str, target: str, link_type: str) -> None:
@@ -81,11 +83,11 @@ def unlink(tx: Transaction, source: str, target: str, link_type: str) -> None:
     Raises:
         NotFoundError: there is no such link.
     """
-    before = _between(tx.connection, source, target, link_type)
+    before = between(tx.connection, source, target, link_type)
     if before is None:
         raise NotFoundError(f"there is no {link_type} link from {source} to {target}")
     run(tx.connection, "DELETE FROM memory_links WHERE id = ?", (before.id,))
-    tx.journal("unlink", source, target, {"type": link_type, "before": before.strength})
+    tx.journal("unlink", source, target, {"type": link_type, "before": before.strength, "after": None})
 
 
 def links_of(connection: apsw.Connection, fact_ids: Iterable[str]) -> list[Link]:
@@ -129,7 +131,8 @@ def related(connection: apsw.Connection, seeds: Iterable[str], view: View, depth
     return found
 
 
-def _between(connection: apsw.Connection, source: str, target: str, link_type: str) -> Link | None:
+def between(connection: apsw.Connection, source: str, target: str, link_type: str) -> Link | None:
+    """Return the link of this type from one fact to another, if there is one."""
     rows = run(
         connection,
         "SELECT id, source_fact_id, target_fact_id, link_type, strength, created_at FROM memory_links"

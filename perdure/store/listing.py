@@ -10,9 +10,10 @@ import apsw
 
 from perdure.errors import InputError
 from perdure.store.database import run
-from perdure.store.fact import SELECT, Fact, from_row
+from perdure.store.fact import SELECT, Fact, folded_slot, from_row
 from perdure.store.scope import Scope
 from perdure.store.search import View
+from perdure.text.clean import clean
 
 MAX_LIMIT = 10_000
 
@@ -42,14 +43,14 @@ class Filter:
         """Return the SQL condition and its values."""
         scope = self.scope
         wanted: list[tuple[str, Any]] = [
-            ("facts.category = ?", self.category),
-            ("facts.entity_folded = ?", None if self.entity is None else self.entity.casefold()),
+            ("facts.category = ?", _cleaned(self.category)),
+            ("facts.entity_folded = ?", folded_slot(self.entity)),
             ("facts.scope = ?", None if scope is None else scope.kind),
-            ("facts.scope_target = ?", None if scope is None else scope.target),
+            ("facts.scope_target = ?", None if scope is None else clean(scope.target)),
             ("coalesce(facts.source_date, facts.created_at) >= ?", self.after),
             ("coalesce(facts.source_date, facts.created_at) < ?", self.before),
             ("facts.pinned = ?", None if self.pinned is None else int(self.pinned)),
-            ("facts.review_state = ?", self.review_state),
+            ("facts.review_state = ?", _cleaned(self.review_state)),
         ]
         used = [(condition, value) for condition, value in wanted if value is not None]
         return " AND ".join(condition for condition, _ in used) or "1", tuple(value for _, value in used)
@@ -104,6 +105,10 @@ def stats(connection: apsw.Connection, view: View) -> Stats:
         by_scope[scope] = by_scope.get(scope, 0) + count
         by_category[category] = by_category.get(category, 0) + count
     return Stats(sum(by_scope.values()), dict(sorted(by_scope.items())), dict(sorted(by_category.items())))
+
+
+def _cleaned(text: str | None) -> str | None:
+    return None if text is None else clean(text)
 
 
 def _condition(view: View, chosen: Filter) -> tuple[str, tuple[Any, ...]]:

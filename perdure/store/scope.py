@@ -33,7 +33,7 @@ class Scope(NamedTuple):
         """
         kind, _, target = text.partition(":")
         if kind not in KINDS:
-            raise ScopeError(f"scope kind {kind!r} is unknown; use one of {', '.join(KINDS)}")
+            raise ScopeError(f"scope kind {kind[:40]!r} is unknown; use one of {', '.join(KINDS)}")
         if kind == "global":
             if target:
                 raise ScopeError("scope 'global' takes no id")

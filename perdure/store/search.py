@@ -26,7 +26,9 @@ MAX_TERMS = 8
 MAX_POSTINGS = 5_000
 """Only the rarest terms are searched, up to this many terms and rows that hold them (at least one term),
 so that a large store costs little more than a small one."""
-SMALL = 100
+TYPICAL = 1_000
+COMMON = 500
+"""Words in more facts than this need not be counted further."""
 RARE = 3
 """A word in at most so many facts is rare: it names something."""
 
@@ -129,9 +131,9 @@ def by_prefix(connection: apsw.Connection, prefix: str, view: View) -> Fact:
         (prefix, prefix + "g", *values),
     )
     if not rows:
-        raise NotFoundError(f"no fact has the id {prefix}")
+        raise NotFoundError(f"no fact has the id {prefix[:40]}")
     if len(rows) > 1:
-        raise AmbiguousIdError(f"several facts have an id that begins with {prefix}; give more digits")
+        raise AmbiguousIdError(f"several facts have an id that begins with {prefix[:40]}; give more digits")
     return from_row(rows[0])
 
 
@@ -165,7 +167,7 @@ def by_hash(connection: apsw.Connection, normalized_hash: str, view: View) -> li
 
 def lexical(connection: apsw.Connection, query: str, view: View, limit: int) -> list[LexicalHit]:
     """Return the facts that share words with the query, best first."""
-    weights = _weighted_terms(connection, query)
+    weights = _weighted_terms(connection, query, view)
     # What is in no fact at all still counts in the whole, or one shared word would look like an answer.
     total = sum(weight for weight, _ in weights.values())
     searched = _rarest({term: count for term, (_, count) in weights.items() if count})
@@ -200,16 +202,30 @@ def _rarest(counts: Mapping[str, int]) -> list[str]:
     return chosen
 
 
-def _weighted_terms(connection: apsw.Connection, query: str) -> dict[str, tuple[float, int]]:
-    """Return each query term with its inverse document frequency (as in BM25) and the facts that hold it."""
-    # The highest row number stands for the number of facts: counting them all would cost more than the search.
-    # In a small one every word would be common, and those that it lacks would outweigh those that it has.
-    total = max(SMALL, int(run(connection, "SELECT coalesce(max(seq), 0) FROM facts")[0][0]))
+def _weighted_terms(connection: apsw.Connection, query: str, view: View) -> dict[str, tuple[float, int]]:
+    """Return each query term with its inverse document frequency (as in BM25) and the facts that hold it.
+
+    Only what the view shows is counted: what others have stored must not change what comes up here. The weight
+    is that in a store of `TYPICAL` facts, whatever the size of this one: counting all would cost more than the
+    search, and in a small store the words that it lacks would outweigh those that it has.
+    """
     weights = {}
     for term in match_terms(query):
-        count = _document_frequency(connection, term)
-        weights[term] = (math.log(1 + (total - count + 0.5) / (count + 0.5)), count)
+        count = _visible_frequency(connection, term, view)
+        weights[term] = (math.log(1 + max(0.0, TYPICAL - count + 0.5) / (count + 0.5)), count)
     return weights
+
+
+def _visible_frequency(connection: apsw.Connection, term: str, view: View) -> int:
+    everywhere = _document_frequency(connection, term)
+    if not 0 < everywhere <= MAX_POSTINGS:
+        return min(everywhere, MAX_POSTINGS)
+    condition, values = view.sql()
+    sql = (
+        "SELECT count(*) FROM (SELECT 1 FROM facts_fts JOIN facts ON facts.seq = facts_fts.rowid"
+        f" WHERE facts_fts MATCH ? AND {condition} LIMIT ?)"
+    )
+    return int(run(connection, sql, (match_query([term]), *values, COMMON))[0][0])
 
 
 def _document_frequency(connection: apsw.Connection, term: str) -> int:

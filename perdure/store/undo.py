@@ -12,7 +12,7 @@ import apsw
 from perdure.errors import NotFoundError
 from perdure.store.database import run
 from perdure.store.fact import split_tags, to_column
-from perdure.store.links import link, unlink
+from perdure.store.links import between, link, unlink
 from perdure.store.scope import Audience
 from perdure.store.transaction import Transaction
 
@@ -62,10 +62,11 @@ def batches(
         "SELECT j.batch FROM journal j JOIN facts ON facts.id = j.fact_id"
         f" WHERE {condition} AND j.action NOT IN ({marks}) AND j.action <> 'undo'"
         " AND (? IS NULL OR j.session = ?) AND (? IS NULL OR j.host = ?)"
-        " AND j.batch NOT IN (SELECT json_extract(detail, '$.undoes') FROM journal WHERE action = 'undo')"
+        f" AND NOT EXISTS (SELECT 1 FROM journal u JOIN facts ON facts.id = u.fact_id WHERE {condition}"
+        " AND u.action = 'undo' AND json_extract(u.detail, '$.undoes') = j.batch)"
         " GROUP BY j.batch ORDER BY max(j.seq) DESC LIMIT ?"
     )
-    rows = run(connection, sql, (*values, *_NOT_UNDONE, session, session, host, host, limit))
+    rows = run(connection, sql, (*values, *_NOT_UNDONE, session, session, host, host, *values, limit))
     return [row[0] for row in rows]
 
 
@@ -74,7 +75,9 @@ def undo(tx: Transaction, batch: str, audience: Audience) -> Undone:
 
     Raises:
         NotFoundError: there is no such transaction on facts that the audience may write, or it was undone already.
+        ScopeError: the audience may write nothing.
     """
+    audience.writable()
     if batch not in batches(tx.connection, audience):
         raise NotFoundError(f"there is no change {batch[:12]} to undo; it may have been undone already")
     condition, values = audience.sql()
@@ -95,15 +98,21 @@ def undo(tx: Transaction, batch: str, audience: Audience) -> Undone:
 
 
 def _reverse(tx: Transaction, action: str, fact_id: str, other_id: str | None, detail: dict[str, Any]) -> bool:
-    if action == "add":
-        if tx.fact(fact_id).forgotten_at is None:
-            tx.change(fact_id, "undo", {"forgotten_at": tx.now})
-        return True
     if action in ("link", "unlink") and other_id is not None:
-        if action == "link" and detail["before"] is None:
+        there = between(tx.connection, fact_id, other_id, detail["type"])
+        gone = not run(tx.connection, "SELECT 1 FROM facts WHERE id = ?", (other_id,))
+        if gone or (there.strength if there else None) != detail["after"]:
+            return False
+        if there is not None and detail["before"] is None:
             unlink(tx, fact_id, other_id, detail["type"])
         else:
             link(tx, fact_id, other_id, detail["type"], detail["before"])
+        return True
+    if _stood_upon(tx, fact_id, action, other_id):
+        return False
+    if action == "add":
+        if tx.fact(fact_id).forgotten_at is None:
+            tx.change(fact_id, "undo", {"forgotten_at": tx.now})
         return True
     before, after = detail.get("before", {}), detail.get("after", {})
     fact = tx.fact(fact_id)
@@ -112,6 +121,12 @@ def _reverse(tx: Transaction, action: str, fact_id: str, other_id: str | None, d
     values = {name: split_tags(value) if name == "tags" else value for name, value in before.items()}
     tx.change(fact_id, "undo", values)
     return True
+
+
+def _stood_upon(tx: Transaction, fact_id: str, action: str, other_id: str | None) -> bool:
+    """Return whether the version that a change made has a successor by now, which must not lose its ground."""
+    newer = {"add": fact_id, "succeed": fact_id, "supersede": other_id}.get(action)
+    return bool(run(tx.connection, "SELECT 1 FROM facts WHERE id = ? AND superseded_at IS NOT NULL", (newer,)))
 
 
 def together(results: Sequence[Undone]) -> Undone:

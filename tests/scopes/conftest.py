@@ -1,0 +1,132 @@
+"""One store in which each of ten scopes has a canary, and callers who see one part of it each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perdure.clock import ManualClock
+from perdure.hooks.types import Channel, TurnContext
+from perdure.plugin.engine import Engine
+from perdure.plugin.memory import Memory
+from perdure.plugin.settings import Settings
+from perdure.store import links
+from perdure.store.fact import Fact
+from perdure.store.scope import Scope
+from perdure.store.store import Store
+from perdure.store.transaction import Author
+
+START = 1_800_000_000.0
+SCOPES = tuple(
+    Scope.parse(text)
+    for text in (
+        "global", "user:owner", "user:eva", "user:max", "agent:ann", "agent:bob", "session:s1", "session:s2",
+        "project:harbour", "custom:choir",
+    )
+)  # fmt: skip
+CALLERS: Mapping[str, tuple[TurnContext, tuple[str, ...]]] = {
+    "owner": (TurnContext(), ("global", "user:owner")),
+    "eva": (TurnContext(user_id="eva"), ("global", "user:eva")),
+    "max in a session": (TurnContext(user_id="max", session_id="s1"), ("global", "user:max", "session:s1")),
+    "ann": (TurnContext(agent_id="ann"), ("global", "user:owner", "agent:ann")),
+    "bob for eva": (
+        TurnContext(agent_id="bob", user_id="eva", session_id="s2"),
+        ("global", "user:eva", "agent:bob", "session:s2"),
+    ),
+    "a stranger": (TurnContext(user_id="stranger"), ("global",)),
+    "no agent": (TurnContext(agent_id=""), ("global",)),
+    "a malformed user": (TurnContext(user_id="eva "), ("global",)),
+}
+"""Each caller with the scopes that it may read."""
+
+
+@dataclass(frozen=True)
+class Canary:
+    """A fact that only those who may read its scope may ever hear of.
+
+    Attributes:
+        scope: whose it is.
+        word: stands in its text and in no other.
+        facts: the ids of the fact and of its former version.
+    """
+
+    scope: Scope
+    word: str
+    entity: str
+    tag: str
+    facts: tuple[str, ...]
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What gives it away, in lower case: its word, and the beginning of each of its ids."""
+        return (self.word, *(fact_id[:8] for fact_id in self.facts))
+
+
+class House:
+    """The store, its canaries, and a memory for each caller."""
+
+    def __init__(self, home: Path, *, scopes: tuple[Scope, ...] = SCOPES, **settings: Any) -> None:
+        self.clock = ManualClock()
+        # By words alone, unless an embedder is named.
+        self.engine = Engine(home, Settings.load({"embedder": "none", **settings}), clock=self.clock)
+        self.engine.model.wait(30.0)
+        # A word has its number in every house, so that two houses differ only in who lives there.
+        self.canaries = [self._canary(number, scope) for number, scope in enumerate(SCOPES) if scope in scopes]
+        self._link(self.engine.store)
+        self.clock.set(START + 3600.0)
+
+    def caller(self, name: str) -> Memory:
+        """Return a memory of a caller; all share one engine, as the agents of one host do."""
+        return Memory(self.engine, CALLERS[name][0])
+
+    def hidden_from(self, name: str) -> list[Canary]:
+        """Return the canaries that a caller must never hear of."""
+        return [canary for canary in self.canaries if str(canary.scope) not in CALLERS[name][1]]
+
+    def close(self) -> None:
+        self.engine.close()
+
+    def _canary(self, number: int, scope: Scope) -> Canary:
+        word = f"canary{'abcdefghij'[number] * 4}"
+        entity, tag = f"Cage{number}", f"tag{number}"
+        draft = Fact(
+            f"The {word} sings in the harbour at night.", why=f"{word} was asked to", entity=entity, key="song",
+            value=word, tags=(tag, "bird"), preserve_tags=True, summary=f"{word} sings.", metadata={"bird": word},
+            channel=Channel.LIBRARY, scope=scope.kind, scope_target=scope.target,
+        )  # fmt: skip
+        ids = []
+        for step, fact in enumerate((replace(draft, text=f"The {word} sang in the harbour."), draft)):
+            self.clock.set(START + 100 * number + step)
+            [prepared] = self.engine.writer.prepare([fact], self.clock.now())
+            with self.engine.store.write(Author(Channel.LIBRARY, session=f"of-{word}")) as tx:
+                ids.append(tx.add(prepared.fact, prepared.vector).id)
+        with self.engine.store.write(Author(Channel.LIBRARY)) as tx:
+            tx.supersede(ids[0], ids[1])
+        return Canary(scope, word, entity, tag, tuple(ids))
+
+    def _link(self, store: Store) -> None:
+        """Link all canaries to the first, and each to the next: what a broken older version may have left behind."""
+        with store.write(Author(Channel.LIBRARY)) as tx:
+            for one, other in zip(self.canaries, self.canaries[1:], strict=False):
+                links.link(tx, one.facts[1], other.facts[1], "RELATED_TO")
+            for other in self.canaries[2:]:
+                links.link(tx, other.facts[1], self.canaries[0].facts[1], "PART_OF")
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    house = House(tmp_path_factory.mktemp("house") / "home")
+    yield house
+    house.close()
+
+
+@pytest.fixture(scope="module")
+def embedded_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """The same with vectors, in which any text is near to some other."""
+    house = House(tmp_path_factory.mktemp("embedded") / "home", embedder="hash")
+    yield house
+    house.close()
