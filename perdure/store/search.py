@@ -27,8 +27,8 @@ MAX_POSTINGS = 5_000
 """Only the rarest terms are searched, up to this many terms and rows that hold them (at least one term),
 so that a large store costs little more than a small one."""
 TYPICAL = 1_000
-COMMON = 500
-"""Words in more facts than this need not be counted further."""
+COMMON = 64
+"""A word in so many facts need not be counted further."""
 RARE = 3
 """A word in at most so many facts is rare: it names something."""
 
@@ -205,21 +205,20 @@ def _rarest(counts: Mapping[str, int]) -> list[str]:
 def _weighted_terms(connection: apsw.Connection, query: str, view: View) -> dict[str, tuple[float, int]]:
     """Return each query term with its inverse document frequency (as in BM25) and the facts that hold it.
 
-    Only what the view shows is counted: what others have stored must not change what comes up here. The weight
-    is that in a store of `TYPICAL` facts, whatever the size of this one: counting all would cost more than the
-    search, and in a small store the words that it lacks would outweigh those that it has.
+    Of the rarest terms, which decide, only what the view shows is counted: what others have stored must not
+    change what comes up here. The weight is that in a store of `TYPICAL` facts, whatever the size of this one:
+    counting all would cost more than the search, and in a small store the words that it lacks would outweigh
+    those that it has.
     """
-    weights = {}
-    for term in match_terms(query):
-        count = _visible_frequency(connection, term, view)
-        weights[term] = (math.log(1 + max(0.0, TYPICAL - count + 0.5) / (count + 0.5)), count)
-    return weights
+    counts = {term: _document_frequency(connection, term) for term in match_terms(query)}
+    for term in _rarest({term: count for term, count in counts.items() if count}):
+        counts[term] = _visible_frequency(connection, term, view)
+    return {
+        term: (math.log(1 + max(0.0, TYPICAL - count + 0.5) / (count + 0.5)), count) for term, count in counts.items()
+    }
 
 
 def _visible_frequency(connection: apsw.Connection, term: str, view: View) -> int:
-    everywhere = _document_frequency(connection, term)
-    if not 0 < everywhere <= MAX_POSTINGS:
-        return min(everywhere, MAX_POSTINGS)
     condition, values = view.sql()
     sql = (
         "SELECT count(*) FROM (SELECT 1 FROM facts_fts JOIN facts ON facts.seq = facts_fts.rowid"
@@ -243,11 +242,13 @@ def _tokenizer(connection: apsw.Connection) -> apsw.FTS5Tokenizer:
 
 
 def _matched(connection: apsw.Connection, terms: Collection[str], seqs: Collection[int]) -> dict[int, set[str]]:
-    """Return which of the terms each row holds."""
+    """Return which of the terms each row holds; each of the rows holds at least one."""
+    if len(terms) == 1:
+        return {seq: set(terms) for seq in seqs}
     matched: dict[int, set[str]] = {seq: set() for seq in seqs}
-    marks = ", ".join("?" * len(seqs))
     for term in terms:
-        sql = f"SELECT rowid FROM facts_fts WHERE facts_fts MATCH ? AND rowid IN ({marks})"
-        for (seq,) in run(connection, sql, (match_query([term]), *seqs)):
-            matched[seq].add(term)
+        # All rows of a rare term are read quicker than a few are looked up in its list.
+        for (seq,) in run(connection, "SELECT rowid FROM facts_fts WHERE facts_fts MATCH ?", (match_query([term]),)):
+            if seq in matched:
+                matched[seq].add(term)
     return matched
