@@ -19,6 +19,7 @@ COMMANDS = {
     "list": "perdure.cli.facts",
     "lookup": "perdure.cli.facts",
     "model": "perdure.cli.model",
+    "purge": "perdure.cli.purge",
     "replay": "perdure.cli.replay",
     "show": "perdure.cli.facts",
     "stats": "perdure.cli.facts",
@@ -27,6 +28,7 @@ COMMANDS = {
     "undo": "perdure.cli.facts",
     "unforget": "perdure.cli.facts",
     "vault": "perdure.cli.vault",
+    "verify": "perdure.cli.verify",
 }
 
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 from perdure.capture.dates import freeze_until
 from perdure.capture.explicit import Given, explicit_fact
 from perdure.clock import Clock
-from perdure.errors import AmbiguousIdError, NotFoundError, ScopeError
+from perdure.errors import AmbiguousIdError, InputError, NotFoundError, ScopeError
 from perdure.hooks.types import Channel, Messages, Recall, TurnContext
 from perdure.plugin.admin import Admin
 from perdure.plugin.engine import Engine, audience_of
@@ -129,7 +129,10 @@ class Memory:
         [prepared] = engine.writer.prepare([explicit_fact(text, given, home, channel, now)], now)
         with engine.store.write(self._author(channel)) as tx:
             if replaced is None:
-                return engine.writer.write(tx, prepared).fact
+                written = engine.writer.write(tx, prepared)
+                if not written.fact.id:
+                    raise InputError("this was purged, which keeps it out for good; say it in other words to store it")
+                return written.fact
             added = tx.add(prepared.fact, prepared.vector)
             tx.supersede(replaced.id, added.id, "by hand")
             return tx.fact(added.id)

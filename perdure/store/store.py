@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from perdure.clock import Clock, SystemClock
@@ -12,6 +12,8 @@ from perdure.store.database import Database, run
 from perdure.store.folder import prepare_folder
 from perdure.store.inbox import Inbox
 from perdure.store.migrations import check, migrate
+from perdure.store.presence import Presence
+from perdure.store.seals import seal
 from perdure.store.spaces import VectorSpace as VectorSpace
 from perdure.store.transaction import Author, Transaction
 
@@ -28,14 +30,15 @@ class Store:
         self.folder = prepare_folder(folder)
         self.clock = clock or SystemClock()
         path = folder / "facts.db"
-        self.database = Database(path, check=lambda connection: check(connection, path))
-        try:
+        with ExitStack() as opened:
+            self.database = Database(path, check=lambda connection: check(connection, path))
+            opened.callback(self.database.close)
+            self._presence = Presence(self.folder)
+            opened.callback(self._presence.close)
             migrate(self.database)
             self.key = bytes.fromhex(self.meta("store_key") or "")
             self.inbox = Inbox(folder / "inbox")
-        except BaseException:
-            self.database.close()
-            raise
+            opened.pop_all()
 
     @property
     def lance_folder(self) -> Path:
@@ -51,6 +54,7 @@ class Store:
         """
         with self.database.write(durable=durable) as connection:
             yield Transaction(connection, self.clock.now(), author)
+            seal(connection)
 
     def meta(self, key: str) -> str | None:
         """Return a value that belongs to the store as a whole."""
@@ -109,3 +113,4 @@ class Store:
         """Close all files."""
         self.inbox.close()
         self.database.close()
+        self._presence.close()

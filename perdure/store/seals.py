@@ -1,0 +1,150 @@
+"""Seals: a keyed hash of every row of the truth, written with it, so that a changed bit is found.
+
+SQLite checks the structure of its pages, not the content of a text. A seal is made in the transaction that
+changes the row, for every fact that the journal names; the journal's own rows are sealed as a chain.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from perdure.store.database import run
+from perdure.store.fact import COLUMNS
+from perdure.store.tombstones import store_key
+
+SIZE = 16
+UNSEALED = frozenset({"recall_count", "access_count", "injected_count", "last_accessed", "embedding_model"})
+"""Written without a journal row, so not under the seal."""
+_SEALED = ("seq", *(name for name in COLUMNS if name not in UNSEALED), "entity_folded", "key_folded")
+_FACT = ", ".join((*_SEALED, *sorted(UNSEALED)))
+"""The others are read as well: a fact with one that cannot be read is in no answer."""
+_JOURNAL = "seq, at, action, fact_id, other_id, channel, host, session, batch, detail"
+_PARTS = (
+    ("v", "SELECT embedding_id, vector FROM vectors WHERE fact_id = ?"),
+    ("l", "SELECT id, target_fact_id, link_type, strength, created_at FROM memory_links WHERE source_fact_id = ?"),
+)
+NOUNS = {"f": "fact", "v": "vector", "l": "link"}
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A row that is not as it was written.
+
+    Attributes:
+        kind: "fact", "vector", "link" or "journal".
+        id: of the fact it belongs to; of a journal row its number.
+        how: "changed", "missing", or "foreign" if perdure did not write it.
+        part: the vector's space or the link's id.
+    """
+
+    kind: str
+    id: str
+    how: str
+    part: str = ""
+
+
+def seal(connection: apsw.Connection) -> None:
+    """Seal what the transaction has changed: all journal rows without a seal, and the facts they name.
+
+    To be called at the end of every transaction that writes a journal row.
+    """
+    rows = run(connection, f"SELECT {_JOURNAL} FROM journal WHERE seal IS NULL ORDER BY seq")
+    if not rows:
+        return
+    before = run(connection, "SELECT seal FROM journal WHERE seq < ? ORDER BY seq DESC LIMIT 1", (rows[0][0],))
+    last = before[0][0] if before else b""
+    key = store_key(connection)
+    for row in rows:
+        last = _digest(key, (last, *row))
+        run(connection, "UPDATE journal SET seal = ? WHERE seq = ?", (last, row[0]))
+    for fact_id in dict.fromkeys(row[3] for row in rows):
+        seal_fact(connection, fact_id)
+
+
+def seal_fact(connection: apsw.Connection, fact_id: str) -> None:
+    """Make the seals of a fact, its vectors and the links from it anew; drop them if it is gone."""
+    run(connection, "DELETE FROM seals WHERE id = ? OR (id > ? AND id < ?)", (fact_id, f"{fact_id}/", f"{fact_id}0"))
+    found = _sealed(connection, store_key(connection), fact_id)
+    connection.executemany("INSERT INTO seals VALUES (?, ?)", list(found.items()))
+
+
+def damages(connection: apsw.Connection) -> Iterator[Damage]:
+    """Yield every fact, vector, link and journal row that differs from its seal, is gone, or was never sealed."""
+    key = store_key(connection)
+    # Damage may have made anything of an id.
+    seals = {str(seal_id): stored for seal_id, stored in run(connection, "SELECT id, seal FROM seals")}
+    there = [_text(row[0]) for row in run(connection, "SELECT CAST(id AS BLOB) FROM facts NOT INDEXED")]
+    foreign = set(there) - seals.keys()
+    [active] = run(connection, "SELECT max(id) FILTER (WHERE state = 'active') FROM embeddings")
+    for fact_id in dict.fromkeys([*there, *_facts_of(seals)]):
+        for seal_id, digest in _sealed(connection, key, fact_id).items():
+            stored = seals.pop(seal_id, None)
+            damage = _damage(seal_id, "foreign" if stored is None else "changed")
+            # The vectors of a space that does not answer are sealed when it does.
+            passed = stored is None and damage.kind == "vector" and damage.part != active[0]
+            if stored != digest and not passed and (seal_id == fact_id or fact_id not in foreign):
+                yield damage
+    for seal_id in sorted(seals):
+        damage = _damage(seal_id, "missing")
+        lost = damage.id != seal_id and damage.id in seals  # with the whole fact
+        dropped = damage.kind == "vector" and damage.part != active[0]
+        if not lost and not dropped:
+            yield damage
+    yield from _journal(connection, key)
+
+
+def _journal(connection: apsw.Connection, key: bytes) -> Iterator[Damage]:
+    last: bytes | None = b""
+    highest = 0
+    for (seq,) in run(connection, "SELECT seq FROM journal ORDER BY seq"):
+        row = _row(connection, f"SELECT {_JOURNAL} FROM journal WHERE seq = ?", (seq,))
+        [stored] = _row(connection, "SELECT seal FROM journal WHERE seq = ?", (seq,)) or (None,)
+        if stored != _digest(key, (last, *row)):
+            yield Damage("journal", str(seq), "changed")
+        last, highest = stored, seq
+    written = run(connection, "SELECT seq FROM sqlite_sequence WHERE name = 'journal'")
+    if written and written[0][0] > highest:
+        yield Damage("journal", str(highest + 1), "missing")
+
+
+def _sealed(connection: apsw.Connection, key: bytes, fact_id: str) -> dict[str, bytes]:
+    row = _row(connection, f"SELECT {_FACT} FROM facts WHERE id = ?", (fact_id,))
+    found = {fact_id: _digest(key, row[: len(_SEALED)])} if row else {}
+    for mark, sql in _PARTS:
+        try:
+            parts = run(connection, sql, (fact_id,))
+        except UnicodeDecodeError:
+            parts = [("unreadable",)]
+        found |= {f"{fact_id}/{mark}/{part[0]}": _digest(key, part) for part in parts}
+    return found
+
+
+def _row(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> tuple[Any, ...]:
+    # A flipped bit may leave bytes that are no text: that is a change, not a reason to stop looking.
+    try:
+        return next(iter(run(connection, sql, values)), ())
+    except UnicodeDecodeError:
+        return ("unreadable",)
+
+
+def _facts_of(seals: Mapping[str, bytes]) -> list[str]:
+    return sorted({seal_id.partition("/")[0] for seal_id in seals})
+
+
+def _damage(seal_id: str, how: str) -> Damage:
+    fact_id, _, rest = seal_id.partition("/")
+    mark, _, part = (rest or "f").partition("/")
+    return Damage(NOUNS.get(mark, "fact"), fact_id, how, part)
+
+
+def _digest(key: bytes, values: Sequence[Any]) -> bytes:
+    return hashlib.blake2b(repr(tuple(values)).encode("utf-8", "surrogatepass"), key=key, digest_size=SIZE).digest()
+
+
+def _text(raw: bytes | None) -> str:
+    return (raw or b"").decode("utf-8", "replace")
