@@ -15,7 +15,6 @@ from perdure.store.links import link
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import View
 from perdure.store.slots import vector_text
-from perdure.store.tombstones import is_purged, store_key
 from perdure.store.transaction import StoredVector, Transaction
 from perdure.store.vector_index import VectorHit, VectorIndex
 
@@ -94,7 +93,7 @@ class Writer:
             StoreError: it could not be written.
         """
         fact = prepared.fact
-        if is_purged(tx.connection, store_key(tx.connection), fact.text):
+        if tx.is_purged(fact.text):
             return Written(fact, Decision(Action.NOOP, None, "purged before"))
         decision = decide(tx.connection, fact, own_view(fact, tx.now), prepared.near, self._options.levels)
         if decision.action is Action.NOOP and decision.target:

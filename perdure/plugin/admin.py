@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from perdure.errors import InputError
 from perdure.hooks.types import Channel, TurnContext
 from perdure.plugin.engine import Engine, audience_of
-from perdure.store import lifecycle, listing
+from perdure.store import lifecycle, listing, search
 from perdure.store.backup import backup
+from perdure.store.checks import Finding
 from perdure.store.exchange import Exported, export
 from perdure.store.fact import Fact
 from perdure.store.importing import Imported, bring_in
 from perdure.store.listing import Filter, Stats
+from perdure.store.purge import Purge
 from perdure.store.scope import Scope
 from perdure.store.search import View
 from perdure.store.sources import load_source
 from perdure.store.transaction import Author
+from perdure.store.verify import verify
 
 
 class Admin:
@@ -81,6 +85,31 @@ class Admin:
                 audience_of(self._context).writable(Scope(fact.scope, fact.scope_target))
                 lifecycle.forget(tx, fact_id, "one of many")
         return len(ids)
+
+    def purge(self, *fact_ids: str) -> Purge:
+        """Remove memories from every file of the data folder; this cannot be undone.
+
+        Args:
+            fact_ids: ids of memories that the caller may change, or their first eight digits.
+
+        Returns:
+            The purge: "certified" by a byte search, or "pending" while another process has the store open.
+
+        Raises:
+            NotFoundError, AmbiguousIdError: see `perdure.errors`.
+            ScopeError: one of them is not the caller's to change.
+        """
+        view = replace(self._view(), everything=True)
+        with self._engine.store.database.read() as connection:
+            facts = [search.by_prefix(connection, fact_id, view) for fact_id in fact_ids]
+        for fact in facts:
+            audience_of(self._context).writable(Scope(fact.scope, fact.scope_target))
+        author = Author(Channel.LIBRARY, self._context.host, self._context.session_id)
+        return self._engine.purge([fact.id for fact in facts], author)
+
+    def verify(self) -> Sequence[Finding]:
+        """Look for damage and drift in the whole store; mend it with `perdure verify --fix`."""
+        return verify(self._engine.store)
 
     def backup(self, target: Path | None = None) -> Path:
         """Write a verified copy of the whole store while it is in use; return where it is.

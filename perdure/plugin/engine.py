@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -33,9 +33,11 @@ from perdure.recall.pipeline import Asked, Recaller
 from perdure.recall.receipt import Receipt
 from perdure.recall.rerank import Reranker
 from perdure.store import receipts, spaces
+from perdure.store.purge import Purge, certify, purge
 from perdure.store.scope import Audience
 from perdure.store.store import Store, VectorSpace
 from perdure.store.tiered_index import TieredIndex
+from perdure.store.transaction import Author
 from perdure.store.vector_index import VectorIndex
 
 WORKER = "perdure.plugin.worker"
@@ -78,6 +80,7 @@ class Engine:
         self._closed = False
         self.keeper.start()
         self.keeper.submit("recover", self._drain.recover)
+        self.keeper.submit("certify", self._certify)
         self.model.start()
         atexit.register(self.close)
 
@@ -127,6 +130,18 @@ class Engine:
         self._drain.accept(entry)
         return len(intake.messages)
 
+    def purge(self, fact_ids: Sequence[str], author: Author) -> Purge:
+        """Remove facts for good; certified if no other process has the store open, else pending.
+
+        Raises:
+            NotFoundError: one of them is not there.
+            StoreError: it could not be done.
+        """
+        started = purge(self.store, fact_ids, author)
+        # The worker counts as another process, and can be stopped at any moment.
+        self._worker.stop()
+        return next((done for done in certify(self.store) if done.id == started.id), started)
+
     def settle(self, timeout: float) -> bool:
         """Wait until what turns have left behind is done; return whether that happened in time (seconds)."""
         return self.keeper.settle(timeout)
@@ -154,6 +169,9 @@ class Engine:
     @cached_property
     def _rules(self) -> tuple[CaptureRule, ...]:
         return tuple(factory() for factory in self.extensions.capture_rules.values())
+
+    def _certify(self) -> None:
+        certify(self.store)
 
     def _file(self, receipt: Receipt, audience: Audience) -> None:
         body = receipt.body(_recall_options(self.settings))

@@ -73,6 +73,14 @@ def seal_fact(connection: apsw.Connection, fact_id: str) -> None:
     connection.executemany("INSERT INTO seals VALUES (?, ?)", list(found.items()))
 
 
+def seal_vector(connection: apsw.Connection, fact_id: str, space_id: str) -> None:
+    """Seal one vector of a fact, and nothing else of it."""
+    sql = "SELECT embedding_id, vector FROM vectors WHERE fact_id = ? AND embedding_id = ?"
+    for row in run(connection, sql, (fact_id, space_id)):
+        digest = _digest(store_key(connection), row)
+        run(connection, "INSERT OR REPLACE INTO seals VALUES (?, ?)", (f"{fact_id}/v/{space_id}", digest))
+
+
 def damages(connection: apsw.Connection) -> Iterator[Damage]:
     """Yield every fact, vector, link and journal row that differs from its seal, is gone, or was never sealed."""
     key = store_key(connection)

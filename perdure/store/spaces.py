@@ -11,6 +11,7 @@ import apsw
 
 from perdure.errors import NotFoundError
 from perdure.store.database import Row, run
+from perdure.store.seals import seal_vector
 
 ACTIVE = "active"
 """Its vectors answer queries. At most one space."""
@@ -223,6 +224,7 @@ def put(connection: apsw.Connection, space_id: str, fact_id: str, blob: bytes) -
     """Keep a vector of a space that does not answer yet. Does nothing if the fact is gone."""
     sql = "INSERT OR REPLACE INTO vectors SELECT id, ?, ? FROM facts WHERE id = ?"
     run(connection, sql, (space_id, blob, fact_id))
+    seal_vector(connection, fact_id, space_id)
 
 
 def progress(connection: apsw.Connection, space_id: str) -> tuple[int, int]:

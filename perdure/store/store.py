@@ -15,6 +15,7 @@ from perdure.store.migrations import check, migrate
 from perdure.store.presence import Presence
 from perdure.store.seals import seal
 from perdure.store.spaces import VectorSpace as VectorSpace
+from perdure.store.tombstones import store_key
 from perdure.store.transaction import Author, Transaction
 
 
@@ -36,7 +37,8 @@ class Store:
             self._presence = Presence(self.folder)
             opened.callback(self._presence.close)
             migrate(self.database)
-            self.key = bytes.fromhex(self.meta("store_key") or "")
+            with self.database.read() as connection:
+                self.key = store_key(connection)
             self.inbox = Inbox(folder / "inbox")
             opened.pop_all()
 

@@ -16,6 +16,7 @@ from perdure.hooks.types import Channel
 from perdure.ranking.decay import expiry
 from perdure.store.database import run
 from perdure.store.fact import COLUMNS, SELECT, Fact, folded_slot, from_row, to_column, to_row
+from perdure.store.tombstones import is_purged, store_key
 from perdure.text.clean import clean
 from perdure.text.normalise import fingerprint, fts_text
 from perdure.text.redact import redact
@@ -74,6 +75,8 @@ class Transaction:
             InputError: the text is empty or too long.
         """
         fact = self._completed(fact)
+        if self.is_purged(fact.text):
+            raise InputError("this text was purged and is not stored again; say it in other words")
         model = fact.embedding_model if vector is None else vector.embedding_id
         fact = replace(fact, change_seq=self.journal("add", fact.id), embedding_model=model)
         fail_point("fact.journaled")
@@ -86,6 +89,10 @@ class Transaction:
         self.queue(fact.id)
         fail_point("fact.added")
         return fact
+
+    def is_purged(self, text: str) -> bool:
+        """Return whether a text was purged, which keeps it out for good."""
+        return is_purged(self.connection, store_key(self.connection), safe(text).strip())
 
     def supersede(self, old_id: str, new_id: str, reason: str = "") -> None:
         """Let a newer fact take the place of an older one, which stays for `as_of` and undo.

@@ -55,9 +55,7 @@ class Desk:
         self.store = Store(folder, clock=ManualClock())
         self.gate = TurnGate()
         self.keeper = Keeper(self.gate, lambda: None)
-        self.capturer = Capturer(
-            self.store, Writer(lambda: None, WritingOptions()), lambda: (refuse,) if rule else ()
-        )
+        self.capturer = Capturer(self.store, Writer(lambda: None, WritingOptions()), lambda: (refuse,) if rule else ())
         self.drain = Drain(self.store, self.capturer, self.keeper, self.gate)
 
     def close(self) -> None:

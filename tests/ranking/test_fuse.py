@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from perdure.ranking.fuse import Fused, fuse, relative_cut
 
 WEIGHTS = {"words": 0.5, "meaning": 0.3, "names": 0.2}
-scores = st.dictionaries(st.sampled_from("abcdefgh"), st.floats(-1, 50, allow_nan=False), max_size=8)
+scores = st.dictionaries(
+    st.sampled_from("abcdefgh"), st.floats(-1, 50, allow_nan=False).map(lambda score: round(score, 6)), max_size=8
+)
 legs = st.fixed_dictionaries({"words": scores, "meaning": scores}, optional={"names": scores})
 Legs = dict[str, dict[str, float]]
 

@@ -82,6 +82,7 @@ WRITES: Mapping[str, Entry] = {
     ),
     "Admin.forget_many": lambda memory, canary, context: memory.admin.forget_many(Filter(scope=canary.scope)),
     "Memory.undo": lambda memory, canary, context: memory.undo(),
+    "Admin.purge": lambda memory, canary, context: memory.admin.purge(canary.facts[1]),
 }
 """Entry points that change something, in an order in which each still finds something to change."""
 
@@ -89,7 +90,7 @@ NOTHING_OF_FACTS = {
     "Memory.open", "Memory.close", "Memory.ready", "Memory.settle", "Memory.sync_index", "Memory.embed", "Memory.admin",
 }  # fmt: skip
 """These take and return nothing of facts."""
-WHOLE_STORE = {"Memory.vault", "Admin.backup", "Admin.export", "Admin.import_from"}
+WHOLE_STORE = {"Admin.verify", "Memory.vault", "Admin.backup", "Admin.export", "Admin.import_from"}
 """These are for who owns the folder: they work on all of it, by files or behind a passphrase."""
 
 KNOWN: dict[str, str] = {}

@@ -174,7 +174,8 @@ class TestSupersede:
         with store.database.read() as connection:
             rows = run(
                 connection,
-                "SELECT seq, action, fact_id, other_id, json_extract(detail, '$.reason') FROM journal WHERE action <> 'add'",
+                "SELECT seq, action, fact_id, other_id, json_extract(detail, '$.reason') FROM journal"
+                " WHERE action <> 'add'",
             )
         assert rows == [
             (old.change_seq, "supersede", old.id, new.id, "moved"),
