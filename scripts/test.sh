@@ -10,4 +10,4 @@ cd "$root"
 "$venv/bin/ruff" check --quiet
 "$venv/bin/ruff" format --check --quiet
 "$venv/bin/mypy" --no-error-summary
-exec "$venv/bin/pytest" "$@"
+exec "$venv/bin/pytest" --numprocesses auto "$@"
