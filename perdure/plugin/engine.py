@@ -150,10 +150,6 @@ class Engine:
         """Start the worker process, which brings the derived index up to date."""
         self._worker.ensure()
 
-    def worker_running(self) -> bool:
-        """Return whether the worker process of this process is at work."""
-        return self._worker.running
-
     def close(self) -> None:
         """Finish what was begun within two seconds, stop all threads and the worker, close all files."""
         if self._closed:
