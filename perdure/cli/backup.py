@@ -35,10 +35,14 @@ def backup(context: click.Context, target: Path | None, home: Path | None, as_js
     finally:
         store.close()
     output = Output(as_json)
+    vault = backups.vault_of(path)
     if as_json:
-        output.json({"backup": str(path), "bytes": path.stat().st_size})
+        found = {"vault": str(vault)} if vault.exists() else {}
+        output.json({"backup": str(path), "bytes": path.stat().st_size, **found})
     else:
         output.line(f"{path} ({path.stat().st_size} bytes), checked")
+        if vault.exists():
+            output.line(f"{vault} (the vault, encrypted as it is; its key is not in it)")
     return 0
 
 
@@ -62,6 +66,8 @@ def restore(file: Path, dry_run: bool, home: Path | None, as_json: bool) -> int:
         output.line(f"{done.facts} facts {'would be' if dry_run else 'are'} restored")
         if done.purged:
             output.line(f"{done.purged} that were purged since did not come back")
+        if done.vault:
+            output.line(f"the vault {'would come' if dry_run else 'came'} back as well")
         if done.kept is not None:
             output.line(f"the former store is kept: {done.kept}")
     return 0

@@ -17,11 +17,13 @@ class Evidence:
         cosine: of its vector and the query's, or None if there was no vector leg.
         coverage: share of the query's weighted words that it holds, 0 to 1.
         rare: whether one of these words is rare in the store.
+        named: whether the prompt names the slot that it fills, entity and key.
     """
 
     cosine: float | None = None
     coverage: float = 0.0
     rare: bool = False
+    named: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class Gate:
 
     def verdict(self, evidence: Evidence) -> str | None:
         """Return why the candidate may pass, in a word, or None if nothing speaks for it."""
+        if evidence.named:
+            return "slot"
         if evidence.cosine is None:
             needed = self.blind_coverage if evidence.rare else self.coverage
             return "words" if evidence.coverage >= needed else None

@@ -11,11 +11,11 @@ from perdure.embed.base import Embedder
 from perdure.errors import StoreError
 from perdure.ranking.calibration import Calibration, background
 from perdure.ranking.gates import Evidence
-from perdure.recall.options import LEXICAL, VECTOR
+from perdure.recall.options import LEXICAL, LOOKUP, VECTOR
 from perdure.recall.query import Query
 from perdure.recall.slot import Breaker, Slot
 from perdure.store.fact import Fact
-from perdure.store.search import LexicalHit, View, by_ids, lexical
+from perdure.store.search import LexicalHit, View, by_ids, lexical, named
 from perdure.store.store import Store
 from perdure.store.vector_index import VectorHit, VectorIndex, cosines
 
@@ -55,7 +55,7 @@ class Found:
 
 
 class Legs:
-    """Runs the legs of a recall side by side: words in the caller's thread, vectors in a slot."""
+    """Runs the legs of a recall side by side: words and slots in the caller's thread, vectors in a slot of its own."""
 
     def __init__(self, store: Store, candidates: int) -> None:
         """Search in `store`; each leg brings up to `candidates` facts."""
@@ -77,6 +77,7 @@ class Legs:
         if leg is not None and not leg.breaker.open(run.began):
             ticket = self._slot.start(lambda: run.nearest(leg, query.text, self._candidates))
         run.words(query.text, self._candidates)
+        run.slots(query.text)
         if leg is None:
             run.states[VECTOR] = "off"
         elif ticket is None:
@@ -107,6 +108,7 @@ class _Run:
         self._view = view
         self._deadline = deadline
         self._hits: list[LexicalHit] = []
+        self._named: list[Fact] = []
         self._near: list[VectorHit] | None = None
         self._cosines: dict[str, float] = {}
 
@@ -123,18 +125,29 @@ class _Run:
             self.states[LEXICAL] = type(error).__name__
         self._seconds[LEXICAL] = time.monotonic() - self.began
 
+    def slots(self, text: str) -> None:
+        """Look for facts whose slot the prompt names."""
+        try:
+            with self._store.database.read(deadline=self._deadline) as connection:
+                self._named = named(connection, text, self._view)
+            self.states[LOOKUP] = "ok"
+        except StoreError as error:
+            self.states[LOOKUP] = type(error).__name__
+        self._seconds[LOOKUP] = time.monotonic() - self.began
+
     def vectors(self, query: Vector, near: list[VectorHit], space: str) -> None:
-        """Take the vector leg's hits, and measure those of the other leg with the same vector."""
+        """Take the vector leg's hits, and measure those of the other legs with the same vector."""
         self._near = near
         self._cosines = {hit.id: hit.cosine for hit in near}
-        others = [hit.fact.id for hit in self._hits if hit.fact.id not in self._cosines]
+        found = [*(hit.fact.id for hit in self._hits), *(fact.id for fact in self._named)]
+        others = [fact_id for fact_id in dict.fromkeys(found) if fact_id not in self._cosines]
         if others:
             self._cosines |= cosines(self._store.database, query, others, space)
         self.states[VECTOR] = "ok"
         self._seconds[VECTOR] = time.monotonic() - self.began
 
     def found(self, calibration: Calibration | None) -> Found:
-        facts = {hit.fact.id: hit.fact for hit in self._hits}
+        facts = {hit.fact.id: hit.fact for hit in self._hits} | {fact.id: fact for fact in self._named}
         # An index may lag behind: what it names is a candidate only if the database says so now.
         named = [hit.id for hit in self._near or () if hit.id not in facts]
         if named:
@@ -150,6 +163,7 @@ class _Run:
             {
                 LEXICAL: {fact_id: hit.score for fact_id, hit in by_words.items()},
                 VECTOR: {fact_id: value - behind for fact_id, value in self._cosines.items() if fact_id in facts},
+                LOOKUP: {fact.id: fact.confidence for fact in self._named},
             },
             calibration.floor(near) if calibration and self._near is not None else None,
             self.states,
@@ -159,4 +173,5 @@ class _Run:
     def _evidence(self, fact_id: str, hit: LexicalHit | None) -> Evidence:
         # A fact that has no vector yet, as when it was stored before the model was there, goes by words.
         cosine = self._cosines.get(fact_id) if self._near is not None else None
-        return Evidence(cosine, hit.coverage if hit else 0.0, hit.rare if hit else False)
+        named = any(fact.id == fact_id for fact in self._named)
+        return Evidence(cosine, hit.coverage if hit else 0.0, hit.rare if hit else False, named)

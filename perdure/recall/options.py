@@ -10,7 +10,9 @@ from perdure.hooks.types import Placement
 
 LEXICAL = "sqlite"
 VECTOR = "lance"
-"""The legs carry the names that stand in the block: the two stores of the documents this follows."""
+LOOKUP = "lookup"
+"""The legs carry the names that stand in the block: the two stores of the documents this follows, and the
+slots that a prompt names."""
 
 FORMATS = ("full", "short", "minimal")
 
@@ -37,6 +39,8 @@ class RecallOptions:
     placement: Placement = Placement.HEAD
     deadline: float = 0.8
     relative_cut: float = 0.7
-    weights: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({LEXICAL: 0.5, VECTOR: 0.5}))
+    weights: Mapping[str, float] = field(
+        default_factory=lambda: MappingProxyType({LEXICAL: 0.5, VECTOR: 0.5, LOOKUP: 0.5})
+    )
     candidates: int = 50
     summary_threshold: int = 300

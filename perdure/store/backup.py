@@ -30,12 +30,14 @@ from perdure.store.seals import seal, seal_fact
 from perdure.store.snapshot import check_intact, copy_pages, snapshot, unused
 from perdure.store.store import Store
 from perdure.store.transaction import Author, Transaction
+from perdure.store.vault import vault_file
 
 _KINDS = {
     "facts-before-restore-": "before a restore",
     "facts-before-schema-": "before a migration",
     "facts-damaged-": "damaged",
     "facts-": "backup",
+    "vault-": "vault",
     "memory-backup-": "export",
 }
 _CLOSE = "close every program that uses this memory, and retry"
@@ -47,7 +49,7 @@ class BackupFile:
 
     Attributes:
         path: where it is.
-        kind: "backup", "before a migration", "before a restore", "damaged", or "export".
+        kind: "backup", "vault", "before a migration", "before a restore", "damaged", or "export".
         at: when it was written, epoch seconds.
         size: in bytes.
     """
@@ -66,11 +68,13 @@ class Restored:
         facts: how many facts, of whatever state, the backup holds.
         purged: how many of these were purged since, and did not come back.
         kept: where the former facts.db lies now; None if there was none, or in a dry run.
+        vault: whether the vault came back, or would: only where there is none. One that is there is never replaced.
     """
 
     facts: int
     purged: int
     kept: Path | None
+    vault: bool = False
 
 
 def backups_folder(folder: Path) -> Path:
@@ -81,7 +85,8 @@ def backups_folder(folder: Path) -> Path:
 def backup(store: Store, target: Path | None = None) -> Path:
     """Copy facts.db as it is at this moment; whoever writes goes on writing. The copy is checked.
 
-    The derived LanceDB table is not in it, as it can be rebuilt; the vectors it is rebuilt from are.
+    The derived LanceDB table is not in it, as it can be rebuilt; the vectors it is rebuilt from are. A vault is
+    copied into a file of its own beside it, encrypted as it is: see `vault_of`.
 
     Args:
         store: an open store.
@@ -93,8 +98,22 @@ def backup(store: Store, target: Path | None = None) -> Path:
     """
     if target is None:
         target = unused(backups_folder(store.folder), f"facts-{_stamp(store.clock)}")
-    with store.database.read() as connection:
-        return snapshot(connection, target)
+    vault, copy = vault_file(store.folder), vault_of(target)
+    if vault.exists():
+        with _opened(vault) as connection:
+            snapshot(connection, copy)
+    try:
+        with store.database.read() as connection:
+            return snapshot(connection, target)
+    except BaseException:
+        if vault.exists():
+            copy.unlink(missing_ok=True)
+        raise
+
+
+def vault_of(backup_file: Path) -> Path:
+    """Return where the vault that belongs to a backup lies: `facts-X.db` has `vault-X.db`, `X.db` has `vault-X.db`."""
+    return backup_file.with_name(f"vault-{backup_file.name.removeprefix('facts-')}")
 
 
 def backups(folder: Path) -> list[BackupFile]:
@@ -132,8 +151,9 @@ def restore(folder: Path, backup_file: Path, *, dry_run: bool = False, clock: Cl
     with _opened(backup_file, apsw.SQLITE_OPEN_READONLY) as source:
         check(source, backup_file)
         check_intact(source, backup_file)
+        vault = vault_of(backup_file).is_file() and not vault_file(folder).exists()
         if dry_run:
-            return Restored(_facts(source), 0, None)
+            return Restored(_facts(source), 0, None, vault)
         prepare_folder(folder)
         staged = folder / "restoring" / "facts.db"
         # What a kill has left there would be taken for the log of the new file.
@@ -146,12 +166,15 @@ def restore(folder: Path, backup_file: Path, *, dry_run: bool = False, clock: Cl
                 raise StoreBusyError(f"{folder} is in use; {_CLOSE}")
             facts, purged = _prepare(staged, path, clock.now())
             kept = _replace(path, staged, _stamp(clock))
+            if vault:
+                with _opened(vault_of(backup_file), apsw.SQLITE_OPEN_READONLY) as source:
+                    snapshot(source, vault_file(folder))
     finally:
         shutil.rmtree(staged.parent, ignore_errors=True)
     # The table is of the former facts; each of the restored ones waits in the outbox for a new one.
     shutil.rmtree(folder / "lancedb", ignore_errors=True)
     sync_folder(folder)
-    return Restored(facts, purged, kept)
+    return Restored(facts, purged, kept, vault)
 
 
 def _prepare(staged: Path, present: Path, now: float) -> tuple[int, int]:

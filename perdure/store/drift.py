@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 from perdure.errors import StoreUnavailableError
@@ -42,8 +41,7 @@ def drift(store: Store) -> Iterator[Finding]:
         for problem in check_files(store)
     )
     try:
-        with _panics_translated():
-            found = compare(store)
+        found = compare(store)
     except StoreUnavailableError as error:
         cause = type(error.__cause__ or error).__name__
         yield Finding(f"LanceDB cannot be read ({cause})", "lancedb", "the table is built anew", "index")
@@ -99,8 +97,7 @@ def rescued(store: Store, fact_ids: Sequence[str]) -> list[tuple[Fact, StoredVec
     index = LanceIndex(store.lance_folder, space.id, space.dims, create=False, generation=generation)
     wanted = set(fact_ids)
     try:
-        with _panics_translated():
-            rows = [row for chunk in index.chunks(_FIELDS) for row in chunk.to_pylist() if row["id"] in wanted]
+        rows = [row for chunk in index.chunks(_FIELDS) for row in chunk.to_pylist() if row["id"] in wanted]
     finally:
         index.close()
     vectors = [StoredVector(space.id, np.asarray(row["vector"], dtype="<f4").tobytes()) for row in rows]
@@ -124,18 +121,6 @@ def _fact(store: Store, row: Mapping[str, Any]) -> Fact:
         scope_target=scope.target,
         extraction_method="rescued",
     )
-
-
-@contextmanager
-def _panics_translated() -> Iterator[None]:
-    # LanceDB's native code panics on some damaged files, with errors that are no RuntimeError and whose classes
-    # cannot be imported.
-    try:
-        yield
-    except BaseException as error:
-        if type(error).__name__ in ("RustPanic", "PanicException"):
-            raise StoreUnavailableError("LanceDB gave up on a damaged file; it is built anew from SQLite") from error
-        raise
 
 
 def _known(store: Store, space: VectorSpace) -> IndexState:

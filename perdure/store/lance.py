@@ -35,6 +35,7 @@ REFINE = 3
 DELETE_CHUNK = 500
 LANCE_ERRORS = (OSError, RuntimeError, ValueError)
 """What LanceDB raises for everything that goes wrong in it; ArrowInvalid is a ValueError."""
+_PANICS = frozenset({"RustPanic", "PanicException"})
 LanceRow = dict[str, Any]
 
 
@@ -87,17 +88,12 @@ class LanceIndex:
         self._name = table_name(embedding_id, generation)
         self._prefix = table_name(embedding_id, 0)
         self._writes = 0
-        try:
+        with _translated("opened"):
             import lancedb
 
             place = folder if isinstance(folder, str) and "://" in folder else prepare_folder(Path(folder))
             self._db = lancedb.connect(place, storage_options=dict(storage_options) if storage_options else None)
             self._table = self._open(create)
-        except (ImportError, *LANCE_ERRORS) as error:
-            raise StoreUnavailableError(
-                f"LanceDB folder {folder} cannot be opened ({type(error).__name__}); "
-                "recall uses the exact index meanwhile. Delete the folder to have it rebuilt"
-            ) from error
 
     def apply(self, upserts: Sequence[LanceRow], deletes: Sequence[str]) -> None:
         """Make the table hold these rows and none of the deleted ids. Repeating it changes nothing.
@@ -297,12 +293,16 @@ def table_name(embedding_id: str, generation: int) -> str:
 def _translated(what: str) -> Iterator[None]:
     try:
         yield
-    except LANCE_ERRORS as error:
-        # Its message may quote a row, so only its kind is passed on.
-        raise StoreUnavailableError(
-            f"the LanceDB table cannot be {what} ({type(error).__name__}); recall uses the exact index meanwhile. "
-            "Delete the folder lancedb to have it rebuilt"
-        ) from error
+    except BaseException as error:
+        # Its native code panics on some damaged files, with errors whose classes cannot be imported. A message
+        # may quote a row, so only its kind is passed on.
+        kind = type(error).__name__
+        if isinstance(error, (ImportError, *LANCE_ERRORS)) or kind in _PANICS:
+            raise StoreUnavailableError(
+                f"the LanceDB table cannot be {what} ({kind}); recall uses the exact index meanwhile. "
+                "Delete the folder lancedb to have it rebuilt"
+            ) from error
+        raise
 
 
 def _among(column: str, values: Sequence[str]) -> Any:

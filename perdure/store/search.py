@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +23,11 @@ _CONFIDENCE = (
     f" + {OLD_AGE} * (facts.expires_at - facts.last_confirmed_at) THEN {OLD_AGE_FACTOR} ELSE 1 END"
 )
 """`perdure.ranking.decay.confidence_at` in SQL."""
+_BEST_FIRST = f"ORDER BY {_CONFIDENCE} DESC, coalesce(facts.source_date, facts.created_at) DESC, facts.seq DESC LIMIT ?"
+_NAME = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+SLOT_WORDS = 3
+MAX_NAME_WORDS = 60
+"""A question's slots are looked for in its first words, up to so many in a row."""
 MIN_PREFIX = 8
 MAX_TERMS = 8
 MAX_POSTINGS = 5_000
@@ -147,11 +154,30 @@ def lookup(connection: apsw.Connection, entity: str, key: str | None, view: View
         slot_values.append(folded_slot(key))
     rows = run(
         connection,
-        f"SELECT {SELECT} FROM facts WHERE {slot} AND {condition} ORDER BY {_CONFIDENCE} DESC,"
-        " coalesce(facts.source_date, facts.created_at) DESC, facts.seq DESC LIMIT ?",
+        f"SELECT {SELECT} FROM facts WHERE {slot} AND {condition} {_BEST_FIRST}",
         (*slot_values, *values, view.now, limit),
     )
     return [from_row(row) for row in rows]
+
+
+def named(connection: apsw.Connection, question: str, view: View, limit: int = 10) -> list[Fact]:
+    """Return the facts whose slot a question names, entity and key word by word: most confident first, then newest.
+
+    The user's own slots are named by "my": "my sister's birthday" does not name the user's birthday.
+    """
+    words = [word.removesuffix("'s") for word in _NAME.findall(folded_slot(question) or "")[:MAX_NAME_WORDS]]
+    sizes = range(1, SLOT_WORDS + 1)
+    groups = {" ".join(words[at : at + size]) for at in range(len(words)) for size in sizes}
+    own = {" ".join(words[at + 1 : at + 1 + size]) for at, word in enumerate(words) if word == "my" for size in sizes}
+    condition, values = view.sql()
+    rows = run(
+        connection,
+        f"SELECT {SELECT} FROM facts WHERE facts.entity_folded IN (SELECT value FROM json_each(?))"
+        f" AND facts.key_folded IN (SELECT value FROM json_each(?)) AND {condition} {_BEST_FIRST}",
+        (json.dumps(sorted(groups | {"user"})), json.dumps(sorted(groups)), *values, view.now, 2 * limit),
+    )
+    facts = map(from_row, rows)
+    return [fact for fact in facts if folded_slot(fact.entity) != "user" or folded_slot(fact.key) in own][:limit]
 
 
 def by_hash(connection: apsw.Connection, normalized_hash: str, view: View) -> list[Fact]:

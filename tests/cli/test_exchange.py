@@ -79,7 +79,7 @@ def test_backup_list_and_restore(home: Path) -> None:
     assert [file["path"] for file in as_json(backup, "list")["backups"]] == [str(path)]
     assert path.name in call(backup, "list")
     assert as_json(backup, "restore", path.name, "--dry-run") == {
-        "dry_run": True, "facts": 1, "purged": 0, "kept": None,
+        "dry_run": True, "facts": 1, "purged": 0, "kept": None, "vault": False,
     }  # fmt: skip
     done = as_json(backup, "restore", path.name)
     assert done["facts"] == 1

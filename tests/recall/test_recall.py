@@ -14,6 +14,7 @@ from perdure.embed.deterministic import HashEmbedder
 from perdure.embed.load import load_default
 from perdure.hooks.types import Channel, Placement, Recall
 from perdure.recall.block import HEADER
+from perdure.recall.options import LOOKUP
 from perdure.recall.pipeline import estimate_tokens
 from perdure.store.scope import Audience
 from perdure.store.trust import AUTO_RECALLED
@@ -288,7 +289,7 @@ def test_the_receipt_explains_by_ids_and_scores_alone(desk: Desk) -> None:
     assert candidate["change_seq"] == shown.change_seq
     assert body["tokens"] == receipt.tokens > 0
     assert body["bytes"] == len(recall.block.encode())
-    assert set(body["legs"]) == {"sqlite", "lance"}
+    assert set(body["legs"]) == {"sqlite", "lance", "lookup"}
 
 
 def test_a_fact_without_a_vector_is_still_found_by_its_words(open_desk: OpenDesk) -> None:
@@ -328,3 +329,28 @@ def test_without_a_model_the_first_memory_is_recalled(wordy: Desk) -> None:
 
 def test_options_can_be_replaced_without_touching_the_others(said: Desk) -> None:
     assert replace(said.options, limit=1).format == said.options.format
+
+
+@pytest.mark.parametrize(
+    ("prompt", "named"),
+    [
+        ("When is ANNA's birthday?", "Anna"),
+        ("what is my birthday?", "user"),
+        ("When is my sister's birthday?", None),
+        ("Is a birthday a holiday?", None),
+    ],
+)
+def test_a_slot_that_the_prompt_names_is_evidence(desk: Desk, prompt: str, named: str | None) -> None:
+    kept = {
+        entity: desk.put(text, entity=entity, key="birthday").id
+        for entity, text in (
+            ("Anna", "She said it is the ninth of May."),
+            ("user", "He keeps it on the third of June."),
+        )
+    }
+    recall, receipt = desk.ask(prompt)
+    assert receipt.found is not None
+    assert set(receipt.found.scores[LOOKUP]) == ({kept[named]} if named else set())
+    if named:
+        assert recall is not None
+        assert recall.items[0].id == kept[named]

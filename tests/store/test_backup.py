@@ -16,12 +16,13 @@ from perdure.clock import ManualClock
 from perdure.errors import InputError, StoreBusyError, StoreCorruptError, StoreTooNewError
 from perdure.hooks.types import Channel
 from perdure.store import migrations, snapshot
-from perdure.store.backup import backup, backups, restore
+from perdure.store.backup import backup, backups, restore, vault_of
 from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.purge import purge
 from perdure.store.store import Store
 from perdure.store.transaction import Author
+from perdure.store.vault import Vault
 
 AUTHOR = Author(Channel.LIBRARY, "test")
 
@@ -349,3 +350,17 @@ class TestBeforeAMigration:
 
 def step_that_does_nothing(connection: apsw.Connection) -> None:
     """Stand for a second step, before which nothing more is kept."""
+
+
+def test_the_vault_is_in_a_backup_and_comes_back_to_a_folder_that_lost_it(tmp_path: Path) -> None:
+    store = Store(tmp_path / "home")
+    with Vault(store.folder, passphrase="correct horse battery staple") as vault:
+        record = vault.store("GitHub", "an-invented-secret")
+    path = backup(store)
+    store.close()
+    assert [file.kind for file in backups(store.folder) if file.path == vault_of(path)] == ["vault"]
+    assert not restore(store.folder, path).vault  # one that is there is never replaced
+    assert restore(tmp_path / "new", path, dry_run=True).vault
+    assert restore(tmp_path / "new", path).vault
+    with Vault(tmp_path / "new", passphrase="correct horse battery staple") as vault:
+        assert vault.get(record.id).value == "an-invented-secret"
