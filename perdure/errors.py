@@ -3,6 +3,7 @@
 PerdureError
     SettingsError       a setting is unknown, of the wrong type or out of range
     InputError          a value given to a public function cannot be accepted
+        UnsafePathError         a path could lead out of the folder it belongs in, or to what is no plain file
     ScopeError          a scope is malformed, or may not be read or written by the caller
     NotFoundError       no fact has this id
     AmbiguousIdError    several facts begin with this prefix
@@ -32,6 +33,10 @@ class SettingsError(PerdureError):
 
 class InputError(PerdureError, ValueError):
     """A value given to a public function cannot be accepted."""
+
+
+class UnsafePathError(InputError):
+    """A path could lead out of the folder it belongs in, or to what is no plain file."""
 
 
 class ScopeError(PerdureError):

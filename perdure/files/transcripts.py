@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure.errors import InputError
+from perdure.files.turns import json_lines, seconds
 from perdure.text.clean import message_text
 
 FORMATS = ("auto", "openclaw", "messages", "locomo")
@@ -75,12 +76,11 @@ def read_transcript(path: Path, form: str = "auto", conversation: str | None = N
 
 
 def _jsonl(text: str) -> Iterator[Mapping[str, Any]]:
-    for line in text.splitlines():
-        if line.strip():
-            record = json.loads(line)
-            message = record.get("message", record)
-            if isinstance(message, Mapping) and "role" in message:
-                yield message
+    for _, line in json_lines(text):
+        record = json.loads(line)
+        message = record.get("message", record)
+        if isinstance(message, Mapping) and "role" in message:
+            yield message
 
 
 def _exchanges(messages: Any) -> Iterator[Exchange]:
@@ -93,22 +93,11 @@ def _exchanges(messages: Any) -> Iterator[Exchange]:
             if user is not None:
                 yield Exchange(user, "\n".join(reply), at)
             user, reply = text, []
-            at = _seconds(message.get("timestamp"))
+            at = seconds(message.get("timestamp"))
         elif message.get("role") == "assistant" and text:
             reply.append(text)
     if user is not None:
         yield Exchange(user, "\n".join(reply), at)
-
-
-def _seconds(value: object) -> float | None:
-    if isinstance(value, str):
-        try:
-            return dt.datetime.fromisoformat(value).timestamp()
-        except ValueError:
-            return None
-    if isinstance(value, int | float) and value > 0:
-        return value / 1000 if value > 1e11 else float(value)
-    return None
 
 
 def _locomo(conversations: list[Mapping[str, Any]], wanted: str | None) -> list[Dialogue]:

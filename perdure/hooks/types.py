@@ -59,7 +59,10 @@ class TurnContext:
         turn_id: the host's name for this turn, if it has one.
         trigger: what started the turn. Only "user" turns are recalled for and captured.
         chat: "direct", "group" or "channel".
-        workspace: the agent's folder, if it has one.
+        workspace: the agent's folder, if it has one: MEMORY.md and memory/ in it are searched.
+        sessions_folder: where the host keeps its conversations as JSONL; None: perdure records them itself.
+        prompt_mode: "full" if the host wants perdure's sections of the system prompt with a recall; "none" if it
+            supplies them itself or has no place for them.
         host: the host's name, for the journal.
         keeps_block: whether the host keeps the recalled block in its own history.
         now: the host's time in epoch seconds; None for the clock of perdure.
@@ -72,6 +75,8 @@ class TurnContext:
     trigger: str = "user"
     chat: str = "direct"
     workspace: str | None = None
+    sessions_folder: str | None = None
+    prompt_mode: str = "none"
     host: str = "python"
     keeps_block: bool = False
     now: float | None = None
@@ -97,17 +102,32 @@ class RecallItem:
 
 
 @dataclass(frozen=True, slots=True)
+class PromptSection:
+    """A part of the system prompt.
+
+    Attributes:
+        name: "memory recall", "project context" or "runtime".
+        text: Markdown, without a newline at its end.
+    """
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Recall:
     """What perdure would like the model to see in this turn.
 
     Attributes:
-        block: the fenced text, ready to be placed.
+        block: the fenced text, ready to be placed; empty if nothing is relevant and there are sections only.
         items: what stands in it, best first.
         receipt_id: under which `why` explains it.
         placement: where the block belongs.
+        sections: of the system prompt, for a host that asked for them by `TurnContext.prompt_mode`.
     """
 
     block: str
     items: tuple[RecallItem, ...] = field(default=())
     receipt_id: str = ""
     placement: Placement = Placement.HEAD
+    sections: tuple[PromptSection, ...] = ()

@@ -26,6 +26,7 @@ from perdure.embed.base import Embedder
 from perdure.hooks.types import Messages, Recall, TurnContext
 from perdure.plugin.builtins import BUILTINS
 from perdure.plugin.extensions import ExtensionManager
+from perdure.plugin.file_memory import FileMemory
 from perdure.plugin.model import Model, Recipes
 from perdure.plugin.settings import Settings
 from perdure.recall.options import RecallOptions
@@ -76,6 +77,10 @@ class Engine:
         self._capturer = Capturer(self.store, self.writer, lambda: self._rules)
         self._drain = Drain(self.store, self._capturer, self.keeper, self.gate)
         self._worker = WorkerProcess(WORKER, self.store.folder, _json_settings(settings))
+        self.files = FileMemory(
+            self.store, settings, self.clock, self.keeper, self.gate,
+            embedder=self.model.embedder, start_worker=self.start_worker,
+        )  # fmt: skip
         self._cursors: dict[str, str] = {}
         self._closed = False
         self.keeper.start()
@@ -156,8 +161,10 @@ class Engine:
             return
         self._closed = True
         atexit.unregister(self.close)
+        self.files.sync.close()
         self.keeper.close()
         self._recaller.close()
+        self.files.close()
         self.model.close()
         self._worker.stop()
         self.store.close()

@@ -16,6 +16,7 @@ from perdure.errors import AmbiguousIdError, InputError, NotFoundError, ScopeErr
 from perdure.hooks.types import Channel, Messages, Recall, TurnContext
 from perdure.plugin.admin import Admin
 from perdure.plugin.engine import Engine, audience_of
+from perdure.plugin.files import Files
 from perdure.plugin.paths import data_folder
 from perdure.plugin.settings import Settings
 from perdure.plugin.status import Status, status_of
@@ -74,7 +75,13 @@ class Memory:
         """
         loaded = Settings.load(settings, host_config=host_config)
         engine = Engine(data_folder(home), loaded, clock=clock)
-        return cls(engine, TurnContext(agent_id=agent, user_id=user, host="library"))
+        context = TurnContext(agent_id=agent, user_id=user, host="library")
+        try:
+            engine.files.start(audience_of(context))
+        except BaseException:
+            engine.close()
+            raise
+        return cls(engine, context)
 
     def store(
         self,
@@ -226,9 +233,12 @@ class Memory:
 
     def before_turn(self, prompt: str, context: TurnContext) -> Recall | None:
         """Recall for a host's turn; see `Recall`. None also when `auto_recall` is off."""
-        if not self._engine.settings.auto_recall or context.trigger != "user":
-            return None
-        return self._engine.recall(prompt, context)
+        self._engine.files.meet(context, audience_of(context))
+        found = None
+        if self._engine.settings.auto_recall and context.trigger == "user":
+            found = self._engine.recall(prompt, context)
+        sections = Files(self._engine, context).prompt_sections(context.prompt_mode)
+        return replace(found or Recall(""), sections=sections) if sections else found
 
     def after_turn(self, messages: Messages, success: bool, context: TurnContext) -> int:
         """Take in a host's turn and return as soon as it is on disk.
@@ -239,9 +249,35 @@ class Memory:
         Raises:
             StoreError: they could not be written.
         """
-        if not success or not self._engine.settings.auto_capture or context.trigger != "user":
+        if not success or context.trigger != "user":
             return 0
-        return self._engine.capture(messages, context)
+        taken = self._engine.capture(messages, context) if self._engine.settings.auto_capture else 0
+        self._engine.files.record(messages, context, audience_of(context))
+        return taken
+
+    def before_compaction(self, messages: Messages, context: TurnContext) -> int:
+        """Take in what a host is about to drop from a conversation, and index the conversation.
+
+        Returns:
+            How many messages were taken in that no turn had brought before.
+
+        Raises:
+            StoreError: they could not be written.
+        """
+        taken = self.after_turn(messages, True, context)
+        self.session_end(context)
+        return taken
+
+    def session_start(self, context: TurnContext) -> None:
+        """Take note that a conversation begins or goes on."""
+        self._engine.files.meet(context, audience_of(context))
+        if context.session_id:
+            self._engine.files.sync.begun(context.session_id)
+
+    def session_end(self, context: TurnContext) -> None:
+        """Take note that a conversation is over, so that all of it can be found."""
+        if context.session_id:
+            self._engine.files.sync.ended(context.session_id)
 
     def get(self, fact_id: str) -> Fact:
         """Return the fact with this id, or the only one whose id begins so (at least 8 digits).
@@ -325,6 +361,11 @@ class Memory:
             StoreError: one of its kinds.
         """
         return Vault(self._engine.store.folder, passphrase=passphrase, clock=self._engine.clock)
+
+    @property
+    def files(self) -> Files:
+        """Markdown memory and past conversations: search, reading, what is indexed."""
+        return Files(self._engine, self._context)
 
     @property
     def admin(self) -> Admin:

@@ -43,6 +43,18 @@ class PerdurePlugin:
         """Take in what the user said."""
         self._guarded("agent_end", lambda memory: memory.after_turn(messages, success, context))
 
+    def session_start(self, context: TurnContext) -> None:
+        """Take note of a conversation that begins."""
+        self._guarded("session_start", lambda memory: memory.session_start(context))
+
+    def before_compaction(self, messages: Messages, context: TurnContext) -> None:
+        """Take in what the host is about to drop."""
+        self._guarded("before_compaction", lambda memory: memory.before_compaction(messages, context))
+
+    def session_end(self, context: TurnContext) -> None:
+        """Make all of the conversation findable."""
+        self._guarded("session_end", lambda memory: memory.session_end(context))
+
     def host_stopping(self, context: TurnContext) -> None:
         """Finish what was begun and close the store; a later hook opens it again."""
         with self._lock:

@@ -23,6 +23,8 @@ _NOT_SETTINGS = frozenset({
 })  # fmt: skip
 _JSON = frozenset({"tag_patterns", "lance_storage_options"})
 """Settings that are JSON in the environment."""
+_LISTS = frozenset({"disabled_extensions", "sources", "extra_paths"})
+"""Settings that are lists with commas in the environment."""
 
 
 class Settings(BaseModel):
@@ -60,6 +62,37 @@ class Settings(BaseModel):
     lance_storage_options: dict[str, str] = Field({}, description="Options of LanceDB for other storage.")
     index_batch: int = Field(50, ge=1, le=10_000, description="So many new vectors start the index worker.")
     index_seconds: float = Field(30.0, ge=0, le=86_400, description="So long a new vector waits for the worker.")
+    sources: tuple[Literal["memory", "sessions"], ...] = Field(
+        ("memory", "sessions"), description="What is searched: Markdown files, conversations; empty: neither."
+    )
+    workspace: Path | None = Field(None, description="Folder with MEMORY.md and memory/.")
+    extra_paths: tuple[str, ...] = Field((), description="More folders or .md files to search.")
+    record_sessions: bool = Field(True, description="Keep conversations of hosts that keep none themselves.")
+    chunk_tokens: int = Field(400, ge=20, le=4_000, description="Tokens of a piece of a Markdown file.")
+    chunk_overlap: int = Field(80, ge=0, le=2_000, description="Tokens that a piece repeats of the one before.")
+    file_max_mb: float = Field(10.0, gt=0, le=1_000, description="Larger Markdown files are passed over.")
+    watch: bool = Field(True, description="Notice changed files at once; they are looked at before a search anyway.")
+    watch_debounce_ms: int = Field(1_500, ge=10, le=600_000, description="Quiet time before changes are read.")
+    session_delta_bytes: int = Field(100_000, ge=1, description="New bytes after which a conversation is read again.")
+    session_delta_messages: int = Field(50, ge=1, description="New messages after which it is.")
+    embedding_cache_entries: int = Field(50_000, ge=0, description="Vectors kept of texts that are in no file now.")
+    search_max_results: int = Field(6, ge=1, le=100, description="Results of a search of files.")
+    search_min_score: float = Field(0.35, ge=0, le=1, description="What is less certain is left out.")
+    search_candidates: int = Field(4, ge=1, le=50, description="Candidates of each leg, per result asked for.")
+    file_vector_weight: float = Field(0.5, ge=0, le=1, description="Meaning, for Markdown files.")
+    file_keyword_weight: float = Field(0.5, ge=0, le=1, description="Words, for Markdown files.")
+    session_vector_weight: float = Field(0.5, ge=0, le=1, description="Meaning, for conversations.")
+    session_keyword_weight: float = Field(0.5, ge=0, le=1, description="Words, for conversations.")
+    half_life_days: float = Field(30.0, gt=0, description="A dated file counts half after so long.")
+    mmr_lambda: float = Field(0.7, ge=0, le=1, description="Score against variety; 1: score alone.")
+    citations: Literal["auto", "on", "off"] = Field("auto", description="Say where results stand; auto: not in groups.")
+    prompt_sections: bool = Field(True, description="Tell hosts that ask how memory is to be used.")
+    prompt_max_chars: int = Field(20_000, ge=100, le=200_000, description="MEMORY.md in a prompt is cut here.")
+    flush_enabled: bool = Field(True, description="Write down what a compaction is about to drop.")
+    flush_reserve_tokens: int = Field(20_000, ge=0, description="Tokens that the host keeps free.")
+    flush_soft_tokens: int = Field(4_000, ge=0, description="So many tokens before that, a flush is due.")
+    flush_prompt: str | None = Field(None, description="The flush prompt, in other words.")
+    flush_system_prompt: str | None = Field(None, description="Its system prompt, in other words.")
     disabled_extensions: tuple[str, ...] = Field((), description="Extensions that are not loaded.")
 
     @classmethod
@@ -120,7 +153,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
             if key in _JSON:
                 found[key] = _json(variable, text)
             else:
-                found[key] = _list(text) if key == "disabled_extensions" else text
+                found[key] = _list(text) if key in _LISTS else text
     return found
 
 

@@ -18,15 +18,19 @@ from filelock import FileLock, Timeout
 from perdure.background.indexer import Indexer
 from perdure.background.reembed import Reembedder
 from perdure.embed.base import Embedder
-from perdure.errors import PerdureError
+from perdure.errors import ModelError, PerdureError
 from perdure.failpoints import fail_point
+from perdure.files.index import FileIndex
 from perdure.plugin.engine import load_extensions
+from perdure.plugin.file_memory import files_options
 from perdure.plugin.model import Recipes
 from perdure.plugin.settings import Settings
 from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
 
 IDLE_SECONDS = 5.0
+FILES_BATCH = 32
+"""Texts of files that are embedded before facts are looked after again."""
 
 
 def main() -> int:
@@ -69,17 +73,35 @@ def work(home: Path, settings: Settings, stop: threading.Event, idle_seconds: fl
         storage_options=settings.lance_storage_options or None,
     )
     reembedder = Reembedder(store, embedder_of)
+    files = FileIndex(store, files_options(settings))
+
+    def step() -> bool:
+        return indexer.step() or reembedder.step() or _embed_files(files, of_the_store)
+
     try:
         while not stop.is_set():
             fail_point("worker.stepping")
-            if not (indexer.step() or reembedder.step()) and stop.wait(idle_seconds):
+            if not step() and stop.wait(idle_seconds):
                 break
-            if not (indexer.step() or reembedder.step()):
+            if not step():
                 break
     finally:
         indexer.close()
+        files.close()
         fail_point("worker.closed")
         store.close()
+
+
+def _embed_files(files: FileIndex, embedder: Callable[[], Embedder | None]) -> bool:
+    generation = files.generations.live()
+    if generation is None:
+        return False
+    model = embedder()
+    try:
+        return model is not None and bool(files.embed(model, FILES_BATCH))
+    except ModelError as error:
+        sys.stderr.write(f"perdure worker: files are not embedded: {type(error).__name__}\n")
+        return False
 
 
 def _watch_host(stop: threading.Event) -> None:

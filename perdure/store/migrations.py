@@ -164,6 +164,17 @@ CREATE TABLE purges (
 CREATE TABLE seals (id TEXT PRIMARY KEY, seal BLOB NOT NULL) WITHOUT ROWID;
 """
 
+_SECOND = """
+CREATE TABLE file_roots (
+    scope TEXT NOT NULL,
+    scope_target TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    path TEXT NOT NULL,
+    pattern TEXT NOT NULL,
+    PRIMARY KEY (scope, scope_target, kind, path)
+) WITHOUT ROWID;
+"""
+
 
 def _first(connection: apsw.Connection) -> None:
     run(connection, _FIRST)
@@ -171,7 +182,11 @@ def _first(connection: apsw.Connection) -> None:
     connection.executemany("INSERT INTO meta VALUES (?, ?)", list(values.items()))
 
 
-STEPS = (_first,)
+def _second(connection: apsw.Connection) -> None:
+    run(connection, _SECOND)
+
+
+STEPS = (_first, _second)
 
 
 def check(connection: apsw.Connection, path: Path) -> None:

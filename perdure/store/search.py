@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +15,7 @@ from perdure.ranking.decay import OLD_AGE, OLD_AGE_FACTOR
 from perdure.store.database import run
 from perdure.store.fact import SELECT, Fact, folded_slot, from_row, join_tags, live_sql
 from perdure.store.scope import Audience
+from perdure.store.vocabulary import document_frequency, rarest, weight
 from perdure.text.normalise import match_query, match_terms
 
 _CONFIDENCE = (
@@ -29,11 +29,6 @@ SLOT_WORDS = 3
 MAX_NAME_WORDS = 60
 """A question's slots are looked for in its first words, up to so many in a row."""
 MIN_PREFIX = 8
-MAX_TERMS = 8
-MAX_POSTINGS = 5_000
-"""Only the rarest terms are searched, up to this many terms and rows that hold them (at least one term),
-so that a large store costs little more than a small one."""
-TYPICAL = 1_000
 COMMON = 64
 """A word in so many facts need not be counted further."""
 RARE = 3
@@ -195,8 +190,8 @@ def lexical(connection: apsw.Connection, query: str, view: View, limit: int) -> 
     """Return the facts that share words with the query, best first."""
     weights = _weighted_terms(connection, query, view)
     # What is in no fact at all still counts in the whole, or one shared word would look like an answer.
-    total = sum(weight for weight, _ in weights.values())
-    searched = _rarest({term: count for term, (_, count) in weights.items() if count})
+    total = sum(share for share, _ in weights.values())
+    searched = rarest({term: count for term, (_, count) in weights.items() if count})
     if not searched:
         return []
     condition, values = view.sql()
@@ -217,31 +212,18 @@ def lexical(connection: apsw.Connection, query: str, view: View, limit: int) -> 
     return hits
 
 
-def _rarest(counts: Mapping[str, int]) -> list[str]:
-    chosen: list[str] = []
-    postings = 0
-    for term, count in sorted(counts.items(), key=lambda item: item[1])[:MAX_TERMS]:
-        if chosen and postings + count > MAX_POSTINGS:
-            break
-        chosen.append(term)
-        postings += count
-    return chosen
-
-
 def _weighted_terms(connection: apsw.Connection, query: str, view: View) -> dict[str, tuple[float, int]]:
     """Return each query term with its inverse document frequency (as in BM25) and the facts that hold it.
 
     Of the rarest terms, which decide, only what the view shows is counted: what others have stored must not
-    change what comes up here. The weight is that in a store of `TYPICAL` facts, whatever the size of this one:
+    change what comes up here. The weight is that in a store of typical size, whatever the size of this one:
     counting all would cost more than the search, and in a small store the words that it lacks would outweigh
     those that it has.
     """
-    counts = {term: _document_frequency(connection, term) for term in match_terms(query)}
-    for term in _rarest({term: count for term, count in counts.items() if count}):
+    counts = {term: document_frequency(connection, term, "facts_terms") for term in match_terms(query)}
+    for term in rarest({term: count for term, count in counts.items() if count}):
         counts[term] = _visible_frequency(connection, term, view)
-    return {
-        term: (math.log(1 + max(0.0, TYPICAL - count + 0.5) / (count + 0.5)), count) for term, count in counts.items()
-    }
+    return {term: (weight(count), count) for term, count in counts.items()}
 
 
 def _visible_frequency(connection: apsw.Connection, term: str, view: View) -> int:
@@ -251,20 +233,6 @@ def _visible_frequency(connection: apsw.Connection, term: str, view: View) -> in
         f" WHERE facts_fts MATCH ? AND {condition} LIMIT ?)"
     )
     return int(run(connection, sql, (match_query([term]), *values, COMMON))[0][0])
-
-
-def _document_frequency(connection: apsw.Connection, term: str) -> int:
-    # The vocabulary holds stems, so the term goes through the same tokenizer. A phrase is at most as
-    # frequent as its rarest token.
-    stems = _tokenizer(connection)(
-        term.encode(), apsw.FTS5_TOKENIZE_QUERY, None, include_offsets=False, include_colocated=False
-    )
-    found = [run(connection, "SELECT doc FROM facts_terms WHERE term = ?", (stem,)) for stem in stems]
-    return min((int(rows[0][0]) if rows else 0 for rows in found), default=0)
-
-
-def _tokenizer(connection: apsw.Connection) -> apsw.FTS5Tokenizer:
-    return connection.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])
 
 
 def _matched(connection: apsw.Connection, terms: Collection[str], seqs: Collection[int]) -> dict[int, set[str]]:

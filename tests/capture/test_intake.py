@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure.capture.intake import Limits, as_sequence, new_messages, take
+from perdure.capture.intake import Limits, as_sequence, take
 from perdure.text.fence import fence
+from perdure.text.history import new_messages
 
 KEY = b"0123456789abcdef"
 LIMITS = Limits()

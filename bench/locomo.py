@@ -1,0 +1,226 @@
+"""How many of the turns that answer a question a search of past conversations finds, on LoCoMo.
+
+python -m bench.locomo locomo.json --conversations conv-26,conv-30,conv-41 --json
+
+Every turn is recorded as a transcript by `Memory.files.add_transcript`, every question with evidence is asked by
+`Memory.files.search`. The questions, answers and evidence are read after the index is finished. The data is under
+CC BY-NC 4.0, so it is not in this repository: https://github.com/snap-research/locomo.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import apsw
+import click
+
+from perdure.plugin.memory import Memory
+from perdure.text.normalise import fts_text, match_query, match_terms
+
+VARIABLE = "PERDURE_LOCOMO"
+TOP = 10
+DEEP = 50
+"""Results asked for when sessions are counted: ten results may be of fewer sessions."""
+KINDS: dict[str, dict[str, Any]] = {
+    "lexical": {"session_vector_weight": 0.0},
+    "vector": {"session_keyword_weight": 0.0},
+    "fused": {},
+}
+_TIME = "%I:%M %p on %d %B, %Y"
+_SESSION = re.compile(r"session_(\d+)")
+_TURN = re.compile(r"D(\d+):0*(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn: its id as evidence names it, its session, and the message."""
+
+    id: str
+    session: str
+    message: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question, the turns that answer it, and its category (1 multi-hop to 5 adversarial)."""
+
+    text: str
+    evidence: frozenset[str]
+    category: int
+
+
+def turns(conversation: Mapping[str, Any]) -> list[Turn]:
+    """Return the turns of a conversation in order; a photo is told by its caption."""
+    found = []
+    numbers = sorted(int(match[1]) for key in conversation if (match := _SESSION.fullmatch(key)))
+    for number in numbers:
+        began = datetime.strptime(conversation[f"session_{number}_date_time"], _TIME).replace(tzinfo=UTC)
+        for place, turn in enumerate(conversation[f"session_{number}"]):
+            content: list[dict[str, str]] = [{"type": "text", "text": turn["text"]}]
+            if turn.get("blip_caption"):
+                content.append({"type": "image", "caption": turn["blip_caption"]})
+            at = (began + timedelta(seconds=place)).timestamp()
+            message = {"role": "user", "name": turn["speaker"], "content": content, "timestamp": at}
+            found.append(Turn(_named(turn["dia_id"]), f"session_{number}", message))
+    return found
+
+
+def questions(asked: Iterable[Mapping[str, Any]], known: Iterable[str]) -> list[Question]:
+    """Return the questions whose evidence is in the conversation."""
+    there = set(known)
+    found = []
+    for one in asked:
+        evidence = {f"D{match[1]}:{match[2]}" for text in one.get("evidence", ()) for match in _TURN.finditer(text)}
+        if evidence & there:
+            found.append(Question(one["question"], frozenset(evidence & there), one["category"]))
+    return found
+
+
+def index(memory: Memory, said: Sequence[Turn]) -> None:
+    """Record and index a conversation, as a host would that ends each session."""
+    for session in dict.fromkeys(turn.session for turn in said):
+        messages = [turn.message for turn in said if turn.session == session]
+        if memory.files.add_transcript(messages, session) != len(messages):
+            raise click.ClickException(f"{session}: not every turn was recorded, so lines cannot be told apart")
+    memory.files.sync()
+    memory.files.embed()
+
+
+def ask(memory: Memory, said: Sequence[Turn], question: str, limit: int) -> list[Turn]:
+    """Return the turns that a search brings, best first."""
+    by_line = {}
+    lines: dict[str, int] = defaultdict(lambda: 1)  # the first line of a record is its header
+    for turn in said:
+        lines[turn.session] += 1
+        by_line[turn.session, lines[turn.session]] = turn
+    answer = memory.files.search(question, max_results=limit, min_score=0.0)
+    found = [by_line[result.session or "", result.start_line] for result in answer.results]
+    return list({turn.id: turn for turn in found}.values())
+
+
+class Baseline:
+    """Keyword search as anybody would build it: FTS5 with Porter's stemmer, stop words left out, any word."""
+
+    def __init__(self, said: Sequence[Turn]) -> None:
+        self._said = said
+        self._connection = apsw.Connection(":memory:")
+        self._connection.execute("CREATE VIRTUAL TABLE turns USING fts5 (text, tokenize='porter unicode61')")
+        rows = ((f"{turn.message['name']}: {turn.message['content'][0]['text']}",) for turn in said)
+        self._connection.executemany("INSERT INTO turns VALUES (?)", [(fts_text(text),) for (text,) in rows])
+
+    def ask(self, question: str, limit: int) -> list[Turn]:
+        """Return the turns that a search brings, best first."""
+        query = match_query(match_terms(question))
+        sql = "SELECT rowid FROM turns WHERE turns MATCH ? ORDER BY rank LIMIT ?"
+        rows = self._connection.execute(sql, (query, limit)) if query else ()
+        return [self._said[row - 1] for (row,) in rows]
+
+
+class Tally:
+    """What one way of searching found."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, list[float]] = defaultdict(list)
+        self._categories: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+
+    def count(self, question: Question, found: Sequence[Turn], deep: Sequence[Turn], sessions: Mapping[str, str]) -> None:
+        """Count a question: the first results, and enough of them to tell the first sessions."""
+        ids = [turn.id for turn in found]
+        wanted = {sessions[turn] for turn in question.evidence}
+        ranked = list(dict.fromkeys(turn.session for turn in deep))
+        values = {
+            **{f"turn_recall_at_{k}": len(question.evidence & set(ids[:k])) / len(question.evidence) for k in (5, 10)},
+            "turn_any_at_5": float(bool(question.evidence & set(ids[:5]))),
+            **{f"session_any_at_{k}": float(bool(wanted & set(ranked[:k]))) for k in (5, 10)},
+            "mrr": next((1 / rank for rank, turn in enumerate(ids, 1) if turn in question.evidence), 0.0),
+        }
+        for name, value in values.items():
+            self._values[name].append(value)
+            self._categories[question.category][name].append(value)
+
+    def figures(self) -> dict[str, Any]:
+        """Return the means in percent, in all and by category."""
+        by_category = {str(kind): _means(values) for kind, values in sorted(self._categories.items())}
+        return {**_means(self._values), "by_category": by_category}
+
+
+def measure(item: Mapping[str, Any], tallies: Mapping[str, Tally], embedder: str) -> int:
+    """Index one conversation and ask its questions in every way; return how many there were."""
+    said = turns(item["conversation"])
+    with tempfile.TemporaryDirectory() as folder:
+        with Memory.open(folder, embedder=embedder) as memory:
+            memory.ready()
+            index(memory, said)
+        asked = questions(item["qa"], (turn.id for turn in said))
+        sessions = {turn.id: turn.session for turn in said}
+        for kind, settings in KINDS.items():
+            with Memory.open(folder, embedder=embedder, **settings) as memory:
+                memory.ready()
+                for question in asked:
+                    found, deep = (ask(memory, said, question.text, limit) for limit in (TOP, DEEP))
+                    tallies[kind].count(question, found, deep, sessions)
+    baseline = Baseline(said)
+    for question in asked:
+        found, deep = (baseline.ask(question.text, limit) for limit in (TOP, DEEP))
+        tallies["fts5_baseline"].count(question, found, deep, sessions)
+    return len(asked)
+
+
+def _means(values: Mapping[str, list[float]]) -> dict[str, float]:
+    return {name: round(100 * fmean(found), 1) for name, found in values.items()}
+
+
+def _named(turn: str) -> str:
+    match = _TURN.fullmatch(turn)
+    return f"D{match[1]}:{match[2]}" if match else turn
+
+
+def _chosen(data: Sequence[Mapping[str, Any]], names: str | None) -> Iterator[Mapping[str, Any]]:
+    wanted = names.split(",") if names else [item["sample_id"] for item in data]
+    by_name = {item["sample_id"]: item for item in data}
+    for name in wanted:
+        if name not in by_name:
+            raise click.ClickException(f"conversation {name} is not in the file; it has {', '.join(by_name)}")
+        yield by_name[name]
+
+
+@click.command()
+@click.argument("data", required=False, type=click.Path(path_type=Path))
+@click.option("--conversations", help="Which ones, with commas between; without it all of the file.")
+@click.option("--embedder", default="auto", show_default=True, help="As the setting of this name.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def main(data: Path | None, conversations: str | None, embedder: str, as_json: bool) -> None:
+    """Measure the search of past conversations on LoCoMo."""
+    path = data or Path(os.environ.get(VARIABLE, ""))
+    if not path.is_file():
+        click.echo(f"skipped: no LoCoMo file; name it as an argument or in {VARIABLE}", err=True)
+        return
+    tallies = {name: Tally() for name in (*KINDS, "fts5_baseline")}
+    count = 0
+    chosen = list(_chosen(json.loads(path.read_text(encoding="utf-8")), conversations))
+    for item in chosen:
+        count += measure(item, tallies, embedder)
+        click.echo(f"{item['sample_id']} done", err=True)
+    names = [item["sample_id"] for item in chosen]
+    found = {"conversations": names, "questions": count, **{name: tally.figures() for name, tally in tallies.items()}}
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    for name in tallies:
+        figures = found[name]
+        click.echo(f"{name:14}" + "  ".join(f"{key} {value}" for key, value in figures.items() if key != "by_category"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

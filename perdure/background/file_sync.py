@@ -1,0 +1,181 @@
+"""Keeps the index of files and conversations fresh while a host runs, and before each search."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from perdure.background.file_watcher import FileWatcher, WatcherState
+from perdure.background.keeper import Keeper
+from perdure.background.turn_gate import TurnGate
+from perdure.clock import Clock
+from perdure.embed.base import Embedder
+from perdure.errors import ModelError
+from perdure.files import registry
+from perdure.files.index import Difference, FileIndex, Progress, Synced
+from perdure.files.roots import Root
+from perdure.files.transcript_log import TranscriptLog, safe_name
+from perdure.hooks.types import Messages
+from perdure.store.scope import Scope
+from perdure.store.store import Store
+
+BY_HAND = 200
+"""So many changed files are brought up to date before a search is answered; more are left to the background."""
+FEW = 32
+"""So many texts are embedded in this process; more are left to the worker."""
+SHARE = 20
+"""A scan is not repeated before so many times its own duration has passed, unless the watcher has seen something."""
+_log = logging.getLogger("perdure.background")
+
+
+class FileSync:
+    """Brings the index up to date: told by the watcher, by hooks, and before each search. Usable from any thread."""
+
+    def __init__(
+        self,
+        store: Store,
+        index: FileIndex,
+        log: TranscriptLog,
+        keeper: Keeper,
+        gate: TurnGate,
+        clock: Clock,
+        *,
+        embedder: Callable[[], Embedder | None],
+        start_worker: Callable[[], None],
+        debounce: float,
+        watch: bool,
+    ) -> None:
+        """Prepare; `start` begins to watch.
+
+        Args:
+            store: knows where the files are.
+            index: what is kept fresh.
+            log: perdure's own record of conversations.
+            keeper: the thread that works in the background.
+            gate: which turns come first.
+            clock: the time of messages that bring none.
+            embedder: returns the embedder, or None while there is none.
+            start_worker: starts the process that embeds in bulk.
+            debounce: seconds of quiet before a change is looked at.
+            watch: whether to watch at all; without, files are looked at before each search.
+        """
+        self._store = store
+        self._index = index
+        self._log = log
+        self._keeper = keeper
+        self._gate = gate
+        self._clock = clock
+        self._embedder = embedder
+        self._start_worker = start_worker
+        self._watch = watch
+        self._watcher = FileWatcher(lambda: keeper.submit("files", self._sync), debounce)
+        self._running: set[str] = set()
+        self._lock = threading.Lock()
+        self._last = -float("inf")
+        self._took = 0.0
+        self._last_synced: float | None = None
+
+    def start(self) -> None:
+        """Begin to watch, if there is anything to watch."""
+        roots = self.roots()
+        if self._watch and roots:
+            self._watcher.watch([root.path for root in roots])
+            self._watcher.start()
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._watcher.stop()
+
+    def roots(self) -> list[Root]:
+        """Return where the files are, of every scope."""
+        return registry.roots(self._store, self._log)
+
+    @property
+    def watcher(self) -> WatcherState:
+        """How changes are noticed."""
+        return self._watcher.state
+
+    @property
+    def running(self) -> frozenset[str]:
+        """Stems of the files of conversations that go on."""
+        return frozenset(self._running)
+
+    @property
+    def last_synced(self) -> float | None:
+        """When this process last brought the index up to date, epoch seconds."""
+        return self._last_synced
+
+    def note(self, scope: Scope, session: str, messages: Messages) -> None:
+        """Add what was said in a session to perdure's own record of it; the index follows by its threshold."""
+        self._running.add(safe_name(session))
+        if self._log.append(scope, session, messages, self._clock.now()):
+            registry.add_log(self._store, scope)
+            self.start()
+
+    def ended(self, session: str) -> None:
+        """Take note that a session is over: all of it is indexed now."""
+        self._running -= {safe_name(session), session}
+        self._keeper.submit("files", self._sync)
+
+    def begun(self, session: str) -> None:
+        """Take note that a session is going on."""
+        self._running |= {safe_name(session), session}
+
+    def fresh(self) -> int:
+        """Bring the index up to date unless it has just been; return how many changed files are left for later.
+
+        Raises:
+            StoreError: the index cannot be written.
+        """
+        with self._lock:
+            began = time.monotonic()
+            if began - self._last < SHARE * self._took and (self.watcher.last_event or 0.0) < self._last:
+                return 0
+            roots = self.roots()
+            dirty = self._index.difference(roots, self.running).dirty
+            if dirty > BY_HAND:
+                self._keeper.submit("files", self._sync)
+                return dirty
+            if dirty or self._index.generations.live() is None:
+                dirty = dirty if self._bring(roots).busy else 0
+            self._last = time.monotonic()
+            self._took = self._last - began
+        return dirty
+
+    def sync(self, force: bool = False, progress: Progress = lambda done, total: None) -> Synced:
+        """Bring the index up to date, however long it takes; see `FileIndex.sync`."""
+        with self._lock:
+            synced = self._index.sync(self.roots(), force=force, patience=-1, progress=progress)
+            self._last_synced = self._clock.now()
+        self._keeper.submit("embed files", self._embed)
+        return synced
+
+    def difference(self) -> Difference:
+        """Compare the disk with the index."""
+        return self._index.difference(self.roots(), self.running)
+
+    def _sync(self) -> None:
+        with self._lock:
+            self._bring(self.roots())
+
+    def _bring(self, roots: list[Root]) -> Synced:
+        synced = self._index.sync(roots, running=self.running)
+        if not synced.busy:
+            self._last_synced = self._clock.now()
+        if synced.chunks:
+            self._keeper.submit("embed files", self._embed)
+        return synced
+
+    def _embed(self) -> None:
+        embedder = self._embedder()
+        if embedder is None:
+            return
+        try:
+            done = self._index.embed(embedder, FEW, self._gate.pause)
+        except ModelError as error:
+            _log.warning("files are searched by words for now: %s", type(error).__name__)
+            return
+        if done == FEW:
+            self._start_worker()

@@ -1,0 +1,135 @@
+"""From the text of a file to what the index holds of it: chunks of Markdown, turns of conversations."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+
+from perdure.files.chunking import Chunking, chunk_markdown
+from perdure.files.roots import memory_day
+from perdure.files.turns import Turn, read_turns
+from perdure.text.redact import redact
+from perdure.text.tokens import estimate_tokens
+
+CONTEXT = 400
+"""Characters of the turn before that a turn is also found by."""
+PART_TOKENS = 220
+MAX_PARTS = 4
+"""A text that the model cannot read at once is embedded in up to so many parts of so many tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One row of the index.
+
+    Attributes:
+        start_line: first line, from 1.
+        end_line: last line.
+        section: the headings above it, "A > B"; empty for turns.
+        text: what is shown.
+        body: what it is found by, as words.
+        context: what stood before it, also as words.
+        speaker: who said it, for turns.
+        role: "user" or "assistant", for turns.
+        at: when it was said, epoch seconds.
+    """
+
+    start_line: int
+    end_line: int
+    section: str
+    text: str
+    body: str
+    context: str
+    speaker: str | None = None
+    role: str | None = None
+    at: float | None = None
+
+    @property
+    def digest(self) -> str:
+        """What tells whether the row must be written anew."""
+        return _digest(self.section, self.body, self.context, self.text, self.speaker or "", str(self.at))
+
+    @property
+    def hash(self) -> str:
+        """The key of its vector in the cache."""
+        return _digest(embedded(self.section, self.speaker, self.text))
+
+
+def markdown_entries(text: str, path: str, chunking: Chunking) -> list[Entry]:
+    """Return the chunks of a Markdown file, secrets redacted."""
+    entries = []
+    for chunk in chunk_markdown(text, chunking):
+        shown = redact(chunk.text).text
+        section = redact(chunk.section).text
+        body = f"{_words(path)} {section}\n{shown}"
+        entries.append(Entry(chunk.start_line, chunk.end_line, section, shown, body, ""))
+    return entries
+
+
+def turn_entries(data: str, strip: Callable[[str], str], chunking: Chunking) -> list[Entry]:
+    """Return the turns of a conversation, long ones in pieces."""
+    turns = read_turns(data, strip)
+    entries: list[Entry] = []
+    for before, turn in pairwise([None, *turns]):
+        assert turn is not None  # noqa: S101 - only the first of all is None
+        context = before.text[-CONTEXT:] if before else ""
+        for piece in pieces(turn.text, chunking.tokens):
+            entries.append(_turn_entry(turn, piece, context))
+            context = piece[-CONTEXT:]
+    return entries
+
+
+def embedded(section: str, speaker: str | None, text: str) -> str:
+    """Return what the vector of a row is made of."""
+    above = f"{speaker}: " if speaker else f"{section}\n" if section else ""
+    return above + text
+
+
+def parts(text: str, max_tokens: int = PART_TOKENS) -> list[str]:
+    """Return a text in the parts that a model of so many tokens can read; what is beyond the last one is left out."""
+    return pieces(text, max_tokens)[:MAX_PARTS]
+
+
+def pieces(text: str, tokens: int) -> list[str]:
+    """Cut a text into pieces of at most so many tokens, between words where there are any."""
+    if estimate_tokens(text) <= tokens:
+        return [text]
+    found: list[str] = []
+    rest = text
+    while rest:
+        size = _fitting(rest, tokens)
+        if size < len(rest):
+            size = max(rest.rfind(" ", size // 2, size), rest.rfind("\n", size // 2, size)) + 1 or size
+        found.append(rest[:size].strip())
+        rest = rest[size:]
+    return [piece for piece in found if piece]
+
+
+def _fitting(text: str, tokens: int) -> int:
+    size = min(len(text), 4 * tokens)
+    while size > 1 and (estimated := estimate_tokens(text[:size])) > tokens:
+        size = max(1, min(size - 1, size * tokens // estimated))
+    return size
+
+
+def _turn_entry(turn: Turn, text: str, context: str) -> Entry:
+    body = f"{_day(turn.at)} {turn.speaker}: {text}"
+    return Entry(turn.line_start, turn.line_end, "", text, body, context, turn.speaker, turn.role, turn.at)
+
+
+def _day(at: float | None) -> str:
+    # In words, as people ask for it.
+    return "" if at is None else datetime.fromtimestamp(at, UTC).strftime("%d %B %Y").lstrip("0")
+
+
+def _words(path: str) -> str:
+    day = memory_day(path)
+    name = path.rsplit("/", 1)[-1].removesuffix(".md").replace("-", " ").replace("_", " ")
+    return f"{day:%d %B %Y}".lstrip("0") if day else name
+
+
+def _digest(*values: str) -> str:
+    return hashlib.blake2b("\0".join(values).encode("utf-8", "replace"), digest_size=16).hexdigest()

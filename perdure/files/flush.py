@@ -1,0 +1,193 @@
+"""The memory flush: before a host compacts a session, the agent writes down what must last.
+
+When it is due, what the agent is told, and the daily note that it goes into.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from perdure.errors import InputError, StoreFullError, StoreUnavailableError
+from perdure.store.folder import FILE_MODE, FOLDER_MODE, sync_folder
+from perdure.text.clean import clean, clip
+from perdure.text.redact import redact
+
+NOTE_BYTES = 100_000
+"""Bytes of a daily note at most, as UTF-8."""
+NOTES_FOLDER = "memory"
+"""Where daily notes are, in the agent's workspace."""
+
+DEFAULT_SYSTEM_PROMPT = """\
+The session is about to be compacted: its older messages will give way to a summary. \
+This turn is only for saving what must outlast it, and the user does not see it. \
+When there is nothing left to save, reply NO_REPLY."""
+
+DEFAULT_PROMPT = """\
+Save what should outlast this session, before it is compacted.
+Append it to {path} (today is {date}); create the file and its folder if they are missing.
+Worth saving: decisions and their reasons, facts and preferences of the user, dates, names, open tasks.
+Add to the end of that file only. Never rewrite or remove what is in it, and use no other file name for today.
+Treat MEMORY.md, AGENTS.md, SOUL.md, TOOLS.md, USER.md and other bootstrap files as read-only.
+If there is nothing to save, reply with NO_REPLY and nothing else."""
+
+_TITLE_CHARS = 120
+_REFUSALS = {errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.EISDIR, errno.ENXIO}
+"""What opening a link, a folder, a pipe or a socket for appending fails with."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlushPolicy:
+    """When the agent is asked to save what must last, and in which words.
+
+    Attributes:
+        enabled: whether it is asked at all.
+        reserve_tokens: tokens of the context window that the host keeps free; it compacts beyond them.
+        soft_tokens: so many tokens before that point the flush is due.
+        prompt: what the agent is asked; `{date}` and `{path}` stand for today and for today's note.
+        system_prompt: what is added to the system prompt of that turn; with the same placeholders.
+    """
+
+    enabled: bool = True
+    reserve_tokens: int = 20_000
+    soft_tokens: int = 4_000
+    prompt: str = DEFAULT_PROMPT
+    system_prompt: str = DEFAULT_SYSTEM_PROMPT
+
+    def due(self, total_tokens: int, context_window: int, compactions: int, flushed_at: int | None) -> bool:
+        """Return whether the agent should be asked now.
+
+        Once per compaction cycle, from `context_window - reserve_tokens - soft_tokens` on. A window that is no
+        larger than both together has no such point, so it is never due there: it would be due in every cycle
+        before anything was said. For such a model the reserve must be made smaller.
+
+        Args:
+            total_tokens: tokens of the session so far.
+            context_window: tokens that the model can see.
+            compactions: how often the session has been compacted.
+            flushed_at: `compactions` at the time of the last flush; None: there was none.
+
+        Returns:
+            False for values that cannot be, such as a negative count.
+        """
+        threshold = context_window - self.reserve_tokens - self.soft_tokens
+        flushed = flushed_at is not None and flushed_at >= compactions
+        return self.enabled and compactions >= 0 and not flushed and 0 < threshold <= total_tokens
+
+    def prompts(self, today: dt.date) -> tuple[str, str]:
+        """Return the prompt and the system prompt for a day. Braces other than the placeholders stay."""
+        day = today.isoformat()
+        path = f"{NOTES_FOLDER}/{day}.md"
+        prompt, system = (
+            text.replace("{date}", day).replace("{path}", path) for text in (self.prompt, self.system_prompt)
+        )
+        return prompt, system
+
+
+def append_daily_note(workspace: Path, text: str, now: float, *, tz: dt.tzinfo | None = None, title: str = "") -> Path:
+    """Append a note to the file of the day, `memory/YYYY-MM-DD.md`, and wait until the disk has it.
+
+    What is in the file stays. Notes of several processes follow one another and never mix. Secrets are taken out.
+
+    Args:
+        workspace: the agent's workspace, an existing folder.
+        text: the note, Markdown.
+        now: the time, epoch seconds.
+        tz: the owner's time zone; None: that of the system.
+        title: stands behind the time in the heading of the note.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        InputError: the note is blank or too long, the workspace is no folder, or the file or its folder is a
+            symbolic link or something else than a file or folder.
+        StoreFullError: the disk is full; nothing of the note was kept.
+        StoreUnavailableError: the file cannot be written.
+    """
+    text = clean(text).strip()
+    size = len(text.encode())
+    if not text:
+        raise InputError("the note is blank; give it some text")
+    if size > NOTE_BYTES:
+        raise InputError(f"the note has {size} bytes, at most {NOTE_BYTES} are kept; shorten or split it")
+    moment = dt.datetime.fromtimestamp(now, tz)
+    # Redacted before it is cut: half a secret may not look like one any more.
+    title = clip(redact(" ".join(clean(title).split())).text, _TITLE_CHARS)
+    heading = f"{moment:%H:%M} {title}".rstrip()
+    entry = f"\n## {heading}\n\n{redact(text).text}\n"
+    path = workspace / NOTES_FOLDER / f"{moment:%Y-%m-%d}.md"
+    try:
+        _make_folder(path.parent)
+        with _opened(path) as handle:
+            _append(handle, path, entry)
+    except OSError as error:
+        raise _translated(path, error) from error
+    return path
+
+
+def _make_folder(folder: Path) -> None:
+    with suppress(FileExistsError):
+        folder.mkdir(FOLDER_MODE)
+        sync_folder(folder.parent)
+
+
+def _append(handle: int, path: Path, entry: str) -> None:
+    size = os.fstat(handle).st_size
+    content = (entry if size else f"# {path.stem}\n{entry}").encode()
+    if os.write(handle, content) != len(content):
+        os.ftruncate(handle, size)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    os.fsync(handle)
+    if not size:
+        sync_folder(path.parent)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    """Open a file for appending, in a folder that is none by way of a link, and keep other writers out."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+    # A pipe that nobody reads would make the open wait for ever.
+    flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    if os.open in os.supports_dir_fd:
+        # Through the folder's handle: nobody can put a link in its place in between.
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            handle = os.open(path.name, flags, FILE_MODE, dir_fd=folder)
+        finally:
+            os.close(folder)
+    else:
+        if path.parent.is_symlink() or path.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        handle = os.open(path, flags, FILE_MODE)
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.ENXIO, os.strerror(errno.ENXIO))
+        _lock(handle)
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int) -> None:
+    # For the first line of a new file: an append is whole without it. Windows and some network folders have none.
+    with suppress(ImportError, OSError):
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX)
+
+
+def _translated(path: Path, error: OSError) -> InputError | StoreFullError | StoreUnavailableError:
+    if not path.parent.parent.is_dir():
+        return InputError(f"{path.parent.parent} is no folder; name the agent's workspace")
+    if error.errno in _REFUSALS:
+        return InputError(f"{path} is not a plain file in a plain folder; replace the link or what else stands there")
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StoreFullError(f"the disk is full; {path} kept nothing of this note. Free some space")
+    return StoreUnavailableError(f"{path} cannot be written ({error.strerror}); check the folder and its owner")

@@ -1,0 +1,202 @@
+"""The index file of one generation, and which one is live.
+
+A rebuild writes the next file and then changes one row of facts.db, so that it happens as a whole or not at all. Whoever
+has the former file open goes on reading it until it asks again which one is live.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import apsw
+from filelock import FileLock, Timeout
+
+from perdure.errors import StoreCorruptError, StoreError
+from perdure.store.database import Database, run
+from perdure.store.folder import FILE_MODE, sync_folder
+from perdure.store.store import Store
+from perdure.text.normalise import NORMALISER_VERSION
+
+APPLICATION_ID = 0x70726978  # "prix"
+VERSION = 1
+_LIVE = "index_generation"
+
+_SCHEMA = f"""
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE files (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    scope TEXT NOT NULL,
+    scope_target TEXT NOT NULL,
+    root TEXT NOT NULL,
+    relative TEXT NOT NULL,
+    path TEXT NOT NULL,
+    source TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    mtime_ns INTEGER NOT NULL,
+    inode INTEGER NOT NULL,
+    hash TEXT NOT NULL,
+    session TEXT,
+    day REAL,
+    skipped TEXT,
+    UNIQUE (scope, scope_target, root, relative)
+);
+CREATE TABLE chunks (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    file_id INTEGER NOT NULL REFERENCES files (id) ON DELETE CASCADE,
+    place INTEGER NOT NULL,
+    scope TEXT NOT NULL,
+    scope_target TEXT NOT NULL,
+    source TEXT NOT NULL,
+    start_line INTEGER NOT NULL,
+    end_line INTEGER NOT NULL,
+    section TEXT NOT NULL,
+    speaker TEXT,
+    role TEXT,
+    at REAL,
+    text TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    hash TEXT NOT NULL
+);
+CREATE INDEX chunks_file ON chunks (file_id, place);
+CREATE INDEX chunks_hash ON chunks (hash);
+CREATE VIRTUAL TABLE chunks_fts USING fts5 (
+    body, context, content='', contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2'
+);
+INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('secure-delete', 1);
+CREATE VIRTUAL TABLE chunks_terms USING fts5vocab (chunks_fts, 'row');
+CREATE VIRTUAL TABLE files_fts USING fts5 (
+    body, content='', contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2'
+);
+INSERT INTO files_fts (files_fts, rank) VALUES ('secure-delete', 1);
+CREATE VIRTUAL TABLE files_terms USING fts5vocab (files_fts, 'row');
+CREATE TABLE embedding_cache (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    model TEXT NOT NULL,
+    space TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    vectors BLOB NOT NULL,
+    UNIQUE (space, hash)
+);
+INSERT INTO meta VALUES ('normaliser', '{NORMALISER_VERSION}');
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {VERSION};
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """An open index file."""
+
+    number: int
+    database: Database
+
+    def meta(self, key: str) -> str | None:
+        """Return a value that belongs to the whole index."""
+        with self.database.read() as connection:
+            rows = run(connection, "SELECT value FROM meta WHERE key = ?", (key,))
+        return rows[0][0] if rows else None
+
+
+class Generations:
+    """The index files of a store. One writer at a time among all processes: the one that holds `writing`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._open: Generation | None = None
+
+    def live(self) -> Generation | None:
+        """Return the live generation, or None if there is none: never built, lost, or written by another version.
+
+        An absent file is no empty index: the caller must say that nothing was searched.
+        """
+        number = self._number()
+        if self._open is not None and self._open.number == number and self._open.database.path.exists():
+            return self._open
+        self.close()
+        path = self._path(number)
+        if not number or not path.exists():
+            return None
+        try:
+            database = Database(path, check=lambda connection: _check(connection, path))
+        except StoreError:
+            return None
+        self._open = Generation(number, database)
+        return self._open
+
+    @contextmanager
+    def writing(self, patience: float = 0.0) -> Iterator[bool]:
+        """Lend the right to write to the index, or False if another process has it.
+
+        Args:
+            patience: seconds to wait for it; negative: for as long as it takes.
+        """
+        try:
+            with FileLock(self._store.folder / "index.lock", mode=FILE_MODE, thread_local=False).acquire(patience):
+                yield True
+        except Timeout:
+            yield False
+
+    def begin(self) -> Generation:
+        """Make the file of the next generation. To be called by the writer.
+
+        Raises:
+            StoreError: it cannot be made.
+        """
+        number = max([self._number(), *self._numbers()]) + 1
+        database = Database(self._path(number))
+        with database.write() as connection:
+            run(connection, _SCHEMA)
+        return Generation(number, database)
+
+    def publish(self, generation: Generation) -> None:
+        """Make a finished generation the live one, and remove the former files. To be called by the writer.
+
+        Raises:
+            StoreError: the row cannot be written; the former generation is still live.
+        """
+        with generation.database.read() as connection:
+            run(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
+        sync_folder(self._store.folder)
+        with self._store.database.write() as connection:
+            run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (_LIVE, str(generation.number)))
+        self.close()
+        self._open = generation
+        self.tidy()
+
+    def tidy(self) -> None:
+        """Remove the files of other generations than the live one. To be called by the writer."""
+        live = self._number()
+        for number in self._numbers():
+            if number != live:
+                for suffix in ("-wal", "-shm", ""):
+                    # Some systems keep a file that is open elsewhere: it goes next time.
+                    with suppress(OSError):
+                        self._path(number, suffix).unlink()
+
+    def close(self) -> None:
+        """Close the open file."""
+        if self._open is not None:
+            self._open.database.close()
+            self._open = None
+
+    def _number(self) -> int:
+        return int(self._store.meta(_LIVE) or 0)
+
+    def _numbers(self) -> list[int]:
+        stems = (path.name.removeprefix("index-").removesuffix(".db") for path in self._store.folder.glob("index-*.db"))
+        return [int(stem) for stem in stems if stem.isdecimal()]
+
+    def _path(self, number: int, suffix: str = "") -> Path:
+        return self._store.folder / f"index-{number}.db{suffix}"
+
+
+def _check(connection: apsw.Connection, path: Path) -> None:
+    found = (int(run(connection, f"PRAGMA {name}")[0][0]) for name in ("application_id", "user_version"))
+    if tuple(found) != (APPLICATION_ID, VERSION):
+        raise StoreCorruptError(f"{path} is no index of this version; it is built anew: perdure index --force")
+    [(normaliser,)] = run(connection, "SELECT value FROM meta WHERE key = 'normaliser'")
+    if normaliser != str(NORMALISER_VERSION):
+        raise StoreCorruptError(f"the words of {path} were cut by other rules; it is built anew: perdure index --force")

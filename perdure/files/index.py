@@ -1,0 +1,299 @@
+"""Keeps the index of files and conversations equal to the disk."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from perdure.embed.base import Embedder
+from perdure.errors import InputError
+from perdure.files import rows
+from perdure.files.entries import markdown_entries, parts, turn_entries
+from perdure.files.generation import Generation, Generations
+from perdure.files.options import SESSIONS, FilesOptions, source_of
+from perdure.files.roots import Found, Root, Stamp, changes, memory_day, racy, scan
+from perdure.files.safe_open import read_inside
+from perdure.files.turns import session_of
+from perdure.store.store import Store
+from perdure.text.fence import strip_fenced
+
+BATCH = 50
+"""Files written in one transaction: a kill loses the work on so many at the most."""
+SESSION_FACTOR = 10
+"""A conversation may be so many times larger than a Markdown file."""
+CHANGING = 0
+"""Stands for the time of a file that may have been changed again within its clock's tick: it is looked at once more."""
+EMBED_BATCH = 4
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """What a synchronisation did.
+
+    Attributes:
+        added, changed, removed: files.
+        chunks: how many were written.
+        skipped: files that are not indexed, with the reason, by path.
+        waiting: conversations that go on and are not due yet.
+        rebuilt: whether a new generation was made.
+        busy: whether another process was writing, so that nothing was done.
+    """
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    chunks: int = 0
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    waiting: int = 0
+    rebuilt: bool = False
+    busy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How the disk differs from the index: paths of files, and why others are left out."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    skipped: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def dirty(self) -> int:
+        """How many files differ."""
+        return len(self.added) + len(self.changed) + len(self.removed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A file to be brought up to date: `row` if the index knows it, `found` if it is on disk."""
+
+    root: Root
+    relative: str
+    row: rows.FileRow | None
+    found: Found | None
+
+
+class FileIndex:
+    """The index of one store. Usable from any thread; one process at a time writes."""
+
+    def __init__(self, store: Store, options: FilesOptions) -> None:
+        self.options = options
+        self.generations = Generations(store)
+        self._store = store
+
+    def difference(self, roots: Sequence[Root], running: Collection[str] = (), *, deep: bool = False) -> Difference:
+        """Compare the disk with the index; changes nothing.
+
+        Args:
+            roots: everything that is to be in it.
+            running: stems of conversation files that go on: they differ by the threshold only.
+            deep: read every file, also those whose size and time are as before.
+
+        Raises:
+            StoreError: the index cannot be read.
+        """
+        generation = self.generations.live()
+        kinds: dict[str, list[str]] = {"added": [], "changed": [], "removed": []}
+        skipped: dict[str, str] = {}
+        for root in self._wanted(roots):
+            jobs, reasons = self._jobs(generation, root, every=deep)
+            skipped |= reasons
+            for job in jobs:
+                if not self._due(job, running):
+                    continue
+                if job.found is None:
+                    kinds["removed"].append(root.label(job.relative))
+                elif job.row is None:
+                    kinds["added"].append(root.label(job.relative))
+                elif not (deep or job.row.stamp[1] == CHANGING) or self.content(root, job.found).hash != job.row.hash:
+                    kinds["changed"].append(root.label(job.relative))
+        return Difference(tuple(kinds["added"]), tuple(kinds["changed"]), tuple(kinds["removed"]), skipped)
+
+    def sync(
+        self,
+        roots: Sequence[Root],
+        *,
+        force: bool = False,
+        running: Collection[str] = (),
+        patience: float = 0.0,
+        progress: Progress = lambda done, total: None,
+    ) -> Synced:
+        """Bring the index up to date with the disk.
+
+        Args:
+            roots: everything that is to be in it; what is under no root any more leaves it.
+            force: write a new generation from nothing but the files and the vectors that are at hand.
+            running: stems of conversation files that go on: they are read again by the threshold only.
+            patience: seconds to wait for another process that is writing; negative: as long as it takes.
+            progress: called with files done and files to do.
+
+        Raises:
+            StoreError: the index cannot be written; what was live before is live.
+        """
+        with self.generations.writing(patience) as free:
+            if not free:
+                return Synced(busy=True)
+            live = self.generations.live()
+            if live is not None and not force:
+                return self._bring(live, roots, running, progress)
+            generation = self.generations.begin()
+            try:
+                if live is not None:
+                    with live.database.read() as source, generation.database.write(durable=False) as target:
+                        rows.copy_cache(source, target)
+                synced = self._bring(generation, roots, (), progress)
+                self.generations.publish(generation)
+            except BaseException:
+                generation.database.close()
+                self.generations.tidy()
+                raise
+            return Synced(synced.added, chunks=synced.chunks, skipped=synced.skipped, rebuilt=True)
+
+    def embed(self, embedder: Embedder, limit: int, pause: Callable[[], None] = lambda: None) -> int:
+        """Give up to `limit` texts that have none their vectors, those written last first.
+
+        Returns:
+            How many were given; 0 also if another process is writing.
+
+        Raises:
+            ModelError: the embedder failed.
+            StoreError: the index cannot be written.
+        """
+        done = 0
+        while done < limit:
+            pause()
+            generation = self.generations.live()
+            if generation is None:
+                break
+            with generation.database.read() as connection:
+                texts = rows.pending(connection, embedder.identity.id, min(EMBED_BATCH, limit - done))
+            if not texts:
+                break
+            # Outside of the lock: the model takes longest.
+            vectors = {digest: embedder.embed(parts(text)) for digest, text in texts.items()}
+            with self.generations.writing(1.0) as free:
+                if not free or self.generations.live() is not generation:
+                    break
+                with generation.database.write(durable=False) as connection:
+                    for digest, found in vectors.items():
+                        rows.put_vectors(connection, embedder.identity, digest, found)
+            done += len(vectors)
+        return done
+
+    def pending(self, space: str) -> int:
+        """Return how many chunks have no vector in this space yet."""
+        generation = self.generations.live()
+        if generation is None:
+            return 0
+        with generation.database.read() as connection:
+            return rows.pending_count(connection, space)
+
+    def close(self) -> None:
+        """Close the open index file."""
+        self.generations.close()
+
+    def _bring(
+        self, generation: Generation, roots: Sequence[Root], running: Collection[str], progress: Progress
+    ) -> Synced:
+        wanted = self._wanted(roots)
+        with generation.database.write(durable=False) as connection:
+            dropped = rows.drop_other_roots(connection, wanted)
+            rows.trim_cache(connection, self.options.cache_entries)
+        jobs: list[_Job] = []
+        skipped: dict[str, str] = {}
+        for root in wanted:
+            more, reasons = self._jobs(generation, root)
+            jobs += more
+            skipped |= reasons
+        due = [job for job in jobs if self._due(job, running)]
+        counts = Counter(removed=dropped)
+        for start in range(0, len(due), BATCH):
+            progress(start, len(due))
+            # Read outside of the transaction: a slow disk must not keep readers from a checkpoint.
+            batch = [
+                (job, self.content(job.root, job.found) if job.found else None) for job in due[start : start + BATCH]
+            ]
+            with generation.database.write(durable=False) as connection:
+                for job, content in batch:
+                    if content is None or job.found is None:
+                        if job.row is not None:
+                            rows.drop_file(connection, job.row.id)
+                            counts["removed"] += 1
+                    elif job.row is not None and job.row.hash == content.hash:
+                        rows.touch(connection, job.row.id, self._stamp(job.found))
+                    else:
+                        counts["chunks"] += rows.put_file(
+                            connection, job.root, job.found, content, self._stamp(job.found)
+                        )
+                        counts["changed" if job.row else "added"] += 1
+                        if content.skipped:
+                            skipped[job.root.label(job.relative)] = content.skipped
+        progress(len(due), len(due))
+        return Synced(
+            counts["added"], counts["changed"], counts["removed"], counts["chunks"], skipped, len(jobs) - len(due)
+        )
+
+    def _jobs(
+        self, generation: Generation | None, root: Root, every: bool = False
+    ) -> tuple[list[_Job], dict[str, str]]:
+        found = scan(root, self.max_bytes(root))
+        there: dict[str, rows.FileRow] = {}
+        if generation is not None:
+            with generation.database.read() as connection:
+                there = rows.known(connection, root)
+        seen = changes({name: row.stamp for name, row in there.items()}, found)
+        same = sorted(there.keys() & found.keys() - {*seen.changed, *seen.skipped}) if every else ()
+        names = (*seen.removed, *seen.added, *seen.changed, *same)
+        jobs = [_Job(root, name, there.get(name), None if name in seen.removed else found[name]) for name in names]
+        return jobs, {root.label(name): why for name, why in seen.skipped.items()}
+
+    def _due(self, job: _Job, running: Collection[str]) -> bool:
+        if job.root.kind != SESSIONS or job.found is None or Path(job.relative).stem not in running:
+            return True
+        before = job.row.stamp[0] if job.row else 0
+        try:
+            with (job.root.path / job.relative).open("rb") as file:
+                file.seek(before)
+                messages = sum(1 for _ in file)
+        except OSError:
+            return True
+        idle = time.time() - job.found.mtime_ns / 1e9
+        return self.options.threshold.due(job.found.size - before, messages, False, idle)
+
+    def content(self, root: Root, found: Found) -> rows.Content:
+        """Read a file and cut it up; what cannot be read says why."""
+        try:
+            data = read_inside(root.folder, found.relative, self.max_bytes(root))
+        except (InputError, OSError) as error:
+            return rows.Content("", skipped=str(error) if isinstance(error, InputError) else type(error).__name__)
+        digest = hashlib.blake2b(data, digest_size=16).hexdigest()
+        if b"\0" in data[:8192]:
+            return rows.Content(digest, skipped="binary")
+        text = data.decode("utf-8", "replace").removeprefix("\ufeff")
+        if root.kind == SESSIONS:
+            session = session_of(text, Path(found.relative).stem)
+            entries = turn_entries(
+                text, lambda said: strip_fenced(said, self._store.key, session), self.options.chunking
+            )
+            return rows.Content(digest, entries, session)
+        day = memory_day(root.label(found.relative))
+        at = datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() if day else None
+        return rows.Content(digest, markdown_entries(text, root.label(found.relative), self.options.chunking), day=at)
+
+    def _stamp(self, found: Found) -> Stamp:
+        size, mtime, inode = found.stamp
+        return size, CHANGING if racy(found, time.time_ns()) else mtime, inode
+
+    def _wanted(self, roots: Sequence[Root]) -> list[Root]:
+        return [root for root in roots if source_of(root) in self.options.sources]
+
+    def max_bytes(self, root: Root) -> int:
+        """Return how large a file under a root may be."""
+        return self.options.max_bytes * (SESSION_FACTOR if root.kind == SESSIONS else 1)

@@ -1,0 +1,52 @@
+"""The settings of the index of files and conversations, with their defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from perdure.files.chunking import Chunking
+from perdure.files.roots import Root
+from perdure.files.turns import Threshold
+from perdure.ranking.passages import HALF_LIFE_DAYS, LAMBDA, Weights
+
+MEMORY = "memory"
+SESSIONS = "sessions"
+SOURCES = (MEMORY, SESSIONS)
+MEGABYTE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class FilesOptions:
+    """How files and conversations are indexed and searched.
+
+    Attributes:
+        sources: "memory" (Markdown files), "sessions" (conversations).
+        chunking: how Markdown is cut.
+        threshold: when a conversation that goes on is indexed again.
+        max_bytes: larger Markdown files are passed over; conversations may be ten times as large.
+        cache_entries: vectors kept of texts that are in no file any more.
+        candidates: of each leg, as a multiple of the results asked for.
+        files, turns: weights of each kind.
+        half_life_days: of dated files.
+        mmr: weight of the score against the likeness to better results; 1 switches it off.
+        citations: "auto", "on" or "off".
+    """
+
+    sources: tuple[str, ...] = SOURCES
+    chunking: Chunking = field(default_factory=Chunking)
+    threshold: Threshold = field(default_factory=Threshold)
+    max_bytes: int = 10 * MEGABYTE
+    cache_entries: int = 50_000
+    candidates: int = 4
+    files: Weights = Weights(keyword=0.5, vector=0.5)  # noqa: RUF009 - frozen
+    turns: Weights = Weights(  # noqa: RUF009 - frozen
+        keyword=0.5, vector=0.5, neighbour=0.2, document=0.2, speaker=0.06, question=0.08, short=0.15
+    )
+    half_life_days: float = HALF_LIFE_DAYS
+    mmr: float = LAMBDA
+    citations: str = "auto"
+
+
+def source_of(root: Root) -> str:
+    """Return which of `SOURCES` the files of a root are."""
+    return SESSIONS if root.kind == "sessions" else MEMORY

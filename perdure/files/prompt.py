@@ -1,0 +1,99 @@
+"""What the system prompt says about memory: how to recall, what MEMORY.md holds, and what is running."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from perdure.errors import InputError
+from perdure.hooks.types import PromptSection as PromptSection
+from perdure.text.clean import clean
+from perdure.text.redact import redact
+
+FULL = "full"
+"""The prompt mode that has these sections. Sub-agents run with shorter prompts and have none."""
+CITATIONS = {
+    "auto": "In a direct chat end an answer that rests on memory with `Source: path#Lx-Ly`; in a group leave it out.",
+    "on": "End each answer that rests on memory with `Source: path#Lx-Ly`.",
+    "off": "Do not name file paths or line numbers of memory in an answer, unless the user asks for them.",
+}
+"""What the agent is told in each citation mode."""
+
+_RECALL = """\
+## Memory recall
+
+Before you answer anything about earlier work, decisions, dates, people, preferences or todos:
+1. Call `{search}` with the words of the question. It looks through MEMORY.md and memory/*.md.
+2. Call `{get}` with the path and lines of a result to read what stands around it; read no more than you need.
+If nothing fits, say that you looked in memory and found nothing. Do not guess.
+{citations}"""
+_CONTEXT = """\
+## Project context
+
+MEMORY.md of this workspace:
+
+"""
+_FIRST_KEYS = ("backend", "provider", "sources", "citations")
+
+
+def prompt_sections(
+    mode: str,
+    *,
+    search_tool: str = "memory_search",
+    get_tool: str = "memory_get",
+    citations: str = "auto",
+    memory_md: str | None,
+    max_chars: int = 20_000,
+    runtime: Mapping[str, str],
+) -> tuple[PromptSection, ...]:
+    """Return the sections of the system prompt; the same values give the same bytes.
+
+    Args:
+        mode: the host's prompt mode.
+        search_tool: the name of the tool that searches memory files.
+        get_tool: the name of the tool that reads lines of one.
+        citations: "auto", "on" or "off".
+        memory_md: the text of MEMORY.md; None: there is none.
+        max_chars: characters of it at most. What is beyond is left out from a line's start, and a note says so.
+        runtime: what the runtime line names: backend, provider, sources and citations first, in this order,
+            and any others in the order of the alphabet.
+
+    Returns:
+        "memory recall", "project context" unless MEMORY.md is blank, "runtime" unless it names nothing; none of
+        them unless `mode` is "full".
+
+    Raises:
+        InputError: `citations` is no mode, or `max_chars` is less than one.
+    """
+    if citations not in CITATIONS:
+        raise InputError(f"citations is {citations!r}; choose one of {', '.join(CITATIONS)}")
+    if max_chars < 1:
+        raise InputError(f"max_chars is {max_chars}, but MEMORY.md is shown with at least 1; give 1 or more")
+    if mode != FULL:
+        return ()
+    recall = _RECALL.format(search=search_tool, get=get_tool, citations=CITATIONS[citations])
+    sections = [PromptSection("memory recall", recall)]
+    if memory_md is not None and memory_md.strip():
+        sections.append(PromptSection("project context", _CONTEXT + _shown(memory_md, max_chars, get_tool)))
+    if runtime:
+        sections.append(PromptSection("runtime", _runtime_line(runtime)))
+    return tuple(sections)
+
+
+def _shown(memory_md: str, limit: int, get_tool: str) -> str:
+    # Redacted before it is cut: half a secret may not look like one any more.
+    text = redact(clean(memory_md.removeprefix("\ufeff"))).text.rstrip()
+    if len(text) <= limit:
+        return text
+    shown = text[: max(0, text.rfind("\n", 0, limit + 1))]
+    line = shown.count("\n") + 2
+    if not shown.strip():
+        shown = text[:limit]
+        line = shown.count("\n") + 1
+    # Redaction can only take lines away, so the rest of the file begins at this line or a little below it.
+    note = f'[MEMORY.md goes on: read the rest with {get_tool}, path "MEMORY.md", from {line}]'
+    return f"{shown.rstrip()}\n\n{note}"
+
+
+def _runtime_line(runtime: Mapping[str, str]) -> str:
+    keys = [key for key in _FIRST_KEYS if key in runtime] + sorted(runtime.keys() - set(_FIRST_KEYS))
+    return "Memory: " + ", ".join(f"{key}={' '.join(runtime[key].split())}" for key in keys)

@@ -1,0 +1,63 @@
+"""Where the memory files and conversations of a store lie: kept with the truth, as nothing else knows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from perdure.files.roots import Kind, Root, root_of
+from perdure.files.transcript_log import TranscriptLog
+from perdure.store.database import run
+from perdure.store.scope import Scope
+from perdure.store.store import Store
+
+_LOG = "log"
+"""The kind of a root that is perdure's own record of conversations: it moves with the data folder."""
+
+
+def roots(store: Store, log: TranscriptLog) -> list[Root]:
+    """Return all roots of a store, of every scope."""
+    sql = "SELECT scope, scope_target, kind, path, pattern FROM file_roots ORDER BY scope, scope_target, kind, path"
+    with store.database.read() as connection:
+        rows = run(connection, sql)
+    found = []
+    for scope_kind, target, kind, path, pattern in rows:
+        scope = Scope(scope_kind, target)
+        if kind == _LOG:
+            found.append(root_of(scope, log.folder(scope), "sessions"))
+        else:
+            found.append(Root(scope, Path(path), kind, pattern))
+    return found
+
+
+def add_root(store: Store, scope: Scope, path: Path | str, kind: Kind, pattern: str = "**/*.md") -> Root:
+    """Remember a root; one that is known already stays as it is.
+
+    Raises:
+        InputError: the path cannot be one.
+        StoreError: it could not be written.
+    """
+    root = root_of(scope, path, kind, pattern)
+    _put(store, scope, kind, str(root.path), root.pattern)
+    return root
+
+
+def add_log(store: Store, scope: Scope) -> None:
+    """Remember that perdure keeps conversations of this scope."""
+    _put(store, scope, _LOG, "", "")
+
+
+def drop_root(store: Store, root: Root) -> None:
+    """Forget a root; the next synchronisation takes its files out of the index."""
+    sql = "DELETE FROM file_roots WHERE scope = ? AND scope_target = ? AND kind = ? AND path = ?"
+    with store.database.write() as connection:
+        run(connection, sql, (root.scope.kind, root.scope.target, root.kind, str(root.path)))
+
+
+def _put(store: Store, scope: Scope, kind: str, path: str, pattern: str) -> None:
+    with store.database.read() as connection:
+        sql = "SELECT 1 FROM file_roots WHERE scope = ? AND scope_target = ? AND kind = ? AND path = ?"
+        if run(connection, sql, (scope.kind, scope.target, kind, path)):
+            return
+    with store.database.write() as connection:
+        sql = "INSERT OR IGNORE INTO file_roots VALUES (?, ?, ?, ?, ?)"
+        run(connection, sql, (scope.kind, scope.target, kind, path, pattern))

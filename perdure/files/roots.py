@@ -1,0 +1,281 @@
+"""Which files on disk belong to memory, and which of them changed."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Literal
+
+from perdure.errors import InputError
+from perdure.files.safe_open import why_unsafe
+from perdure.store.scope import Scope
+
+Kind = Literal["workspace", "extra", "sessions"]
+Stamp = tuple[int, int, int]
+"""Size in bytes, time of change in ns since the epoch, inode: what tells that a file is still the same."""
+
+TOP_FILES = ("MEMORY.md", "memory.md", "USER.md")
+"""The memory files at the top of a workspace, by their exact names."""
+RACY_NS = 2_000_000_000
+"""A second change so soon after the first may leave the same time on the file; FAT counts in two seconds."""
+
+LINK = "link"
+HARD_LINK = "hard link"
+SPECIAL = "not a regular file"
+UNREADABLE = "cannot be read"
+
+# A leading dot also marks the lock and swap files of editors.
+_IGNORED = re.compile(r"\A\.|(?:~|#|\.swp|\.tmp)\Z")
+_DAY = re.compile(r"\Amemory/(?:[^/]+/)*([0-9]{4}-[0-9]{2}-[0-9]{2})(?![0-9])[^/]*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A place where memory files lie. Made by `root_of`.
+
+    Attributes:
+        scope: to whom its files belong.
+        path: the folder, or for an extra root also one file; absolute, without links.
+        kind: "workspace" (MEMORY.md, USER.md, memory/**/*.md), "extra" (a folder or file that the
+            owner named) or "sessions" (*.jsonl).
+        pattern: which .md files of an extra folder count, with "**" for any folders; empty for one file.
+    """
+
+    scope: Scope
+    path: Path
+    kind: Kind
+    pattern: str = "**/*.md"
+
+    @property
+    def single(self) -> bool:
+        """Whether the root is one file."""
+        return not self.pattern
+
+    @property
+    def folder(self) -> Path:
+        """The folder that relative paths begin in."""
+        return self.path.parent if self.single else self.path
+
+    @property
+    def prefix(self) -> str:
+        """What stands before the relative path in a label."""
+        if self.kind == "sessions":
+            return "sessions/"
+        return f"{self.path.name}/" if self.kind == "extra" and not self.single else ""
+
+    def label(self, relative: str) -> str:
+        """Return how a file is named in results."""
+        return self.prefix + relative
+
+    def relative(self, label: str) -> str | None:
+        """Return the path below this root of what a result names; None if it cannot be a file of this root."""
+        relative = label.removeprefix(self.prefix)
+        return relative if label.startswith(self.prefix) and self.covers(relative) else None
+
+    def covers(self, relative: str) -> bool:
+        """Return whether a path below this root names a file of memory, going by the name alone."""
+        if self.single:
+            return relative == self.path.name
+        parts = relative.split("/")
+        if any(_IGNORED.search(part) for part in parts):
+            return False
+        if self.kind == "sessions":
+            return len(parts) == 1 and relative.endswith(".jsonl")
+        if self.kind == "workspace":
+            return relative in TOP_FILES or (self.enters(relative) and relative.endswith(".md"))
+        return relative.endswith(".md") and _matches(parts, self.pattern.split("/"))
+
+    def enters(self, relative: str) -> bool:
+        """Return whether files of memory may lie in or below this folder or beside this file."""
+        return self.kind == "extra" or (self.kind == "workspace" and f"{relative}/".startswith("memory/"))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file, or a folder that was not entered, as a scan saw it.
+
+    Attributes:
+        relative: its path below the root, with "/"; in escapes if it is no usable path.
+        size: in bytes.
+        mtime_ns: when it was changed, ns since the epoch.
+        inode: which file it is.
+        skipped: why it is left out; None if it is to be read.
+    """
+
+    relative: str
+    size: int = 0
+    mtime_ns: int = 0
+    inode: int = 0
+    skipped: str | None = None
+
+    @property
+    def stamp(self) -> Stamp:
+        """What tells at the next scan that the file is still the same."""
+        return self.size, self.mtime_ns, self.inode
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What differs from the last scan: relative paths in order, and why others are left out."""
+
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+    skipped: Mapping[str, str]
+
+
+def root_of(scope: Scope, path: Path | str, kind: Kind, pattern: str = "**/*.md") -> Root:
+    """Make a root of a path as the owner gave it; links in it and "~" are resolved here, once.
+
+    A missing path that ends in .md is taken for a file to come.
+
+    Raises:
+        InputError: the path cannot be resolved, or an extra root is neither a folder nor an .md file, or its
+            name cannot stand in a label.
+    """
+    try:
+        resolved = Path(path).expanduser().resolve()
+        is_folder, exists = resolved.is_dir(), resolved.exists()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise InputError(
+            f"path {str(path)!r} cannot be resolved ({type(error).__name__}); name a folder or an .md file"
+        ) from error
+    if kind != "extra":
+        return Root(scope, resolved, kind)
+    reason = why_unsafe(resolved.name)
+    if reason:
+        raise InputError(f"extra path {str(path)!r} cannot be used: {reason}, by its name. Rename the folder")
+    single = resolved.suffix == ".md" and not is_folder
+    if exists and not is_folder and not single:
+        raise InputError(f"extra path {str(path)!r} is neither a folder nor an .md file; name one of these")
+    if not single and not pattern:
+        raise InputError(f"the pattern for extra path {str(path)!r} is empty; the usual one is **/*.md")
+    return Root(scope, resolved, kind, "" if single else pattern)
+
+
+def scan(root: Root, max_bytes: int) -> dict[str, Found]:
+    """Look at every file of memory below a root, without following a link or reading a file.
+
+    Args:
+        root: where to look. If it is missing, nothing is found.
+        max_bytes: larger files are skipped.
+
+    Returns:
+        By relative path what was found. What looks like a file of memory and is none has a reason in `skipped`,
+        and so has a folder that cannot be read ("." for the root). Hidden files and editors' backups are left out.
+    """
+    if root.single:
+        item = _judged(root.path, root.path.name, max_bytes)
+        return {item.relative: item} if item else {}
+    found: list[Found] = []
+    folders = [""]
+    while folders:
+        folder = folders.pop()
+        entries = _listing(root.path / folder)
+        if isinstance(entries, str):
+            found.append(Found(folder or ".", skipped=entries))
+            continue
+        for entry in entries:
+            relative = f"{folder}/{entry.name}" if folder else entry.name
+            inside = entry.is_dir(follow_symlinks=False)
+            if not (_to_enter(root, entry.name, relative) if inside else _to_judge(root, entry, relative)):
+                continue
+            reason = why_unsafe(relative)
+            if reason:
+                found.append(Found(repr(relative)[1:-1], skipped=f"name cannot be used: {reason}"))
+            elif inside:
+                folders.append(relative)
+            elif item := _judged(entry, relative, max_bytes):
+                found.append(item)
+    return {item.relative: item for item in found}
+
+
+def changes(before: Mapping[str, Stamp], now: Mapping[str, Found]) -> Changes:
+    """Compare a scan with what is known, both by relative path.
+
+    Known files in a folder that cannot be read are left as they are: nobody knows that they are gone.
+    """
+    good = {name: item.stamp for name, item in now.items() if item.skipped is None}
+    unknown = tuple("" if name == "." else f"{name}/" for name, item in now.items() if item.skipped == UNREADABLE)
+    return Changes(
+        added=tuple(sorted(good.keys() - before.keys())),
+        changed=tuple(sorted(name for name, stamp in good.items() if before.get(name, stamp) != stamp)),
+        removed=tuple(sorted(name for name in before.keys() - good.keys() if not f"{name}/".startswith(unknown))),
+        skipped={name: item.skipped for name, item in sorted(now.items()) if item.skipped},
+    )
+
+
+def racy(found: Found, checked_ns: int) -> bool:
+    """Return whether a file may have changed once more without a trace in its stamp.
+
+    A file that was changed within two seconds of the scan at `checked_ns` (since the epoch) counts as
+    changed at the next scan, even if its stamp is the same.
+    """
+    return abs(checked_ns - found.mtime_ns) < RACY_NS
+
+
+def memory_day(label: str) -> date | None:
+    """Return the day that a daily note is of, by the date its name begins with; None for other files."""
+    match = _DAY.match(label)
+    try:
+        return date.fromisoformat(match[1]) if match else None
+    except ValueError:
+        return None
+
+
+def _listing(folder: Path) -> list[os.DirEntry[str]] | str:
+    """Return what is in a folder, or why it is left out."""
+    try:
+        # The root may have become a link since it was resolved.
+        if folder.is_symlink():
+            return LINK
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except FileNotFoundError:
+        return []
+    except OSError:
+        return UNREADABLE
+
+
+def _to_enter(root: Root, name: str, relative: str) -> bool:
+    return root.enters(relative) and not _IGNORED.search(name)
+
+
+def _to_judge(root: Root, entry: os.DirEntry[str], relative: str) -> bool:
+    # A link in the place of a folder is named too: the owner should learn why nothing below it is found.
+    linked = "." not in entry.name and entry.is_symlink() and _to_enter(root, entry.name, relative)
+    return linked or root.covers(relative)
+
+
+def _judged(entry: os.DirEntry[str] | Path, relative: str, max_bytes: int) -> Found | None:
+    try:
+        seen = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return Found(relative, skipped=UNREADABLE)
+    return Found(relative, seen.st_size, seen.st_mtime_ns, seen.st_ino, _flaw(seen, max_bytes))
+
+
+def _flaw(seen: os.stat_result, max_bytes: int) -> str | None:
+    if stat.S_ISLNK(seen.st_mode):
+        return LINK
+    if not stat.S_ISREG(seen.st_mode):
+        return SPECIAL
+    if seen.st_nlink > 1:
+        return HARD_LINK
+    return f"larger than {max_bytes / 1e6:.3g} MB" if seen.st_size > max_bytes else None
+
+
+def _matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    if not pattern:
+        return not parts
+    if pattern[0] == "**":
+        return any(_matches(parts[skip:], pattern[1:]) for skip in range(len(parts) + 1))
+    return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _matches(parts[1:], pattern[1:])

@@ -1,0 +1,183 @@
+"""The rows of one index file: what is written for a file, and what its vectors are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import apsw
+
+from perdure.embed.base import EmbedderIdentity
+from perdure.files.entries import Entry, embedded
+from perdure.files.options import source_of
+from perdure.files.roots import Found, Root, Stamp
+from perdure.store.database import run
+from perdure.text.normalise import fts_text
+
+if TYPE_CHECKING:
+    from perdure.embed.base import Vectors
+
+
+_NO_VECTOR = "NOT EXISTS (SELECT 1 FROM embedding_cache e WHERE e.space = ? AND e.hash = chunks.hash)"
+
+
+@dataclass(frozen=True, slots=True)
+class FileRow:
+    """What the index knows of a file: its row, its stamp, and the hash of what it held."""
+
+    id: int
+    stamp: Stamp
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What was read of a file.
+
+    Attributes:
+        hash: of its bytes.
+        entries: what is indexed of it.
+        session: the conversation it holds, if it is one.
+        day: the day it is named after, epoch seconds.
+        skipped: why nothing of it is indexed, if so.
+    """
+
+    hash: str
+    entries: Sequence[Entry] = ()
+    session: str | None = None
+    day: float | None = None
+    skipped: str | None = None
+
+
+def known(connection: apsw.Connection, root: Root) -> dict[str, FileRow]:
+    """Return what the index knows of the files under a root."""
+    sql = (
+        "SELECT relative, id, size, mtime_ns, inode, hash FROM files WHERE scope = ? AND scope_target = ? AND root = ?"
+    )
+    rows = run(connection, sql, (root.scope.kind, root.scope.target, str(root.path)))
+    return {name: FileRow(row, (size, mtime, inode), digest) for name, row, size, mtime, inode, digest in rows}
+
+
+def put_file(connection: apsw.Connection, root: Root, found: Found, content: Content, stamp: Stamp) -> int:
+    """Make the index hold a file as it is; chunks that are as before stay.
+
+    Args:
+        connection: the writer.
+        root: what the file is under.
+        found: the file.
+        content: what was read of it.
+        stamp: by which the next scan tells whether it has changed.
+
+    Returns:
+        How many chunks were written.
+    """
+    sql = (
+        "INSERT INTO files (scope, scope_target, root, relative, path, source, size, mtime_ns, inode, hash,"
+        " session, day, skipped) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (scope, scope_target, root, relative) DO UPDATE SET size = excluded.size,"
+        " mtime_ns = excluded.mtime_ns, inode = excluded.inode, hash = excluded.hash, session = excluded.session, day = excluded.day, skipped = excluded.skipped"
+        " RETURNING id"
+    )
+    scope = (root.scope.kind, root.scope.target)
+    values = (*scope, str(root.path), found.relative, root.label(found.relative), source_of(root), *stamp)
+    [(file_id,)] = run(connection, sql, (*values, content.hash, content.session, content.day, content.skipped))
+    return _put_chunks(connection, root, file_id, content.entries)
+
+
+def touch(connection: apsw.Connection, file_id: int, stamp: Stamp) -> None:
+    """Note the stamp of a file whose bytes are as before."""
+    run(connection, "UPDATE files SET size = ?, mtime_ns = ?, inode = ? WHERE id = ?", (*stamp, file_id))
+
+
+def drop_file(connection: apsw.Connection, file_id: int) -> None:
+    """Take a file out of the index."""
+    _drop_chunks(connection, [row[0] for row in run(connection, "SELECT id FROM chunks WHERE file_id = ?", (file_id,))])
+    run(connection, "DELETE FROM files_fts WHERE rowid = ?", (file_id,))
+    run(connection, "DELETE FROM files WHERE id = ?", (file_id,))
+
+
+def drop_other_roots(connection: apsw.Connection, roots: Sequence[Root]) -> int:
+    """Take out all files that are under none of the roots; return how many."""
+    wanted = {(root.scope.kind, root.scope.target, str(root.path), source_of(root)) for root in roots}
+    rows = run(connection, "SELECT id, scope, scope_target, root, source FROM files")
+    gone = [row for row, *of in rows if tuple(of) not in wanted]
+    for file_id in gone:
+        drop_file(connection, file_id)
+    return len(gone)
+
+
+def pending(connection: apsw.Connection, space: str, limit: int) -> dict[str, str]:
+    """Return texts that have no vector in this space yet, those written last first: by hash, what is to be embedded."""
+    sql = f"SELECT hash, max(id), section, speaker, text FROM chunks WHERE {_NO_VECTOR} GROUP BY hash ORDER BY 2 DESC LIMIT ?"
+    return {digest: embedded(*rest) for digest, _, *rest in run(connection, sql, (space, limit))}
+
+
+def pending_count(connection: apsw.Connection, space: str) -> int:
+    """Return how many chunks have no vector in this space yet."""
+    return int(run(connection, f"SELECT count(*) FROM chunks WHERE {_NO_VECTOR}", (space,))[0][0])
+
+
+def put_vectors(connection: apsw.Connection, identity: EmbedderIdentity, digest: str, vectors: Vectors) -> None:
+    """Keep the vectors of a text, one for each part of it: float32 of shape (parts, dims)."""
+    sql = "INSERT OR REPLACE INTO embedding_cache (model, space, hash, vectors) VALUES (?, ?, ?, ?)"
+    run(connection, sql, (identity.model, identity.id, digest, vectors.astype("<f4").tobytes()))
+
+
+def copy_cache(source: apsw.Connection, target: apsw.Connection) -> None:
+    """Take over the vectors of another index file; those that no chunk needs are trimmed later."""
+    columns = "model, space, hash, vectors"
+    vectors = source.execute(f"SELECT {columns} FROM embedding_cache ORDER BY seq")
+    target.executemany(f"INSERT OR IGNORE INTO embedding_cache ({columns}) VALUES (?, ?, ?, ?)", vectors)
+
+
+def trim_cache(connection: apsw.Connection, keep: int) -> int:
+    """Drop the oldest vectors of texts that are in no file any more, beyond so many; return how many went."""
+    sql = (
+        "DELETE FROM embedding_cache WHERE seq IN (SELECT seq FROM embedding_cache e WHERE NOT EXISTS"
+        " (SELECT 1 FROM chunks c WHERE c.hash = e.hash) ORDER BY seq DESC LIMIT -1 OFFSET ?)"
+    )
+    run(connection, sql, (keep,))
+    return connection.changes()
+
+
+def _put_chunks(connection: apsw.Connection, root: Root, file_id: int, entries: Sequence[Entry]) -> int:
+    rows = run(connection, "SELECT id, digest, place, start_line, end_line FROM chunks WHERE file_id = ?", (file_id,))
+    there: dict[str, list[tuple[int, ...]]] = {}
+    for chunk, digest, *where in rows:
+        there.setdefault(digest, []).append((chunk, *where))
+    written = 0
+    for place, entry in enumerate(entries):
+        same = there.get(entry.digest)
+        if same:
+            chunk, *where = same.pop(0)
+            if where != [place, entry.start_line, entry.end_line]:
+                sql = "UPDATE chunks SET place = ?, start_line = ?, end_line = ? WHERE id = ?"
+                run(connection, sql, (place, entry.start_line, entry.end_line, chunk))
+        else:
+            _insert(connection, root, file_id, place, entry)
+            written += 1
+    _drop_chunks(connection, [chunk[0] for left in there.values() for chunk in left])
+    run(connection, "DELETE FROM files_fts WHERE rowid = ?", (file_id,))
+    body = fts_text("\n".join(entry.body for entry in entries))
+    run(connection, "INSERT INTO files_fts (rowid, body) VALUES (?, ?)", (file_id, body))
+    return written
+
+
+def _insert(connection: apsw.Connection, root: Root, file_id: int, place: int, entry: Entry) -> None:
+    sql = (
+        "INSERT INTO chunks (file_id, place, scope, scope_target, source, start_line, end_line, section, speaker, role,"
+        " at, text, digest, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    )
+    values = (
+        file_id, place, root.scope.kind, root.scope.target, source_of(root), entry.start_line, entry.end_line,
+        entry.section, entry.speaker, entry.role, entry.at, entry.text, entry.digest, entry.hash,
+    )  # fmt: skip
+    run(connection, sql, values)
+    words = (connection.last_insert_rowid(), fts_text(entry.body), fts_text(entry.context))
+    run(connection, "INSERT INTO chunks_fts (rowid, body, context) VALUES (?, ?, ?)", words)
+
+
+def _drop_chunks(connection: apsw.Connection, ids: Sequence[int]) -> None:
+    connection.executemany("DELETE FROM chunks_fts WHERE rowid = ?", [(chunk,) for chunk in ids])
+    connection.executemany("DELETE FROM chunks WHERE id = ?", [(chunk,) for chunk in ids])

@@ -1,0 +1,261 @@
+"""Searching files and conversations. Every answer says in which way it was found."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from perdure.clock import Clock
+from perdure.embed.base import Embedder
+from perdure.errors import InputError, ModelError, StoreError
+from perdure.files.index import FileIndex
+from perdure.files.legs import Chunk, Reader, by_words, chunks_of, neighbours, passages
+from perdure.files.options import SESSIONS, SOURCES
+from perdure.files.roots import Root
+from perdure.files.substring import by_substring
+from perdure.files.vectors import ChunkVectors
+from perdure.ranking.passages import mmr, score, temporal_decay
+from perdure.store.scope import Audience
+from perdure.text.normalise import match_terms
+
+if TYPE_CHECKING:
+    from perdure.files.vectors import Vector
+
+HYBRID, KEYWORDS, SUBSTRING, DISABLED = "hybrid", "keyword", "substring", "disabled"
+"""The rungs of the ladder, best first."""
+MAX_RESULTS = 6
+MIN_SCORE = 0.35
+MOST_RESULTS = 100
+MAX_QUERY = 2_000
+SNIPPET = 700
+DAY = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A passage of a file or a turn of a conversation.
+
+    Attributes:
+        path: the file, as `read_file` takes it.
+        start_line, end_line: where in it, from 1.
+        score: 0 to 1, on one scale for all queries; a dated file's falls with its age.
+        snippet: its text, cut to 700 characters.
+        source: "memory" or "sessions".
+        section: the headings above it.
+        citation: `path#L1-L5`; None where citations are not shown.
+        session, speaker, role, at: of a turn; `at` in epoch seconds.
+    """
+
+    path: str
+    start_line: int
+    end_line: int
+    score: float
+    snippet: str
+    source: str
+    section: str = ""
+    citation: str | None = None
+    session: str | None = None
+    speaker: str | None = None
+    role: str | None = None
+    at: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values, under the names that OpenClaw's tool has."""
+        named = {"start_line": "startLine", "end_line": "endLine"}
+        return {named.get(key, key): value for key, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a search brought, and how.
+
+    Attributes:
+        results: best first.
+        backend: "hybrid", "keyword", "substring" or "disabled".
+        provider: the embedding model; "none" without one.
+        reason: why it was not searched in the best way; None if it was.
+        dirty: files that have changed and are not in the index yet.
+    """
+
+    results: tuple[Result, ...]
+    backend: str
+    provider: str = "none"
+    reason: str | None = None
+    dirty: int = 0
+
+    @property
+    def disabled(self) -> bool:
+        """Whether nothing could be searched."""
+        return self.backend == DISABLED
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        found = {"results": [result.to_dict() for result in self.results]}
+        state = {"backend": self.backend, "provider": self.provider, "dirty": self.dirty}
+        why = {} if self.reason is None else {"reason": self.reason}
+        return {**found, **state, **why, **({"disabled": True} if self.disabled else {})}
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What is searched for.
+
+    Attributes:
+        query: in words.
+        max_results: 1 to 100.
+        min_score: 0 to 1; what is less certain is left out.
+        sources: "memory", "sessions" or both.
+        chat: "direct", "group" or "channel": where the answer is shown.
+        skip_session: a conversation that is left out, as the one that is going on.
+    """
+
+    query: str
+    max_results: int = MAX_RESULTS
+    min_score: float = MIN_SCORE
+    sources: tuple[str, ...] = SOURCES
+    chat: str = "direct"
+    skip_session: str | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.max_results <= MOST_RESULTS:
+            raise InputError(f"max_results is {self.max_results}; it must be 1 to {MOST_RESULTS}")
+        if not 0 <= self.min_score <= 1:
+            raise InputError(f"min_score is {self.min_score}; it must be 0 to 1")
+        if unknown := set(self.sources) - set(SOURCES):
+            raise InputError(f"source {min(unknown)!r} is unknown; use {' or '.join(SOURCES)}")
+
+
+class FileSearch:
+    """Searches the live generation of an index. Usable from any thread."""
+
+    def __init__(self, index: FileIndex, embedder: Callable[[], Embedder | None], clock: Clock) -> None:
+        """Search `index`.
+
+        Args:
+            index: of files and conversations.
+            embedder: returns the embedder, or None while there is none: words are searched then.
+            clock: the time of asking.
+        """
+        self._index = index
+        self._embedder = embedder
+        self._clock = clock
+        self._vectors = ChunkVectors()
+
+    def search(
+        self, ask: Ask, audience: Audience, roots: Sequence[Root], fresh: Callable[[], int] = lambda: 0
+    ) -> Answer:
+        """Answer in the best way that works now.
+
+        Args:
+            ask: what is searched for.
+            audience: who asks.
+            roots: where the files are, for a search without an index; only those that the audience may read count.
+            fresh: brings the index up to date, and returns how many changed files are left for later.
+        """
+        options = self._index.options
+        sources = [source for source in ask.sources if source in options.sources]
+        if not sources:
+            return Answer((), DISABLED, reason="no source is switched on; see the setting sources")
+        try:
+            dirty = fresh()
+            generation = self._index.generations.live()
+        except StoreError as error:
+            return self._without_index(ask, sources, audience, roots, f"the index cannot be used: {error}")
+        if generation is None:
+            return self._without_index(ask, sources, audience, roots, "the index is not built yet, or is lost")
+        reader = Reader(generation, audience, sources)
+        embedder = self._embedder()
+        vector, reason = _embedded(embedder, ask.query)
+        try:
+            ranked = self._ranked(ask, reader, vector)
+        except StoreError as error:
+            return self._without_index(ask, sources, audience, roots, f"the index cannot be read: {error}")
+        backend = KEYWORDS if vector is None else HYBRID
+        results = tuple(_result(chunk, value, self._cites(ask.chat)) for chunk, value in ranked)
+        return Answer(results, backend, embedder.identity.model if embedder and vector else "none", reason, dirty)
+
+    def close(self) -> None:
+        """Drop what is in memory."""
+        self._vectors.close()
+
+    def _ranked(self, ask: Ask, reader: Reader, vector: tuple[Vector, str] | None) -> list[tuple[Chunk, float]]:
+        options = self._index.options
+        query = ask.query[:MAX_QUERY]
+        wanted = options.candidates * ask.max_results
+        words = by_words(reader, query)
+        best = sorted(words.scores, key=lambda chunk: (-words.scores[chunk], chunk))[:wanted]
+        near: Collection[int] = ()
+        if vector is not None:
+            near = self._vectors.nearest(
+                reader.generation, vector[1], vector[0], reader.audience, reader.sources, wanted
+            )
+        chunks = chunks_of(reader, dict.fromkeys([*best, *near]))
+        chunks |= neighbours(reader, chunks.values())
+        known = passages(reader, chunks, words, query, vector)
+        scores: dict[int, float] = {}
+        for source, weights in ((SESSIONS, options.turns), ("memory", options.files)):
+            scores |= score({key: one for key, one in known.items() if chunks[key].source == source}, weights)
+        return self._chosen(ask, chunks, scores)
+
+    def _chosen(self, ask: Ask, chunks: dict[int, Chunk], scores: dict[int, float]) -> list[tuple[Chunk, float]]:
+        now = self._clock.now()
+        half_life = self._index.options.half_life_days
+        # What is certain enough is decided before age: an old note that answers is better than none.
+        kept = [
+            (chunk, scores[key] * (1.0 if chunk.day is None else temporal_decay((now - chunk.day) / DAY, half_life)))
+            for key, chunk in chunks.items()
+            if scores[key] >= ask.min_score and (ask.skip_session is None or chunk.session != ask.skip_session)
+        ]
+        kept.sort(key=lambda item: (-item[1], -item[0].id))
+        pool = [(value, frozenset(match_terms(chunk.text))) for chunk, value in kept[: 4 * ask.max_results]]
+        return [kept[at] for at in mmr(pool, ask.max_results, self._index.options.mmr)]
+
+    def _without_index(
+        self, ask: Ask, sources: Collection[str], audience: Audience, roots: Sequence[Root], reason: str
+    ) -> Answer:
+        readable = [root for root in roots if audience.may_read(root.scope)]
+        found = by_substring(ask.query, readable, sources, self._index, time.monotonic() + 5.0)
+        if found is None:
+            return Answer((), DISABLED, reason=f"{reason}; and there is no file that could be read instead")
+        results = tuple(
+            _result(chunk, value, self._cites(ask.chat)) for chunk, value in found if value >= ask.min_score
+        )[: ask.max_results]
+        return Answer(results, SUBSTRING, reason=reason)
+
+    def _cites(self, chat: str) -> bool:
+        mode = self._index.options.citations
+        return mode == "on" or (mode == "auto" and chat == "direct")
+
+
+def citation(path: str, start_line: int, end_line: int) -> str:
+    """Return where a passage stands: `path#L1-L5`."""
+    return f"{path}#L{start_line}-L{end_line}"
+
+
+def _embedded(embedder: Embedder | None, query: str) -> tuple[tuple[Vector, str] | None, str | None]:
+    if embedder is None:
+        return None, "there is no embedding model, or it is still loading"
+    try:
+        return (embedder.embed([query[:MAX_QUERY]], query=True)[0], embedder.identity.id), None
+    except ModelError as error:
+        return None, f"the embedding model failed: {error}"
+
+
+def _result(chunk: Chunk, value: float, cites: bool) -> Result:
+    text = chunk.text if len(chunk.text) <= SNIPPET else f"{chunk.text[: SNIPPET - 1].rstrip()}…"
+    return Result(
+        chunk.path,
+        chunk.start_line,
+        chunk.end_line,
+        round(value, 4),
+        text,
+        chunk.source,
+        chunk.section,
+        citation(chunk.path, chunk.start_line, chunk.end_line) if cites else None,
+        chunk.session,
+        chunk.speaker,
+        chunk.role,
+        chunk.at,
+    )

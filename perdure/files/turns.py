@@ -1,0 +1,223 @@
+"""From a session file to turns: who said what and when, without what was not said by anyone."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Literal
+
+from perdure.text.clean import clean, clip, message_text
+from perdure.text.redact import redact
+
+MAX_TEXT = 16_384
+"""Characters of a turn; what comes behind them is cut off."""
+MAX_SPEAKER = 64
+MAX_MILLISECONDS = 1e14
+"""Times beyond the year 5138 are no times."""
+
+Role = Literal["user", "assistant"]
+
+# A secret that lies across the end of a turn is seen whole, and taken out whole, with so much behind the end.
+_MARGIN = 1_024
+_HEADER_LINES = 8
+_NOT_SAID = ("session", "compaction", "branch_summary", "custom", "custom_message")
+_IMAGES = ("image", "image_url", "photo")
+_RIVAL_TAGS = ("relevant-memories", "memory-context", "recalled-context")
+_SILENT = frozenset({"NO_REPLY", "HEARTBEAT_OK"})
+_AROUND_SILENT = " \t\r\n*_`.!\"'"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message of a conversation.
+
+    Attributes:
+        line_start: the line of the file it begins on, from 1; in a JSON list, its number in the list.
+        line_end: the line it ends on.
+        role: who spoke, by the host's word.
+        speaker: the name that the message gives, else "User" or "Assistant".
+        at: when, epoch seconds, if it is known.
+        text: what was said, without secrets.
+    """
+
+    line_start: int
+    line_end: int
+    role: Role
+    speaker: str
+    at: float | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """When a session that grows is worth indexing again.
+
+    Attributes:
+        max_bytes: after so many new bytes,
+        max_messages: or so many new messages,
+        idle_seconds: or when nothing was added for so long.
+    """
+
+    max_bytes: int = 100_000
+    max_messages: int = 50
+    idle_seconds: float = 600.0
+
+    def due(self, grown_bytes: int, grown_messages: int, ended: bool, idle: float) -> bool:
+        """Return whether to index now.
+
+        Args:
+            grown_bytes: by how much the file grew since it was indexed; negative if it shrank.
+            grown_messages: how many messages were added.
+            ended: whether the session is over.
+            idle: seconds since the last change.
+        """
+        if grown_bytes < 0:
+            # What shrank was rewritten: the index may hold what was taken out of it.
+            return True
+        if not grown_bytes and grown_messages <= 0:
+            return False
+        return (
+            ended
+            or grown_bytes >= self.max_bytes
+            or grown_messages >= self.max_messages
+            or idle >= self.idle_seconds
+        )  # fmt: skip
+
+
+def read_turns(data: str, strip: Callable[[str], str] = lambda text: text) -> list[Turn]:
+    """Read the turns of a session: OpenClaw's JSONL, JSONL of messages, or a JSON list of messages.
+
+    Left out are tools, thinking, images without a caption, system and silent messages, heartbeats,
+    recalled memories, and lines that are broken, as the last one is while a host writes it.
+
+    Args:
+        data: the file's text.
+        strip: takes our own blocks out of a message.
+    """
+    turns = []
+    for number, record in _records(data):
+        inner = record.get("message")
+        message = inner if isinstance(inner, Mapping) else record
+        role = message.get("role")
+        if record.get("type") in _NOT_SAID or role not in ("user", "assistant"):
+            continue
+        text = without_foreign_blocks(strip(said(message))).strip()
+        if _unsaid(role, text):
+            continue
+        if text := presentable(text):
+            speaker = speaker_name(message) or speaker_name(record) or role.title()
+            at = seconds(message.get("timestamp"))
+            at = seconds(record.get("timestamp")) if at is None else at
+            turns.append(Turn(number, number, role, speaker, at, text))
+    return turns
+
+
+def session_of(data: str, stem: str) -> str:
+    """Return the id of a session: from the header line of its file, else the file's name without its ending."""
+    for _, line in islice(json_lines(data), _HEADER_LINES):
+        header = _parsed(line)
+        if isinstance(header, Mapping) and header.get("type") == "session":
+            session = header.get("id")
+            return session if isinstance(session, str) and session else stem
+    return stem
+
+
+def json_lines(data: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines that are not blank, each with its number from 1.
+
+    Only a newline ends a line: JSON may hold the other characters at which `str.splitlines` cuts.
+    """
+    for number, line in enumerate(data.removeprefix("\ufeff").split("\n"), 1):
+        if line.strip():
+            yield number, line
+
+
+def seconds(value: object) -> float | None:
+    """Return a time of a host in epoch seconds: ISO 8601, seconds or milliseconds; None if it is no time."""
+    if isinstance(value, str):
+        try:
+            return dt.datetime.fromisoformat(value).timestamp()
+        except (ValueError, OverflowError, OSError):
+            return None
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < MAX_MILLISECONDS:
+        return value / 1000 if value > 1e11 else float(value)
+    return None
+
+
+def said(message: Mapping[str, Any]) -> str:
+    """Return the text of a message, with the captions of its images as " [photo: caption]"."""
+    content = message.get("content")
+    if not isinstance(content, list | tuple):
+        return message_text(message)
+    captions = [
+        caption
+        for part in content
+        if isinstance(part, Mapping) and part.get("type") in _IMAGES
+        for caption in (part.get("caption") or part.get("alt"),)
+        if isinstance(caption, str) and caption.strip()
+    ]
+    photos = "".join(f" [photo: {' '.join(clean(caption).split())}]" for caption in captions)
+    return message_text(message) + photos
+
+
+def speaker_name(message: Mapping[str, Any]) -> str:
+    """Return the name that a message gives its speaker, on one line and without secrets, or ""."""
+    for key in ("name", "speaker", "senderName"):
+        name = message.get(key)
+        if isinstance(name, str) and name.strip():
+            return redact(" ".join(clean(name[:MAX_TEXT]).split())).text[:MAX_SPEAKER].strip()
+    return ""
+
+
+def presentable(text: str) -> str:
+    """Return a text without secrets and within `MAX_TEXT` characters."""
+    return clip(redact(clip(text, MAX_TEXT + _MARGIN)).text, MAX_TEXT).strip()
+
+
+def without_foreign_blocks(text: str) -> str:
+    """Remove the blocks that other memory plugins put into a prompt. Takes time linear in the text."""
+    for tag in _RIVAL_TAGS:
+        opening, closing = f"<{tag}", f"</{tag}>"
+        if opening not in text:
+            continue
+        kept: list[str] = []
+        done = searched = 0
+        while (start := text.find(opening, searched)) >= 0:
+            searched = start + len(opening)
+            if not text.startswith((">", " ", "\t", "\n"), searched):
+                continue
+            end = text.find(closing, searched)
+            if end < 0:
+                break
+            kept.append(text[done:start])
+            done = searched = end + len(closing)
+        text = "".join((*kept, text[done:]))
+    return text
+
+
+def _records(data: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    if data.lstrip("\ufeff \t\r\n").startswith("["):
+        listed = _parsed(data.removeprefix("\ufeff"))
+        numbered: Any = enumerate(listed if isinstance(listed, list) else (), 1)
+    else:
+        numbered = ((number, _parsed(line)) for number, line in json_lines(data))
+    for number, record in numbered:
+        if isinstance(record, Mapping):
+            yield number, record
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _unsaid(role: str, text: str) -> bool:
+    if text.strip(_AROUND_SILENT) in _SILENT:
+        return True
+    asks = text.startswith("Read HEARTBEAT.md") or ("HEARTBEAT.md" in text and "HEARTBEAT_OK" in text)
+    return role == "user" and asks

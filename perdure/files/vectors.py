@@ -1,0 +1,186 @@
+"""Nearest chunks: a sign per dimension in memory, the vectors themselves in the index file.
+
+Fifty thousand vectors of 384 floats take 77 MB; their signs take 2.4. The chunks whose signs differ least from the
+query's are candidates, and only theirs are read from the file and compared in full.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from perdure.files.generation import Generation
+from perdure.store.database import Row, run
+from perdure.store.scope import Audience, Scope
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float32]
+
+CANDIDATES = 4
+"""So many times more candidates than asked for are compared in full."""
+WORD = 64
+CHUNK = 4096
+"""Vectors that are read at a time."""
+_SELECT = (
+    "SELECT c.id, c.scope, c.scope_target, c.source, e.vectors FROM chunks c JOIN embedding_cache e"
+    " ON e.hash = c.hash AND e.space = ?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """Up to where a generation has been read: of which space, which chunk, which vector."""
+
+    generation: int = 0
+    space: str = ""
+    chunk: int = 0
+    vector: int = 0
+
+
+class ChunkVectors:
+    """The signs of all chunks of the live generation. Usable from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._reset(0)
+
+    def nearest(
+        self,
+        generation: Generation,
+        space: str,
+        query: Vector,
+        audience: Audience,
+        sources: Collection[str],
+        limit: int,
+    ) -> dict[int, float]:
+        """Return the cosines of up to `limit` chunks that the audience may read, nearest first.
+
+        Args:
+            generation: where the chunks are.
+            space: the embedder's identity.
+            query: float32 of shape (dims,), length one.
+            audience: who asks.
+            sources: which kinds of files.
+            limit: at least 1.
+
+        Raises:
+            StoreError: the index cannot be read.
+        """
+        with self._lock:
+            self._refresh(generation, space, query.size)
+            ids = self._candidates(query, audience, sources, limit * CANDIDATES)
+        found = cosines(generation, space, query, ids)
+        with self._lock:
+            # A chunk that has left the file keeps its place here until there are too many such.
+            self._stale += len(ids) - len(found)
+            if self._stale > max(256, len(self._ids) // 4):
+                self._reset(0)
+        best = sorted(found.items(), key=lambda item: (-item[1], item[0]))[:limit]
+        return dict(best)
+
+    def close(self) -> None:
+        """Drop what is in memory; a later search would read it again."""
+        with self._lock:
+            self._reset(0)
+
+    def _reset(self, dims: int) -> None:
+        import numpy as np
+
+        self._seen = _Seen()
+        self._stale = 0
+        self._codes: dict[tuple[Scope, str], int] = {}
+        self._ids = np.zeros(0, dtype=np.int64)
+        self._code = np.zeros(0, dtype=np.int32)
+        self._signs = np.zeros((0, -(-dims // WORD)), dtype=np.uint64)
+
+    def _refresh(self, generation: Generation, space: str, dims: int) -> None:
+        if (self._seen.generation, self._seen.space) != (generation.number, space):
+            self._reset(dims)
+            self._seen = _Seen(generation.number, space)
+        newest = "SELECT (SELECT coalesce(max(id), 0) FROM chunks), (SELECT coalesce(max(seq), 0) FROM embedding_cache)"
+        with generation.database.read() as connection:
+            [(chunk, vector)] = run(connection, newest)
+            if (chunk, vector) == (self._seen.chunk, self._seen.vector):
+                return
+            for condition, values in (
+                ("c.id > ? AND c.id <= ? AND e.seq <= ?", (self._seen.chunk, chunk, vector)),
+                # What was indexed before it was embedded.
+                ("c.id <= ? AND e.seq > ? AND e.seq <= ?", (self._seen.chunk, self._seen.vector, vector)),
+            ):
+                found = connection.execute(f"{_SELECT} WHERE {condition}", (space, *values))
+                while some := list(islice(found, CHUNK)):
+                    self._append(some, dims)
+        self._seen = _Seen(generation.number, space, chunk, vector)
+
+    def _append(self, rows: list[Row], dims: int) -> None:
+        import numpy as np
+
+        ids: list[int] = []
+        codes: list[int] = []
+        parts: list[NDArray[np.float32]] = []
+        for chunk, kind, target, source, blob in rows:
+            vectors = np.frombuffer(blob, dtype="<f4")
+            if vectors.size % dims:
+                continue
+            vectors = vectors.reshape(-1, dims)
+            code = self._codes.setdefault((Scope(kind, target), source), len(self._codes))
+            ids += [chunk] * len(vectors)
+            codes += [code] * len(vectors)
+            parts.append(vectors)
+        if ids:
+            self._ids = np.concatenate([self._ids, np.array(ids, dtype=np.int64)])
+            self._code = np.concatenate([self._code, np.array(codes, dtype=np.int32)])
+            self._signs = np.concatenate([self._signs, _signs(np.concatenate(parts))])
+
+    def _candidates(self, query: Vector, audience: Audience, sources: Collection[str], count: int) -> list[int]:
+        import numpy as np
+
+        wanted = [
+            code for (scope, source), code in self._codes.items() if audience.may_read(scope) and source in sources
+        ]
+        allowed = np.flatnonzero(np.isin(self._code, wanted))
+        if not allowed.size:
+            return []
+        signs = self._signs if len(allowed) == len(self._ids) else self._signs[allowed]
+        distance = np.bitwise_count(signs ^ _signs(query[None, :])).sum(axis=1, dtype=np.uint16)
+        if len(allowed) > count:
+            allowed = allowed[np.argpartition(distance, count)[:count]]
+        return list(dict.fromkeys(self._ids[allowed].tolist()))
+
+
+def cosines(generation: Generation, space: str, query: Vector, ids: Iterable[int]) -> dict[int, float]:
+    """Return the cosine of the query and each of these chunks that is there and has a vector; of parts the best."""
+    import numpy as np
+
+    wanted = list(ids)
+    marks = ", ".join("?" * len(wanted))
+    sql = (
+        f"SELECT c.id, e.vectors FROM chunks c JOIN embedding_cache e ON e.hash = c.hash AND e.space = ?"
+        f" WHERE c.id IN ({marks})"
+    )
+    with generation.database.read() as connection:
+        rows = run(connection, sql, (space, *wanted))
+    found = {}
+    for chunk, blob in rows:
+        vectors = np.frombuffer(blob, dtype="<f4")
+        if vectors.size and not vectors.size % query.size:
+            found[chunk] = float((vectors.reshape(-1, query.size) @ query).max())
+    return found
+
+
+def _signs(vectors: NDArray[np.float32]) -> NDArray[np.uint64]:
+    """Return a bit per dimension, of shape (rows, dims / 64 rounded up)."""
+    import numpy as np
+
+    bits = np.packbits(vectors > 0, axis=1)
+    padding = -bits.shape[1] % 8
+    if padding:
+        bits = np.pad(bits, ((0, 0), (0, padding)))
+    signs: NDArray[np.uint64] = np.ascontiguousarray(bits).view(np.uint64)
+    return signs

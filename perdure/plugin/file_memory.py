@@ -1,0 +1,125 @@
+"""File memory put together: the index, its search, what keeps it fresh, and perdure's record of conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from perdure.background.file_sync import FileSync
+from perdure.background.keeper import Keeper
+from perdure.background.turn_gate import TurnGate
+from perdure.clock import Clock
+from perdure.embed.base import Embedder
+from perdure.files import registry
+from perdure.files.chunking import Chunking
+from perdure.files.flush import DEFAULT_PROMPT, DEFAULT_SYSTEM_PROMPT, FlushPolicy
+from perdure.files.index import FileIndex
+from perdure.files.options import MEGABYTE, FilesOptions
+from perdure.files.search import Answer, Ask, FileSearch
+from perdure.files.transcript_log import TranscriptLog
+from perdure.files.turns import Threshold
+from perdure.hooks.types import Messages, TurnContext
+from perdure.plugin.settings import Settings
+from perdure.ranking.passages import Weights
+from perdure.store.scope import Audience
+from perdure.store.store import Store
+from perdure.text.fence import strip_fenced
+
+TURNS = FilesOptions().turns
+
+
+class FileMemory:
+    """Files and conversations of one store, for its engine. Usable from any thread."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        clock: Clock,
+        keeper: Keeper,
+        gate: TurnGate,
+        *,
+        embedder: Callable[[], Embedder | None],
+        start_worker: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._keeper = keeper
+        self._roots_known: set[tuple[str, str]] = set()
+        self.flushed: dict[str, int] = {}
+        self.index = FileIndex(store, files_options(settings))
+        self.log = TranscriptLog(store.folder, lambda text, session: strip_fenced(text, store.key, session))
+        self.sync = FileSync(
+            store, self.index, self.log, keeper, gate, clock,
+            embedder=embedder, start_worker=start_worker,
+            debounce=settings.watch_debounce_ms / 1000, watch=settings.watch,
+        )  # fmt: skip
+        self._search = FileSearch(self.index, embedder, clock)
+
+    def start(self, audience: Audience) -> None:
+        """Take in the folders that the settings name, for whom the store was opened, and begin to watch."""
+        if audience.home is not None:
+            if self._settings.workspace is not None:
+                registry.add_root(self._store, audience.home, self._settings.workspace, "workspace")
+            for path in self._settings.extra_paths:
+                registry.add_root(self._store, audience.home, path, "extra")
+        self._keeper.submit("watch files", self.sync.start)
+
+    def meet(self, context: TurnContext, audience: Audience) -> None:
+        """Take in the folders that a host names in a turn."""
+        named = ((context.workspace, "workspace"), (context.sessions_folder, "sessions"))
+        for path, kind in named:
+            known = (str(audience.home), f"{kind} {path}")
+            if path is None or audience.home is None or known in self._roots_known:
+                continue
+            registry.add_root(
+                self._store, audience.home, Path(path), "workspace" if kind == "workspace" else "sessions"
+            )
+            self._roots_known.add(known)
+            self._keeper.submit("watch files", self.sync.start)
+
+    def record(self, messages: Messages, context: TurnContext, audience: Audience) -> None:
+        """Record a turn's conversation in the background, unless the host keeps its conversations itself."""
+        home, session = audience.home, context.session_id
+        wanted = self._settings.record_sessions and "sessions" in self._settings.sources
+        if wanted and home is not None and session and context.sessions_folder is None:
+            self._keeper.submit("transcript", lambda: self.sync.note(home, session, messages))
+
+    def search(self, ask: Ask, audience: Audience) -> Answer:
+        """Search, with the index brought up to date before."""
+        return self._search.search(ask, audience, self.sync.roots(), self.sync.fresh)
+
+    def close(self) -> None:
+        """Stop watching and close the index."""
+        self.sync.close()
+        self._search.close()
+        self.index.close()
+
+
+def files_options(settings: Settings) -> FilesOptions:
+    """Return the options of the index that the settings name."""
+    return FilesOptions(
+        sources=settings.sources,
+        chunking=Chunking(settings.chunk_tokens, settings.chunk_overlap),
+        threshold=Threshold(settings.session_delta_bytes, settings.session_delta_messages),
+        max_bytes=int(settings.file_max_mb * MEGABYTE),
+        cache_entries=settings.embedding_cache_entries,
+        candidates=settings.search_candidates,
+        files=Weights(settings.file_keyword_weight, settings.file_vector_weight),
+        turns=replace(TURNS, keyword=settings.session_keyword_weight, vector=settings.session_vector_weight),
+        half_life_days=settings.half_life_days,
+        mmr=settings.mmr_lambda,
+        citations=settings.citations,
+    )
+
+
+def flush_policy(settings: Settings) -> FlushPolicy:
+    """Return when and with which words a host is asked to flush."""
+    return FlushPolicy(
+        settings.flush_enabled,
+        settings.flush_reserve_tokens,
+        settings.flush_soft_tokens,
+        settings.flush_prompt or DEFAULT_PROMPT,
+        settings.flush_system_prompt or DEFAULT_SYSTEM_PROMPT,
+    )

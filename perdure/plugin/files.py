@@ -1,0 +1,298 @@
+"""File memory for one caller: search with citations, safe reading, what is indexed."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from perdure.errors import InputError
+from perdure.files import registry
+from perdure.files.flush import append_daily_note
+from perdure.files.index import Progress, Synced
+from perdure.files.prompt import PromptSection, prompt_sections
+from perdure.files.reading import Reading, read_memory
+from perdure.files.roots import Kind, Root
+from perdure.files.search import Answer, Ask
+from perdure.files.transcript_log import safe_name
+from perdure.hooks.types import Messages, TurnContext
+from perdure.plugin.engine import Engine, audience_of
+from perdure.plugin.file_memory import flush_policy
+from perdure.store.database import run
+from perdure.store.scope import Scope
+
+MEMORY_MD = "MEMORY.md"
+
+
+@dataclass(frozen=True, slots=True)
+class FilesStatus:
+    """The index against the disk, as far as the caller may see.
+
+    Attributes:
+        roots: where files are looked for: kind, path, scope.
+        sources: what is indexed.
+        files, chunks: how many are in the index.
+        added, changed, removed: paths that differ on disk.
+        skipped: files that are not indexed, with the reason.
+        without_vector: chunks that are found by words alone so far; None without a model.
+        generation: number of the index file; 0 if there is none.
+        last_synced: when this process last brought it up to date, epoch seconds.
+        watcher: "events", "polling" or "stopped"; `watcher_reason` says why not by events.
+    """
+
+    roots: tuple[tuple[str, str, str], ...]
+    sources: tuple[str, ...]
+    files: int
+    chunks: int
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+    skipped: Mapping[str, str]
+    without_vector: int | None
+    generation: int
+    last_synced: float | None
+    watcher: str
+    watcher_reason: str | None
+
+    @property
+    def dirty(self) -> int:
+        """How many files differ from the index."""
+        return len(self.added) + len(self.changed) + len(self.removed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the values as JSON can hold them."""
+        return {**asdict(self), "dirty": self.dirty}
+
+
+@dataclass(frozen=True, slots=True)
+class FlushRequest:
+    """What a host should ask its agent before it compacts."""
+
+    prompt: str
+    system_prompt: str
+
+
+class Files:
+    """Markdown memory and past conversations. Obtained as `Memory.files`."""
+
+    def __init__(self, engine: Engine, context: TurnContext) -> None:
+        self._engine = engine
+        self._context = context
+        self._audience = audience_of(context)
+
+    def search(
+        self,
+        query: str,
+        *,
+        max_results: int | None = None,
+        min_score: float | None = None,
+        sources: Sequence[str] | None = None,
+    ) -> Answer:
+        """Search memory files and past conversations.
+
+        Args:
+            query: in words.
+            max_results: None: as the settings say (6).
+            min_score: 0 to 1; None: as the settings say (0.35).
+            sources: "memory", "sessions"; None: all that are switched on.
+
+        Raises:
+            InputError: a value is out of range.
+        """
+        settings = self._engine.settings
+        ask = Ask(
+            query,
+            settings.search_max_results if max_results is None else max_results,
+            settings.search_min_score if min_score is None else min_score,
+            tuple(settings.sources if sources is None else sources),
+            self._context.chat,
+        )
+        return self._engine.files.search(ask, self._audience)
+
+    def read(self, path: str, start: int | None = None, lines: int | None = None) -> Reading:
+        """Read lines of a memory file, by its path as search results show it; a citation does, too.
+
+        Args:
+            path: such as "MEMORY.md" or "memory/2026-02-24.md#L12-L28".
+            start: first line, from 1.
+            lines: how many; None: to the end, or as the citation says.
+
+        Raises:
+            UnsafePathError: the path could lead out of the memory folders.
+            InputError: it names no memory file, or a number is out of range.
+        """
+        return read_memory(self._roots(), path, start, lines)
+
+    def add(self, path: Path | str, kind: Kind = "workspace", *, pattern: str = "**/*.md") -> None:
+        """Search a folder from now on, for whom the caller stores.
+
+        Args:
+            path: a folder; for "extra" also one .md file.
+            kind: "workspace" (MEMORY.md, USER.md, memory/), "extra" (all that fits the pattern), or "sessions"
+                (conversations as JSONL).
+            pattern: for "extra".
+
+        Raises:
+            InputError: the path cannot be searched.
+            ScopeError: the caller may not write.
+        """
+        registry.add_root(self._engine.store, self._home(), path, kind, pattern)
+        self._engine.files.sync.start()
+
+    def remove(self, path: Path | str) -> bool:
+        """Search a folder no longer; the files stay. Returns whether it was searched."""
+        wanted = Path(path).expanduser().resolve()
+        gone = [root for root in self._roots() if root.path == wanted]
+        for root in gone:
+            self._audience.writable(root.scope)
+            registry.drop_root(self._engine.store, root)
+        return bool(gone)
+
+    def add_transcript(self, messages: Messages, session: str) -> int:
+        """Record a conversation, so that it can be searched; what is recorded of it already is left out.
+
+        Args:
+            messages: `role` ("user" or "assistant") and `content`; also `name` and `timestamp`.
+            session: its id.
+
+        Returns:
+            How many messages were added. `sync` or the next search indexes them.
+
+        Raises:
+            ScopeError: the caller may not write.
+            StoreError: it could not be written.
+        """
+        home = self._home()
+        added = self._engine.files.log.append(home, session, messages, self._engine.clock.now())
+        registry.add_log(self._engine.store, home)
+        return added
+
+    def sync(self, *, force: bool = False, progress: Progress = lambda done, total: None) -> Synced:
+        """Bring the index up to date with the disk, of every scope.
+
+        Args:
+            force: make a new index from nothing but the files.
+            progress: called with files done and files to do.
+
+        Raises:
+            StoreError: the index cannot be written; what was live before is live.
+        """
+        return self._engine.files.sync.sync(force, progress)
+
+    def embed(self, progress: Progress = lambda done, total: None) -> int:
+        """Give every indexed text its vector now, in this process; return how many were given.
+
+        Raises:
+            ModelError: the model failed.
+        """
+        self._engine.model.wait(30.0)
+        embedder = self._engine.model.embedder()
+        if embedder is None:
+            return 0
+        index, done = self._engine.files.index, 0
+        total = index.pending(embedder.identity.id)
+        while some := index.embed(embedder, 32):
+            done += some
+            progress(done, max(done, total))
+        return done
+
+    def status(self, *, deep: bool = False) -> FilesStatus:
+        """Return the index against the disk.
+
+        Args:
+            deep: read every file, also those whose size and time are as before.
+        """
+        files = self._engine.files
+        roots = self._roots()
+        differs = files.index.difference(roots, files.sync.running, deep=deep)
+        generation = files.index.generations.live()
+        embedder = self._engine.model.embedder()
+        counts = (0, 0)
+        if generation is not None:
+            scope, values = self._audience.sql("files")
+            inner, _ = self._audience.sql("chunks")
+            with generation.database.read() as connection:
+                sql = f"SELECT (SELECT count(*) FROM files WHERE {scope}), (SELECT count(*) FROM chunks WHERE {inner})"
+                [counts] = run(connection, sql, (*values, *values))
+        watcher = files.sync.watcher
+        return FilesStatus(
+            tuple((root.kind, str(root.path), str(root.scope)) for root in roots),
+            self._engine.settings.sources,
+            *counts,
+            differs.added,
+            differs.changed,
+            differs.removed,
+            differs.skipped,
+            None if embedder is None else files.index.pending(embedder.identity.id),
+            generation.number if generation else 0,
+            files.sync.last_synced,
+            watcher.mode,
+            watcher.reason,
+        )
+
+    def append_note(self, text: str, title: str = "") -> Path:
+        """Append to the note of today, `memory/YYYY-MM-DD.md` in the caller's workspace, on disk when this returns.
+
+        Raises:
+            InputError: there is no workspace, or the text is empty or too long.
+            StoreError: it could not be written.
+        """
+        workspace = self._context.workspace or next(
+            (root.path for root in self._roots() if root.kind == "workspace" and root.scope == self._audience.home),
+            None,
+        )
+        if workspace is None:
+            raise InputError("there is no workspace to write a note to; set workspace, or add one with files.add")
+        return append_daily_note(Path(workspace), text, self._engine.clock.now(), title=title)
+
+    def flush_due(self, total_tokens: int, context_window: int, compactions: int, session: str) -> FlushRequest | None:
+        """Return what to ask the agent before the host compacts, once per compaction cycle; None if it is not due.
+
+        Args:
+            total_tokens: of the session so far.
+            context_window: of the model, in tokens.
+            compactions: how often the session has been compacted.
+            session: its id.
+        """
+        policy = flush_policy(self._engine.settings)
+        flushed = self._engine.files.flushed
+        key = safe_name(f"{self._audience.home} {session}")
+        if not policy.due(total_tokens, context_window, compactions, flushed.get(key)):
+            return None
+        flushed[key] = compactions
+        today = dt.datetime.fromtimestamp(self._engine.clock.now()).astimezone().date()
+        return FlushRequest(*policy.prompts(today))
+
+    def prompt_sections(self, mode: str = "full") -> tuple[PromptSection, ...]:
+        """Return what the system prompt should say about memory; nothing unless `mode` is "full"."""
+        settings = self._engine.settings
+        if mode != "full" or not settings.prompt_sections:
+            return ()
+        runtime = {
+            "backend": "perdure",
+            "provider": self._engine.model.state.split(";")[0].split(": ")[-1],
+            "sources": "+".join(settings.sources) or "none",
+            "citations": settings.citations,
+        }
+        return prompt_sections(
+            mode,
+            citations=settings.citations,
+            memory_md=self._memory_md(),
+            max_chars=settings.prompt_max_chars,
+            runtime=runtime,
+        )
+
+    def _memory_md(self) -> str | None:
+        roots = [root for root in self._roots() if root.kind == "workspace"]
+        reading = read_memory(roots, MEMORY_MD, max_chars=self._engine.settings.prompt_max_chars + 1) if roots else None
+        return None if reading is None or reading.missing else reading.text
+
+    def _roots(self) -> list[Root]:
+        """Return the folders that the caller may read, its own first."""
+        may = [root for root in self._engine.files.sync.roots() if self._audience.may_read(root.scope)]
+        return sorted(may, key=lambda root: root.scope != self._audience.home)
+
+    def _home(self) -> Scope:
+        return self._audience.writable()

@@ -1,0 +1,53 @@
+"""How common the words of a query are, so that only the rarest, which decide, are searched."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import apsw
+
+from perdure.store.database import run
+
+MAX_TERMS = 8
+MAX_POSTINGS = 5_000
+"""Only the rarest terms are searched, up to this many terms and rows that hold them (at least one term),
+so that a large store costs little more than a small one."""
+TYPICAL = 1_000
+"""Rows of the store that words are weighed for, if it is smaller: in a small store the words that it lacks would
+outweigh those that it has."""
+
+
+def document_frequency(connection: apsw.Connection, term: str, vocabulary: str) -> int:
+    """Return how many rows hold a term, by the fts5vocab table of this name.
+
+    A phrase is taken to be as frequent as its rarest word.
+    """
+    # The vocabulary holds stems, so the term goes through the same tokenizer.
+    stems = connection.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])(
+        term.encode(), apsw.FTS5_TOKENIZE_QUERY, None, include_offsets=False, include_colocated=False
+    )
+    found = [run(connection, f"SELECT doc FROM {vocabulary} WHERE term = ?", (stem,)) for stem in stems]
+    return min((int(rows[0][0]) if rows else 0 for rows in found), default=0)
+
+
+def rarest(counts: Mapping[str, int], postings: int = MAX_POSTINGS) -> list[str]:
+    """Return the terms that are searched, rarest first.
+
+    Args:
+        counts: rows that hold each term.
+        postings: rows in all, beyond which only the first term is taken.
+    """
+    chosen: list[str] = []
+    total = 0
+    for term, count in sorted(counts.items(), key=lambda item: item[1])[:MAX_TERMS]:
+        if chosen and total + count > postings:
+            break
+        chosen.append(term)
+        total += count
+    return chosen
+
+
+def weight(count: int, rows: int = TYPICAL) -> float:
+    """Return the inverse document frequency of a term that is in `count` of `rows` rows, as in BM25."""
+    return math.log(1 + max(0.0, max(rows, TYPICAL) - count + 0.5) / (count + 0.5))
