@@ -134,7 +134,9 @@ class Tally:
         self._values: dict[str, list[float]] = defaultdict(list)
         self._categories: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
 
-    def count(self, question: Question, found: Sequence[Turn], deep: Sequence[Turn], sessions: Mapping[str, str]) -> None:
+    def count(
+        self, question: Question, found: Sequence[Turn], deep: Sequence[Turn], sessions: Mapping[str, str]
+    ) -> None:
         """Count a question: the first results, and enough of them to tell the first sessions."""
         ids = [turn.id for turn in found]
         wanted = {sessions[turn] for turn in question.evidence}
@@ -217,9 +219,9 @@ def main(data: Path | None, conversations: str | None, embedder: str, as_json: b
     if as_json:
         click.echo(json.dumps(found))
         return
-    for name in tallies:
-        figures = found[name]
-        click.echo(f"{name:14}" + "  ".join(f"{key} {value}" for key, value in figures.items() if key != "by_category"))
+    for name, tally in tallies.items():
+        figures = tally.figures().items()
+        click.echo(f"{name:14}" + "  ".join(f"{key} {value}" for key, value in figures if key != "by_category"))
 
 
 if __name__ == "__main__":

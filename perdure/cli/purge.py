@@ -45,7 +45,7 @@ def purge(
     store = Store(data_folder(home))
     try:
         if only_status:
-            certify(store)
+            _finish(store)
             return _show(output, as_json, purges(store))
         doomed = _plan(store, ids, query)
         if dry_run or not doomed:
@@ -55,9 +55,17 @@ def purge(
         if not yes:
             click.confirm("Remove them for good?", abort=True, err=True)
         made = remove(store, [item.id for item in doomed], AUTHOR)
-        return _show(output, as_json, [item for item in certify(store) if item.id == made.id])
+        return _show(output, as_json, [item for item in _finish(store) if item.id == made.id])
     finally:
         store.close()
+
+
+def _finish(store: Store) -> list[Purge]:
+    from perdure.plugin.file_memory import files_options
+    from perdure.plugin.file_purge import cleaner
+    from perdure.plugin.settings import Settings
+
+    return certify(store, cleaner(store, files_options(Settings.load())))
 
 
 def _plan(store: Store, ids: tuple[str, ...], query: str | None) -> list[Doomed]:

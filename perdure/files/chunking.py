@@ -234,7 +234,7 @@ def _pieces(line: str, limit: int, overlap: int) -> Iterator[str]:
             # The last space in the second half; without one the piece ends where it is full.
             end = line.rfind(" ", max(done, (start + end) // 2), end) + 1 or end
         yield line[start:end]
-        tail = line[max(start + 1, end - overlap) : end]
+        tail = line[max(start, end - overlap) : end]
         repeated = _prefix(tail[::-1], overlap)
         space = tail.find(" ", len(tail) - repeated)
         start = end - repeated if space < 0 else end - len(tail) + space + 1

@@ -61,11 +61,10 @@ class Entry:
 def markdown_entries(text: str, path: str, chunking: Chunking) -> list[Entry]:
     """Return the chunks of a Markdown file, secrets redacted."""
     entries = []
-    for chunk in chunk_markdown(text, chunking):
-        shown = redact(chunk.text).text
-        section = redact(chunk.section).text
-        body = f"{_words(path)} {section}\n{shown}"
-        entries.append(Entry(chunk.start_line, chunk.end_line, section, shown, body, ""))
+    # Before it is cut: a key of many lines would be in two chunks.
+    for chunk in chunk_markdown(redact(text, keep_lines=True).text, chunking):
+        body = f"{_words(path)} {chunk.section}\n{chunk.text}"
+        entries.append(Entry(chunk.start_line, chunk.end_line, chunk.section, chunk.text, body, ""))
     return entries
 
 

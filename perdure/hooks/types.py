@@ -56,6 +56,7 @@ class TurnContext:
         agent_id: who answers. None: the host has no agents, the user's own scope is meant. An empty
             or malformed id fails closed: nothing that belongs to an agent is read or written.
         user_id: whom the agent serves; None for the one owner of this machine.
+        scopes: what else may be read and, if asked for by name, written: "project:..." and "custom:...".
         turn_id: the host's name for this turn, if it has one.
         trigger: what started the turn. Only "user" turns are recalled for and captured.
         chat: "direct", "group" or "channel".
@@ -71,6 +72,7 @@ class TurnContext:
     session_id: str | None = None
     agent_id: str | None = None
     user_id: str | None = None
+    scopes: tuple[str, ...] = ()
     turn_id: str | None = None
     trigger: str = "user"
     chat: str = "direct"

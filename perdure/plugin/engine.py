@@ -26,7 +26,8 @@ from perdure.embed.base import Embedder
 from perdure.hooks.types import Messages, Recall, TurnContext
 from perdure.plugin.builtins import BUILTINS
 from perdure.plugin.extensions import ExtensionManager
-from perdure.plugin.file_memory import FileMemory
+from perdure.plugin.file_memory import FileMemory, files_options
+from perdure.plugin.file_purge import cleaner
 from perdure.plugin.model import Model, Recipes
 from perdure.plugin.settings import Settings
 from perdure.recall.options import RecallOptions
@@ -145,7 +146,7 @@ class Engine:
         started = purge(self.store, fact_ids, author)
         # The worker counts as another process, and can be stopped at any moment.
         self._worker.stop()
-        return next((done for done in certify(self.store) if done.id == started.id), started)
+        return next((done for done in certify(self.store, self._clean_files) if done.id == started.id), started)
 
     def settle(self, timeout: float) -> bool:
         """Wait until what turns have left behind is done; return whether that happened in time (seconds)."""
@@ -174,7 +175,11 @@ class Engine:
         return tuple(factory() for factory in self.extensions.capture_rules.values())
 
     def _certify(self) -> None:
-        certify(self.store)
+        certify(self.store, self._clean_files)
+
+    @cached_property
+    def _clean_files(self) -> Callable[[Sequence[str]], None]:
+        return cleaner(self.store, files_options(self.settings))
 
     def _file(self, receipt: Receipt, audience: Audience) -> None:
         body = receipt.body(_recall_options(self.settings))
@@ -232,12 +237,12 @@ class Engine:
 
 def audience_of(context: TurnContext) -> Audience:
     """Return who asks in a turn."""
-    return _audience(context.user_id, context.agent_id, context.session_id)
+    return _audience(context.user_id, context.agent_id, context.session_id, tuple(context.scopes))
 
 
 @lru_cache(maxsize=256)
-def _audience(user: str | None, agent: str | None, session: str | None) -> Audience:
-    return Audience.of(user=user, agent=agent, session=session)
+def _audience(user: str | None, agent: str | None, session: str | None, scopes: tuple[str, ...]) -> Audience:
+    return Audience.of(user=user, agent=agent, session=session, others=scopes)
 
 
 def load_extensions(settings: Settings) -> ExtensionManager:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -55,6 +55,7 @@ class Memory:
         *,
         agent: str | None = None,
         user: str | None = None,
+        scopes: Sequence[str] = (),
         clock: Clock | None = None,
         host_config: Mapping[str, Any] | None = None,
         **settings: Any,
@@ -65,6 +66,7 @@ class Memory:
             home: the data folder; None: PERDURE_HOME, else the installed host's, else the user's own.
             agent: act for this agent: also see its memories, and store new ones there.
             user: another user than the owner of this machine.
+            scopes: further ones to read, as "project:heron" or "custom:team".
             clock: where the time comes from.
             host_config: the plugin's part of a host's config.
             settings: any setting by name.
@@ -75,7 +77,7 @@ class Memory:
         """
         loaded = Settings.load(settings, host_config=host_config)
         engine = Engine(data_folder(home), loaded, clock=clock)
-        context = TurnContext(agent_id=agent, user_id=user, host="library")
+        context = TurnContext(agent_id=agent, user_id=user, scopes=tuple(scopes), host="library")
         try:
             engine.files.start(audience_of(context))
         except BaseException:
@@ -106,9 +108,7 @@ class Memory:
             text: the memory.
             category: see `Fact`, as for the next ones.
             importance: 0 to 1.
-            entity: of its slot.
-            key: of its slot.
-            value: of its slot.
+            entity, key, value: its slot.
             why: the reason.
             tags: instead of those that its words give.
             decay_class: how long it lives.

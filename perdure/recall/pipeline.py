@@ -26,6 +26,7 @@ from perdure.store.slots import is_single_valued
 from perdure.store.store import Store
 from perdure.store.trust import AGENTS_NOTE, AUTO_RECALLED
 from perdure.text.fence import strip_fenced
+from perdure.text.tokens import estimate_tokens
 
 CountTokens = Callable[[str], int]
 
@@ -138,11 +139,6 @@ class Recaller:
     def _text(self, fact: Fact) -> str:
         long = len(fact.text) > self._options.summary_threshold
         return fact.summary if long and fact.summary else fact.text
-
-
-def estimate_tokens(text: str) -> int:
-    """Estimate tokens at four characters each, for as long as no tokenizer is loaded."""
-    return -(-len(text) // 4)
 
 
 def _shown(fact: Fact) -> Shown:

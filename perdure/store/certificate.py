@@ -20,9 +20,15 @@ MAX_PIECES = 32
 """A text above 384 characters may lie in several pages, so it is looked for by up to 32 pieces of 48."""
 VECTOR_PIECE = 64
 BLOCK = 1 << 20
-OURS = ("facts.db", "facts.db-wal", "inbox", "lancedb", "lancedb-purged", "lancedb.sha256", "presence")
+OURS = (
+    "facts.db", "facts.db-wal", "inbox", "lancedb", "lancedb-purged", "lancedb.sha256", "presence", "transcripts"
+)  # fmt: skip
 """What a purge cleans. Anything else in the folder it only names."""
-KINDS = {"backups": "backup or export", "index": "index of files and transcripts", "vault": "vault"}
+KINDS = {
+    "backups": "backup or export",
+    "index": "index: the text stands in a file or session file that is not ours",
+    "vault": "vault",
+}
 BEYOND = (
     "transcripts and session files that the host keeps itself",
     "Markdown files that the text was written to",

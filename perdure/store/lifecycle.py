@@ -82,12 +82,14 @@ def update(
 
     Raises:
         NotFoundError: there is no such fact, or it was superseded.
-        InputError: an attribute cannot be updated, or a value does not fit.
+        InputError: an attribute cannot be updated, a value does not fit, or the fact is forgotten.
     """
     foreign = values.keys() - UPDATABLE
     if foreign:
         raise InputError(f"{', '.join(sorted(foreign))} cannot be updated; one of: {', '.join(sorted(UPDATABLE))}")
     fact = tx.fact(fact_id)
+    if fact.forgotten_at is not None:
+        raise InputError(f"fact {fact_id} is forgotten; bring it back first: perdure unforget {fact_id[:8]}")
     values = checked(values) | _renewed(fact, values)
     if not values.keys() & _NEW_VERSION:
         return tx.change(fact_id, "update", values)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -148,8 +148,12 @@ def purges(store: Store) -> list[Purge]:
     return [_purge(*row) for row in rows]
 
 
-def certify(store: Store) -> list[Purge]:
+def certify(store: Store, clean: Callable[[Sequence[str]], None] = lambda texts: None) -> list[Purge]:
     """Bring pending purges to their end, if nobody else has the store open. Can be repeated after a kill.
+
+    Args:
+        store: the truth.
+        clean: takes texts out of what is kept beside the store, as the index of files and conversations is.
 
     Returns:
         The purges that were pending, as they are now.
@@ -164,7 +168,7 @@ def certify(store: Store) -> list[Purge]:
     needles = [Needles.unmasked(masked, store.key, name) for name, masked in rows]
     searched = None
     with alone(store.folder) as free:
-        waiting = _clean(store, needles) if free else "another process has the store open"
+        waiting = _clean(store, needles, clean) if free else "another process has the store open"
         if waiting is None:
             searched = search(store.folder, needles)
             waiting = f"the text is still in {', '.join(searched.ours)}" if searched.ours else None
@@ -173,7 +177,7 @@ def certify(store: Store) -> list[Purge]:
     return [purge for purge in purges(store) if purge.id in names]
 
 
-def _clean(store: Store, needles: Sequence[Needles]) -> str | None:
+def _clean(store: Store, needles: Sequence[Needles], clean: Callable[[Sequence[str]], None]) -> str | None:
     """Make old bytes go; return what has to be waited for."""
     store.inbox.empty()
     if store.inbox.waiting:
@@ -181,6 +185,7 @@ def _clean(store: Store, needles: Sequence[Needles]) -> str | None:
     held = search(store.folder, needles, ["inbox"]).ours
     if held:
         return f"{', '.join(held)} holds turns of a process that has ended; the next start of a host takes them in"
+    clean([text for some in needles for text in some.texts])
     # LanceDB compresses texts and keeps old versions, so no search of its files says anything: it is built anew.
     drop_index(store)
     with store.database.read() as connection:

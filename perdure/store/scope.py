@@ -10,6 +10,8 @@ from typing import NamedTuple
 from perdure.errors import ScopeError
 
 KINDS = ("global", "user", "agent", "session", "project", "custom")
+SHARED = ("project", "custom")
+"""Kinds of which a caller may name any."""
 OWNER = "owner"
 """The user id of a host that serves one person only."""
 MAX_ID = 256
@@ -62,6 +64,13 @@ def checked_id(value: str, kind: str) -> str:
     return value
 
 
+def _shared(text: str) -> Scope:
+    scope = Scope.parse(text)
+    if scope.kind not in SHARED:
+        raise ScopeError(f"scope {text!r} belongs to one; only {' and '.join(SHARED)} scopes can be added")
+    return scope
+
+
 @dataclass(frozen=True, slots=True)
 class Audience:
     """Who is asking: the scopes that may be read, and the one that new memories go to.
@@ -81,13 +90,19 @@ class Audience:
         user: str | None = None,
         agent: str | None = None,
         session: str | None = None,
-        projects: Collection[str] = (),
+        others: Collection[str] = (),
     ) -> Audience:
         """Build the audience of a caller.
 
         Everybody reads the global scope. A caller without an agent (None) also reads the user's
         scope and writes there; an agent also reads its own scope and writes there. An id that is
         empty or malformed fails closed: only the global scope is read, nothing is written.
+
+        Args:
+            user: the user's id; None: the owner of this machine.
+            agent: the agent's id.
+            session: the conversation's id.
+            others: further scopes, as "project:heron" or "custom:team"; no scope of another user, agent or session.
         """
         try:
             scopes = {GLOBAL}
@@ -98,7 +113,7 @@ class Audience:
                 scopes.add(home)
             if session is not None:
                 scopes.add(Scope("session", checked_id(session, "session")))
-            scopes.update(Scope("project", checked_id(project, "project")) for project in projects)
+            scopes.update(_shared(text) for text in others)
         except ScopeError:
             return cls(frozenset({GLOBAL}), None)
         return cls(frozenset(scopes), home)

@@ -36,13 +36,14 @@ class Redaction:
     kinds: tuple[str, ...]
 
 
-def redact(text: str) -> Redaction:
+def redact(text: str, *, keep_lines: bool = False) -> Redaction:
     """Replace secrets: tokens, keys, passwords, PINs, card, social security and account numbers.
 
     Takes time linear in the length of the text, and finds nothing more in its own result.
 
     Args:
         text: any string.
+        keep_lines: leave as many line ends as there were, so that line numbers stay true.
 
     Returns:
         The redacted text and the kinds of what was taken out; `text` itself if there was nothing.
@@ -53,7 +54,7 @@ def redact(text: str) -> Redaction:
         for detector in _DETECTORS:
             spans = _apart(detector(text))
             if spans:
-                text = _replace(text, spans)
+                text = _replace(text, spans, keep_lines)
                 kinds.update(dict.fromkeys(span.kind for span in spans))
         if text == before:
             break
@@ -69,10 +70,11 @@ def _apart(spans: Iterable[Span]) -> list[Span]:
     return kept
 
 
-def _replace(text: str, spans: list[Span]) -> str:
+def _replace(text: str, spans: list[Span], keep_lines: bool) -> str:
     parts: list[str] = []
     done = 0
     for start, end, kind in spans:
-        parts += (text[done:start], f"[redacted {kind}]")
+        ends = "\n" * text.count("\n", start, end) if keep_lines else ""
+        parts += (text[done:start], f"[redacted {kind}]", ends)
         done = end
     return "".join((*parts, text[done:]))

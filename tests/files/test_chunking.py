@@ -20,6 +20,7 @@ MEMORY_MD = """\
 - Testing: Vitest with >80% coverage
 """
 SMALL = Chunking(20, 6)
+LONG_WORD = "".join(chr(0x400 + number) for number in range(50))
 
 
 def words(count: int, word: str = "word") -> str:
@@ -191,8 +192,9 @@ class TestLongLines:
         line = "ab " + "x" * 150
         assert [chunk.text for chunk in chunk_markdown(line, Chunking(20, 0))] == [line[:80], line[80:]]
 
-    def test_every_piece_brings_something_new(self) -> None:
-        pieces = [chunk.text for chunk in chunk_markdown(words(30, "w"), Chunking(4, 3))]
+    @pytest.mark.parametrize("line", [words(30, "w"), "a bb cc dd ee " + LONG_WORD, "aaaaaaaaa " + LONG_WORD])
+    def test_every_piece_brings_something_new(self, line: str) -> None:
+        pieces = [chunk.text for chunk in chunk_markdown(line, Chunking(4, 3))]
         for first, second in pairwise(pieces):
             assert second not in first
             assert first not in second

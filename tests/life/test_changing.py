@@ -242,3 +242,10 @@ def test_a_block_holds_the_summary_and_get_the_text(open_memory: OpenMemory) -> 
     fact = memory.store(LONG)
     assert recalled(memory, "What does the plan of the harbour say?") == [fact.summary]
     assert memory.get(fact.id).text == LONG.strip()
+
+
+def test_a_forgotten_fact_is_not_updated(memory: Memory) -> None:
+    fact = memory.store(TEXT)
+    memory.forget(fact.id)
+    with pytest.raises(InputError, match="bring it back first"):
+        memory.update(fact.id, text="The staging database is called ibis.")

@@ -15,9 +15,9 @@ from perdure.embed.load import load_default
 from perdure.hooks.types import Channel, Placement, Recall
 from perdure.recall.block import HEADER
 from perdure.recall.options import LOOKUP
-from perdure.recall.pipeline import estimate_tokens
 from perdure.store.scope import Audience
 from perdure.store.trust import AUTO_RECALLED
+from perdure.text.tokens import estimate_tokens
 from tests.recall.conftest import Desk, OpenDesk
 
 UNRELATED = [

@@ -259,7 +259,7 @@ class TestCertificate:
         assert done.state == CERTIFIED
         assert dict(done.kept) == {
             "backups/facts-1.db": "backup or export",
-            "index-1.db": "index of files and transcripts",
+            "index-1.db": "index: the text stands in a file or session file that is not ours",
         }
         assert done.beyond
         assert done.files > 2

@@ -37,11 +37,11 @@ ids = st.sampled_from(["main", "Main", "owner", "a", "a:b", "o'neil", "x' OR 'x'
 scopes = st.just(GLOBAL) | st.builds(Scope, st.sampled_from([kind for kind in KINDS if kind != "global"]), ids)
 maybe = st.none() | ids | st.sampled_from(MALFORMED)
 audiences = st.builds(
-    lambda user, agent, session, projects: Audience.of(user=user, agent=agent, session=session, projects=projects),
+    lambda user, agent, session, others: Audience.of(user=user, agent=agent, session=session, others=others),
     maybe,
     maybe,
     maybe,
-    st.lists(ids, max_size=2),
+    st.lists(ids.map("project:{}".format), max_size=2),
 )
 
 
@@ -113,7 +113,7 @@ def test_a_malformed_id_reads_only_what_is_everybodys_and_writes_nothing(field: 
 
 
 def test_a_malformed_project_closes_the_whole_audience() -> None:
-    assert Audience.of(agent="a", projects=["good", ""]) == Audience(frozenset({GLOBAL}), None)
+    assert Audience.of(agent="a", others=["project:good", "project:"]) == Audience(frozenset({GLOBAL}), None)
 
 
 @pytest.mark.parametrize("agent", ["main", "Main", "default", "owner", "global", "a"])
@@ -131,7 +131,7 @@ def test_without_an_agent_no_agents_memory_is_seen() -> None:
 
 
 def test_only_readable_scopes_are_writable() -> None:
-    audience = Audience.of(agent="a", session="s", projects=["p"])
+    audience = Audience.of(agent="a", session="s", others=["project:p"])
     for scope in audience.scopes:
         assert audience.writable(scope) == scope
     for scope in (Scope("agent", "b"), Scope("session", "t"), Scope("custom", "c")):
@@ -176,3 +176,16 @@ def test_agents_of_one_folder_do_not_meet(tmp_path: Path) -> None:
             opened(agent, lambda memory: memory.store("heron is nobody's"))
     with pytest.raises(ScopeError):
         opened("main", lambda memory: memory.store("heron is another's", scope="agent:other"))
+
+
+@pytest.mark.parametrize("other", ["agent:b", "user:eve", "session:s2", "global:x", "nothing:x", "project"])
+def test_only_shared_scopes_can_be_added_and_anything_else_closes_all(other: str) -> None:
+    assert Audience.of(agent="a", others=[other]) == Audience(frozenset({GLOBAL}), None)
+
+
+def test_custom_scopes_are_read_and_written_by_name(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder="none", scopes=["custom:team"]) as memory:
+        memory.store("The team lunch is on Thursdays.", scope="custom:team")
+        assert memory.recall("When is the team lunch?") is not None
+    with Memory.open(tmp_path, embedder="none") as memory:
+        assert memory.recall("When is the team lunch?") is None

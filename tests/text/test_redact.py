@@ -227,3 +227,12 @@ def test_redacting_twice_changes_nothing_more() -> None:
 def test_hostile_repetition_ends(piece: str) -> None:
     once = redact(piece * (40_000 // len(piece))).text
     assert redact(once).text == once
+
+
+def test_line_numbers_stay_true_where_they_are_asked_for() -> None:
+    key = "-----BEGIN RSA PRIVATE KEY-----\nMIIabc\ndef\n-----END RSA PRIVATE KEY-----"
+    text = f"one\n{key}\nlast"
+    kept = redact(text, keep_lines=True).text.split("\n")
+    assert len(kept) == len(text.split("\n"))
+    assert (kept[0], kept[-1]) == ("one", "last")
+    assert "MIIabc" not in "".join(kept)

@@ -1,0 +1,295 @@
+"""`perdure index` and `perdure files`: Markdown memory and past conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, cast, get_args
+
+import click
+
+from perdure.cli.options import on_memory
+from perdure.cli.output import Output, progress
+from perdure.errors import InputError
+from perdure.files.index import Progress
+from perdure.files.options import SOURCES
+from perdure.files.roots import Kind
+from perdure.files.search import HYBRID, Answer
+from perdure.files.turns import Turn, read_turns, session_of
+from perdure.plugin.files import FilesStatus
+from perdure.plugin.memory import Memory
+
+SNIPPET = 200
+"""Characters of a result that a table shows."""
+
+
+@click.command()
+@click.option("--force", is_flag=True, help="Make a new index from nothing but the files.")
+@on_memory(model=True)
+def index(memory: Memory, output: Output, force: bool) -> int:
+    """Bring the index of files and conversations up to date, and give every passage its vector.
+
+    Example: perdure index
+    """
+    with _bar("indexing", quiet=output.as_json) as moved:
+        synced = memory.files.sync(force=force, progress=moved)
+    with _bar("embedding", quiet=output.as_json) as moved:
+        embedded = memory.files.embed(moved)
+    left = memory.files.status().without_vector
+    if output.as_json:
+        output.json({**asdict(synced), "embedded": embedded, "without_vector": left})
+        return 0
+    output.line(f"{synced.added} files added, {synced.changed} changed, {synced.removed} removed")
+    output.line(f"{synced.chunks} passages written, {embedded} given their vector")
+    if left is None:
+        output.line("there is no embedding model: passages are found by their words alone")
+    elif left:
+        output.line(f"{left} passages have no vector yet; the background goes on")
+    _skipped(output, synced.skipped)
+    return 0
+
+
+@click.group()
+def files() -> None:
+    """Search and read memory files and past conversations.
+
+    Example: perdure files search "what did we decide about the cache"
+    """
+
+
+@files.command()
+@click.option("--deep", is_flag=True, help="Read every file, also those that look as before.")
+@on_memory(model=True)
+def status(memory: Memory, output: Output, deep: bool) -> int:
+    """Show what is indexed, and how the disk differs from it. Changes nothing.
+
+    Example: perdure files status
+    """
+    found = memory.files.status(deep=deep)
+    if output.as_json:
+        output.json(found.to_dict())
+        return 0
+    _table(output, ("", ""), _figures(found))
+    _table(output, ("kind", "folder", "scope"), found.roots)
+    differing = (("added", found.added), ("changed", found.changed), ("removed", found.removed))
+    rows = [(what, path) for what, paths in differing for path in paths]
+    if rows:
+        _table(output, ("not indexed yet", "file"), rows)
+    _skipped(output, found.skipped)
+    return 0
+
+
+@files.command()
+@click.argument("query")
+@click.option("--limit", type=int, help="So many at the most; without it as the settings say.")
+@click.option("--min-score", type=float, help="0 to 1; without it as the settings say.")
+@click.option("--source", type=click.Choice(SOURCES), help="Only these; without it all that are switched on.")
+@on_memory(model=True)
+def search(
+    memory: Memory, output: Output, query: str, limit: int | None, min_score: float | None, source: str | None
+) -> int:
+    """Search memory files and past conversations.
+
+    Example: perdure files search "staging database" --limit 3
+    """
+    answer = memory.files.search(
+        query, max_results=limit, min_score=min_score, sources=None if source is None else [source]
+    )
+    if output.as_json:
+        output.json(answer.to_dict())
+    else:
+        _answered(output, answer)
+    return 0
+
+
+@files.command()
+@click.argument("path")
+@click.option("--from", "start", type=int, help="First line, from 1.")
+@click.option("--lines", type=int, help="So many lines; without it all the rest.")
+@on_memory()
+def read(memory: Memory, output: Output, path: str, start: int | None, lines: int | None) -> int:
+    """Print lines of a memory file, by its path or citation as a search shows it. Exit code 1: there is none.
+
+    Example: perdure files read "memory/2026-02-24.md#L12-L28"
+    """
+    reading = memory.files.read(path, start, lines)
+    if output.as_json:
+        output.json(asdict(reading))
+    elif reading.missing:
+        click.echo(f"there is no file {reading.path}", err=True)
+    else:
+        click.echo(reading.text)
+        if reading.truncated:
+            click.echo(f"cut off here; go on with: --from {reading.end + 1}", err=True)
+    return int(reading.missing)
+
+
+@files.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--kind", type=click.Choice(get_args(Kind)), default="workspace", show_default=True, help="What it is.")
+@click.option("--pattern", help="Which .md files of an extra folder count; without it **/*.md.")
+@on_memory()
+def add(memory: Memory, output: Output, folder: Path, kind: str, pattern: str | None) -> int:
+    """Search a folder from now on: a workspace, an extra folder or .md file, or conversations as JSONL.
+
+    Example: perdure files add ./notes --kind extra --pattern "work/**/*.md"
+    """
+    if pattern is not None and kind != "extra":
+        raise InputError(f"--pattern {pattern!r} has no meaning for kind {kind}; use it with --kind extra")
+    memory.files.add(folder, cast("Kind", kind), pattern=pattern or "**/*.md")
+    added = _resolved(folder)
+    if output.as_json:
+        output.json({"added": str(added), "kind": kind})
+    else:
+        output.line(f"{added} is searched from now on; index it at once with: perdure index")
+    return 0
+
+
+@files.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
+@on_memory()
+def remove(memory: Memory, output: Output, folder: Path, dry_run: bool) -> int:
+    """Search a folder no longer. Its files stay; the index forgets them.
+
+    Example: perdure files remove ./notes --dry-run
+    """
+    wanted = _resolved(folder)
+    roots = [root for root in memory.files.status().roots if root[1] == str(wanted)]
+    if not roots:
+        raise InputError(f"{wanted} is not searched; see what is: perdure files status")
+    if not dry_run:
+        memory.files.remove(folder)
+    # What was indexed of it must not be found any more, so the index does not wait for its next change.
+    gone = 0 if dry_run else memory.files.sync().removed
+    if output.as_json:
+        named = [{"kind": kind, "path": path, "scope": scope} for kind, path, scope in roots]
+        output.json({"dry_run": dry_run, "removed": named, "files": gone})
+    elif dry_run:
+        _table(output, ("would be removed", "folder", "scope"), roots)
+    else:
+        output.line(f"{wanted} is searched no longer; {gone} files have left the index, and stay on the disk")
+    return 0
+
+
+@files.command()
+@click.argument("text")
+@click.option("--title", default="", help="Stands behind the time.")
+@on_memory()
+def note(memory: Memory, output: Output, text: str, title: str) -> int:
+    """Append to the note of today in your workspace, memory/YYYY-MM-DD.md.
+
+    Example: perdure files note "The cache moved to Redis." --title decision
+    """
+    path = memory.files.append_note(text, title)
+    if output.as_json:
+        output.json({"path": str(path)})
+    else:
+        output.line(f"written to {path}")
+    return 0
+
+
+@files.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--session", help="Its id; without it the one that the file gives, else the file's name.")
+@on_memory()
+def transcript(memory: Memory, output: Output, file: Path, session: str | None) -> int:
+    """Take in a conversation, JSONL or a JSON list of messages with role and content, so that it can be searched.
+
+    Example: perdure files transcript chat.jsonl --session chat-1
+    """
+    text = _text(file)
+    turns = read_turns(text)
+    if not turns:
+        raise InputError(
+            f"{file} holds no messages of a user or an assistant; give JSONL or a JSON list of objects with role and"
+            " content"
+        )
+    name = session or session_of(text, file.stem)
+    added = memory.files.add_transcript([_message(turn) for turn in turns], name)
+    if output.as_json:
+        output.json({"session": name, "messages": len(turns), "added": added})
+    else:
+        output.line(f"{added} of {len(turns)} messages are new in session {name}")
+    return 0
+
+
+@contextmanager
+def _bar(what: str, *, quiet: bool) -> Iterator[Progress]:
+    """Lend a function that takes how much is done of how much; the bar appears at its first call."""
+    bars: list[Any] = []
+    shown = 0
+    with ExitStack() as stack:
+
+        def moved(done: int, total: int) -> None:
+            nonlocal shown
+            if not bars:
+                bars.append(stack.enter_context(progress(what, total, quiet=quiet)))
+            for _ in range(done - shown):
+                bars[0]()
+            shown = max(done, shown)
+
+        yield moved
+
+
+def _answered(output: Output, answer: Answer) -> None:
+    rows = [
+        (f"{found.score:.2f}", found.citation or found.path, _cut(" ".join(found.snippet.split())))
+        for found in answer.results
+    ]
+    if rows:
+        _table(output, ("score", "where", "text"), rows)
+    elif not answer.disabled:
+        output.line("nothing found")
+    if answer.backend != HYBRID:
+        output.line(f"search: {answer.backend}; {answer.reason}")
+    if answer.dirty:
+        output.line(f"{answer.dirty} changed files are not in the index yet; bring them in with: perdure index")
+
+
+def _figures(found: FilesStatus) -> list[tuple[str, object]]:
+    vectors = "no embedding model" if found.without_vector is None else found.without_vector
+    return [
+        ("sources", ", ".join(found.sources) or "none"),
+        ("files", found.files),
+        ("passages", found.chunks),
+        ("without a vector", vectors),
+        ("generation", found.generation or "not built yet"),
+        ("not up to date", found.dirty),
+    ]
+
+
+def _skipped(output: Output, skipped: Mapping[str, str]) -> None:
+    if skipped:
+        _table(output, ("skipped", "why"), skipped.items())
+
+
+def _table(output: Output, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a table of other people's texts: what stands in brackets in them is no markup."""
+    if not output.as_json:
+        from rich.markup import escape
+
+        output.table(header, [[escape(str(cell)) for cell in row] for row in rows])
+
+
+def _message(turn: Turn) -> dict[str, Any]:
+    named = {} if turn.speaker == turn.role.title() else {"name": turn.speaker}
+    timed = {} if turn.at is None else {"timestamp": turn.at}
+    return {"role": turn.role, "content": turn.text, **named, **timed}
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file} cannot be read ({type(error).__name__}); give a JSON or JSONL file") from error
+
+
+def _resolved(folder: Path) -> Path:
+    return folder.expanduser().resolve()
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SNIPPET else f"{text[: SNIPPET - 1].rstrip()}…"
