@@ -37,7 +37,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "vector": {"session_keyword_weight": 0.0},
     "fused": {},
 }
-_TIME = "%I:%M %p on %d %B, %Y"
+TIME = "%I:%M %p on %d %B, %Y"
 _SESSION = re.compile(r"session_(\d+)")
 _TURN = re.compile(r"D(\d+):0*(\d+)")
 
@@ -65,7 +65,7 @@ def turns(conversation: Mapping[str, Any]) -> list[Turn]:
     found = []
     numbers = sorted(int(match[1]) for key in conversation if (match := _SESSION.fullmatch(key)))
     for number in numbers:
-        began = datetime.strptime(conversation[f"session_{number}_date_time"], _TIME).replace(tzinfo=UTC)
+        began = datetime.strptime(conversation[f"session_{number}_date_time"], TIME).replace(tzinfo=UTC)
         for place, turn in enumerate(conversation[f"session_{number}"]):
             content: list[dict[str, str]] = [{"type": "text", "text": turn["text"]}]
             if turn.get("blip_caption"):
