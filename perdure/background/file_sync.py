@@ -26,7 +26,9 @@ BY_HAND = 200
 FEW = 32
 """So many texts are embedded in this process; more are left to the worker."""
 SHARE = 20
-"""A scan is not repeated before so many times its own duration has passed, unless the watcher has seen something."""
+"""While there are events, a scan is not repeated before the next one, for so many times as long as it took."""
+PATIENCE = 0.2
+"""Seconds for which a synchronisation under way is waited for; after that the index is taken as it is."""
 _log = logging.getLogger("perdure.background")
 
 
@@ -75,6 +77,7 @@ class FileSync:
         self._lock = threading.Lock()
         self._last = -float("inf")
         self._took = 0.0
+        self._left = 0
         self._last_synced: float | None = None
 
     def start(self) -> None:
@@ -129,25 +132,33 @@ class FileSync:
         Raises:
             StoreError: the index cannot be written.
         """
-        with self._lock:
+        if not self._lock.acquire(timeout=PATIENCE):
+            return max(1, self._left)
+        try:
             began = time.monotonic()
-            if began - self._last < SHARE * self._took and (self.watcher.last_event or 0.0) < self._last:
+            watcher = self.watcher
+            recent = began - self._last < SHARE * self._took
+            if recent and watcher.mode == "events" and (watcher.last_event or 0.0) < self._last:
                 return 0
             roots = self.roots()
-            dirty = self._index.difference(roots, self.running).dirty
+            seen = self._index.difference(roots, self.running)
+            self._took = time.monotonic() - began
+            dirty = seen.dirty
             if dirty > BY_HAND:
                 self._keeper.submit("files", self._sync)
                 return dirty
-            if dirty or self._index.generations.live() is None:
+            if dirty or seen.unsettled or self._index.generations.live() is None:
                 dirty = dirty if self._bring(roots).busy else 0
-            self._last = time.monotonic()
-            self._took = self._last - began
-        return dirty
+            # What changes during the scan may have been looked at before.
+            self._last = began
+            return dirty
+        finally:
+            self._lock.release()
 
     def sync(self, force: bool = False, progress: Progress = lambda done, total: None) -> Synced:
         """Bring the index up to date, however long it takes; see `FileIndex.sync`."""
         with self._lock:
-            synced = self._index.sync(self.roots(), force=force, patience=-1, progress=progress)
+            synced = self._index.sync(self.roots(), force=force, patience=-1, progress=self._counted(progress))
             self._last_synced = self._clock.now()
         self._keeper.submit("embed files", self._embed)
         return synced
@@ -157,16 +168,27 @@ class FileSync:
         return self._index.difference(self.roots(), self.running)
 
     def _sync(self) -> None:
-        with self._lock:
-            self._bring(self.roots())
+        # Who holds the lock is doing the same.
+        if self._lock.acquire(timeout=PATIENCE):
+            try:
+                self._bring(self.roots(), lambda done, total: self._gate.pause())
+            finally:
+                self._lock.release()
 
-    def _bring(self, roots: list[Root]) -> Synced:
-        synced = self._index.sync(roots, running=self.running)
+    def _bring(self, roots: list[Root], progress: Progress = lambda done, total: None) -> Synced:
+        synced = self._index.sync(roots, running=self.running, progress=self._counted(progress))
         if not synced.busy:
             self._last_synced = self._clock.now()
         if synced.chunks:
             self._keeper.submit("embed files", self._embed)
         return synced
+
+    def _counted(self, progress: Progress) -> Progress:
+        def advance(done: int, total: int) -> None:
+            self._left = total - done
+            progress(done, total)
+
+        return advance
 
     def _embed(self) -> None:
         embedder = self._embedder()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -36,13 +36,13 @@ def index(memory: Memory, output: Output, force: bool) -> int:
     with _bar("indexing", quiet=output.as_json) as moved:
         synced = memory.files.sync(force=force, progress=moved)
     with _bar("embedding", quiet=output.as_json) as moved:
-        embedded = memory.files.embed(moved)
+        memory.files.embed(moved)
     left = memory.files.status().without_vector
     if output.as_json:
-        output.json({**asdict(synced), "embedded": embedded, "without_vector": left})
+        output.json({**asdict(synced), "without_vector": left})
         return 0
-    output.line(f"{synced.added} files added, {synced.changed} changed, {synced.removed} removed")
-    output.line(f"{synced.chunks} passages written, {embedded} given their vector")
+    output.line(f"files: {synced.added} added, {synced.changed} changed, {synced.removed} removed")
+    output.line(f"passages written: {synced.chunks}")
     if left is None:
         output.line("there is no embedding model: passages are found by their words alone")
     elif left:
@@ -71,12 +71,12 @@ def status(memory: Memory, output: Output, deep: bool) -> int:
     if output.as_json:
         output.json(found.to_dict())
         return 0
-    _table(output, ("", ""), _figures(found))
-    _table(output, ("kind", "folder", "scope"), found.roots)
+    output.table(("", ""), _figures(found))
+    output.table(("kind", "folder", "scope"), found.roots)
     differing = (("added", found.added), ("changed", found.changed), ("removed", found.removed))
     rows = [(what, path) for what, paths in differing for path in paths]
     if rows:
-        _table(output, ("not indexed yet", "file"), rows)
+        output.table(("not indexed yet", "file"), rows)
     _skipped(output, found.skipped)
     return 0
 
@@ -152,7 +152,7 @@ def add(memory: Memory, output: Output, folder: Path, kind: str, pattern: str | 
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @on_memory()
 def remove(memory: Memory, output: Output, folder: Path, dry_run: bool) -> int:
-    """Search a folder no longer. Its files stay; the index forgets them.
+    """Search a folder no longer. Its files stay as they are; the index forgets them.
 
     Example: perdure files remove ./notes --dry-run
     """
@@ -162,15 +162,13 @@ def remove(memory: Memory, output: Output, folder: Path, dry_run: bool) -> int:
         raise InputError(f"{wanted} is not searched; see what is: perdure files status")
     if not dry_run:
         memory.files.remove(folder)
-    # What was indexed of it must not be found any more, so the index does not wait for its next change.
-    gone = 0 if dry_run else memory.files.sync().removed
     if output.as_json:
         named = [{"kind": kind, "path": path, "scope": scope} for kind, path, scope in roots]
-        output.json({"dry_run": dry_run, "removed": named, "files": gone})
+        output.json({"dry_run": dry_run, "removed": named})
     elif dry_run:
-        _table(output, ("would be removed", "folder", "scope"), roots)
+        output.table(("would be removed", "folder", "scope"), roots)
     else:
-        output.line(f"{wanted} is searched no longer; {gone} files have left the index, and stay on the disk")
+        output.line(f"{wanted} is searched no longer; its files stay as they are")
     return 0
 
 
@@ -219,19 +217,21 @@ def transcript(memory: Memory, output: Output, file: Path, session: str | None) 
 @contextmanager
 def _bar(what: str, *, quiet: bool) -> Iterator[Progress]:
     """Lend a function that takes how much is done of how much; the bar appears at its first call."""
-    bars: list[Any] = []
-    shown = 0
+    advance: Callable[[], None] | None = None
+    shown = whole = 0
     with ExitStack() as stack:
 
         def moved(done: int, total: int) -> None:
-            nonlocal shown
-            if not bars:
-                bars.append(stack.enter_context(progress(what, total, quiet=quiet)))
+            nonlocal advance, shown, whole
+            advance = advance or stack.enter_context(progress(what, total, quiet=quiet))
             for _ in range(done - shown):
-                bars[0]()
-            shown = max(done, shown)
+                advance()
+            shown, whole = max(done, shown), total
 
         yield moved
+        if advance:
+            # The background may have done a part of it.
+            moved(whole, whole)
 
 
 def _answered(output: Output, answer: Answer) -> None:
@@ -240,7 +240,7 @@ def _answered(output: Output, answer: Answer) -> None:
         for found in answer.results
     ]
     if rows:
-        _table(output, ("score", "where", "text"), rows)
+        output.table(("score", "where", "text"), rows)
     elif not answer.disabled:
         output.line("nothing found")
     if answer.backend != HYBRID:
@@ -263,15 +263,7 @@ def _figures(found: FilesStatus) -> list[tuple[str, object]]:
 
 def _skipped(output: Output, skipped: Mapping[str, str]) -> None:
     if skipped:
-        _table(output, ("skipped", "why"), skipped.items())
-
-
-def _table(output: Output, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table of other people's texts: what stands in brackets in them is no markup."""
-    if not output.as_json:
-        from rich.markup import escape
-
-        output.table(header, [[escape(str(cell)) for cell in row] for row in rows])
+        output.table(("skipped", "why"), skipped.items())
 
 
 def _message(turn: Turn) -> dict[str, Any]:

@@ -48,12 +48,13 @@ class Output:
         if self.as_json:
             return
         from rich.table import Table
+        from rich.text import Text
 
         table = Table(show_header=any(header), box=None, pad_edge=False)
         for name in header:
             table.add_column(name)
         for row in rows:
-            table.add_row(*(str(cell) for cell in row))
+            table.add_row(*(Text(str(cell)) for cell in row))
         console().print(table)
 
 

@@ -1,11 +1,12 @@
 """The index file of one generation, and which one is live.
 
-A rebuild writes the next file and then changes one row of facts.db, so that it happens as a whole or not at all. Whoever
-has the former file open goes on reading it until it asks again which one is live.
+A rebuild writes the next file and then changes one row of facts.db, so that it happens as a whole or not at all.
+Whoever has the former file open goes on reading it until it asks again which one is live.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from pathlib import Path
 import apsw
 from filelock import FileLock, Timeout
 
-from perdure.errors import StoreCorruptError, StoreError
+from perdure.errors import StoreCorruptError, StoreError, StoreUnavailableError
 from perdure.store.database import Database, run
 from perdure.store.folder import FILE_MODE, sync_folder
 from perdure.store.store import Store
@@ -23,6 +24,7 @@ from perdure.text.normalise import NORMALISER_VERSION
 APPLICATION_ID = 0x70726978  # "prix"
 VERSION = 1
 _LIVE = "index_generation"
+_NAME = re.compile(r"index-([0-9]+)\.db(?:-wal|-shm|-journal)?")
 
 _SCHEMA = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -30,6 +32,7 @@ CREATE TABLE files (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     scope TEXT NOT NULL,
     scope_target TEXT NOT NULL,
+    kind TEXT NOT NULL,
     root TEXT NOT NULL,
     relative TEXT NOT NULL,
     path TEXT NOT NULL,
@@ -41,7 +44,7 @@ CREATE TABLE files (
     session TEXT,
     day REAL,
     skipped TEXT,
-    UNIQUE (scope, scope_target, root, relative)
+    UNIQUE (scope, scope_target, kind, root, relative)
 );
 CREATE TABLE chunks (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -93,12 +96,6 @@ class Generation:
     number: int
     database: Database
 
-    def meta(self, key: str) -> str | None:
-        """Return a value that belongs to the whole index."""
-        with self.database.read() as connection:
-            rows = run(connection, "SELECT value FROM meta WHERE key = ?", (key,))
-        return rows[0][0] if rows else None
-
 
 class Generations:
     """The index files of a store. One writer at a time among all processes: the one that holds `writing`."""
@@ -112,19 +109,17 @@ class Generations:
 
         An absent file is no empty index: the caller must say that nothing was searched.
         """
-        number = self._number()
-        if self._open is not None and self._open.number == number and self._open.database.path.exists():
-            return self._open
-        self.close()
-        path = self._path(number)
-        if not number or not path.exists():
-            return None
-        try:
-            database = Database(path, check=lambda connection: _check(connection, path))
-        except StoreError:
-            return None
-        self._open = Generation(number, database)
-        return self._open
+        while True:
+            number = self._number()
+            opened = self._open
+            if opened is not None and opened.number == number and opened.database.path.exists():
+                return opened
+            # The former one is not closed: another thread may be in the middle of a search. Who lets go of it
+            # last closes it.
+            self._open = opened = self._opened(number) if number else None
+            # A file is removed after the row has changed: if it has not, what was opened was whole.
+            if self._number() == number:
+                return opened
 
     @contextmanager
     def writing(self, patience: float = 0.0) -> Iterator[bool]:
@@ -132,12 +127,20 @@ class Generations:
 
         Args:
             patience: seconds to wait for it; negative: for as long as it takes.
+
+        Raises:
+            StoreUnavailableError: the folder cannot be written.
         """
         try:
-            with FileLock(self._store.folder / "index.lock", mode=FILE_MODE, thread_local=False).acquire(patience):
-                yield True
+            held = FileLock(self._store.folder / "index.lock", mode=FILE_MODE, thread_local=False).acquire(patience)
         except Timeout:
             yield False
+            return
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise StoreUnavailableError(f"{self._store.folder} cannot be written ({reason})") from error
+        with held:
+            yield True
 
     def begin(self) -> Generation:
         """Make the file of the next generation. To be called by the writer.
@@ -145,14 +148,14 @@ class Generations:
         Raises:
             StoreError: it cannot be made.
         """
-        number = max([self._number(), *self._numbers()]) + 1
+        number = max([self._number(), *self._files().values()]) + 1
         database = Database(self._path(number))
         with database.write() as connection:
             run(connection, _SCHEMA)
         return Generation(number, database)
 
     def publish(self, generation: Generation) -> None:
-        """Make a finished generation the live one, and remove the former files. To be called by the writer.
+        """Make a finished generation the live one. To be called by the writer.
 
         Raises:
             StoreError: the row cannot be written; the former generation is still live.
@@ -162,19 +165,17 @@ class Generations:
         sync_folder(self._store.folder)
         with self._store.database.write() as connection:
             run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (_LIVE, str(generation.number)))
-        self.close()
         self._open = generation
-        self.tidy()
 
     def tidy(self) -> None:
         """Remove the files of other generations than the live one. To be called by the writer."""
         live = self._number()
-        for number in self._numbers():
+        # The database before what lies beside it: without the latter it may lack what was written last.
+        for path, number in sorted(self._files().items()):
             if number != live:
-                for suffix in ("-wal", "-shm", ""):
-                    # Some systems keep a file that is open elsewhere: it goes next time.
-                    with suppress(OSError):
-                        self._path(number, suffix).unlink()
+                # Some systems keep a file that is open elsewhere: it goes next time.
+                with suppress(OSError):
+                    path.unlink()
 
     def close(self) -> None:
         """Close the open file."""
@@ -185,18 +186,26 @@ class Generations:
     def _number(self) -> int:
         return int(self._store.meta(_LIVE) or 0)
 
-    def _numbers(self) -> list[int]:
-        stems = (path.name.removeprefix("index-").removesuffix(".db") for path in self._store.folder.glob("index-*.db"))
-        return [int(stem) for stem in stems if stem.isdecimal()]
+    def _opened(self, number: int) -> Generation | None:
+        path = self._path(number)
+        if not path.exists():
+            return None
+        try:
+            return Generation(number, Database(path, check=lambda connection: _check(connection, path)))
+        except StoreError:
+            return None
 
-    def _path(self, number: int, suffix: str = "") -> Path:
-        return self._store.folder / f"index-{number}.db{suffix}"
+    def _files(self) -> dict[Path, int]:
+        """Return the files of all generations, also what a kill left beside one, with their numbers."""
+        return {path: int(name[1]) for path in self._store.folder.iterdir() if (name := _NAME.fullmatch(path.name))}
+
+    def _path(self, number: int) -> Path:
+        return self._store.folder / f"index-{number}.db"
 
 
 def _check(connection: apsw.Connection, path: Path) -> None:
     found = (int(run(connection, f"PRAGMA {name}")[0][0]) for name in ("application_id", "user_version"))
     if tuple(found) != (APPLICATION_ID, VERSION):
         raise StoreCorruptError(f"{path} is no index of this version; it is built anew: perdure index --force")
-    [(normaliser,)] = run(connection, "SELECT value FROM meta WHERE key = 'normaliser'")
-    if normaliser != str(NORMALISER_VERSION):
+    if run(connection, "SELECT value FROM meta WHERE key = 'normaliser'") != [(str(NORMALISER_VERSION),)]:
         raise StoreCorruptError(f"the words of {path} were cut by other rules; it is built anew: perdure index --force")

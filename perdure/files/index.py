@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+
+import apsw
 
 from perdure.embed.base import Embedder
 from perdure.errors import InputError
@@ -23,7 +25,8 @@ from perdure.store.store import Store
 from perdure.text.fence import strip_fenced
 
 BATCH = 50
-"""Files written in one transaction: a kill loses the work on so many at the most."""
+BATCH_BYTES = 8 << 20
+"""Files, and about how many bytes of them, written in one transaction: a kill loses the work on so many at the most."""
 SESSION_FACTOR = 10
 """A conversation may be so many times larger than a Markdown file."""
 CHANGING = 0
@@ -57,12 +60,19 @@ class Synced:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How the disk differs from the index: paths of files, and why others are left out."""
+    """How the disk differs from the index: paths of files, and why others are left out.
+
+    Attributes:
+        added, changed, removed: paths, as results name them.
+        skipped: files that are not indexed, with the reason.
+        unsettled: files that had to be read again, and are as before; a synchronisation takes note of that.
+    """
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     skipped: Mapping[str, str] = field(default_factory=dict)
+    unsettled: int = 0
 
     @property
     def dirty(self) -> int:
@@ -102,6 +112,7 @@ class FileIndex:
         generation = self.generations.live()
         kinds: dict[str, list[str]] = {"added": [], "changed": [], "removed": []}
         skipped: dict[str, str] = {}
+        unsettled = 0
         for root in self._wanted(roots):
             jobs, reasons = self._jobs(generation, root, every=deep)
             skipped |= reasons
@@ -112,9 +123,17 @@ class FileIndex:
                     kinds["removed"].append(root.label(job.relative))
                 elif job.row is None:
                     kinds["added"].append(root.label(job.relative))
-                elif not (deep or job.row.stamp[1] == CHANGING) or self.content(root, job.found).hash != job.row.hash:
+                elif not (deep or job.row.stamp[1] == CHANGING):
                     kinds["changed"].append(root.label(job.relative))
-        return Difference(tuple(kinds["added"]), tuple(kinds["changed"]), tuple(kinds["removed"]), skipped)
+                else:
+                    content, stamp = self._read(job, job.found)
+                    if content.hash != job.row.hash:
+                        kinds["changed"].append(root.label(job.relative))
+                    else:
+                        unsettled += stamp != job.row.stamp
+                    if content.skipped:
+                        skipped[root.label(job.relative)] = content.skipped
+        return Difference(tuple(kinds["added"]), tuple(kinds["changed"]), tuple(kinds["removed"]), skipped, unsettled)
 
     def sync(
         self,
@@ -140,6 +159,7 @@ class FileIndex:
         with self.generations.writing(patience) as free:
             if not free:
                 return Synced(busy=True)
+            self.generations.tidy()
             live = self.generations.live()
             if live is not None and not force:
                 return self._bring(live, roots, running, progress)
@@ -154,6 +174,7 @@ class FileIndex:
                 generation.database.close()
                 self.generations.tidy()
                 raise
+            self.generations.tidy()
             return Synced(synced.added, chunks=synced.chunks, skipped=synced.skipped, rebuilt=True)
 
     def embed(self, embedder: Embedder, limit: int, pause: Callable[[], None] = lambda: None) -> int:
@@ -166,20 +187,19 @@ class FileIndex:
             ModelError: the embedder failed.
             StoreError: the index cannot be written.
         """
+        generation = self.generations.live()
+        if generation is None:
+            return 0
+        with generation.database.read() as connection:
+            waiting = list(rows.pending(connection, embedder.identity.id, limit).items())
         done = 0
-        while done < limit:
+        while batch := waiting[done : done + EMBED_BATCH]:
             pause()
-            generation = self.generations.live()
-            if generation is None:
-                break
-            with generation.database.read() as connection:
-                texts = rows.pending(connection, embedder.identity.id, min(EMBED_BATCH, limit - done))
-            if not texts:
-                break
             # Outside of the lock: the model takes longest.
-            vectors = {digest: embedder.embed(parts(text)) for digest, text in texts.items()}
+            vectors = {digest: embedder.embed(parts(text)) for digest, text in batch}
             with self.generations.writing(1.0) as free:
-                if not free or self.generations.live() is not generation:
+                live = self.generations.live()
+                if not free or live is None or live.number != generation.number:
                     break
                 with generation.database.write(durable=False) as connection:
                     for digest, found in vectors.items():
@@ -205,7 +225,6 @@ class FileIndex:
         wanted = self._wanted(roots)
         with generation.database.write(durable=False) as connection:
             dropped = rows.drop_other_roots(connection, wanted)
-            rows.trim_cache(connection, self.options.cache_entries)
         jobs: list[_Job] = []
         skipped: dict[str, str] = {}
         for root in wanted:
@@ -214,28 +233,25 @@ class FileIndex:
             skipped |= reasons
         due = [job for job in jobs if self._due(job, running)]
         counts = Counter(removed=dropped)
-        for start in range(0, len(due), BATCH):
-            progress(start, len(due))
+        done = 0
+        for batch in _batches(due):
+            progress(done, len(due))
             # Read outside of the transaction: a slow disk must not keep readers from a checkpoint.
-            batch = [
-                (job, self.content(job.root, job.found) if job.found else None) for job in due[start : start + BATCH]
-            ]
+            read = [self._read(job, job.found) if job.found else None for job in batch]
             with generation.database.write(durable=False) as connection:
-                for job, content in batch:
-                    if content is None or job.found is None:
-                        if job.row is not None:
-                            rows.drop_file(connection, job.row.id)
-                            counts["removed"] += 1
-                    elif job.row is not None and job.row.hash == content.hash:
-                        rows.touch(connection, job.row.id, self._stamp(job.found))
-                    else:
-                        counts["chunks"] += rows.put_file(
-                            connection, job.root, job.found, content, self._stamp(job.found)
-                        )
-                        counts["changed" if job.row else "added"] += 1
-                        if content.skipped:
-                            skipped[job.root.label(job.relative)] = content.skipped
-        progress(len(due), len(due))
+                for job, new in zip(batch, read, strict=True):
+                    counts += _write(connection, job, new)
+            skipped |= {
+                job.root.label(job.relative): new[0].skipped
+                for job, new in zip(batch, read, strict=True)
+                if new and new[0].skipped
+            }
+            done += len(batch)
+        if due or dropped:
+            # At the end: what is in no file at first may only have moved.
+            with generation.database.write(durable=False) as connection:
+                rows.trim_cache(connection, self.options.cache_entries)
+        progress(done, len(due))
         return Synced(
             counts["added"], counts["changed"], counts["removed"], counts["chunks"], skipped, len(jobs) - len(due)
         )
@@ -252,7 +268,8 @@ class FileIndex:
         same = sorted(there.keys() & found.keys() - {*seen.changed, *seen.skipped}) if every else ()
         names = (*seen.removed, *seen.added, *seen.changed, *same)
         jobs = [_Job(root, name, there.get(name), None if name in seen.removed else found[name]) for name in names]
-        return jobs, {root.label(name): why for name, why in seen.skipped.items()}
+        reasons = {name: row.skipped for name, row in there.items() if row.skipped and name not in names}
+        return jobs, {root.label(name): why for name, why in (reasons | dict(seen.skipped)).items()}
 
     def _due(self, job: _Job, running: Collection[str]) -> bool:
         if job.root.kind != SESSIONS or job.found is None or Path(job.relative).stem not in running:
@@ -267,13 +284,31 @@ class FileIndex:
         idle = time.time() - job.found.mtime_ns / 1e9
         return self.options.threshold.due(job.found.size - before, messages, False, idle)
 
-    def content(self, root: Root, found: Found) -> rows.Content:
-        """Read a file and cut it up; what cannot be read says why."""
+    def _read(self, job: _Job, found: Found) -> tuple[rows.Content, Stamp]:
+        """Return what a file holds, and by which stamp the next scan tells whether it has changed since."""
+        now = time.time_ns()
+        content = self.content(job.root, found, job.row.hash if job.row else None)
+        if job.row is not None and content.hash == job.row.hash:
+            content = replace(content, skipped=job.row.skipped)
+        size, mtime, inode = found.stamp
+        # What could not be read may become readable without any change.
+        return content, (size, CHANGING if racy(found, now) or not content.hash else mtime, inode)
+
+    def content(self, root: Root, found: Found, known: str | None = None) -> rows.Content:
+        """Read a file and cut it up; what cannot be read says why.
+
+        Args:
+            root: what the file is under.
+            found: the file.
+            known: a hash; of a file that still has it, nothing but the hash is returned.
+        """
         try:
             data = read_inside(root.folder, found.relative, self.max_bytes(root))
         except (InputError, OSError) as error:
             return rows.Content("", skipped=str(error) if isinstance(error, InputError) else type(error).__name__)
         digest = hashlib.blake2b(data, digest_size=16).hexdigest()
+        if digest == known:
+            return rows.Content(digest)
         if b"\0" in data[:8192]:
             return rows.Content(digest, skipped="binary")
         text = data.decode("utf-8", "replace").removeprefix("\ufeff")
@@ -287,13 +322,37 @@ class FileIndex:
         at = datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() if day else None
         return rows.Content(digest, markdown_entries(text, root.label(found.relative), self.options.chunking), day=at)
 
-    def _stamp(self, found: Found) -> Stamp:
-        size, mtime, inode = found.stamp
-        return size, CHANGING if racy(found, time.time_ns()) else mtime, inode
-
     def _wanted(self, roots: Sequence[Root]) -> list[Root]:
         return [root for root in roots if source_of(root) in self.options.sources]
 
     def max_bytes(self, root: Root) -> int:
         """Return how large a file under a root may be."""
         return self.options.max_bytes * (SESSION_FACTOR if root.kind == SESSIONS else 1)
+
+
+def _batches(jobs: Sequence[_Job]) -> Iterator[list[_Job]]:
+    batch: list[_Job] = []
+    size = 0
+    for job in jobs:
+        batch.append(job)
+        size += job.found.size if job.found else 0
+        if len(batch) == BATCH or size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _write(connection: apsw.Connection, job: _Job, new: tuple[rows.Content, Stamp] | None) -> Counter[str]:
+    """Bring one file up to date; return what was done."""
+    if new is None or job.found is None:
+        if job.row is None:
+            return Counter()
+        rows.drop_file(connection, job.row.id)
+        return Counter(removed=1)
+    content, stamp = new
+    if job.row is not None and job.row.hash == content.hash:
+        rows.touch(connection, job.row.id, stamp)
+        return Counter()
+    chunks = rows.put_file(connection, job.root, job.found, content, stamp)
+    return Counter(chunks=chunks, added=job.row is None, changed=job.row is not None)

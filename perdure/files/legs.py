@@ -76,7 +76,7 @@ class Words:
     Attributes:
         scores: chunks by id, 0 to 1.
         weights: of the terms that were searched.
-        whole: of all terms together, also of those that are nowhere.
+        whole: of these and of those that are nowhere. What was too common to be searched counts in neither.
     """
 
     scores: Mapping[int, float] = field(default_factory=dict)
@@ -98,14 +98,15 @@ def by_words(reader: Reader, query: str) -> Words:
         "SELECT c.id, -bm25(chunks_fts) FROM chunks_fts JOIN chunks c ON c.id = chunks_fts.rowid"
         f" WHERE chunks_fts MATCH ? AND {condition} ORDER BY chunks_fts.rank LIMIT {POSTINGS}"
     )
-    with reader.generation.database.read() as connection:
-        total = _rows(connection)
+    # One transaction: numbers of two states of the index do not fit together.
+    with reader.generation.database.read() as connection, connection:
+        total = _count(connection, "chunks")
         counts = {term: document_frequency(connection, term, "chunks_terms") for term in match_terms(query)}
-        weights = {term: weight(0, total) for term in counts}
+        weights = {term: weight(0, total) for term, count in counts.items() if not count}
         said: dict[str, dict[int, float]] = {}
         for term in rarest({term: count for term, count in counts.items() if count}, POSTINGS):
             found = run(connection, sql, (match_query([term]), *values))
-            said[term] = _saturation(found, counts[term], total)
+            said[term] = _saturation(found, _hits(connection, "chunks_fts", term), total)
             weights[term] = weight(len(found), total)
     whole = sum(weights.values())
     scores: dict[int, float] = {}
@@ -120,14 +121,13 @@ def whole_documents(reader: Reader, words: Words, file_ids: Iterable[int]) -> di
     """Return how much the whole files say of a query, 0 to 1, by file id."""
     wanted = sorted(set(file_ids))
     scores: dict[int, float] = {}
-    with reader.generation.database.read() as connection:
-        [(total,)] = run(connection, "SELECT count(*) FROM files")
+    with reader.generation.database.read() as connection, connection:
+        total = _count(connection, "files")
         marks = ", ".join("?" * len(wanted))
         sql = f"SELECT rowid, -bm25(files_fts) FROM files_fts WHERE files_fts MATCH ? AND rowid IN ({marks})"
         for term, share in words.weights.items():
-            count = document_frequency(connection, term, "files_terms")
             found = run(connection, sql, (match_query([term]), *wanted))
-            for file_id, value in _saturation(found, count, total).items():
+            for file_id, value in _saturation(found, _hits(connection, "files_fts", term), total).items():
                 scores[file_id] = scores.get(file_id, 0.0) + share * value
     return {file_id: keyword_score(value, words.whole) for file_id, value in scores.items()}
 
@@ -191,8 +191,14 @@ def _saturation(found: Collection[tuple[int, float]], count: int, rows: int) -> 
     return {row: min(MAX_SATURATION, value / inner) for row, value in found}
 
 
-def _rows(connection: apsw.Connection) -> int:
-    return int(run(connection, "SELECT count(*) FROM chunks")[0][0])
+def _count(connection: apsw.Connection, table: str) -> int:
+    return int(run(connection, f"SELECT count(*) FROM {table}")[0][0])
+
+
+def _hits(connection: apsw.Connection, table: str, term: str) -> int:
+    # Not from the vocabulary: it knows how common words are, but not phrases, and CJK words are phrases.
+    sql = f"SELECT count(*) FROM {table} WHERE {table} MATCH ?"
+    return int(run(connection, sql, (match_query([term]),))[0][0])
 
 
 def _speaker_named(query: str, chunks: Iterable[Chunk]) -> str | None:

@@ -119,6 +119,8 @@ def _text(roots: Sequence[Root], path: str) -> str | None:
     places = [
         (root, relative) for root in roots if root.kind != "sessions" and (relative := root.relative(path)) is not None
     ]
+    if not places and path.endswith(".jsonl"):
+        raise InputError(f"{path!r} is a conversation; what was said in it is found by search, not read by lines")
     if not places:
         raise InputError(f"{path!r} names no memory file; give a path as search results show it, such as MEMORY.md")
     for root, relative in places:

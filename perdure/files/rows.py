@@ -24,11 +24,12 @@ _NO_VECTOR = "NOT EXISTS (SELECT 1 FROM embedding_cache e WHERE e.space = ? AND 
 
 @dataclass(frozen=True, slots=True)
 class FileRow:
-    """What the index knows of a file: its row, its stamp, and the hash of what it held."""
+    """What the index knows of a file: its row, its stamp, the hash of what it held, and why it is left out if so."""
 
     id: int
     stamp: Stamp
     hash: str
+    skipped: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Content:
     """What was read of a file.
 
     Attributes:
-        hash: of its bytes.
+        hash: of its bytes; empty if it could not be read.
         entries: what is indexed of it.
         session: the conversation it holds, if it is one.
         day: the day it is named after, epoch seconds.
@@ -53,10 +54,13 @@ class Content:
 def known(connection: apsw.Connection, root: Root) -> dict[str, FileRow]:
     """Return what the index knows of the files under a root."""
     sql = (
-        "SELECT relative, id, size, mtime_ns, inode, hash FROM files WHERE scope = ? AND scope_target = ? AND root = ?"
+        "SELECT relative, id, size, mtime_ns, inode, hash, skipped FROM files"
+        " WHERE scope = ? AND scope_target = ? AND kind = ? AND root = ?"
     )
-    rows = run(connection, sql, (root.scope.kind, root.scope.target, str(root.path)))
-    return {name: FileRow(row, (size, mtime, inode), digest) for name, row, size, mtime, inode, digest in rows}
+    return {
+        name: FileRow(row, (size, mtime, inode), digest, skipped)
+        for name, row, size, mtime, inode, digest, skipped in run(connection, sql, _key(root))
+    }
 
 
 def put_file(connection: apsw.Connection, root: Root, found: Found, content: Content, stamp: Stamp) -> int:
@@ -73,14 +77,13 @@ def put_file(connection: apsw.Connection, root: Root, found: Found, content: Con
         How many chunks were written.
     """
     sql = (
-        "INSERT INTO files (scope, scope_target, root, relative, path, source, size, mtime_ns, inode, hash,"
-        " session, day, skipped) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-        " ON CONFLICT (scope, scope_target, root, relative) DO UPDATE SET size = excluded.size,"
-        " mtime_ns = excluded.mtime_ns, inode = excluded.inode, hash = excluded.hash, session = excluded.session, day = excluded.day, skipped = excluded.skipped"
-        " RETURNING id"
+        "INSERT INTO files (scope, scope_target, kind, root, relative, path, source, size, mtime_ns, inode, hash,"
+        " session, day, skipped) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (scope, scope_target, kind, root, relative) DO UPDATE SET size = excluded.size,"
+        " mtime_ns = excluded.mtime_ns, inode = excluded.inode, hash = excluded.hash, session = excluded.session,"
+        " day = excluded.day, skipped = excluded.skipped RETURNING id"
     )
-    scope = (root.scope.kind, root.scope.target)
-    values = (*scope, str(root.path), found.relative, root.label(found.relative), source_of(root), *stamp)
+    values = (*_key(root), found.relative, root.label(found.relative), source_of(root), *stamp)
     [(file_id,)] = run(connection, sql, (*values, content.hash, content.session, content.day, content.skipped))
     return _put_chunks(connection, root, file_id, content.entries)
 
@@ -99,8 +102,8 @@ def drop_file(connection: apsw.Connection, file_id: int) -> None:
 
 def drop_other_roots(connection: apsw.Connection, roots: Sequence[Root]) -> int:
     """Take out all files that are under none of the roots; return how many."""
-    wanted = {(root.scope.kind, root.scope.target, str(root.path), source_of(root)) for root in roots}
-    rows = run(connection, "SELECT id, scope, scope_target, root, source FROM files")
+    wanted = {_key(root) for root in roots}
+    rows = run(connection, "SELECT id, scope, scope_target, kind, root FROM files")
     gone = [row for row, *of in rows if tuple(of) not in wanted]
     for file_id in gone:
         drop_file(connection, file_id)
@@ -109,8 +112,8 @@ def drop_other_roots(connection: apsw.Connection, roots: Sequence[Root]) -> int:
 
 def pending(connection: apsw.Connection, space: str, limit: int) -> dict[str, str]:
     """Return texts that have no vector in this space yet, those written last first: by hash, what is to be embedded."""
-    sql = f"SELECT hash, max(id), section, speaker, text FROM chunks WHERE {_NO_VECTOR} GROUP BY hash ORDER BY 2 DESC LIMIT ?"
-    return {digest: embedded(*rest) for digest, _, *rest in run(connection, sql, (space, limit))}
+    sql = f"SELECT hash, section, speaker, text FROM chunks WHERE {_NO_VECTOR} ORDER BY id DESC LIMIT ?"
+    return {digest: embedded(*rest) for digest, *rest in run(connection, sql, (space, limit))}
 
 
 def pending_count(connection: apsw.Connection, space: str) -> int:
@@ -139,6 +142,10 @@ def trim_cache(connection: apsw.Connection, keep: int) -> int:
     )
     run(connection, sql, (keep,))
     return connection.changes()
+
+
+def _key(root: Root) -> tuple[str, str, str, str]:
+    return root.scope.kind, root.scope.target, root.kind, str(root.path)
 
 
 def _put_chunks(connection: apsw.Connection, root: Root, file_id: int, entries: Sequence[Entry]) -> int:

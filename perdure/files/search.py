@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +38,7 @@ class Result:
     """A passage of a file or a turn of a conversation.
 
     Attributes:
-        path: the file, as `read_file` takes it.
+        path: the file, as `read_memory` takes it; that of a conversation begins with "sessions/" and only names it.
         start_line, end_line: where in it, from 1.
         score: 0 to 1, on one scale for all queries; a dated file's falls with its age.
         snippet: its text, cut to 700 characters.
@@ -160,25 +160,31 @@ class FileSearch:
             return Answer((), DISABLED, reason="no source is switched on; see the setting sources")
         try:
             dirty = fresh()
-            generation = self._index.generations.live()
+            answer = self._with_index(ask, sources, audience, dirty)
         except StoreError as error:
             return self._without_index(ask, sources, audience, roots, f"the index cannot be used: {error}")
-        if generation is None:
+        if answer is None:
             return self._without_index(ask, sources, audience, roots, "the index is not built yet, or is lost")
-        reader = Reader(generation, audience, sources)
-        embedder = self._embedder()
-        vector, reason = _embedded(embedder, ask.query)
-        try:
-            ranked = self._ranked(ask, reader, vector)
-        except StoreError as error:
-            return self._without_index(ask, sources, audience, roots, f"the index cannot be read: {error}")
-        backend = KEYWORDS if vector is None else HYBRID
-        results = tuple(_result(chunk, value, self._cites(ask.chat)) for chunk, value in ranked)
-        return Answer(results, backend, embedder.identity.model if embedder and vector else "none", reason, dirty)
+        return answer
 
     def close(self) -> None:
         """Drop what is in memory."""
         self._vectors.close()
+
+    def _with_index(self, ask: Ask, sources: Collection[str], audience: Audience, dirty: int) -> Answer | None:
+        embedder = self._embedder()
+        vector, reason = _embedded(embedder, ask.query)
+        provider = embedder.identity.model if embedder and vector else "none"
+        while (generation := self._index.generations.live()) is not None:
+            try:
+                ranked = self._ranked(ask, Reader(generation, audience, sources), vector)
+            except StoreError:
+                # A rebuild takes the former file away, perhaps in the middle of a search.
+                if self._index.generations.live() is generation:
+                    raise
+            else:
+                return Answer(self._results(ask, ranked), HYBRID if vector else KEYWORDS, provider, reason, dirty)
+        return None
 
     def _ranked(self, ask: Ask, reader: Reader, vector: tuple[Vector, str] | None) -> list[tuple[Chunk, float]]:
         options = self._index.options
@@ -197,16 +203,16 @@ class FileSearch:
         scores: dict[int, float] = {}
         for source, weights in ((SESSIONS, options.turns), ("memory", options.files)):
             scores |= score({key: one for key, one in known.items() if chunks[key].source == source}, weights)
-        return self._chosen(ask, chunks, scores)
+        return self._chosen(ask, ((chunk, scores[key]) for key, chunk in chunks.items()))
 
-    def _chosen(self, ask: Ask, chunks: dict[int, Chunk], scores: dict[int, float]) -> list[tuple[Chunk, float]]:
+    def _chosen(self, ask: Ask, scored: Iterable[tuple[Chunk, float]]) -> list[tuple[Chunk, float]]:
         now = self._clock.now()
         half_life = self._index.options.half_life_days
         # What is certain enough is decided before age: an old note that answers is better than none.
         kept = [
-            (chunk, scores[key] * (1.0 if chunk.day is None else temporal_decay((now - chunk.day) / DAY, half_life)))
-            for key, chunk in chunks.items()
-            if scores[key] >= ask.min_score and (ask.skip_session is None or chunk.session != ask.skip_session)
+            (chunk, value * (1.0 if chunk.day is None else temporal_decay((now - chunk.day) / DAY, half_life)))
+            for chunk, value in scored
+            if value >= ask.min_score and (ask.skip_session is None or chunk.session != ask.skip_session)
         ]
         kept.sort(key=lambda item: (-item[1], -item[0].id))
         pool = [(value, frozenset(match_terms(chunk.text))) for chunk, value in kept[: 4 * ask.max_results]]
@@ -216,17 +222,15 @@ class FileSearch:
         self, ask: Ask, sources: Collection[str], audience: Audience, roots: Sequence[Root], reason: str
     ) -> Answer:
         readable = [root for root in roots if audience.may_read(root.scope)]
-        found = by_substring(ask.query, readable, sources, self._index, time.monotonic() + 5.0)
+        found = by_substring(ask.query[:MAX_QUERY], readable, sources, self._index, time.monotonic() + 5.0)
         if found is None:
             return Answer((), DISABLED, reason=f"{reason}; and there is no file that could be read instead")
-        results = tuple(
-            _result(chunk, value, self._cites(ask.chat)) for chunk, value in found if value >= ask.min_score
-        )[: ask.max_results]
-        return Answer(results, SUBSTRING, reason=reason)
+        return Answer(self._results(ask, self._chosen(ask, found)), SUBSTRING, reason=reason)
 
-    def _cites(self, chat: str) -> bool:
+    def _results(self, ask: Ask, ranked: Iterable[tuple[Chunk, float]]) -> tuple[Result, ...]:
         mode = self._index.options.citations
-        return mode == "on" or (mode == "auto" and chat == "direct")
+        cites = mode == "on" or (mode == "auto" and ask.chat == "direct")
+        return tuple(_result(chunk, value, cites) for chunk, value in ranked)
 
 
 def citation(path: str, start_line: int, end_line: int) -> str:

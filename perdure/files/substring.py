@@ -15,7 +15,7 @@ from perdure.text.normalise import fold, match_terms
 def by_substring(
     query: str, roots: Sequence[Root], sources: Collection[str], index: FileIndex, deadline: float
 ) -> list[tuple[Chunk, float]] | None:
-    """Return the passages that hold words of a query, with the share of the words that they hold, best first.
+    """Return the passages that hold words of a query, with the share of the words.
 
     Args:
         query: in words.
@@ -47,10 +47,11 @@ def by_substring(
             text = fold(f"{entry.section} {entry.text}")
             share = sum(term in text for term in terms) / len(terms) if terms else 0.0
             if share:
+                # Numbered downwards: where nothing else tells two apart, the newer row has the greater number.
                 chunk = Chunk(
-                    0, 0, place, entry.start_line, entry.end_line, entry.section, entry.speaker, entry.role, entry.at,
-                    entry.text, source_of(root), root.scope.kind, root.scope.target, root.label(found.relative),
-                    content.session, content.day,
+                    -len(hits), 0, place, entry.start_line, entry.end_line, entry.section, entry.speaker, entry.role,
+                    entry.at, entry.text, source_of(root), root.scope.kind, root.scope.target,
+                    root.label(found.relative), content.session, content.day,
                 )  # fmt: skip
                 hits.append((chunk, share))
-    return sorted(hits, key=lambda hit: -hit[1])
+    return hits

@@ -6,6 +6,7 @@ query's are candidates, and only theirs are read from the file and compared in f
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -23,14 +24,21 @@ if TYPE_CHECKING:
     Vector = NDArray[np.float32]
 
 CANDIDATES = 4
-"""So many times more candidates than asked for are compared in full."""
+LEAST = 768
+"""So many times more candidates than asked for, and at least so many, are compared in full."""
 WORD = 64
 CHUNK = 4096
 """Vectors that are read at a time."""
-_SELECT = (
-    "SELECT c.id, c.scope, c.scope_target, c.source, e.vectors FROM chunks c JOIN embedding_cache e"
-    " ON e.hash = c.hash AND e.space = ?"
+_COLUMNS = "c.id, c.scope, c.scope_target, c.source, e.vectors"
+_NEW_CHUNKS = (
+    f"SELECT {_COLUMNS} FROM chunks c CROSS JOIN embedding_cache e ON e.hash = c.hash AND e.space = ?"
+    " WHERE c.id > ? AND c.id <= ? AND e.seq <= ?"
 )
+_NEW_VECTORS = (
+    f"SELECT {_COLUMNS} FROM embedding_cache e CROSS JOIN chunks c ON c.hash = e.hash AND e.space = ?"
+    " WHERE c.id <= ? AND e.seq > ? AND e.seq <= ?"
+)
+"""Of texts that were indexed before they were embedded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +82,13 @@ class ChunkVectors:
         """
         with self._lock:
             self._refresh(generation, space, query.size)
-            ids = self._candidates(query, audience, sources, limit * CANDIDATES)
-        found = cosines(generation, space, query, ids)
-        with self._lock:
-            # A chunk that has left the file keeps its place here until there are too many such.
-            self._stale += len(ids) - len(found)
-            if self._stale > max(256, len(self._ids) // 4):
-                self._reset(0)
+            while True:
+                ids = self._candidates(query, audience, sources, max(limit * CANDIDATES, LEAST))
+                found = cosines(generation, space, query, ids)
+                if len(found) == len(ids):
+                    break
+                # What has left the file is noticed only here. It must not take the place of what is there.
+                self._forget([chunk for chunk in ids if chunk not in found])
         best = sorted(found.items(), key=lambda item: (-item[1], item[0]))[:limit]
         return dict(best)
 
@@ -93,7 +101,6 @@ class ChunkVectors:
         import numpy as np
 
         self._seen = _Seen()
-        self._stale = 0
         self._codes: dict[tuple[Scope, str], int] = {}
         self._ids = np.zeros(0, dtype=np.int64)
         self._code = np.zeros(0, dtype=np.int32)
@@ -108,12 +115,13 @@ class ChunkVectors:
             [(chunk, vector)] = run(connection, newest)
             if (chunk, vector) == (self._seen.chunk, self._seen.vector):
                 return
-            for condition, values in (
-                ("c.id > ? AND c.id <= ? AND e.seq <= ?", (self._seen.chunk, chunk, vector)),
-                # What was indexed before it was embedded.
-                ("c.id <= ? AND e.seq > ? AND e.seq <= ?", (self._seen.chunk, self._seen.vector, vector)),
+            # Whatever fails on the way, the next call begins anew.
+            seen, self._seen = self._seen, _Seen()
+            for sql, values in (
+                (_NEW_CHUNKS, (seen.chunk, chunk, vector)),
+                (_NEW_VECTORS, (seen.chunk, seen.vector, vector)),
             ):
-                found = connection.execute(f"{_SELECT} WHERE {condition}", (space, *values))
+                found = connection.execute(sql, (space, *values))
                 while some := list(islice(found, CHUNK)):
                     self._append(some, dims)
         self._seen = _Seen(generation.number, space, chunk, vector)
@@ -138,6 +146,12 @@ class ChunkVectors:
             self._code = np.concatenate([self._code, np.array(codes, dtype=np.int32)])
             self._signs = np.concatenate([self._signs, _signs(np.concatenate(parts))])
 
+    def _forget(self, chunks: list[int]) -> None:
+        import numpy as np
+
+        kept = ~np.isin(self._ids, chunks)
+        self._ids, self._code, self._signs = self._ids[kept], self._code[kept], self._signs[kept]
+
     def _candidates(self, query: Vector, audience: Audience, sources: Collection[str], count: int) -> list[int]:
         import numpy as np
 
@@ -158,20 +172,19 @@ def cosines(generation: Generation, space: str, query: Vector, ids: Iterable[int
     """Return the cosine of the query and each of these chunks that is there and has a vector; of parts the best."""
     import numpy as np
 
-    wanted = list(ids)
-    marks = ", ".join("?" * len(wanted))
     sql = (
-        f"SELECT c.id, e.vectors FROM chunks c JOIN embedding_cache e ON e.hash = c.hash AND e.space = ?"
-        f" WHERE c.id IN ({marks})"
+        "SELECT c.id, e.vectors FROM chunks c CROSS JOIN embedding_cache e ON e.hash = c.hash AND e.space = ?"
+        " WHERE c.id IN (SELECT value FROM json_each(?))"
     )
     with generation.database.read() as connection:
-        rows = run(connection, sql, (space, *wanted))
-    found = {}
-    for chunk, blob in rows:
-        vectors = np.frombuffer(blob, dtype="<f4")
-        if vectors.size and not vectors.size % query.size:
-            found[chunk] = float((vectors.reshape(-1, query.size) @ query).max())
-    return found
+        rows = run(connection, sql, (space, json.dumps(list(ids))))
+    size = query.nbytes
+    rows = [(chunk, blob) for chunk, blob in rows if blob and not len(blob) % size]
+    if not rows:
+        return {}
+    vectors = np.frombuffer(b"".join(blob for _, blob in rows), dtype="<f4").reshape(-1, query.size)
+    starts = np.cumsum([0, *(len(blob) // size for _, blob in rows[:-1])])
+    return dict(zip((chunk for chunk, _ in rows), np.maximum.reduceat(vectors @ query, starts).tolist(), strict=True))
 
 
 def _signs(vectors: NDArray[np.float32]) -> NDArray[np.uint64]:

@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 from perdure.background.file_sync import FileSync
 from perdure.background.keeper import Keeper
 from perdure.background.turn_gate import TurnGate
+from perdure.capture.intake import as_sequence
 from perdure.clock import Clock
 from perdure.embed.base import Embedder
+from perdure.errors import InputError, StoreError
 from perdure.files import registry
 from perdure.files.chunking import Chunking
 from perdure.files.flush import DEFAULT_PROMPT, DEFAULT_SYSTEM_PROMPT, FlushPolicy
 from perdure.files.index import FileIndex
 from perdure.files.options import MEGABYTE, FilesOptions
+from perdure.files.roots import Kind
 from perdure.files.search import Answer, Ask, FileSearch
 from perdure.files.transcript_log import TranscriptLog
 from perdure.files.turns import Threshold
 from perdure.hooks.types import Messages, TurnContext
 from perdure.plugin.settings import Settings
-from perdure.ranking.passages import Weights
 from perdure.store.scope import Audience
 from perdure.store.store import Store
 from perdure.text.fence import strip_fenced
 
-TURNS = FilesOptions().turns
+DEFAULTS = FilesOptions()
+_log = logging.getLogger("perdure.plugin")
 
 
 class FileMemory:
@@ -67,24 +70,31 @@ class FileMemory:
         self._keeper.submit("watch files", self.sync.start)
 
     def meet(self, context: TurnContext, audience: Audience) -> None:
-        """Take in the folders that a host names in a turn."""
-        named = ((context.workspace, "workspace"), (context.sessions_folder, "sessions"))
+        """Take in the folders that a host names in a turn. One that cannot be used is logged: the turn goes on."""
+        named: tuple[tuple[str | None, Kind], ...] = (
+            (context.workspace, "workspace"),
+            (context.sessions_folder, "sessions"),
+        )
         for path, kind in named:
             known = (str(audience.home), f"{kind} {path}")
             if path is None or audience.home is None or known in self._roots_known:
                 continue
-            registry.add_root(
-                self._store, audience.home, Path(path), "workspace" if kind == "workspace" else "sessions"
-            )
             self._roots_known.add(known)
-            self._keeper.submit("watch files", self.sync.start)
+            try:
+                registry.add_root(self._store, audience.home, path, kind)
+            except (InputError, StoreError) as error:
+                _log.warning("the %s folder of the host is not searched: %s", kind, type(error).__name__)
+            else:
+                self._keeper.submit("watch files", self.sync.start)
 
     def record(self, messages: Messages, context: TurnContext, audience: Audience) -> None:
         """Record a turn's conversation in the background, unless the host keeps its conversations itself."""
         home, session = audience.home, context.session_id
         wanted = self._settings.record_sessions and "sessions" in self._settings.sources
         if wanted and home is not None and session and context.sessions_folder is None:
-            self._keeper.submit("transcript", lambda: self.sync.note(home, session, messages))
+            # The host may go on with its own list before the background comes to it.
+            kept = tuple(as_sequence(messages))
+            self._keeper.submit("transcript", lambda: self.sync.note(home, session, kept))
 
     def search(self, ask: Ask, audience: Audience) -> Answer:
         """Search, with the index brought up to date before."""
@@ -106,8 +116,8 @@ def files_options(settings: Settings) -> FilesOptions:
         max_bytes=int(settings.file_max_mb * MEGABYTE),
         cache_entries=settings.embedding_cache_entries,
         candidates=settings.search_candidates,
-        files=Weights(settings.file_keyword_weight, settings.file_vector_weight),
-        turns=replace(TURNS, keyword=settings.session_keyword_weight, vector=settings.session_vector_weight),
+        files=replace(DEFAULTS.files, keyword=settings.file_keyword_weight, vector=settings.file_vector_weight),
+        turns=replace(DEFAULTS.turns, keyword=settings.session_keyword_weight, vector=settings.session_vector_weight),
         half_life_days=settings.half_life_days,
         mmr=settings.mmr_lambda,
         citations=settings.citations,

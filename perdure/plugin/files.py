@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from perdure.files import registry
 from perdure.files.flush import append_daily_note
 from perdure.files.index import Progress, Synced
 from perdure.files.prompt import PromptSection, prompt_sections
-from perdure.files.reading import Reading, read_memory
+from perdure.files.reading import MAX_BYTES, Reading, read_memory, read_text
 from perdure.files.roots import Kind, Root
 from perdure.files.search import Answer, Ask
 from perdure.files.transcript_log import safe_name
@@ -24,6 +25,8 @@ from perdure.store.database import run
 from perdure.store.scope import Scope
 
 MEMORY_MD = "MEMORY.md"
+SECRET_CHARS = 10_000
+"""Longer secrets are none that are written into a prompt by mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +145,26 @@ class Files:
         self._engine.files.sync.start()
 
     def remove(self, path: Path | str) -> bool:
-        """Search a folder no longer; the files stay. Returns whether it was searched."""
+        """Search a folder no longer; the files stay.
+
+        Args:
+            path: as it was added.
+
+        Returns:
+            Whether it was searched.
+
+        Raises:
+            ScopeError: the caller may not write.
+            StoreError: it could not be written.
+        """
         wanted = Path(path).expanduser().resolve()
         gone = [root for root in self._roots() if root.path == wanted]
         for root in gone:
             self._audience.writable(root.scope)
             registry.drop_root(self._engine.store, root)
+        if gone:
+            # Nothing on disk has changed, so no later search would have a reason to look.
+            self._engine.files.sync.sync()
         return bool(gone)
 
     def add_transcript(self, messages: Messages, session: str) -> int:
@@ -209,23 +226,29 @@ class Files:
         differs = files.index.difference(roots, files.sync.running, deep=deep)
         generation = files.index.generations.live()
         embedder = self._engine.model.embedder()
-        counts = (0, 0)
+        indexed = without_vector = chunks = 0
         if generation is not None:
             scope, values = self._audience.sql("files")
             inner, _ = self._audience.sql("chunks")
+            sql = (
+                f"SELECT (SELECT count(*) FROM files WHERE {scope}), count(*), count(*) FILTER (WHERE NOT EXISTS"
+                " (SELECT 1 FROM embedding_cache e WHERE e.space = ? AND e.hash = chunks.hash))"
+                f" FROM chunks WHERE {inner}"
+            )
+            space = embedder.identity.id if embedder else ""
             with generation.database.read() as connection:
-                sql = f"SELECT (SELECT count(*) FROM files WHERE {scope}), (SELECT count(*) FROM chunks WHERE {inner})"
-                [counts] = run(connection, sql, (*values, *values))
+                [(indexed, chunks, without_vector)] = run(connection, sql, (*values, space, *values))
         watcher = files.sync.watcher
         return FilesStatus(
             tuple((root.kind, str(root.path), str(root.scope)) for root in roots),
             self._engine.settings.sources,
-            *counts,
+            indexed,
+            chunks,
             differs.added,
             differs.changed,
             differs.removed,
             differs.skipped,
-            None if embedder is None else files.index.pending(embedder.identity.id),
+            without_vector if embedder else None,
             generation.number if generation else 0,
             files.sync.last_synced,
             watcher.mode,
@@ -237,11 +260,12 @@ class Files:
 
         Raises:
             InputError: there is no workspace, or the text is empty or too long.
+            ScopeError: the caller may not write.
             StoreError: it could not be written.
         """
+        home = self._home()
         workspace = self._context.workspace or next(
-            (root.path for root in self._roots() if root.kind == "workspace" and root.scope == self._audience.home),
-            None,
+            (root.path for root in self._roots() if root.kind == "workspace" and root.scope == home), None
         )
         if workspace is None:
             raise InputError("there is no workspace to write a note to; set workspace, or add one with files.add")
@@ -270,9 +294,10 @@ class Files:
         settings = self._engine.settings
         if mode != "full" or not settings.prompt_sections:
             return ()
+        embedder = self._engine.model.embedder()
         runtime = {
             "backend": "perdure",
-            "provider": self._engine.model.state.split(";")[0].split(": ")[-1],
+            "provider": embedder.identity.model if embedder else "none",
             "sources": "+".join(settings.sources) or "none",
             "citations": settings.citations,
         }
@@ -285,14 +310,21 @@ class Files:
         )
 
     def _memory_md(self) -> str | None:
-        roots = [root for root in self._roots() if root.kind == "workspace"]
-        reading = read_memory(roots, MEMORY_MD, max_chars=self._engine.settings.prompt_max_chars + 1) if roots else None
-        return None if reading is None or reading.missing else reading.text
+        for root in self._roots():
+            if root.kind == "workspace":
+                # What cannot be read is named by `status`; the rest of the prompt does without.
+                with suppress(FileNotFoundError, InputError):
+                    # More than is shown, so that it is seen to go on, and that a secret at the cut is seen whole.
+                    text = read_text(root, MEMORY_MD, MAX_BYTES)
+                    return text[: 2 * self._engine.settings.prompt_max_chars + SECRET_CHARS]
+        return None
 
     def _roots(self) -> list[Root]:
-        """Return the folders that the caller may read, its own first."""
+        """Return the folders that the caller may read: its own first, of these the workspace that is in use."""
         may = [root for root in self._engine.files.sync.roots() if self._audience.may_read(root.scope)]
-        return sorted(may, key=lambda root: root.scope != self._audience.home)
+        named = self._context.workspace or self._engine.settings.workspace
+        current = Path(named).expanduser().resolve() if named else None
+        return sorted(may, key=lambda root: (root.scope != self._audience.home, root.path != current))
 
     def _home(self) -> Scope:
         return self._audience.writable()

@@ -27,6 +27,8 @@ class Weights:
     Attributes:
         keyword: of the share of the query's words.
         vector: of the cosine.
+        alone: of the better leg, where that is more than the mean of both: a paraphrase shares no word with what is
+            asked, an error code has no meaning that is near.
         neighbour: of what stands before and after, each.
         document: of the whole file or conversation.
         speaker: for turns of the one speaker whom the query names.
@@ -36,6 +38,7 @@ class Weights:
 
     keyword: float
     vector: float
+    alone: float = 0.0
     neighbour: float = 0.0
     document: float = 0.0
     speaker: float = 0.0
@@ -85,10 +88,12 @@ def vector_score(cosine: float) -> float:
 
 
 def blend(scores: Mapping[str, float], weights: Weights) -> float:
-    """Return the weighted mean over the legs that ran; 0 if none did."""
+    """Return the weighted mean over the legs that ran, or what the better leg is worth alone; 0 if none did."""
     by_leg = {KEYWORD: weights.keyword, VECTOR: weights.vector}
-    whole = sum(by_leg[leg] for leg in scores)
-    return sum(by_leg[leg] * score for leg, score in scores.items()) / whole if whole > 0 else 0.0
+    counted = {leg: score for leg, score in scores.items() if by_leg[leg] > 0}
+    whole = sum(by_leg[leg] for leg in counted)
+    mean = sum(by_leg[leg] * score for leg, score in counted.items()) / whole if counted else 0.0
+    return max(mean, weights.alone * max(counted.values(), default=0.0))
 
 
 def score(passages: Mapping[int, Passage], weights: Weights) -> dict[int, float]:
