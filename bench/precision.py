@@ -70,7 +70,10 @@ class Counts:
 
 
 def fill(home: Path, facts: Sequence[Mapping[str, Any]], clock: ManualClock) -> dict[str, str]:
-    """Store the facts as they were said, one after another; return the set's id of each stored one."""
+    """Store the facts as they were said, one after another; return the set's id of each stored one.
+
+    They are made permanent: the set tells what was superseded, not how long a fact that nobody confirms should live.
+    """
     ids: dict[str, str] = {}
     owners: dict[str | None, Memory] = {}
     scopes = sorted({fact["scope"] for fact in facts})
@@ -84,7 +87,7 @@ def fill(home: Path, facts: Sequence[Mapping[str, Any]], clock: ManualClock) -> 
                 owners[agent].ready()
             stored = owners[agent].store(
                 fact["text"], category=fact["category"], entity=fact["entity"], key=fact["key"], value=fact["value"],
-                tags=fact["tags"] or None, scope=_scope(fact["scope"]), channel=Channel.USER,
+                tags=fact["tags"] or None, decay_class="permanent", scope=_scope(fact["scope"]), channel=Channel.USER,
                 supersedes=ids.get(fact["supersedes"] or ""),
             )  # fmt: skip
             ids[fact["id"]] = stored.id
