@@ -81,7 +81,8 @@ class FileSync:
         self._last_synced: float | None = None
 
     def start(self) -> None:
-        """Begin to watch, if there is anything to watch."""
+        """Begin to watch, if there is anything to watch. To be called again when there are other roots."""
+        self._last = -float("inf")
         roots = self.roots()
         if self._watch and roots:
             self._watcher.watch([root.path for root in roots])
@@ -176,7 +177,7 @@ class FileSync:
                 self._lock.release()
 
     def _bring(self, roots: list[Root], progress: Progress = lambda done, total: None) -> Synced:
-        synced = self._index.sync(roots, running=self.running, progress=self._counted(progress))
+        synced = self._index.sync(roots, running=self.running, patience=PATIENCE, progress=self._counted(progress))
         if not synced.busy:
             self._last_synced = self._clock.now()
         if synced.chunks:

@@ -162,10 +162,12 @@ class FileWatcher:
 
     def start(self) -> None:
         """Start watching; does nothing if it has been started."""
-        if self._thread is None:
-            self._poll_at = self._monotonic() + self._poll_seconds
-            self._thread = threading.Thread(target=self._run, name="perdure-files", daemon=True)
-            self._thread.start()
+        # Under the lock: another thread may be stopping it, and can only join a thread that has been started.
+        with self._changed:
+            if self._thread is None:
+                self._poll_at = self._monotonic() + self._poll_seconds
+                self._thread = threading.Thread(target=self._run, name="perdure-files", daemon=True)
+                self._thread.start()
 
     def stop(self) -> None:
         """End the watching for good; a call that takes longer than a second is not waited for."""

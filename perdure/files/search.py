@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from perdure.clock import Clock
@@ -75,7 +75,7 @@ class Answer:
         results: best first.
         backend: "hybrid", "keyword", "substring" or "disabled".
         provider: the embedding model; "none" without one.
-        reason: why it was not searched in the best way; None if it was.
+        reason: why it was not searched in the best way, or not as the files are now; None if it was.
         dirty: files that have changed and are not in the index yet.
     """
 
@@ -158,14 +158,20 @@ class FileSearch:
         sources = [source for source in ask.sources if source in options.sources]
         if not sources:
             return Answer((), DISABLED, reason="no source is switched on; see the setting sources")
+        dirty, stale = 0, None
         try:
             dirty = fresh()
+        except StoreError as error:
+            # An index that cannot be written, as on a full disk, still answers better than none.
+            stale = f"the index cannot be brought up to date: {error}"
+        try:
             answer = self._with_index(ask, sources, audience, dirty)
         except StoreError as error:
             return self._without_index(ask, sources, audience, roots, f"the index cannot be used: {error}")
         if answer is None:
-            return self._without_index(ask, sources, audience, roots, "the index is not built yet, or is lost")
-        return answer
+            why = stale or "the index is not built yet, or is lost"
+            return self._without_index(ask, sources, audience, roots, why)
+        return replace(answer, reason=answer.reason or stale)
 
     def close(self) -> None:
         """Drop what is in memory."""

@@ -96,6 +96,10 @@ class FileMemory:
             kept = tuple(as_sequence(messages))
             self._keeper.submit("transcript", lambda: self.sync.note(home, session, kept))
 
+    def ended(self, session: str) -> None:
+        """Have all of a conversation indexed, once what was said in it is recorded."""
+        self._keeper.submit("session end", lambda: self.sync.ended(session))
+
     def search(self, ask: Ask, audience: Audience) -> Answer:
         """Search, with the index brought up to date before."""
         return self._search.search(ask, audience, self.sync.roots(), self.sync.fresh)

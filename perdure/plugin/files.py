@@ -157,7 +157,7 @@ class Files:
             ScopeError: the caller may not write.
             StoreError: it could not be written.
         """
-        wanted = Path(path).expanduser().resolve()
+        wanted = _resolved(path)
         gone = [root for root in self._roots() if root.path == wanted]
         for root in gone:
             self._audience.writable(root.scope)
@@ -184,6 +184,7 @@ class Files:
         home = self._home()
         added = self._engine.files.log.append(home, session, messages, self._engine.clock.now())
         registry.add_log(self._engine.store, home)
+        self._engine.files.sync.start()
         return added
 
     def sync(self, *, force: bool = False, progress: Progress = lambda done, total: None) -> Synced:
@@ -323,8 +324,16 @@ class Files:
         """Return the folders that the caller may read: its own first, of these the workspace that is in use."""
         may = [root for root in self._engine.files.sync.roots() if self._audience.may_read(root.scope)]
         named = self._context.workspace or self._engine.settings.workspace
-        current = Path(named).expanduser().resolve() if named else None
+        current = _resolved(named) if named else None
         return sorted(may, key=lambda root: (root.scope != self._audience.home, root.path != current))
 
     def _home(self) -> Scope:
         return self._audience.writable()
+
+
+def _resolved(path: Path | str) -> Path | None:
+    """Return a path as roots have it; None if there can be no such path."""
+    try:
+        return Path(path).expanduser().resolve()
+    except (OSError, RuntimeError, ValueError):
+        return None

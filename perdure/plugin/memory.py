@@ -108,7 +108,9 @@ class Memory:
             text: the memory.
             category: see `Fact`, as for the next ones.
             importance: 0 to 1.
-            entity, key, value: its slot.
+            entity: of its slot.
+            key: of its slot.
+            value: of its slot.
             why: the reason.
             tags: instead of those that its words give.
             decay_class: how long it lives.
@@ -256,14 +258,7 @@ class Memory:
         return taken
 
     def before_compaction(self, messages: Messages, context: TurnContext) -> int:
-        """Take in what a host is about to drop from a conversation, and index the conversation.
-
-        Returns:
-            How many messages were taken in that no turn had brought before.
-
-        Raises:
-            StoreError: they could not be written.
-        """
+        """Take in what a host is about to drop from a conversation, as `after_turn` does, and index all of it."""
         taken = self.after_turn(messages, True, context)
         self.session_end(context)
         return taken
@@ -277,7 +272,7 @@ class Memory:
     def session_end(self, context: TurnContext) -> None:
         """Take note that a conversation is over, so that all of it can be found."""
         if context.session_id:
-            self._engine.files.sync.ended(context.session_id)
+            self._engine.files.ended(context.session_id)
 
     def get(self, fact_id: str) -> Fact:
         """Return the fact with this id, or the only one whose id begins so (at least 8 digits).

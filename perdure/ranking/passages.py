@@ -84,7 +84,8 @@ def keyword_score(bm25: float, whole_weight: float) -> float:
 
 def vector_score(cosine: float) -> float:
     """Return how near a text is to a query, 0 (unrelated) to 1 (the same)."""
-    return max(0.0, cosine - UNRELATED) / (1.0 - UNRELATED)
+    # A cosine of two vectors of length one may come out a little above 1.
+    return min(1.0, max(0.0, cosine - UNRELATED) / (1.0 - UNRELATED))
 
 
 def blend(scores: Mapping[str, float], weights: Weights) -> float:

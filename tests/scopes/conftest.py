@@ -1,4 +1,4 @@
-"""One store in which each of ten scopes has a canary, and callers who see one part of it each."""
+"""One store in which each of ten scopes has a canary, with its nest, and callers who see one part of it each."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from perdure.clock import ManualClock
+from perdure.files import registry
 from perdure.hooks.types import Channel, TurnContext
 from perdure.plugin.engine import Engine
 from perdure.plugin.memory import Memory
@@ -52,6 +53,7 @@ class Canary:
         scope: whose it is.
         word: stands in its text and in no other.
         facts: the ids of the fact and of its former version.
+        nest: a workspace of its scope, whose MEMORY.md has its word.
     """
 
     scope: Scope
@@ -59,11 +61,17 @@ class Canary:
     entity: str
     tag: str
     facts: tuple[str, ...]
+    nest: Path = Path("/nowhere")
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What gives it away, in lower case: its word, and the beginning of each of its ids."""
-        return (self.word, *(fact_id[:8] for fact_id in self.facts))
+        """What gives it away, in lower case: its word, its nest, and the beginning of each of its ids."""
+        return (self.word, str(self.nest).lower(), *(fact_id[:8] for fact_id in self.facts))
+
+    @property
+    def session(self) -> str:
+        """The conversation in which it was talked of."""
+        return f"talk-of-{self.word}"
 
 
 class House:
@@ -72,11 +80,15 @@ class House:
     def __init__(self, home: Path, *, scopes: tuple[Scope, ...] = SCOPES, **settings: Any) -> None:
         self.clock = ManualClock()
         # By words alone, unless an embedder is named.
-        self.engine = Engine(home, Settings.load({"embedder": "none", **settings}), clock=self.clock)
+        self.engine = Engine(home, Settings.load({"embedder": "none", "watch": False, **settings}), clock=self.clock)
         self.engine.model.wait(30.0)
         # A word has its number in every house, so that two houses differ only in who lives there.
         self.canaries = [self._canary(number, scope) for number, scope in enumerate(SCOPES) if scope in scopes]
         self._link(self.engine.store)
+        for canary in self.canaries:
+            self._nest(canary)
+        self.caller("owner").files.sync()
+        self.caller("owner").files.embed()
         self.clock.set(START + 3600.0)
 
     def caller(self, name: str) -> Memory:
@@ -106,7 +118,17 @@ class House:
                 ids.append(tx.add(prepared.fact, prepared.vector).id)
         with self.engine.store.write(Author(Channel.LIBRARY)) as tx:
             tx.supersede(ids[0], ids[1])
-        return Canary(scope, word, entity, tag, tuple(ids))
+        home = self.engine.store.folder
+        return Canary(scope, word, entity, tag, tuple(ids), home.with_name(f"{home.name}-nest{number}"))
+
+    def _nest(self, canary: Canary) -> None:
+        files, store = self.engine.files, self.engine.store
+        canary.nest.mkdir()
+        (canary.nest / "MEMORY.md").write_text(f"The {canary.word} nests in the old willow.\n")
+        registry.add_root(store, canary.scope, canary.nest, "workspace")
+        said = [{"role": "user", "content": f"Yesterday the {canary.word} sat on the old bridge."}]
+        files.log.append(canary.scope, canary.session, said, START)
+        registry.add_log(store, canary.scope)
 
     def _link(self, store: Store) -> None:
         """Link all canaries to the first, and each to the next: what a broken older version may have left behind."""

@@ -1,4 +1,4 @@
-"""Whatever a caller asks, it hears of no fact whose scope it may not read, and not even that there is one.
+"""Whatever a caller asks, it hears of nothing whose scope it may not read, and not even that there is such a thing.
 
 An entry point of the facade joins by one line in `READS` or `WRITES`.
 """
@@ -9,6 +9,7 @@ import contextlib
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ import pytest
 from perdure.errors import PerdureError
 from perdure.hooks.types import TurnContext
 from perdure.plugin.admin import Admin
+from perdure.plugin.files import Files
 from perdure.plugin.memory import Memory
 from perdure.store.database import run
 from perdure.store.listing import Filter
@@ -23,6 +25,12 @@ from perdure.store.scope import Scope
 from tests.scopes.conftest import CALLERS, START, Canary, House
 
 Entry = Callable[[Memory, Canary, TurnContext], object]
+
+
+def added_and_removed(memory: Memory, folder: Path) -> bool:
+    memory.files.add(folder)
+    return memory.files.remove(folder)
+
 
 READS: Mapping[str, Entry] = {
     "Memory.get": lambda memory, canary, context: memory.get(canary.facts[1]),
@@ -52,6 +60,16 @@ READS: Mapping[str, Entry] = {
     "Admin.list, entity": lambda memory, canary, context: memory.admin.list(Filter(entity=canary.entity)),
     "Admin.list, scope": lambda memory, canary, context: memory.admin.list(Filter(scope=canary.scope)),
     "Admin.stats": lambda memory, canary, context: memory.admin.stats(),
+    "Files.search": lambda memory, canary, context: memory.files.search(f"Where is the {canary.word}?"),
+    "Files.search, all": lambda memory, canary, context: memory.files.search(
+        "Who sat on the old bridge and nests in the old willow?", max_results=100, min_score=0.0
+    ),
+    "Files.search, sessions": lambda memory, canary, context: memory.files.search(
+        f"{canary.word} sat on the old bridge", sources=["sessions"]
+    ),
+    "Files.read": lambda memory, canary, context: memory.files.read("MEMORY.md"),
+    "Files.status": lambda memory, canary, context: memory.files.status(deep=True),
+    "Files.prompt_sections": lambda memory, canary, context: memory.files.prompt_sections(),
 }
 """Entry points that change nothing."""
 
@@ -74,6 +92,10 @@ WRITES: Mapping[str, Entry] = {
         memory.after_turn([{"role": "user", "content": f"My bird is called {canary.word}."}], True, context),
         memory.settle(),
     ),
+    "Memory.before_compaction": lambda memory, canary, context: (
+        memory.before_compaction([{"role": "user", "content": f"My cat is called {canary.word}."}], context),
+        memory.settle(),
+    ),
     "Memory.undo, session": lambda memory, canary, context: memory.undo(session=f"of-{canary.word}"),
     "Memory.forget": lambda memory, canary, context: memory.forget(canary.facts[1]),
     "Memory.unforget": lambda memory, canary, context: memory.unforget(canary.facts[1]),
@@ -81,6 +103,15 @@ WRITES: Mapping[str, Entry] = {
         Filter(scope=canary.scope), dry_run=True
     ),
     "Admin.forget_many": lambda memory, canary, context: memory.admin.forget_many(Filter(scope=canary.scope)),
+    "Files.add": lambda memory, canary, context: added_and_removed(memory, Path("/nowhere") / canary.word),
+    "Files.add_transcript": lambda memory, canary, context: memory.files.add_transcript(
+        [{"role": "user", "content": f"My bird is called {canary.word}."}], f"{canary.session} {uuid.uuid4()}"
+    ),
+    "Files.append_note": lambda memory, canary, context: memory.files.append_note(f"Heard of {canary.word}."),
+    "Files.flush_due": lambda memory, canary, context: memory.files.flush_due(
+        100_000, 50_000, 0, f"{canary.session} {uuid.uuid4()}"
+    ),
+    "Files.remove": lambda memory, canary, context: memory.files.remove(canary.nest),
     "Memory.undo": lambda memory, canary, context: memory.undo(),
     "Admin.purge": lambda memory, canary, context: memory.admin.purge(canary.facts[1]),
 }
@@ -88,9 +119,12 @@ WRITES: Mapping[str, Entry] = {
 
 NOTHING_OF_FACTS = {
     "Memory.open", "Memory.close", "Memory.ready", "Memory.settle", "Memory.sync_index", "Memory.embed", "Memory.admin",
+    "Memory.files", "Memory.session_start", "Memory.session_end",
 }  # fmt: skip
 """These take and return nothing of facts."""
-WHOLE_STORE = {"Admin.verify", "Memory.vault", "Admin.backup", "Admin.export", "Admin.import_from"}
+WHOLE_STORE = {
+    "Admin.verify", "Memory.vault", "Admin.backup", "Admin.export", "Admin.import_from", "Files.sync", "Files.embed",
+}  # fmt: skip
 """These are for who owns the folder: they work on all of it, by files or behind a passphrase."""
 
 KNOWN: dict[str, str] = {}
@@ -113,7 +147,8 @@ def heard(entry: Entry, memory: Memory, canary: Canary, context: TurnContext) ->
     except PerdureError as error:
         answer = f"{type(error).__name__}: {error}"
     answer = answer.lower()
-    said = (*canary.facts, *(fact_id[:8] for fact_id in canary.facts), canary.word, canary.entity, canary.tag)
+    ids = (*canary.facts, *(fact_id[:8] for fact_id in canary.facts))
+    said = (*ids, canary.word, canary.entity, canary.tag, str(canary.nest))
     for number, part in enumerate((*said, str(canary.scope))):
         answer = answer.replace(part.lower(), f"<{number}>")
     return answer
@@ -173,9 +208,10 @@ def aviary(tmp_path: Path) -> Iterator[House]:
 
 
 def kept(house: House, canaries: list[Canary]) -> list[tuple[object, ...]]:
-    """Return all that the store holds of canaries: the facts with all columns, and their links."""
+    """Return all that there is of canaries: the facts with all columns, their links, their nests and talks."""
     ids = [fact_id for canary in canaries for fact_id in canary.facts]
     marks = ", ".join("?" * len(ids))
+    folders = [folder for canary in canaries for folder in (canary.nest, house.engine.files.log.folder(canary.scope))]
     with house.engine.store.database.read() as connection:
         return [
             *run(connection, f"SELECT * FROM facts WHERE id IN ({marks}) ORDER BY seq", ids),
@@ -185,6 +221,8 @@ def kept(house: House, canaries: list[Canary]) -> list[tuple[object, ...]]:
                 " ORDER BY id",
                 [*ids, *ids],
             ),
+            *[(root.scope, root.path, root.kind) for root in house.engine.files.sync.roots() if root.path in folders],
+            *[(path, path.read_bytes()) for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()],
         ]
 
 
@@ -230,6 +268,8 @@ COUNTING: Mapping[str, Callable[[Memory], object]] = {
     "Memory.recall": lambda memory: memory.recall("Who paints the harbour at night?"),
     "Memory.changes": lambda memory: [change.action for change in memory.changes() if change.action == "add"],
     "Memory.status": lambda memory: memory.status().facts,
+    "Files.status": lambda memory: replace(memory.files.status(), roots=(), last_synced=None),
+    "Files.search": lambda memory: memory.files.search("Who nests in the old willow or on a bridge?", min_score=0.0),
 }
 
 
@@ -272,7 +312,9 @@ def test_who_takes_the_place_of_a_global_fact_in_private_stays_unnamed(aviary: H
 
 
 def test_every_public_method_is_asked() -> None:
-    public = {f"{kind.__name__}.{name}" for kind in (Memory, Admin) for name in vars(kind) if not name.startswith("_")}
+    public = {
+        f"{kind.__name__}.{name}" for kind in (Memory, Admin, Files) for name in vars(kind) if not name.startswith("_")
+    }
     asked = {name.partition(",")[0] for name in (*READS, *WRITES)}
     assert public - asked == NOTHING_OF_FACTS | WHOLE_STORE
     assert asked <= public
