@@ -41,7 +41,8 @@ _ABBREVIATIONS = frozenset(
         "u.k",
     ]
 )
-_END = re.compile(r"[.!?…]+[\"')\]]*(?=\s)|[。！？]+[」』]?|\n+")
+# Possessive, and only from the first mark of a run: a long run of dots costs one look.
+_END = re.compile(r"(?<![.!?…])[.!?…]++[\"')\]]*+(?=\s)|[。！？]++[」』]?|\n++")
 _BULLET = re.compile(r"^\s*(?:[-*•+]|\d{1,3}[.)])\s+")
 _LEAD_IN = re.compile(r"^[^:;,.!?]{2,40}: (?=(?:I|my|we|our|the)\b)", re.IGNORECASE)
 _JOIN = re.compile(

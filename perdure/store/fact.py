@@ -163,5 +163,6 @@ def live_sql(
         return condition, (as_of, as_of)
     condition = "facts.forgotten_at IS NULL AND (facts.expires_at IS NULL OR facts.expires_at > ?)"
     if not include_superseded:
-        condition += " AND facts.superseded_at IS NULL"
+        # The plus keeps SQLite from walking all facts that are current by the index of this column.
+        condition += " AND +facts.superseded_at IS NULL"
     return condition, (now,)
