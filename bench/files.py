@@ -20,7 +20,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from perdure.embed.base import Vectors
 
 WORDS = 60
-"""Words of a chunk."""
+VOCABULARY = 20_000
+"""Words of a chunk, and different ones in all."""
 SAMPLE = 200
 """Files that are embedded by the deterministic embedder; a fifth of them by the model."""
 SEARCHES = 200
@@ -146,12 +147,16 @@ def default_model() -> Embedder | None:
 
 
 def texts(count: int, seed: int) -> list[str]:
-    """Return texts of `WORDS` words, from a vocabulary of 20,000 in which the n-th word is n times as rare."""
+    """Return texts of `WORDS` words. The n-th word of the vocabulary is n times as rare; the shortest come first."""
     chance = np.random.default_rng(seed)
     syllables = [first + second for first in "bdfgklmnprstvz" for second in "aeiou"]
-    words = ["".join(chance.choice(syllables, 4)) for _ in range(20_000)]
-    shares = 1 / np.arange(1, len(words) + 1)
-    drawn = chance.choice(len(words), (count, WORDS), p=shares / shares.sum())
+    words: list[str] = []
+    for size in (1, 2, 3):
+        longer = ["".join(parts) for parts in product(syllables, repeat=size)]
+        chance.shuffle(longer)
+        words += longer
+    shares = 1 / np.arange(1, VOCABULARY + 1)
+    drawn = chance.choice(VOCABULARY, (count, WORDS), p=shares / shares.sum())
     return [" ".join(words[at] for at in row) for row in drawn]
 
 

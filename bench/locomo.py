@@ -25,8 +25,10 @@ from typing import Any
 import apsw
 import click
 
+from perdure.hooks.types import TurnContext
 from perdure.plugin.memory import Memory
 from perdure.text.normalise import fts_text, match_query, match_terms
+from perdure.text.tokens import estimate_tokens
 
 VARIABLE = "PERDURE_LOCOMO"
 TOP = 10
@@ -39,6 +41,7 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 TIME = "%I:%M %p on %d %B, %Y"
 _SESSION = re.compile(r"session_(\d+)")
+_CITED = re.compile(r"/(session-\d+)-[0-9a-f]+\.jsonl#L(\d+)")
 _TURN = re.compile(r"D(\d+):0*(\d+)")
 
 
@@ -99,13 +102,9 @@ def index(memory: Memory, said: Sequence[Turn]) -> None:
 
 def ask(memory: Memory, said: Sequence[Turn], question: str, limit: int) -> list[Turn]:
     """Return the turns that a search brings, best first."""
-    by_line = {}
-    lines: dict[str, int] = defaultdict(lambda: 1)  # the first line of a record is its header
-    for turn in said:
-        lines[turn.session] += 1
-        by_line[turn.session, lines[turn.session]] = turn
+    by_place = _places(said)
     answer = memory.files.search(question, max_results=limit, min_score=0.0)
-    found = [by_line[result.session or "", result.start_line] for result in answer.results]
+    found = [by_place[result.session or "", result.start_line] for result in answer.results]
     return list({turn.id: turn for turn in found}.values())
 
 
@@ -157,7 +156,41 @@ class Tally:
         return {**_means(self._values), "by_category": by_category}
 
 
-def measure(item: Mapping[str, Any], tallies: Mapping[str, Tally], embedder: str) -> int:
+class Injected:
+    """What a host's turn is really given."""
+
+    def __init__(self) -> None:
+        self._found: list[float] = []
+        self._tokens: list[int] = []
+        self._silent: list[float] = []
+
+    def count(self, memory: Memory, said: Sequence[Turn], asked: Sequence[Question], foreign: Sequence[str]) -> None:
+        """Ask a conversation's questions, and those of another, as prompts."""
+        by_place = _places(said)
+        for question in asked:
+            recall = memory.before_turn(question.text, TurnContext(session_id="bench", host="bench"))
+            ids = {
+                by_place[place].id
+                for item in (recall.items if recall else ())
+                if (place := _place(item.id)) in by_place
+            }
+            self._found.append(len(question.evidence & ids) / len(question.evidence))
+            self._tokens.append(estimate_tokens(recall.block) if recall else 0)
+        for text in foreign:
+            self._silent.append(float(memory.before_turn(text, TurnContext(session_id="bench", host="bench")) is None))
+
+    def figures(self) -> dict[str, float]:
+        """Return evidence in the block and silence for another conversation's questions in percent, tokens per turn."""
+        return {
+            "evidence_in_block": round(100 * fmean(self._found), 1),
+            "tokens_per_turn": round(fmean(self._tokens), 1),
+            "silent_for_others": round(100 * fmean(self._silent), 1) if self._silent else 100.0,
+        }
+
+
+def measure(
+    item: Mapping[str, Any], tallies: Mapping[str, Tally], embedder: str, given: Injected, foreign: Sequence[str]
+) -> int:
     """Index one conversation and ask its questions in every way; return how many there were."""
     said = turns(item["conversation"])
     with tempfile.TemporaryDirectory() as folder:
@@ -172,11 +205,29 @@ def measure(item: Mapping[str, Any], tallies: Mapping[str, Tally], embedder: str
                 for question in asked:
                     found, deep = (ask(memory, said, question.text, limit) for limit in (TOP, DEEP))
                     tallies[kind].count(question, found, deep, sessions)
+                if kind == "fused":
+                    given.count(memory, said, asked, foreign)
     baseline = Baseline(said)
     for question in asked:
         found, deep = (baseline.ask(question.text, limit) for limit in (TOP, DEEP))
         tallies["fts5_baseline"].count(question, found, deep, sessions)
     return len(asked)
+
+
+def _places(said: Sequence[Turn]) -> dict[tuple[str, int], Turn]:
+    """Return each turn by its session and its line in the session's record."""
+    by_place = {}
+    lines: dict[str, int] = defaultdict(lambda: 1)  # the first line of a record is its header
+    for turn in said:
+        lines[turn.session] += 1
+        by_place[turn.session, lines[turn.session]] = turn
+    return by_place
+
+
+def _place(item: str) -> tuple[str, int]:
+    """Return which turn an item of a block is; its id is a citation."""
+    match = _CITED.search(item)
+    return (match[1].replace("-", "_"), int(match[2])) if match else ("", 0)
 
 
 def _means(values: Mapping[str, list[float]]) -> dict[str, float]:
@@ -211,17 +262,26 @@ def main(data: Path | None, conversations: str | None, embedder: str, as_json: b
     tallies = {name: Tally() for name in (*KINDS, "fts5_baseline")}
     count = 0
     chosen = list(_chosen(json.loads(path.read_text(encoding="utf-8")), conversations))
-    for item in chosen:
-        count += measure(item, tallies, embedder)
+    given = Injected()
+    for at, item in enumerate(chosen):
+        other = chosen[(at + 1) % len(chosen)] if len(chosen) > 1 else {"qa": ()}
+        foreign = [one["question"] for one in other["qa"] if one.get("evidence")]
+        count += measure(item, tallies, embedder, given, foreign)
         click.echo(f"{item['sample_id']} done", err=True)
     names = [item["sample_id"] for item in chosen]
-    found = {"conversations": names, "questions": count, **{name: tally.figures() for name, tally in tallies.items()}}
+    found = {
+        "conversations": names,
+        "questions": count,
+        **{name: tally.figures() for name, tally in tallies.items()},
+        "injected": given.figures(),
+    }
     if as_json:
         click.echo(json.dumps(found))
         return
     for name, tally in tallies.items():
         figures = tally.figures().items()
         click.echo(f"{name:14}" + "  ".join(f"{key} {value}" for key, value in figures if key != "by_category"))
+    click.echo(f"{'injected':14}" + "  ".join(f"{key} {value}" for key, value in given.figures().items()))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from itertools import pairwise
 
 from perdure.files.chunking import Chunking, chunk_markdown
@@ -14,6 +14,9 @@ from perdure.files.turns import Turn, read_turns
 from perdure.text.redact import redact
 from perdure.text.tokens import estimate_tokens
 
+MONTHS = (
+    "January February March April May June July August September October November December".split()  # noqa: SIM905
+)
 CONTEXT = 400
 """Characters of the turn before that a turn is also found by."""
 PART_TOKENS = 220
@@ -119,15 +122,20 @@ def _turn_entry(turn: Turn, text: str, context: str) -> Entry:
     return Entry(turn.line_start, turn.line_end, "", text, body, context, turn.speaker, turn.role, turn.at)
 
 
+def in_words(day: date) -> str:
+    """Return a day as people ask for it, in English whatever the process's language is: "7 May 2023"."""
+    return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
+
+
 def _day(at: float | None) -> str:
     # In words, as people ask for it.
-    return "" if at is None else datetime.fromtimestamp(at, UTC).strftime("%d %B %Y").lstrip("0")
+    return "" if at is None else in_words(datetime.fromtimestamp(at, UTC).date())
 
 
 def _words(path: str) -> str:
     day = memory_day(path)
     name = path.rsplit("/", 1)[-1].removesuffix(".md").replace("-", " ").replace("_", " ")
-    return f"{day:%d %B %Y}".lstrip("0") if day else name
+    return in_words(day) if day else name
 
 
 def _digest(*values: str) -> str:

@@ -80,9 +80,9 @@ CREATE TABLE embedding_cache (
     model TEXT NOT NULL,
     space TEXT NOT NULL,
     hash TEXT NOT NULL,
-    vectors BLOB NOT NULL,
-    UNIQUE (space, hash)
+    vectors BLOB NOT NULL
 );
+CREATE UNIQUE INDEX embedding_cache_hash ON embedding_cache (space, hash);
 INSERT INTO meta VALUES ('normaliser', '{NORMALISER_VERSION}');
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {VERSION};

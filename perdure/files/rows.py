@@ -112,7 +112,9 @@ def drop_other_roots(connection: apsw.Connection, roots: Sequence[Root]) -> int:
 
 def pending(connection: apsw.Connection, space: str, limit: int) -> dict[str, str]:
     """Return texts that have no vector in this space yet, those written last first: by hash, what is to be embedded."""
-    sql = f"SELECT hash, section, speaker, text FROM chunks WHERE {_NO_VECTOR} ORDER BY id DESC LIMIT ?"
+    # By the index, which is a tenth of the table.
+    newest = f"SELECT id FROM chunks INDEXED BY chunks_hash WHERE {_NO_VECTOR} ORDER BY id DESC LIMIT ?"
+    sql = f"SELECT hash, section, speaker, text FROM chunks WHERE id IN ({newest}) ORDER BY id DESC"
     return {digest: embedded(*rest) for digest, *rest in run(connection, sql, (space, limit))}
 
 
@@ -136,9 +138,10 @@ def copy_cache(source: apsw.Connection, target: apsw.Connection) -> None:
 
 def trim_cache(connection: apsw.Connection, keep: int) -> int:
     """Drop the oldest vectors of texts that are in no file any more, beyond so many; return how many went."""
+    # By the index too: with the vectors the table has 80 MB per 50,000 rows.
     sql = (
-        "DELETE FROM embedding_cache WHERE seq IN (SELECT seq FROM embedding_cache e WHERE NOT EXISTS"
-        " (SELECT 1 FROM chunks c WHERE c.hash = e.hash) ORDER BY seq DESC LIMIT -1 OFFSET ?)"
+        "DELETE FROM embedding_cache WHERE seq IN (SELECT e.seq FROM embedding_cache e INDEXED BY embedding_cache_hash"
+        " WHERE NOT EXISTS (SELECT 1 FROM chunks c WHERE c.hash = e.hash) ORDER BY e.seq DESC LIMIT -1 OFFSET ?)"
     )
     run(connection, sql, (keep,))
     return connection.changes()

@@ -11,8 +11,8 @@ from perdure.clock import Clock
 from perdure.embed.base import Embedder
 from perdure.errors import InputError, ModelError, StoreError
 from perdure.files.index import FileIndex
-from perdure.files.legs import Chunk, Reader, by_words, chunks_of, neighbours, passages
-from perdure.files.options import SESSIONS, SOURCES
+from perdure.files.legs import Chunk, Reader, Words, by_words, chunks_of, neighbours, passages
+from perdure.files.options import MEMORY, SESSIONS, SOURCES
 from perdure.files.roots import Root
 from perdure.files.substring import by_substring
 from perdure.files.vectors import ChunkVectors
@@ -127,6 +127,15 @@ class Ask:
             raise InputError(f"source {min(unknown)!r} is unknown; use {' or '.join(SOURCES)}")
 
 
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A search of which the half that needs no vector is done."""
+
+    reader: Reader
+    query: str
+    words: Words
+
+
 class FileSearch:
     """Searches the live generation of an index. Usable from any thread."""
 
@@ -183,7 +192,8 @@ class FileSearch:
         provider = embedder.identity.model if embedder and vector else "none"
         while (generation := self._index.generations.live()) is not None:
             try:
-                ranked = self._ranked(ask, Reader(generation, audience, sources), vector)
+                draft = self.draft(ask.query, audience, sources)
+                ranked = self.finish(draft, vector, ask) if draft else []
             except StoreError:
                 # A rebuild takes the former file away, perhaps in the middle of a search.
                 if self._index.generations.live() is generation:
@@ -192,11 +202,33 @@ class FileSearch:
                 return Answer(self._results(ask, ranked), HYBRID if vector else KEYWORDS, provider, reason, dirty)
         return None
 
-    def _ranked(self, ask: Ask, reader: Reader, vector: tuple[Vector, str] | None) -> list[tuple[Chunk, float]]:
+    def draft(self, query: str, audience: Audience, sources: Collection[str]) -> Draft | None:
+        """Do the half of a search that needs no vector; None without an index.
+
+        Raises:
+            StoreError: the index cannot be read.
+        """
+        generation = self._index.generations.live()
+        wanted = [source for source in sources if source in self._index.options.sources]
+        if generation is None or not wanted:
+            return None
+        reader = Reader(generation, audience, wanted)
+        return Draft(reader, query[:MAX_QUERY], by_words(reader, query[:MAX_QUERY]))
+
+    def finish(self, draft: Draft, vector: tuple[Vector, str] | None, ask: Ask) -> list[tuple[Chunk, float]]:
+        """Do the other half: return passages with their scores, best first.
+
+        Args:
+            draft: what the words brought.
+            vector: of the query, with the name of its space; None: words alone.
+            ask: how many, from which score on, and without which conversation.
+
+        Raises:
+            StoreError: the index cannot be read.
+        """
         options = self._index.options
-        query = ask.query[:MAX_QUERY]
+        reader, words = draft.reader, draft.words
         wanted = options.candidates * ask.max_results
-        words = by_words(reader, query)
         best = sorted(words.scores, key=lambda chunk: (-words.scores[chunk], chunk))[:wanted]
         near: Collection[int] = ()
         if vector is not None:
@@ -205,9 +237,9 @@ class FileSearch:
             )
         chunks = chunks_of(reader, dict.fromkeys([*best, *near]))
         chunks |= neighbours(reader, chunks.values())
-        known = passages(reader, chunks, words, query, vector)
+        known = passages(reader, chunks, words, draft.query, vector)
         scores: dict[int, float] = {}
-        for source, weights in ((SESSIONS, options.turns), ("memory", options.files)):
+        for source, weights in ((SESSIONS, options.turns), (MEMORY, options.files)):
             scores |= score({key: one for key, one in known.items() if chunks[key].source == source}, weights)
         return self._chosen(ask, ((chunk, scores[key]) for key, chunk in chunks.items()))
 

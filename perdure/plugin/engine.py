@@ -30,6 +30,7 @@ from perdure.plugin.file_memory import FileMemory, files_options
 from perdure.plugin.file_purge import cleaner
 from perdure.plugin.model import Model, Recipes
 from perdure.plugin.settings import Settings
+from perdure.ranking.adjust import Adjustments
 from perdure.recall.options import RecallOptions
 from perdure.recall.pipeline import Asked, Recaller
 from perdure.recall.receipt import Receipt
@@ -73,7 +74,6 @@ class Engine:
             switch_by_itself=settings.model_switch == "auto",
             on_switch=self.start_worker,
         )
-        self._recaller = Recaller(self.store, _recall_options(settings), self.model.leg, self.clock, reranker)
         self.writer = Writer(self._leg, _writing_options(settings))
         self._capturer = Capturer(self.store, self.writer, lambda: self._rules)
         self._drain = Drain(self.store, self._capturer, self.keeper, self.gate)
@@ -82,6 +82,9 @@ class Engine:
             self.store, settings, self.clock, self.keeper, self.gate,
             embedder=self.model.embedder, start_worker=self.start_worker,
         )  # fmt: skip
+        self._recaller = Recaller(
+            self.store, _recall_options(settings), self.model.leg, self.clock, reranker, self.files.source
+        )
         self._cursors: dict[str, str] = {}
         self._closed = False
         self.keeper.start()
@@ -282,6 +285,17 @@ def reranker_of(settings: Settings, extensions: ExtensionManager) -> Reranker | 
 def _recall_options(settings: Settings) -> RecallOptions:
     return RecallOptions(
         limit=settings.recall_limit,
+        passages=settings.recall_passages,
+        profile=settings.recall_profile,
+        profile_limit=settings.recall_profile_limit,
+        link_depth=settings.recall_link_depth,
+        adjustments=Adjustments(
+            settings.adjust_importance_recency,
+            settings.adjust_long_term,
+            settings.adjust_salience,
+            settings.adjust_freshness,
+            settings.adjust_confidence,
+        ),
         max_tokens=settings.recall_max_tokens,
         format=settings.recall_format,
         placement=settings.recall_placement,

@@ -23,10 +23,11 @@ from perdure.files.search import Answer, Ask, FileSearch
 from perdure.files.transcript_log import TranscriptLog
 from perdure.files.turns import Threshold
 from perdure.hooks.types import Messages, TurnContext
+from perdure.plugin.file_purge import recordable
+from perdure.plugin.recall_source import RecallSource
 from perdure.plugin.settings import Settings
 from perdure.store.scope import Audience
 from perdure.store.store import Store
-from perdure.text.fence import strip_fenced
 
 DEFAULTS = FilesOptions()
 _log = logging.getLogger("perdure.plugin")
@@ -52,13 +53,14 @@ class FileMemory:
         self._roots_known: set[tuple[str, str]] = set()
         self.flushed: dict[str, int] = {}
         self.index = FileIndex(store, files_options(settings))
-        self.log = TranscriptLog(store.folder, lambda text, session: strip_fenced(text, store.key, session))
+        self.log = TranscriptLog(store.folder, recordable(store))
         self.sync = FileSync(
             store, self.index, self.log, keeper, gate, clock,
             embedder=embedder, start_worker=start_worker,
             debounce=settings.watch_debounce_ms / 1000, watch=settings.watch,
         )  # fmt: skip
         self._search = FileSearch(self.index, embedder, clock)
+        self.source = RecallSource(self._search, settings.recall_passages, settings.recall_passage_floor)
 
     def start(self, audience: Audience) -> None:
         """Take in the folders that the settings name, for whom the store was opened, and begin to watch."""

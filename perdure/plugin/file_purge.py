@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from perdure.capture.sentences import clauses, sentences
 from perdure.files import registry, rows
 from perdure.files.index import FileIndex
 from perdure.files.options import FilesOptions
 from perdure.files.transcript_log import TranscriptLog
 from perdure.store.database import run
 from perdure.store.store import Store
+from perdure.store.tombstones import is_purged
+from perdure.text.fence import strip_fenced
 
 
 def cleaner(store: Store, options: FilesOptions) -> Callable[[Sequence[str]], None]:
@@ -32,6 +35,25 @@ def cleaner(store: Store, options: FilesOptions) -> Callable[[Sequence[str]], No
             index.close()
 
     return clean
+
+
+def recordable(store: Store) -> Callable[[str, str], str]:
+    """Return what takes out of a text of a session what is not to be recorded: our own blocks, and what was purged."""
+
+    def strip(text: str, session: str) -> str:
+        text = strip_fenced(text, store.key, session)
+        with store.database.read() as connection:
+            if not run(connection, "SELECT 1 FROM tombstones LIMIT 1"):
+                return text
+            said = sentences(text)
+            kept = [
+                sentence
+                for sentence in said
+                if not any(is_purged(connection, store.key, part) for part in (sentence, *clauses(sentence)))
+            ]
+        return text if len(kept) == len(said) else " ".join(kept)
+
+    return strip
 
 
 def _holds(index: FileIndex, texts: Sequence[str]) -> bool:

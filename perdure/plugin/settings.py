@@ -42,6 +42,18 @@ class Settings(BaseModel):
     reranker: str | None = Field(None, description="Name of a reranker from an extension.")
     vector_index: Literal["auto", "exact", "lance"] = Field("auto", description="Which vector index answers.")
     recall_limit: int = Field(10, ge=1, le=100, description="Memories in a block at the most.")
+    recall_passages: int = Field(8, ge=0, le=50, description="Passages of files and conversations at the most.")
+    recall_passage_floor: float = Field(0.5, ge=0, le=1, description="How sure a passage must be to come unasked.")
+    recall_profile: Literal["pinned", "standing", "off"] = Field(
+        "pinned", description="What comes up whatever is asked: what was pinned; also standing instructions; nothing."
+    )
+    recall_profile_limit: int = Field(5, ge=0, le=50, description="Facts of that kind at the most.")
+    recall_link_depth: int = Field(2, ge=0, le=5, description="How many links far facts are followed.")
+    adjust_salience: bool = Field(True, description="What was used counts more.")
+    adjust_confidence: bool = Field(True, description="What is less certain counts less.")
+    adjust_importance_recency: bool = Field(False, description="What is important and recent counts more.")
+    adjust_long_term: bool = Field(False, description="What lasts counts more.")
+    adjust_freshness: bool = Field(False, description="What is about to expire counts less.")
     recall_max_tokens: int = Field(800, ge=50, le=100_000, description="Tokens of a block at the most.")
     recall_format: Literal["full", "short", "minimal"] = Field("full", description="How a memory is written.")
     recall_placement: Placement = Field(Placement.HEAD, description="Where the block goes.")

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perdure.embed.base import Embedder
 from perdure.errors import StoreError
 from perdure.ranking.calibration import Calibration, background
 from perdure.ranking.gates import Evidence
-from perdure.recall.options import LEXICAL, LOOKUP, VECTOR
+from perdure.recall.options import LEXICAL, LOOKUP, PASSAGES, VECTOR
 from perdure.recall.query import Query
-from perdure.recall.slot import Breaker, Slot
+from perdure.recall.slot import Breaker, Slot, Ticket
+from perdure.recall.sources import Passage, Source
 from perdure.store.fact import Fact
 from perdure.store.search import LexicalHit, View, by_ids, lexical, named
 from perdure.store.store import Store
@@ -41,6 +42,7 @@ class Found:
         facts: every candidate, by id; each may be seen by the audience.
         evidence: what speaks for it.
         scores: per leg, its raw score by id.
+        passages: of files and conversations, best first.
         floor: cosine from which a hit is evidence for this query; None without a vector leg.
         states: per leg, "ok" or why it brought nothing, for the receipt.
         seconds: per leg, until it was through.
@@ -49,21 +51,29 @@ class Found:
     facts: Mapping[str, Fact]
     evidence: Mapping[str, Evidence]
     scores: Mapping[str, Mapping[str, float]]
+    passages: Sequence[Passage]
     floor: float | None
     states: Mapping[str, str]
     seconds: Mapping[str, float]
 
 
 class Legs:
-    """Runs the legs of a recall side by side: words and slots in the caller's thread, vectors in a slot of its own."""
+    """Runs the legs of a recall side by side.
 
-    def __init__(self, store: Store, candidates: int) -> None:
-        """Search in `store`; each leg brings up to `candidates` facts."""
+    Words, slots and links in the caller's thread, vectors in a slot of their own, passages in another.
+    """
+
+    def __init__(self, store: Store, candidates: int, source: Source | None = None) -> None:
+        """Search in `store`; each leg brings up to `candidates` facts. `source` brings passages."""
         self._store = store
         self._candidates = candidates
+        self._source = source
         self._slot = Slot("vector-leg")
+        self._passages = Slot("passage-leg")
 
-    def search(self, query: Query, view: View, leg: VectorLeg | None, deadline: float) -> Found:
+    def search(
+        self, query: Query, view: View, leg: VectorLeg | None, deadline: float, session: str | None = None
+    ) -> Found:
         """Search for the query.
 
         Args:
@@ -71,11 +81,15 @@ class Legs:
             view: what may be seen.
             leg: the vector leg, or None to go by words alone.
             deadline: `time.monotonic()` after which a leg is left behind.
+            session: the conversation that is going on.
         """
         run = _Run(self._store, view, deadline)
-        ticket = None
+        ticket = draft = None
         if leg is not None and not leg.breaker.open(run.began):
             ticket = self._slot.start(lambda: run.nearest(leg, query.text, self._candidates))
+        source = self._source if view.tag is None and view.as_of is None else None
+        if source is not None:
+            draft = self._passages.start(lambda: source.draft(query.text, view.audience, session))
         run.words(query.text, self._candidates)
         run.slots(query.text)
         if leg is None:
@@ -90,11 +104,31 @@ class Legs:
                 leg.embedder.interrupt()
             else:
                 run.vectors(*result, leg.embedder.identity.id)
+        if source is not None:
+            self._bring(run, source, draft)
         return run.found(leg.calibration if leg else None)
 
     def close(self) -> None:
-        """End the slot's thread."""
+        """End the slots' threads."""
         self._slot.close()
+        self._passages.close()
+
+    def _bring(self, run: _Run, source: Source, draft: Ticket[Any] | None) -> None:
+        """Let the source end what it has begun, with the query's vector if there is one."""
+        if draft is None:
+            run.states[PASSAGES] = "busy"
+            return
+        begun = draft.result(run.deadline - time.monotonic())
+        if draft.error is not None:
+            run.states[PASSAGES] = draft.error
+            return
+        ticket = None
+        if begun is not None:
+            ticket = self._passages.start(lambda: source.passages(begun, run.query_vector))
+        found = ticket.result(run.deadline - time.monotonic()) if ticket else ()
+        run.passages = found or ()
+        run.states[PASSAGES] = (ticket.error if ticket else None) or "ok"
+        run.seconds[PASSAGES] = time.monotonic() - run.began
 
 
 class _Run:
@@ -103,10 +137,12 @@ class _Run:
     def __init__(self, store: Store, view: View, deadline: float) -> None:
         self.began = time.monotonic()
         self.states: dict[str, str] = {}
-        self._seconds: dict[str, float] = {}
+        self.seconds: dict[str, float] = {}
+        self.deadline = deadline
+        self.passages: Sequence[Passage] = ()
+        self.query_vector: tuple[Vector, str] | None = None
         self._store = store
         self._view = view
-        self._deadline = deadline
         self._hits: list[LexicalHit] = []
         self._named: list[Fact] = []
         self._near: list[VectorHit] | None = None
@@ -118,33 +154,34 @@ class _Run:
 
     def words(self, text: str, limit: int) -> None:
         try:
-            with self._store.database.read(deadline=self._deadline) as connection:
+            with self._store.database.read(deadline=self.deadline) as connection:
                 self._hits = lexical(connection, text, self._view, limit)
             self.states[LEXICAL] = "ok"
         except StoreError as error:
             self.states[LEXICAL] = type(error).__name__
-        self._seconds[LEXICAL] = time.monotonic() - self.began
+        self.seconds[LEXICAL] = time.monotonic() - self.began
 
     def slots(self, text: str) -> None:
         """Look for facts whose slot the prompt names."""
         try:
-            with self._store.database.read(deadline=self._deadline) as connection:
+            with self._store.database.read(deadline=self.deadline) as connection:
                 self._named = named(connection, text, self._view)
             self.states[LOOKUP] = "ok"
         except StoreError as error:
             self.states[LOOKUP] = type(error).__name__
-        self._seconds[LOOKUP] = time.monotonic() - self.began
+        self.seconds[LOOKUP] = time.monotonic() - self.began
 
     def vectors(self, query: Vector, near: list[VectorHit], space: str) -> None:
         """Take the vector leg's hits, and measure those of the other legs with the same vector."""
         self._near = near
+        self.query_vector = query, space
         self._cosines = {hit.id: hit.cosine for hit in near}
         found = [*(hit.fact.id for hit in self._hits), *(fact.id for fact in self._named)]
         others = [fact_id for fact_id in dict.fromkeys(found) if fact_id not in self._cosines]
         if others:
             self._cosines |= cosines(self._store.database, query, others, space)
         self.states[VECTOR] = "ok"
-        self._seconds[VECTOR] = time.monotonic() - self.began
+        self.seconds[VECTOR] = time.monotonic() - self.began
 
     def found(self, calibration: Calibration | None) -> Found:
         facts = {hit.fact.id: hit.fact for hit in self._hits} | {fact.id: fact for fact in self._named}
@@ -165,9 +202,10 @@ class _Run:
                 VECTOR: {fact_id: value - behind for fact_id, value in self._cosines.items() if fact_id in facts},
                 LOOKUP: {fact.id: fact.confidence for fact in self._named},
             },
+            self.passages,
             calibration.floor(near) if calibration and self._near is not None else None,
             self.states,
-            self._seconds,
+            self.seconds,
         )
 
     def _evidence(self, fact_id: str, hit: LexicalHit | None) -> Evidence:

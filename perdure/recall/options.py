@@ -7,10 +7,14 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from perdure.hooks.types import Placement
+from perdure.ranking.adjust import Adjustments
 
 LEXICAL = "sqlite"
 VECTOR = "lance"
 LOOKUP = "lookup"
+PROFILE = "profile"
+LINKS = "links"
+PASSAGES = "passages"
 """The legs carry the names that stand in the block: the two stores of the documents this follows, and the
 slots that a prompt names."""
 
@@ -22,7 +26,8 @@ class RecallOptions:
     """How recall works.
 
     Attributes:
-        limit: memories in a block at the most.
+        limit: facts in a block at the most.
+        passages: passages of files and conversations at the most.
         max_tokens: tokens of a block at the most.
         format: "full", "short" or "minimal".
         placement: where the host should put the block.
@@ -31,9 +36,15 @@ class RecallOptions:
         weights: of the legs in the blend.
         candidates: how many each leg brings.
         summary_threshold: characters from which a fact's summary stands for it.
+        profile: "pinned" (what the user pinned comes up in every turn that recalls), "standing" (also standing
+            preferences and instructions), or "off".
+        profile_limit: facts of the profile at the most.
+        link_depth: how many links far facts are followed from those that passed; 0: not at all.
+        adjustments: what else counts than how well a fact fits.
     """
 
     limit: int = 10
+    passages: int = 8
     max_tokens: int = 800
     format: str = "full"
     placement: Placement = Placement.HEAD
@@ -44,3 +55,7 @@ class RecallOptions:
     )
     candidates: int = 50
     summary_threshold: int = 300
+    profile: str = "pinned"
+    profile_limit: int = 5
+    link_depth: int = 2
+    adjustments: Adjustments = field(default_factory=Adjustments)

@@ -3,109 +3,97 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 
 from perdure.text.clean import clean
 from perdure.text.normalise import fold, match_terms
+from perdure.text.scripts import DENSE_CLASS, dense_script
+from perdure.text.stopwords import STOP_WORDS
+from perdure.text.when import Period, periods
 
 MAX_CHARACTERS = 2000
 """Longer prompts are asked by their beginning and their end: in between is mostly pasted material."""
 
-_TRIVIAL = frozenset(
-    [
-        "hi",
-        "hello",
-        "hey",
-        "yo",
-        "hiya",
-        "howdy",
-        "morning",
-        "good-morning",
-        "good-evening",
-        "good-night",
-        "goodnight",
-        "bye",
-        "goodbye",
-        "see-you",
-        "thanks",
-        "thank-you",
-        "thx",
-        "ty",
-        "cheers",
-        "ok",
-        "okay",
-        "k",
-        "kk",
-        "yes",
-        "no",
-        "yep",
-        "nope",
-        "yeah",
-        "nah",
-        "sure",
-        "fine",
-        "great",
-        "cool",
-        "nice",
-        "perfect",
-        "awesome",
-        "wow",
-        "lol",
-        "haha",
-        "done",
-        "stop",
-        "go-on",
-        "go-ahead",
-        "continue",
-        "next",
-        "please-continue",
-        "got-it",
-        "sounds-good",
-        "makes-sense",
-        "i-see",
-        "right",
-        "no-problem",
-        "np",
-        "never-mind",
-        "nevermind",
-        "good",
-        "hmm",
-        "ping",
-        "heartbeat",
-        "how-are-you",
-        "whats-up",
-        "what-is-up",
-    ]
+# Words are written without apostrophes, phrases with hyphens.
+_GREETINGS = """
+hi hello hey yo hiya howdy morning good-morning good-evening good-night goodnight bye goodbye see-you
+hallo moin servus guten-morgen guten-tag guten-abend gute-nacht tschuss tschuess bis-spater bis-bald auf-wiedersehen
+bonjour salut coucou bonsoir bonne-nuit au-revoir a-bientot a-plus-tard
+hola buenos-dias buenas-tardes buenas-noches adios hasta-luego hasta-manana
+ola oi bom-dia boa-tarde boa-noite tchau ate-logo ate-amanha
+привет здравствуйте здравствуй доброе-утро добрый-день добрый-вечер спокойной-ночи пока до-свидания
+おはよう おはようございます こんにちは こんばんは おやすみ おやすみなさい さようなら またね
+你好 您好 早 早上好 早安 晚上好 晚安 再见 再見 拜拜
+안녕 안녕하세요 안녕히-계세요 안녕히-가세요 잘자 잘-자
+how-are-you whats-up what-is-up wie-gehts wie-geht-es-dir ca-va que-tal como-estas tudo-bem como-vai как-дела
+"""
+_THANKS = """
+thanks thank-you thx ty cheers please no-problem np danke danke-schon dankeschon vielen-dank bitte bitte-schon
+merci merci-beaucoup de-rien sil-te-plait sil-vous-plait gracias muchas-gracias de-nada por-favor
+obrigado obrigada muito-obrigado muito-obrigada valeu спасибо большое-спасибо спасибо-большое спс пожалуйста
+не-за-что どうも ありがとう ありがとうございます ありがとうございました お願いします よろしく よろしくお願いします
+お疲れ様 お疲れ様です 谢谢 謝謝 谢谢你 謝謝你 谢谢您 多谢 不客气 不客氣 辛苦了
+감사합니다 감사해요 고마워 고마워요 고맙습니다 수고하셨습니다
+"""
+_ANSWERS = """
+ok okay k kk yes no yep nope yeah nah sure fine great cool nice perfect awesome wow lol haha done stop go-on
+go-ahead continue next please-continue got-it sounds-good makes-sense i-see right never-mind nevermind good hmm
+ja nein doch genau klar alles-klar gut sehr-gut prima toll super passt stimmt verstanden weiter mach-weiter schon
+oui non daccord bien tres-bien parfait bien-sur cest-bon compris
+si vale claro de-acuerdo perfecto genial muy-bien entendido listo bueno sigue
+sim nao beleza certo perfeito otimo esta-bem entendi pode-continuar
+да нет хорошо ладно ок окей понятно понял поняла ясно отлично супер продолжай дальше
+はい いいえ うん 了解 了解です 了解しました わかった わかりました 分かった 分かりました オーケー いいね なるほど
+すごい 続けて 好 好的 好吧 嗯 嗯嗯 是 是的 对 對 不 不是 可以 行 没事 沒事
+知道了 明白 明白了 继续 繼續 哈哈
+네 예 응 아니 아니요 그래 그래요 좋아 좋아요 알겠어 알겠어요 알겠습니다 알았어 오케이 괜찮아 괜찮아요 계속
+"""
+_FILLERS = """
+so well oh ah and there again very much a lot for that it is all you too to everyone
+und dir euch sehr et y e mucho muito beaucoup tous todos
+"""
+_ASKING = """
+what whats when where wheres which who whos whom whose why how hows is are was were do does did has have had can could
+will would shall should may might must isnt arent wasnt werent doesnt didnt hasnt havent hadnt cant couldnt wont wouldnt
+shouldnt wer wie wo wohin woher wann warum wieso weshalb welche welcher welches welchen welchem wem wen wessen wozu
+wofür womit worüber ist sind hast habe haben kann kannst können könnt darf soll wird wirst werden muss gibt
+quién quiénes qué cuándo dónde adónde cuál cuáles cómo cuánto cuánta cuántos cuántas puedes
+qui quoi quest quand où comment pourquoi quel quelle quels quelles combien lequel laquelle est sont avez peux peut
+"""
+_LEADING = """
+ok okay so and but well hi hello hey oh please also then again thanks hallo danke und bitte dann hola y gracias por
+bonjour salut merci et alors mais
+"""
+
+
+def _words(*lists: str) -> frozenset[str]:
+    return frozenset(word for words in lists for word in fold(words).split())
+
+
+_TRIVIAL_WORDS = _words(_GREETINGS, _THANKS, _ANSWERS, "ping heartbeat")
+_FILLER_WORDS = _words(_FILLERS)
+_ASKING_WORDS = _words(_ASKING)
+_LEADING_WORDS = _words(_LEADING)
+_LONGEST_PHRASE = 4
+# Full width, small, Greek, Armenian, Arabic, Ethiopic, Limbu, Coptic, Vai, Bamum, Medieval; doubled; emoji.
+_QUESTION_MARKS = frozenset(
+    "?\uff1f\ufe56\u037e\u055e\u061f\u1367\u1945\u2cfa\u2cfb\ua60f\ua6f7\u2e2e\u2e54\u203d\u2047\u2048\u2049\u2753\u2754"
 )
-_FILLERS = frozenset(
-    [
-        "so",
-        "well",
-        "oh",
-        "ah",
-        "and",
-        "there",
-        "again",
-        "very",
-        "much",
-        "a",
-        "lot",
-        "for",
-        "that",
-        "it",
-        "is",
-        "all",
-        "so",
-        "you",
-        "too",
-        "to",
-        "everyone",
-        "all",
-    ]
-)
+_INSIDE = frozenset(",)'\"\u2019\u201d\u00bb")  # before the space in front of a word that is inside a sentence
+_LETTERS_PER_DENSE = 3  # a character of a script without spaces says about as much as so many letters
+
 _COMMAND = re.compile(r"[/!][\w-]+(\s|$)")
-_SYSTEM = re.compile(r"\[system\b|heartbeat\b", re.IGNORECASE)
+_SYSTEM = re.compile(r"\[system\b|heartbeat(?:_ok)?\b|read heartbeat\.md\b", re.IGNORECASE)
 _WORDS = re.compile(r"[\w']+")
+_OPEN, _CLOSED = '"`\u201c\u201e\u00ab\u300c', '"`\u201c\u201d\u00bb\u300d'
+# What stands in quotes, or a word with what joins its parts; a script without spaces ends a word.
+_NAME = re.compile(
+    rf"[{_OPEN}](?P<quoted>[^{_CLOSED}\n]{{1,80}})[{_CLOSED}]"
+    rf"|[^\W{DENSE_CLASS}]+(?:['\u2019._-][^\W{DENSE_CLASS}]+)*"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +103,31 @@ class Query:
     Attributes:
         text: what the vector leg embeds.
         terms: what the lexical leg looks for.
-        trivial: why nothing should be recalled for it, or None.
+        trivial: why nothing should be recalled for it, or None. Of a trivial prompt nothing more is read.
+        names: what looks like a name, folded: capitalised words inside a sentence, identifiers such as
+            "err_4412", and what stands in quotes.
+        question: whether it ends with a question mark or begins like a question.
+        script: the script most of it is written in, if that is one without spaces between words (see
+            `perdure.text.scripts.dense_script`); None for Latin and all others.
+        periods: the times it names.
     """
 
     text: str
     terms: tuple[str, ...]
     trivial: str | None = None
+    names: tuple[str, ...] = ()
+    question: bool = False
+    script: str | None = None
+    periods: tuple[Period, ...] = ()
 
 
-def understand(prompt: str) -> Query:
-    """Read a prompt, of any length and with any characters in it."""
+def understand(prompt: str, today: date | None = None) -> Query:
+    """Read a prompt, of any length and with any characters in it.
+
+    Args:
+        prompt: what the user wrote.
+        today: the day of the turn; without it no times are read.
+    """
     text = clean(_shortened(prompt)).strip()
     if not text:
         return Query("", (), "empty")
@@ -135,22 +138,84 @@ def understand(prompt: str) -> Query:
     terms = match_terms(text)
     if not terms and not any(char.isalnum() for char in text):
         return Query(text, (), "no words")
-    if _is_small_talk(text):
-        return Query(text, terms, "small talk")
-    return Query(text, terms)
-
-
-def _is_small_talk(text: str) -> bool:
     words = [word.replace("'", "") for word in _WORDS.findall(fold(text))]
+    if _is_small_talk(words):
+        return Query(text, terms, "small talk")
+    return Query(
+        text,
+        terms,
+        names=_names(text),
+        question=_is_question(text, words),
+        script=_script(text),
+        periods=tuple(periods(text, today)) if today else (),
+    )
+
+
+def _is_small_talk(words: Sequence[str]) -> bool:
     if not words or len(words) > 8:
         return not words
     position = 0
     while position < len(words):
-        taken = next((n for n in (3, 2, 1) if "-".join(words[position : position + n]) in _TRIVIAL), 0)
-        if not taken and words[position] not in _FILLERS:
+        lengths = range(_LONGEST_PHRASE, 0, -1)
+        taken = next((n for n in lengths if "-".join(words[position : position + n]) in _TRIVIAL_WORDS), 0)
+        if not taken and words[position] not in _FILLER_WORDS:
             return False
         position += max(1, taken)
     return True
+
+
+def _is_question(text: str, words: Sequence[str]) -> bool:
+    if "\u00bf" in text:  # Spanish says it before the question
+        return True
+    for char in reversed(text):
+        if char in _QUESTION_MARKS:
+            return True
+        if char.isalnum():
+            break
+    first = next((word for word in words[:5] if word not in _LEADING_WORDS), "")
+    return first in _ASKING_WORDS
+
+
+def _names(text: str) -> tuple[str, ...]:
+    shouted = text.isupper()
+    names: dict[str, None] = {}
+    for match in _NAME.finditer(text):
+        word = match[0]
+        if quoted := match["quoted"]:
+            names[" ".join(fold(quoted).split())] = None
+        elif _is_identifier(word):
+            names[fold(word)] = None
+        elif word[0].isupper() and not shouted and _is_inside(text, match.start()):
+            name = fold(word).removesuffix("'s")
+            if len(name) > 1 and name not in STOP_WORDS and not name.startswith("i'"):
+                names[name] = None
+    names.pop("", None)
+    return tuple(names)
+
+
+def _is_identifier(word: str) -> bool:
+    if word.isalpha() or not any(char.isalpha() for char in word):
+        return False
+    if "_" in word or (word[0].isalpha() and any(char.isdigit() for char in word)):
+        return True
+    # "e.g" is an abbreviation, "app.log" a name.
+    return "." in word and any(len(part) > 1 for part in word.split("."))
+
+
+def _is_inside(text: str, start: int) -> bool:
+    """Whether the word at `start` stands in the middle of a sentence."""
+    before = text[max(0, start - 2) : start]
+    return before[-1:] == "(" or (before[-1:] == " " and (before[0].isalnum() or before[0] in _INSIDE))
+
+
+def _script(text: str) -> str | None:
+    if text.isascii():
+        return None
+    counts = Counter(filter(None, map(dense_script, text)))
+    others = sum(char.isalpha() for char in text) - counts.total()
+    if not counts or counts.total() * _LETTERS_PER_DENSE < others:
+        return None
+    return counts.most_common(1)[0][0]
 
 
 def _shortened(prompt: str) -> str:

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from perdure.ranking.gates import Evidence
 from perdure.recall.legs import Found
 from perdure.recall.options import RecallOptions
+from perdure.store.fact import Fact
 from perdure.text.redact import redact
 
 VERSION = 1
@@ -25,7 +27,9 @@ class Receipt:
         query: what was asked.
         silence: why the whole recall brought nothing before it searched, or None.
         verdicts: per candidate id, "injected" or what it failed at.
-        scores: per candidate id, its fused score.
+        scores: per candidate id, its score: fused and adjusted for facts, absolute for passages.
+        factors: per fact id, what the adjustments multiplied its score by.
+        linked: facts that no leg found, but a link or the profile.
         tokens: of the block.
         size: of the block in bytes.
         seconds: the whole recall.
@@ -38,6 +42,8 @@ class Receipt:
     silence: str | None = None
     verdicts: dict[str, str] = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=dict)
+    factors: dict[str, Mapping[str, float]] = field(default_factory=dict)
+    linked: dict[str, Fact] = field(default_factory=dict)
     found: Found | None = None
     tokens: int = 0
     size: int = 0
@@ -66,13 +72,18 @@ class Receipt:
         return sorted(self.verdicts, key=lambda fact_id: (-self.scores.get(fact_id, 0.0), fact_id))
 
     def _candidate(self, fact_id: str, found: Found) -> dict[str, Any]:
-        evidence = found.evidence[fact_id]
+        score = {"score": round(self.scores.get(fact_id, 0.0), 6), "verdict": self.verdicts[fact_id]}
+        fact = found.facts.get(fact_id) or self.linked.get(fact_id)
+        if fact is None:
+            return {"id": fact_id, **score}  # a passage
+        evidence = found.evidence.get(fact_id, Evidence())
         return {
             "id": fact_id,
-            "change_seq": found.facts[fact_id].change_seq,
+            "change_seq": fact.change_seq,
             "cosine": evidence.cosine,
             "coverage": round(evidence.coverage, 4),
+            "named": evidence.named,
             "legs": {leg: scores[fact_id] for leg, scores in found.scores.items() if fact_id in scores},
-            "score": round(self.scores.get(fact_id, 0.0), 6),
-            "verdict": self.verdicts[fact_id],
+            "factors": dict(self.factors.get(fact_id, {})),
+            **score,
         }

@@ -308,9 +308,11 @@ class TestConversations:
         (folder / "s1.jsonl").write_text('{"role": "user", "content": "Where is the heron?"}\n')
         host.sync.begun("s1")
         assert host.found("heron") == []
+        host.write("a", "a heron in a file")
+        assert host.found("heron") == ["a heron in a file"]
         host.sync.ended("s1")
         host.settle()
-        assert host.found("heron") == ["Where is the heron?"]
+        assert host.found("heron") == ["Where is the heron?", "a heron in a file"]
 
 
 class TestEmbedding:

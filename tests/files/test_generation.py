@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from perdure.store.database import run
 from perdure.store.scope import Audience
 from tests.files.workshop import CountingEmbedder, Workshop
 
+posix = pytest.mark.skipif(os.name != "posix", reason="POSIX modes and limits")
 ROUNDS = 8
 FILES = 120
 OPENED = """
@@ -110,7 +112,12 @@ class TestRebuild:
         assert (number(workshop), workshop.store.meta("index_generation")) == (2, "2")
         assert workshop.texts() == ["heron"]
         assert workshop.files() == ["index-2.db", "index-2.db-shm", "index-2.db-wal"]
-        assert all((workshop.store.folder / name).stat().st_mode & 0o077 == 0 for name in workshop.files())
+
+    @posix
+    def test_is_readable_by_its_owner_only(self, workshop: Workshop) -> None:
+        workshop.index.sync(workshop.roots)
+        workshop.index.sync(workshop.roots, force=True)
+        assert {(workshop.store.folder / name).stat().st_mode & 0o777 for name in workshop.files()} == {0o600}
 
     def test_holds_nothing_of_what_was_there_before(self, workshop: Workshop) -> None:
         path = workshop.note("a", "heron")
@@ -150,6 +157,7 @@ class TestRebuild:
         assert (number(other), other.texts()) == (1, ["heron"])
         assert workshop.index.sync(workshop.roots, force=True).rebuilt
 
+    @posix
     def test_on_a_full_disk_leaves_the_live_one(self, workshop: Workshop) -> None:
         workshop.note("a", "heron")
         workshop.index.sync(workshop.roots)

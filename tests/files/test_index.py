@@ -243,7 +243,6 @@ class TestLeftOut:
         memory = workshop.note("good", "heron").parent
         workshop.note("large", "x" * 1_001)
         (memory / "binary.md").write_bytes(b"\x00\x01heron")
-        os.utime(memory / "binary.md", (LONG_AGO, LONG_AGO))
         os.mkfifo(memory / "fifo.md")
         (memory / "link.md").symlink_to("good.md")
         (workshop.folder / "elsewhere").write_text("of somebody else")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure.recall.query import MAX_CHARACTERS, understand
+from perdure.text.when import Period
 
 
 @pytest.mark.parametrize(
@@ -31,8 +34,11 @@ from perdure.recall.query import MAX_CHARACTERS, understand
         ("!reload all", "command"),
         ("[System Message] heartbeat", "system message"),
         ("HEARTBEAT check", "system message"),
+        ("HEARTBEAT_OK", "system message"),
+        ("Read HEARTBEAT.md if it exists. If nothing needs attention, reply HEARTBEAT_OK.", "system message"),
         ("...", "no words"),
         ("👍", "no words"),
+        ("👩🏽‍💻 🇩🇪 ❤️", "no words"),
         ("?!", "no words"),
     ],
 )
@@ -59,6 +65,158 @@ def test_questions_are_asked(prompt: str) -> None:
     assert understand(prompt).trivial is None
 
 
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Yes please",
+        "ok thanks 👍",
+        "Hallo! Wie geht es dir?",
+        "Danke schön, alles klar",
+        "Tschüß",
+        "vielen Dank, super",
+        "Bonjour, ça va ?",
+        "D’accord, merci beaucoup",
+        "très bien",
+        "¡Hola! ¿Qué tal?",
+        "Muchas gracias, perfecto",
+        "sí, de acuerdo",
+        "Olá, bom dia",
+        "muito obrigada, tudo bem",
+        "não",
+        "ありがとうございます!",
+        "了解です。お願いします",
+        "おはようございます",
+        "你好\uff0c谢谢",
+        "好的。明白了",
+        "안녕하세요!",
+        "네, 감사합니다",
+        "Привет!",
+        "Хорошо, большое спасибо",
+        "Добрый день",
+    ],
+)
+def test_small_talk_in_other_languages_asks_nothing(prompt: str) -> None:
+    query = understand(prompt, date(2024, 3, 13))
+    assert query.trivial == "small talk"
+    assert (query.names, query.question, query.script, query.periods) == ((), False, None, ())
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "ok, where do I live?",
+        "Danke, wo wohne ich?",
+        "merci, où habite Anna ?",
+        "Hola, ¿dónde vivo?",
+        "obrigado, onde moro?",
+        "ありがとう。私の犬の名前は?",
+        "你好\uff0c我住在哪里",
+        "안녕하세요, 제 개 이름이 뭐예요?",
+        "Спасибо, где я живу?",
+        "👍 and the invoice",
+    ],
+)
+def test_politeness_before_a_question_does_not_silence_it(prompt: str) -> None:
+    assert understand(prompt).trivial is None
+
+
+@pytest.mark.parametrize(
+    ("prompt", "names"),
+    [
+        ("Where does Anna work?", ("anna",)),
+        ("Where does Anna’s brother Łukasz live, in New York?", ("anna", "lukasz", "new", "york")),
+        ("Did Jean-Luc meet O'Brien (Fido saw it)?", ("jean-luc", "o'brien", "fido")),
+        ("Anna works. Bob sleeps! Where?\nCarol?", ()),
+        ("what did I say when I'm tired, and I've slept", ()),
+        ("WHERE IS MY DOG FIDO", ()),
+        ("what does ERR_4412 on api-gw-2 mean", ("err_4412", "api-gw-2")),
+        ("app.log of v2 in user_id, at Node.js", ("app.log", "v2", "user_id", "node.js")),
+        ("查一下ERR_4412的原因", ("err_4412",)),
+        ("e.g. well-known 42 8th 10:30 2023-05-08 3.5 things, don't they", ()),
+        ('who sang "Yellow  Submarine" or «Ça ira»?', ("yellow submarine", "ca ira")),
+        ("「東京タワー」とは", ("東京タワー",)),
+        ("what is `git stash`, and what is Git, or Git again", ("git stash", "git")),
+        ('an open "quote without an end', ()),
+    ],
+)
+def test_names_are_found(prompt: str, names: tuple[str, ...]) -> None:
+    assert understand(prompt).names == names
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "I live where?",
+        "My dog?!",
+        'She asked "where?"',
+        "you know it, right? 😀",
+        "我住在哪里\uff1f",
+        "أين أعيش؟",
+        "πού μένω\u037e",
+        "where do I live",
+        "ok, so what is my dog called",
+        "Isn't it Fido",
+        "can you tell me my address",
+        "Wo wohne ich",
+        "hast du meine Adresse",
+        "dime ¿dónde vivo? gracias",
+        "por qué vivo aquí",
+        "Où habite Anna",
+        "pourquoi pas",
+        "est-ce que j'ai un chien",
+        "Qu’est-ce que c'est",
+    ],
+)
+def test_questions_are_known_as_such(prompt: str) -> None:
+    assert understand(prompt).question
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "I live in Berlin.",
+        "Remember: is it so? I do not think it is.",
+        "Don't forget the keys",
+        "Am Dienstag war ich in Berlin",
+        "Tengo un perro",
+        "J'ai un chien",
+        "我住在北京。",
+        "1 + 1",
+    ],
+)
+def test_statements_are_no_questions(prompt: str) -> None:
+    assert not understand(prompt).question
+
+
+@pytest.mark.parametrize(
+    ("prompt", "script"),
+    [
+        ("Where do I live?", None),
+        ("Где я живу?", None),
+        ("où est né Zoé ?", None),
+        ("我住在哪里", "han"),
+        ("ねこのなまえは", "kana"),
+        ("우리 고양이 이름이 뭐예요?", "hangul"),
+        ("แมวของฉันชื่ออะไร", "thai"),
+        ("我的MacBook在哪里", "han"),
+        ("what does the word 猫 mean in English", None),
+    ],
+)
+def test_the_dominating_script(prompt: str, script: str | None) -> None:
+    assert understand(prompt).script == script
+
+
+def test_times_are_read_against_the_day_of_the_turn() -> None:
+    prompt = "What did Anna say last week, or in May 2023?"
+    assert understand(prompt, date(2024, 3, 13)).periods == (
+        Period(date(2024, 3, 4), date(2024, 3, 10)),
+        Period(date(2023, 5, 1), date(2023, 5, 31)),
+    )
+    assert understand(prompt, date(2020, 1, 1)).periods[0] == Period(date(2019, 12, 23), date(2019, 12, 29))
+    assert understand(prompt).periods == ()
+    assert understand("Where do I live?", date(2024, 3, 13)).periods == ()
+
+
 def test_of_a_long_prompt_the_beginning_and_the_end_are_asked() -> None:
     query = understand(f"Where is heron? {'x ' * 100_000} Who is Fido?")
     assert len(query.text) <= MAX_CHARACTERS + 1
@@ -70,6 +228,6 @@ def test_of_a_long_prompt_the_beginning_and_the_end_are_asked() -> None:
 @settings(max_examples=100)
 @given(st.text(alphabet=st.characters(codec=None, exclude_categories=())))
 def test_any_prompt_can_be_read(prompt: str) -> None:
-    query = understand(prompt)
+    query = understand(prompt, date(2024, 3, 13))
     query.text.encode()
     assert "\0" not in query.text

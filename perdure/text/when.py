@@ -1,0 +1,311 @@
+"""The times that a question asks about, in English, German and Spanish.
+
+Only what can be dated is read: a month name alone is no date, for "may" and "march" are verbs as well.
+Where the year is not said, the answer lies in the past, because a memory is asked:
+
+- "in March", "on Tuesday", "8 May": the latest one that has begun, so perhaps the running one;
+- "last March", "last Tuesday": the latest one that is over; "next March": the first one still to begin;
+- "this March": the running one, else that of this year (a weekday: of this week).
+
+Weeks begin on Monday. Seasons are those of the northern hemisphere, in whole months from March on;
+a winter belongs to the year in which it begins. "A few" is two to five.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from functools import partial
+from typing import TypeVar
+
+from perdure.text.normalise import fold
+from perdure.text.when_words import LANGUAGES, SHORT_MONTHS, Language
+
+_DAY_SECONDS = 86_400.0
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Some days on end.
+
+    Attributes:
+        first: the first day.
+        last: the last day, which belongs to the period.
+    """
+
+    first: date
+    last: date
+
+    def seconds(self, zone: tzinfo = UTC) -> tuple[float, float]:
+        """Return begin and end in epoch seconds; the end is the first moment that no longer belongs to it.
+
+        Args:
+            zone: whose midnights count.
+        """
+        begin = datetime.combine(self.first, time.min, zone).timestamp()
+        if self.last == date.max:
+            return begin, datetime.combine(self.last, time.min, zone).timestamp() + _DAY_SECONDS
+        return begin, datetime.combine(self.last + timedelta(days=1), time.min, zone).timestamp()
+
+
+def periods(text: str, today: date) -> list[Period]:
+    """Find the times that a text names.
+
+    Of matches that overlap the longer wins. Dates that do not exist are nothing. What lies outside the
+    calendar is moved to its first or last day. Takes time linear in the length of the text.
+
+    Args:
+        text: any string, in any case, with or without accents.
+        today: the day on which it was said.
+
+    Returns:
+        Distinct periods in the order of the text.
+    """
+    folded = " ".join(fold(text).split())
+    words = set(_WORD.findall(folded))
+    # A date that does not exist still takes its place: of "31 February 2023" no February must be left.
+    found = [
+        (*match.span(), rule.read(match, today))
+        for rule in _RULES
+        if not rule.words.isdisjoint(words)
+        for match in rule.pattern.finditer(folded)
+    ]
+    kept: list[tuple[int, int, Period | None]] = []
+    for start, end, period in sorted(found, key=lambda item: item[0]):
+        if kept and start < kept[-1][1]:
+            if end - start <= kept[-1][1] - kept[-1][0]:
+                continue
+            kept.pop()
+        kept.append((start, end, period))
+    return list(dict.fromkeys(period for _, _, period in kept if period))
+
+
+_Series = Callable[[date, int], Period]
+"""Returns the period so many steps after the one that belongs to the day: weeks, Tuesdays, springs."""
+
+
+def _days(first: int, count: int) -> Period:
+    begin, end = (min(max(day, 1), date.max.toordinal()) for day in (first, first + count - 1))
+    return Period(date.fromordinal(begin), date.fromordinal(end))
+
+
+def _months(first: int, count: int) -> Period:
+    """Return a period of months, counted from January of the year 0."""
+    begin, end = _month_start(first), _month_start(first + count)
+    return _days(begin, end - begin)
+
+
+def _month_start(month: int) -> int:
+    if month >= 12 * (date.max.year + 1):
+        return date.max.toordinal() + 1
+    year, index = divmod(max(month, 12), 12)
+    return date(year, index + 1, 1).toordinal()
+
+
+def _monday(today: date, step: int) -> int:
+    return today.toordinal() - today.weekday() + 7 * step
+
+
+def _day(today: date, step: int) -> Period:
+    return _days(today.toordinal() + step, 1)
+
+
+def _week(today: date, step: int) -> Period:
+    return _days(_monday(today, step), 7)
+
+
+def _weekend(today: date, step: int) -> Period:
+    return _days(_monday(today, step) + 5, 2)
+
+
+def _month(today: date, step: int) -> Period:
+    return _months(12 * today.year + today.month - 1 + step, 1)
+
+
+def _quarter(today: date, step: int) -> Period:
+    return _months(12 * today.year + (today.month - 1) // 3 * 3 + 3 * step, 3)
+
+
+def _year(today: date, step: int) -> Period:
+    return _months(12 * (today.year + step), 12)
+
+
+def _of_year(begin: int, count: int, today: date, step: int) -> Period:
+    return _months(12 * (today.year + step) + begin, count)
+
+
+def _of_week(weekday: int, today: date, step: int) -> Period:
+    return _days(_monday(today, step) + weekday, 1)
+
+
+def _table(tables: Iterable[str], values: Sequence[_Value]) -> dict[str, _Value]:
+    """Give each of the words of tables its value: the entries of every table stand for the values in order."""
+    return {
+        name: value
+        for table in tables
+        for names, value in zip(table.split(", "), values, strict=True)
+        for name in names.split("|")
+    }
+
+
+_MONTH_SERIES: list[_Series] = [partial(_of_year, n, 1) for n in range(12)]
+_MONTHS = _table([words.months for words in LANGUAGES], _MONTH_SERIES)
+_SEASONS: dict[str, _Series] = _table(
+    [words.seasons for words in LANGUAGES], [partial(_of_year, n, 3) for n in (2, 5, 8, 11)]
+)
+_WEEKDAYS: dict[str, _Series] = _table(
+    [words.weekdays for words in LANGUAGES], [partial(_of_week, n) for n in range(7)]
+)
+_UNITS: dict[str, _Series] = _table(
+    [words.units for words in LANGUAGES], [_day, _week, _weekend, _month, _quarter, _year]
+)
+_RECURRING = _MONTHS | _SEASONS | _WEEKDAYS
+_OF_YEAR = _MONTHS | _SEASONS | _table([SHORT_MONTHS], _MONTH_SERIES)
+_MONTH_NUMBERS = _table([SHORT_MONTHS, *(words.months for words in LANGUAGES)], range(1, 13))
+_COUNTS = _table([words.counts for words in LANGUAGES], [(n, n) for n in range(1, 13)]) | _table(
+    [words.few for words in LANGUAGES], [(2, 5)]
+)
+_NEAR = {phrase: distance for words in LANGUAGES for phrase, distance in words.near.items()}
+
+
+def _read_recurring(match: re.Match[str], today: date) -> Period | None:
+    name = match["name"]
+    this = bool(match["this"])
+    back, ahead = match["last"] or match["over"], match["next"] or match["coming"]
+    if name in _UNITS:
+        return _UNITS[name](today, -1 if back else 1 if ahead else 0) if back or ahead or this else None
+    if this and name in _VERBS and _goes_on(match):
+        return None
+    around = [_RECURRING[name](today, step) for step in (-2, -1, 0, 1)]
+    if ahead:
+        return next((period for period in around if period.first > today), None)
+    if this and not back:
+        return next((period for period in around if period.first <= today <= period.last), around[2])
+    past = [period for period in around if (period.last < today if back else period.first <= today)]
+    return past[-1] if past else None
+
+
+def _read_ago(match: re.Match[str], today: date) -> Period:
+    count = match["count"]
+    fewest, most = (int(count), int(count)) if count.isdecimal() else _COUNTS[count]
+    series = _UNITS[match["unit"]]
+    return Period(series(today, -most).first, series(today, -fewest).last)
+
+
+def _read_near(match: re.Match[str], today: date) -> Period:
+    return _day(today, _NEAR[match["near"]])
+
+
+def _read_date(match: re.Match[str], _: date) -> Period | None:
+    return _date(int(match["year"]), int(match["month"]), int(match["day"]))
+
+
+def _read_named_date(match: re.Match[str], today: date) -> Period | None:
+    name, day = match["month"], int(match["day"])
+    if match["year"]:
+        return _date(int(match["year"]), _MONTH_NUMBERS[name], day)
+    if name in _VERBS and not (match["on"] or match["mark"]) and _goes_on(match):
+        return None
+    # Nine years: between 1896 and 1904 there was no 29 February.
+    candidates = (_date(year, _MONTH_NUMBERS[name], day) for year in range(today.year, today.year - 9, -1))
+    return next((period for period in candidates if period and period.first <= today), None)
+
+
+def _read_named_year(match: re.Match[str], _: date) -> Period:
+    return _OF_YEAR[match["name"]](date(int(match["year"]), 1, 1), 0)
+
+
+def _read_year(match: re.Match[str], _: date) -> Period:
+    return _year(date(int(match["year"]), 1, 1), 0)
+
+
+def _date(year: int, month: int, day: int) -> Period | None:
+    try:
+        found = date(year, month, day)
+    except ValueError:
+        return None
+    return Period(found, found)
+
+
+_VERBS = frozenset({"may", "march"})
+_MORE = re.compile(r" [a-z]")
+
+
+def _goes_on(match: re.Match[str]) -> bool:
+    """Whether a word follows at once: "this may help" and "version 8 may break" name no time."""
+    return _MORE.match(match.string, match.end()) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    words: frozenset[str]  # a text with none of these words or digits holds no match, and is not searched
+    pattern: re.Pattern[str]
+    read: Callable[[re.Match[str], date], Period | None]
+
+
+def _any(names: Iterable[str]) -> str:
+    return "|".join(names)
+
+
+def _last_words(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(name.split()[-1] for name in names)
+
+
+def _recurring_rule(words: Language) -> _Rule:
+    tables = (words.months, words.seasons, words.weekdays, words.units)
+    names = [name for table in tables for name in re.split(r", |\|", table)]
+    before = f"(?P<last>{words.last})|(?P<this>{words.this})|(?P<next>{words.next})|(?:{words.latest})"
+    behind = f"(?P<over>{words.over})|(?P<coming>{words.coming})"
+    pattern = rf"\b(?:{before}) (?P<name>{_any(names)})\b(?: (?:{behind})\b)?"
+    return _Rule(_last_words(names), re.compile(pattern), _read_recurring)
+
+
+def _ago_rule(words: Language) -> _Rule:
+    before, behind = words.ago
+    pattern = rf"\b{before}(?P<count>[0-9]{{1,5}}|{_any(_COUNTS)}) (?P<unit>{_any(_UNITS)}){behind}\b"
+    return _Rule(frozenset({(before or behind).strip()}), re.compile(pattern), _read_ago)
+
+
+_DIGITS = frozenset("0123456789")
+_WORD = re.compile(r"[a-z]+|[0-9]")
+_START = r"(?<![\w.:/-])"
+_END = r"(?![\w%]|[.,:/-]\w)"
+_ON = r"(?:(?P<on>on|on the|the|since|until|by|from|before|after|am|ab|bis|seit|vom|el|del|desde|hasta) )?"
+_NAMED_YEAR = r"(?P<year>[12][0-9]{3})"
+_MONTH_NAMES = _any(_MONTH_NUMBERS)
+_PATTERNS: tuple[tuple[frozenset[str], str, Callable[[re.Match[str], date], Period | None]], ...] = (
+    (_DIGITS, rf"{_START}(?P<year>[0-9]{{4}})-(?P<month>[0-9]{{2}})-(?P<day>[0-9]{{2}})(?![0-9])", _read_date),
+    (_DIGITS, rf"{_START}(?P<day>[0-9]{{1,2}})\.(?P<month>[0-9]{{1,2}})\.(?P<year>[0-9]{{4}}){_END}", _read_date),
+    (
+        _DIGITS,
+        rf"\b(?:{_any(words.latest for words in LANGUAGES)}) (?:the year |jahre? |ano )?"
+        rf"(?P<year>(?:19|20)[0-9]{{2}}){_END}",
+        _read_year,
+    ),
+    (
+        frozenset(_MONTH_NUMBERS),
+        rf"{_START}{_ON}(?P<day>[0-9]{{1,2}})(?P<mark>(?:st|nd|rd|th|\.)?(?: of| de)?)"
+        rf" (?P<month>{_MONTH_NAMES})\b\.?(?:,? (?:of |de |del )?{_NAMED_YEAR}{_END})?",
+        _read_named_date,
+    ),
+    (
+        frozenset(_MONTH_NUMBERS),
+        rf"{_START}{_ON}(?P<month>{_MONTH_NAMES})\.? (?P<day>[0-9]{{1,2}})(?P<mark>(?:st|nd|rd|th)?){_END}"
+        rf"(?:,? {_NAMED_YEAR}{_END})?",
+        _read_named_date,
+    ),
+    (
+        frozenset(_OF_YEAR),
+        rf"\b(?P<name>{_any(_OF_YEAR)})\b[.,]? (?:of |de |del )?{_NAMED_YEAR}{_END}",
+        _read_named_year,
+    ),
+    (_last_words(_NEAR), rf"\b(?P<near>{_any(_NEAR)})\b", _read_near),
+)
+_RULES = (
+    *(_Rule(words, re.compile(pattern), read) for words, pattern, read in _PATTERNS),
+    *(_recurring_rule(language) for language in LANGUAGES),
+    *(_ago_rule(language) for language in LANGUAGES),
+)
