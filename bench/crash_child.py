@@ -232,7 +232,7 @@ class Actor:
         marker, text = self._words()
         context = TurnContext(session_id=f"{self._name}-{self._count}", host="bench")
         with self._told({marker: LIVE}):
-            self._memory.after_turn([{"role": "user", "content": text}], True, context)
+            self._memory.turns.after([{"role": "user", "content": text}], True, context)
 
     def quiet(self) -> None:
         """Do what a quiet moment is for."""

@@ -168,7 +168,7 @@ class Injected:
         """Ask a conversation's questions, and those of another, as prompts."""
         by_place = _places(said)
         for question in asked:
-            recall = memory.before_turn(question.text, TurnContext(session_id="bench", host="bench"))
+            recall = memory.turns.before(question.text, TurnContext(session_id="bench", host="bench"))
             ids = {
                 by_place[place].id
                 for item in (recall.items if recall else ())
@@ -177,7 +177,7 @@ class Injected:
             self._found.append(len(question.evidence & ids) / len(question.evidence))
             self._tokens.append(estimate_tokens(recall.block) if recall else 0)
         for text in foreign:
-            self._silent.append(float(memory.before_turn(text, TurnContext(session_id="bench", host="bench")) is None))
+            self._silent.append(float(memory.turns.before(text, TurnContext(session_id="bench", host="bench")) is None))
 
     def figures(self) -> dict[str, float]:
         """Return evidence in the block and silence for another conversation's questions in percent, tokens per turn."""

@@ -104,7 +104,7 @@ def by_perdure(memory: Memory, names: Mapping[str, str]) -> Ask:
         reader = query["reader"]
         scopes = tuple(f"project:{name}" for name in reader["projects"])
         context = TurnContext(session_id=query["id"], agent_id=reader["agent"], scopes=scopes, host="bench")
-        recall = memory.before_turn(query["prompt"], context)
+        recall = memory.turns.before(query["prompt"], context)
         return [names.get(item.id, item.id) for item in recall.items] if recall else []
 
     return ask

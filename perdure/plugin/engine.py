@@ -6,6 +6,7 @@ import atexit
 import json
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,16 @@ from perdure.capture.intake import Limits, as_sequence, take
 from perdure.capture.pipeline import Capturer
 from perdure.capture.statements import CaptureRule
 from perdure.capture.tags import compile_tags
+from perdure.capture.used import used_in
 from perdure.capture.writing import Writer, WritingOptions
 from perdure.clock import Clock, SystemClock
 from perdure.embed.base import Embedder
-from perdure.hooks.types import Messages, Recall, TurnContext
+from perdure.hooks.types import Channel, Messages, Recall, TurnContext
 from perdure.plugin.builtins import BUILTINS
 from perdure.plugin.extensions import ExtensionManager
 from perdure.plugin.file_memory import FileMemory, files_options
 from perdure.plugin.file_purge import cleaner
+from perdure.plugin.ledger import Ledger, newest_reply
 from perdure.plugin.model import Model, Recipes
 from perdure.plugin.settings import Settings
 from perdure.ranking.adjust import Adjustments
@@ -41,6 +44,7 @@ from perdure.store.scope import Audience
 from perdure.store.store import Store, VectorSpace
 from perdure.store.tiered_index import TieredIndex
 from perdure.store.transaction import Author
+from perdure.store.usage import note_injected, used
 from perdure.store.vector_index import VectorIndex
 
 WORKER = "perdure.plugin.worker"
@@ -85,6 +89,7 @@ class Engine:
         self._recaller = Recaller(
             self.store, _recall_options(settings), self.model.leg, self.clock, reranker, self.files.source
         )
+        self.ledger = Ledger()
         self._cursors: dict[str, str] = {}
         self._closed = False
         self.keeper.start()
@@ -96,10 +101,31 @@ class Engine:
     def recall(self, prompt: str, context: TurnContext, asked: Asked = Asked()) -> Recall | None:  # noqa: B008
         """Return what the model should see in this turn, or None. The receipt is written afterwards."""
         audience = audience_of(context)
+        session = conversation(context, audience)
+        if context.keeps_block and session is not None:
+            asked = replace(asked, shown=self.ledger.ids(session))
         with self.gate.turn():
             recall, receipt = self._recaller.recall(prompt, audience, session=context.session_id, asked=asked)
+        if session is not None:
+            self.ledger.note(session, prompt, recall)
         self.keeper.submit("receipt", lambda: self._file(receipt, audience))
         return recall
+
+    def note_use(self, messages: Messages, context: TurnContext) -> None:
+        """Strengthen, in the background, the memories that a turn's reply has made use of."""
+        session = conversation(context, audience_of(context))
+        if session is None:
+            return
+        prompt, shown = self.ledger.take(session)
+        reply = newest_reply(as_sequence(messages)) if shown else ""
+        if reply:
+            self.keeper.submit("use", lambda: self._use(used_in(reply, shown, prompt), context))
+
+    def compacted(self, context: TurnContext) -> None:
+        """Take note that the model no longer sees what a conversation was given before."""
+        session = conversation(context, audience_of(context))
+        if session is not None:
+            self.ledger.forget(session)
 
     def capture(self, messages: Messages, context: TurnContext) -> int:
         """Acknowledge a turn: what the user said in it is on disk when this returns.
@@ -187,8 +213,15 @@ class Engine:
     def _file(self, receipt: Receipt, audience: Audience) -> None:
         body = receipt.body(_recall_options(self.settings))
         scope = str(audience.home or "global")
+        injected = [item for item, verdict in receipt.verdicts.items() if verdict == "injected"]
         with self.store.database.write(durable=False) as connection:
+            note_injected(connection, injected)
             receipts.put(connection, receipt.id, receipt.at, receipt.session, scope, body)
+
+    def _use(self, fact_ids: Sequence[str], context: TurnContext) -> None:
+        if fact_ids:
+            with self.store.write(Author(Channel.USER, context.host, context.session_id)) as tx:
+                used(tx, fact_ids)
 
     def _index(self, space: VectorSpace) -> VectorIndex:
         return TieredIndex(
@@ -236,6 +269,11 @@ class Engine:
         space = self.store.space()
         if space is not None and without_vector(self.store, space.id, 1):
             self.start_worker()
+
+
+def conversation(context: TurnContext, audience: Audience) -> str | None:
+    """Return the name of a conversation among those of all callers; None if the host has none."""
+    return f"{audience.home}\0{context.session_id}" if context.session_id and audience.home else None
 
 
 def audience_of(context: TurnContext) -> Audience:

@@ -13,13 +13,15 @@ from perdure.capture.dates import freeze_until
 from perdure.capture.explicit import Given, explicit_fact
 from perdure.clock import Clock
 from perdure.errors import AmbiguousIdError, InputError, NotFoundError, ScopeError
-from perdure.hooks.types import Channel, Messages, Recall, TurnContext
+from perdure.hooks.types import Channel, Recall, TurnContext
 from perdure.plugin.admin import Admin
 from perdure.plugin.engine import Engine, audience_of
+from perdure.plugin.explain import Why, why, why_not
 from perdure.plugin.files import Files
 from perdure.plugin.paths import data_folder
 from perdure.plugin.settings import Settings
 from perdure.plugin.status import Status, status_of
+from perdure.plugin.turns import Turns
 from perdure.recall.pipeline import Asked
 from perdure.store import journal, lifecycle, links, search
 from perdure.store import undo as undoing
@@ -233,46 +235,24 @@ class Memory:
         """
         return self._engine.recall(prompt, self._context, Asked(as_of, include_superseded, tag))
 
-    def before_turn(self, prompt: str, context: TurnContext) -> Recall | None:
-        """Recall for a host's turn; see `Recall`. None also when `auto_recall` is off."""
-        self._engine.files.meet(context, audience_of(context))
-        found = None
-        if self._engine.settings.auto_recall and context.trigger == "user":
-            found = self._engine.recall(prompt, context)
-        sections = Files(self._engine, context).prompt_sections(context.prompt_mode)
-        return replace(found or Recall(""), sections=sections) if sections else found
+    def why(self, turn: str | None = None) -> Why:
+        """Return what was considered in a turn of the caller, what came up, and why the rest did not.
 
-    def after_turn(self, messages: Messages, success: bool, context: TurnContext) -> int:
-        """Take in a host's turn and return as soon as it is on disk.
-
-        Returns:
-            How many messages were taken in: none of failed turns, or when `auto_capture` is off.
+        Args:
+            turn: id of the turn's recall (`Recall.receipt_id`), or its first eight digits; None: the last turn.
 
         Raises:
-            StoreError: they could not be written.
+            NotFoundError: there is no such turn.
         """
-        if not success or context.trigger != "user":
-            return 0
-        taken = self._engine.capture(messages, context) if self._engine.settings.auto_capture else 0
-        self._engine.files.record(messages, context, audience_of(context))
-        return taken
+        return why(self._engine.store, self._view(), turn)
 
-    def before_compaction(self, messages: Messages, context: TurnContext) -> int:
-        """Take in what a host is about to drop from a conversation, as `after_turn` does, and index all of it."""
-        taken = self.after_turn(messages, True, context)
-        self.session_end(context)
-        return taken
+    def why_not(self, fact_id: str, turn: str | None = None) -> str:
+        """Return in a sentence why a memory did not come up in a turn, or that it did.
 
-    def session_start(self, context: TurnContext) -> None:
-        """Take note that a conversation begins or goes on."""
-        self._engine.files.meet(context, audience_of(context))
-        if context.session_id:
-            self._engine.files.sync.begun(context.session_id)
-
-    def session_end(self, context: TurnContext) -> None:
-        """Take note that a conversation is over, so that all of it can be found."""
-        if context.session_id:
-            self._engine.files.ended(context.session_id)
+        Raises:
+            NotFoundError, AmbiguousIdError: see `perdure.errors`.
+        """
+        return why_not(self._engine.store, self._view(), fact_id, turn)
 
     def get(self, fact_id: str) -> Fact:
         """Return the fact with this id, or the only one whose id begins so (at least 8 digits).
@@ -356,6 +336,11 @@ class Memory:
             StoreError: one of its kinds.
         """
         return Vault(self._engine.store.folder, passphrase=passphrase, clock=self._engine.clock)
+
+    @property
+    def turns(self) -> Turns:
+        """What a host tells of its turns."""
+        return Turns(self._engine)
 
     @property
     def files(self) -> Files:

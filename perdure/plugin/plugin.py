@@ -37,23 +37,23 @@ class PerdurePlugin:
     def before_agent_start(self, prompt: str, messages: Messages, context: TurnContext) -> Recall | None:
         """Return what the model should see with this prompt."""
         text = prompt if isinstance(prompt, str) else ""
-        return self._guarded("before_agent_start", lambda memory: memory.before_turn(text, context))
+        return self._guarded("before_agent_start", lambda memory: memory.turns.before(text, context))
 
     def agent_end(self, messages: Messages, success: bool, context: TurnContext) -> None:
         """Take in what the user said."""
-        self._guarded("agent_end", lambda memory: memory.after_turn(messages, success, context))
+        self._guarded("agent_end", lambda memory: memory.turns.after(messages, success, context))
 
     def session_start(self, context: TurnContext) -> None:
         """Take note of a conversation that begins."""
-        self._guarded("session_start", lambda memory: memory.session_start(context))
+        self._guarded("session_start", lambda memory: memory.turns.session_start(context))
 
     def before_compaction(self, messages: Messages, context: TurnContext) -> None:
         """Take in what the host is about to drop."""
-        self._guarded("before_compaction", lambda memory: memory.before_compaction(messages, context))
+        self._guarded("before_compaction", lambda memory: memory.turns.before_compaction(messages, context))
 
     def session_end(self, context: TurnContext) -> None:
         """Make all of the conversation findable."""
-        self._guarded("session_end", lambda memory: memory.session_end(context))
+        self._guarded("session_end", lambda memory: memory.turns.session_end(context))
 
     def host_stopping(self, context: TurnContext) -> None:
         """Finish what was begun and close the store; a later hook opens it again."""

@@ -11,6 +11,7 @@ import apsw
 from perdure.store.database import run
 
 Body = Mapping[str, Any]
+MIN_PREFIX = 8
 
 
 def put(connection: apsw.Connection, receipt_id: str, at: float, session: str | None, scope: str, body: Body) -> None:
@@ -31,4 +32,13 @@ def get(connection: apsw.Connection, receipt_id: str, scope: str) -> Body | None
 def latest(connection: apsw.Connection, scope: str) -> str | None:
     """Return the id of the newest receipt that this scope wrote."""
     rows = run(connection, "SELECT id FROM receipts WHERE scope = ? ORDER BY at DESC, rowid DESC LIMIT 1", (scope,))
+    return rows[0][0] if rows else None
+
+
+def by_prefix(connection: apsw.Connection, prefix: str, scope: str) -> str | None:
+    """Return the id of the newest receipt of this scope whose id begins so (at least 8 characters), or None."""
+    if len(prefix) < MIN_PREFIX:
+        return None
+    sql = "SELECT id FROM receipts WHERE substr(id, 1, ?) = ? AND scope = ? ORDER BY at DESC LIMIT 1"
+    rows = run(connection, sql, (len(prefix), prefix, scope))
     return rows[0][0] if rows else None

@@ -13,15 +13,13 @@ from perdure.store.lifecycle import use
 from perdure.store.transaction import Transaction
 
 
-def note_injected(connection: apsw.Connection, ids: Iterable[str], now: float) -> None:
+def note_injected(connection: apsw.Connection, ids: Iterable[str]) -> None:
     """Count that memories were put into a prompt. It changes no rank, no lifetime, no seal and no journal.
 
     Args:
         connection: of `Database.write(durable=False)`: a count may be lost.
         ids: of what was put there; what is no fact is passed over.
-        now: epoch seconds.
     """
-    del now  # `last_accessed` tells the last use, and this is none.
     sql = "UPDATE facts SET injected_count = injected_count + 1 WHERE id IN (SELECT value FROM json_each(?))"
     run(connection, sql, (json.dumps(list(ids)),))
 

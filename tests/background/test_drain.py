@@ -40,7 +40,7 @@ from perdure.plugin.memory import Memory
 
 memory = Memory.open(Path(sys.argv[1]), embedder="none")
 said = [{"role": "user", "content": "I prefer tea over coffee."}]
-assert memory.after_turn(said, True, TurnContext(session_id="s")) == 1
+assert memory.turns.after(said, True, TurnContext(session_id="s")) == 1
 if sys.argv[2] == "captured":
     memory.settle()
 print("acknowledged", flush=True)

@@ -38,7 +38,7 @@ with Memory.open(sys.argv[1], embedder="sample-letters", reranker="sample-shorte
     memory.store("The staging database is heron.")
     recall = memory.recall("Which staging database do we have?")
     messages = [{"role": "user", "content": "BUY MORE OF THE BLUE INK"}]
-    memory.after_turn(messages, True, TurnContext())
+    memory.turns.after(messages, True, TurnContext())
     memory.settle()
     added = [change.fact for change in memory.changes() if change.action == "add"]
     print(json.dumps({

@@ -25,7 +25,7 @@ DAY = 86_400.0
 def say(memory: Memory, *texts: str, session: str = "s") -> None:
     """Let a turn with these messages be captured."""
     messages = [{"role": "user", "content": text} for text in texts]
-    assert memory.after_turn(messages, True, TurnContext(session_id=session)) == len(texts)
+    assert memory.turns.after(messages, True, TurnContext(session_id=session)) == len(texts)
     assert memory.settle()
 
 

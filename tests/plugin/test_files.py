@@ -198,9 +198,9 @@ class TestConversations:
         context = TurnContext(session_id="s")
         for number in range(30):
             messages = said(f"My door number {number} has the code wren{number}.", "Noted.")
-            memory.after_turn(messages, True, context)
+            memory.turns.after(messages, True, context)
             messages.clear()
-        memory.session_end(context)
+        memory.turns.session_end(context)
         assert memory.settle()
         assert all(paths(memory, f"wren{number}") for number in range(30))
 
@@ -215,10 +215,10 @@ class TestConversations:
             '{"type":"message","message":{"role":"user","content":"My bicycle has the number WX4417."}}\n'
         )
         context = TurnContext(session_id="abc", sessions_folder=str(folder))
-        memory.session_start(context)
-        memory.before_turn("Hello", context)
-        memory.after_turn(said("My bicycle has the number WX4417.", "OK."), True, context)
-        memory.session_end(context)
+        memory.turns.session_start(context)
+        memory.turns.before("Hello", context)
+        memory.turns.after(said("My bicycle has the number WX4417.", "OK."), True, context)
+        memory.turns.session_end(context)
         assert memory.settle()
         assert paths(memory, "WX4417") == ["sessions/abc.jsonl"]
         assert not (home / "transcripts").exists()
@@ -238,11 +238,11 @@ class TestConversations:
 
     def test_a_failed_turn_is_not_recorded(self, memory: Memory) -> None:
         context = TurnContext(session_id="s")
-        memory.after_turn(said("My bicycle has the number WX4417."), False, context)
-        memory.after_turn(
+        memory.turns.after(said("My bicycle has the number WX4417."), False, context)
+        memory.turns.after(
             said("My bicycle has the number WX4418."), True, dataclasses.replace(context, trigger="heartbeat")
         )
-        memory.session_end(context)
+        memory.turns.session_end(context)
         assert memory.settle()
         assert paths(memory, "WX4417") == paths(memory, "WX4418") == []
 

@@ -69,7 +69,8 @@ def test_the_users_words_are_captured_and_the_block_never(open_host: OpenHost, h
     ]
     for text in turns:
         turn = host.turn(text)
-        assert turn.recalls
+        # A host that keeps the block in its history is not given the same memory again.
+        assert bool(turn.recalls) == (text == turns[0] or not keeps_block)
         assert memory.settle()
     assert any(TAG in str(message["content"]) for message in host.messages) is keeps_block
     memory.close()
@@ -101,12 +102,12 @@ def test_the_same_message_resent_is_captured_once(open_host: OpenHost, home: Pat
 def test_the_place_in_a_session_outlives_the_process(open_memory: OpenMemory, home: Path) -> None:
     first = open_memory()
     history = said("My cat is called Tom.")
-    assert first.after_turn(history, True, CONTEXT) == 1
+    assert first.turns.after(history, True, CONTEXT) == 1
     first.settle()
     first.close()
     second = open_memory()
-    assert second.after_turn(history, True, CONTEXT) == 0
-    assert second.after_turn([*history, *said("My dog is called Fido.")], True, CONTEXT) == 1
+    assert second.turns.after(history, True, CONTEXT) == 0
+    assert second.turns.after([*history, *said("My dog is called Fido.")], True, CONTEXT) == 1
     second.settle()
     second.close()
     assert kept(home) == ["My cat is called Tom.", "My dog is called Fido."]

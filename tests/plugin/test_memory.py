@@ -276,12 +276,12 @@ def test_the_switches(open_memory: OpenMemory) -> None:
     memory.store(TEXT)
     context = TurnContext(session_id="s")
     said = [{"role": "user", "content": "My dog is called Fido."}]
-    assert memory.before_turn(QUESTION, context) is None
-    assert memory.after_turn(said, True, context) == 0
+    assert memory.turns.before(QUESTION, context) is None
+    assert memory.turns.after(said, True, context) == 0
     assert recalled(memory) == [TEXT]  # asking for it is no hook
     on = open_memory()
-    assert on.before_turn(QUESTION, context) is not None
-    assert on.after_turn(said, True, context) == 1
+    assert on.turns.before(QUESTION, context) is not None
+    assert on.turns.after(said, True, context) == 1
 
 
 @pytest.mark.parametrize("trigger", ["cron", "heartbeat", "memory"])
@@ -289,14 +289,14 @@ def test_only_turns_of_a_user_count(open_memory: OpenMemory, trigger: str) -> No
     memory = open_memory()
     memory.store(TEXT)
     context = TurnContext(session_id="s", trigger=trigger)
-    assert memory.before_turn(QUESTION, context) is None
-    assert memory.after_turn([{"role": "user", "content": "My dog is called Fido."}], True, context) == 0
+    assert memory.turns.before(QUESTION, context) is None
+    assert memory.turns.after([{"role": "user", "content": "My dog is called Fido."}], True, context) == 0
 
 
 def test_a_failed_turn_is_not_captured(open_memory: OpenMemory) -> None:
     memory = open_memory()
     said = [{"role": "user", "content": "My dog is called Fido."}]
-    assert memory.after_turn(said, False, TurnContext(session_id="s")) == 0
+    assert memory.turns.after(said, False, TurnContext(session_id="s")) == 0
 
 
 def test_what_was_acknowledged_before_a_crash_is_captured_at_the_next_start(

@@ -19,7 +19,7 @@ def test_a_purged_memory_is_in_no_file_and_does_not_come_back(tmp_path: Path) ->
     context = TurnContext(session_id="s")
     with Memory.open(home, embedder="hash") as memory:
         memory.ready()
-        memory.after_turn([{"role": "user", "content": SAID}], True, context)
+        memory.turns.after([{"role": "user", "content": SAID}], True, context)
         memory.settle()
         [fact] = memory.admin.list()
         assert memory.sync_index()
@@ -31,7 +31,7 @@ def test_a_purged_memory_is_in_no_file_and_does_not_come_back(tmp_path: Path) ->
             memory.get(fact.id)
         with pytest.raises(InputError, match="purged"):
             memory.store(SAID)
-        memory.after_turn([{"role": "user", "content": f"Hello. {SAID} I also own a parrot."}], True, context)
+        memory.turns.after([{"role": "user", "content": f"Hello. {SAID} I also own a parrot."}], True, context)
         memory.settle()
         assert [fact.text for fact in memory.admin.list()] == ["I also own a parrot."]
     with Memory.open(home, embedder="hash") as memory:

@@ -19,6 +19,7 @@ from perdure.hooks.types import TurnContext
 from perdure.plugin.admin import Admin
 from perdure.plugin.files import Files
 from perdure.plugin.memory import Memory
+from perdure.plugin.turns import Turns
 from perdure.store.database import run
 from perdure.store.listing import Filter
 from perdure.store.scope import Scope
@@ -30,6 +31,20 @@ Entry = Callable[[Memory, Canary, TurnContext], object]
 def added_and_removed(memory: Memory, folder: Path) -> bool:
     memory.files.add(folder)
     return memory.files.remove(folder)
+
+
+def explained(memory: Memory, word: str) -> object:
+    """Return why what came up did, without what differs from turn to turn."""
+    memory.recall(f"Where does the {word} sing?")
+    memory.settle()
+    return [(each.id, each.text, each.verdict) for each in memory.why().considered]
+
+
+def refused(memory: Memory, canary: Canary) -> str:
+    """Return why a canary did not come up."""
+    memory.recall(f"Where does the {canary.word} sing?")
+    memory.settle()
+    return memory.why_not(canary.facts[1])
 
 
 READS: Mapping[str, Entry] = {
@@ -47,7 +62,9 @@ READS: Mapping[str, Entry] = {
     "Memory.recall, tag": lambda memory, canary, context: memory.recall("sings in the harbour", tag=canary.tag),
     "Memory.recall, as of": lambda memory, canary, context: memory.recall(canary.word, as_of=START + 3000.0),
     "Memory.recall, superseded": lambda memory, canary, context: memory.recall(canary.word, include_superseded=True),
-    "Memory.before_turn": lambda memory, canary, context: memory.before_turn(f"Who is {canary.word}?", context),
+    "Turns.before": lambda memory, canary, context: memory.turns.before(f"Who is {canary.word}?", context),
+    "Memory.why": lambda memory, canary, context: explained(memory, canary.word),
+    "Memory.why_not": lambda memory, canary, context: refused(memory, canary),
     "Memory.related": lambda memory, canary, context: memory.related(canary.facts[1], 10),
     "Memory.related, as of": lambda memory, canary, context: memory.related(canary.facts[1], 10, as_of=START + 3000.0),
     "Memory.live_ids": lambda memory, canary, context: sorted(memory.live_ids()),
@@ -88,12 +105,12 @@ WRITES: Mapping[str, Entry] = {
     ),
     "Memory.store, scope": lambda memory, canary, context: memory.store("Mine.", scope=str(canary.scope)),
     "Memory.store, supersedes": lambda memory, canary, context: memory.store("A new one.", supersedes=canary.facts[1]),
-    "Memory.after_turn": lambda memory, canary, context: (
-        memory.after_turn([{"role": "user", "content": f"My bird is called {canary.word}."}], True, context),
+    "Turns.after": lambda memory, canary, context: (
+        memory.turns.after([{"role": "user", "content": f"My bird is called {canary.word}."}], True, context),
         memory.settle(),
     ),
-    "Memory.before_compaction": lambda memory, canary, context: (
-        memory.before_compaction([{"role": "user", "content": f"My cat is called {canary.word}."}], context),
+    "Turns.before_compaction": lambda memory, canary, context: (
+        memory.turns.before_compaction([{"role": "user", "content": f"My cat is called {canary.word}."}], context),
         memory.settle(),
     ),
     "Memory.undo, session": lambda memory, canary, context: memory.undo(session=f"of-{canary.word}"),
@@ -119,7 +136,7 @@ WRITES: Mapping[str, Entry] = {
 
 NOTHING_OF_FACTS = {
     "Memory.open", "Memory.close", "Memory.ready", "Memory.settle", "Memory.sync_index", "Memory.embed", "Memory.admin",
-    "Memory.files", "Memory.session_start", "Memory.session_end",
+    "Memory.files", "Memory.turns", "Turns.session_start", "Turns.session_end",
 }  # fmt: skip
 """These take and return nothing of facts."""
 WHOLE_STORE = {
@@ -313,7 +330,10 @@ def test_who_takes_the_place_of_a_global_fact_in_private_stays_unnamed(aviary: H
 
 def test_every_public_method_is_asked() -> None:
     public = {
-        f"{kind.__name__}.{name}" for kind in (Memory, Admin, Files) for name in vars(kind) if not name.startswith("_")
+        f"{kind.__name__}.{name}"
+        for kind in (Memory, Admin, Files, Turns)
+        for name in vars(kind)
+        if not name.startswith("_")
     }
     asked = {name.partition(",")[0] for name in (*READS, *WRITES)}
     assert public - asked == NOTHING_OF_FACTS | WHOLE_STORE

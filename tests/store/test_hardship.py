@@ -37,7 +37,7 @@ seen = {}
 with Memory.open(home, embedder="hash", vector_index=sys.argv[2]) as memory:
     memory.ready()
     memory.store("The staging database is called heron.")
-    memory.after_turn([{"role": "user", "content": "I prefer tea over coffee."}], True, TurnContext(session_id="s"))
+    memory.turns.after([{"role": "user", "content": "I prefer tea over coffee."}], True, TurnContext(session_id="s"))
     seen |= modes()
     memory.settle()
     assert memory.sync_index()

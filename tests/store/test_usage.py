@@ -37,7 +37,7 @@ def get(store: Store, fact_id: str) -> Fact:
 
 def show(store: Store, *ids: str) -> None:
     with store.database.write(durable=False) as connection:
-        note_injected(connection, ids, store.clock.now())
+        note_injected(connection, ids)
 
 
 def use(store: Store, *ids: str) -> list[str]:

@@ -1,0 +1,158 @@
+"""Why a memory came up in a turn, or did not: read from the receipt that every recall leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import apsw
+
+from perdure.errors import NotFoundError
+from perdure.store import receipts, search
+from perdure.store.database import run
+from perdure.store.fact import Fact
+from perdure.store.search import View
+from perdure.store.store import Store
+from perdure.store.trust import AUTO_RECALLED
+
+INJECTED = "injected"
+MIN_PREFIX = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Considered:
+    """A memory or passage that a turn considered.
+
+    Attributes:
+        id: of the fact, or where the passage stands.
+        text: of the fact as it was then, if it may still be seen; "" for a passage and for what was purged.
+        verdict: "injected", or why not.
+        score: fused and adjusted for facts, absolute for passages.
+        cosine: of the prompt and the fact; None without a vector.
+        coverage: share of the prompt's weighted words that the fact holds.
+        legs: per leg, its raw score.
+        factors: what the adjustments multiplied the score by.
+    """
+
+    id: str
+    text: str
+    verdict: str
+    score: float
+    cosine: float | None = None
+    coverage: float = 0.0
+    legs: Mapping[str, float] | None = None
+    factors: Mapping[str, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """A turn's recall, explained.
+
+    Attributes:
+        turn: the receipt's id.
+        at: epoch seconds.
+        query: what was asked, redacted.
+        silence: why nothing was looked for, or None.
+        floor: the cosine from which a hit was evidence; None without a model.
+        legs: per leg, its state and seconds.
+        considered: best first.
+        tokens, seconds: of the block, of the recall.
+    """
+
+    turn: str
+    at: float
+    query: str
+    silence: str | None
+    floor: float | None
+    legs: Mapping[str, Any]
+    considered: tuple[Considered, ...]
+    tokens: int
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return asdict(self)
+
+
+def why(store: Store, view: View, turn: str | None = None) -> Why:
+    """Return a turn's recall, explained; None: that of the last turn of this caller.
+
+    Raises:
+        NotFoundError: there is no such turn.
+    """
+    scope = str(view.audience.home or "global")
+    with store.database.read() as connection:
+        receipt_id, at, body = _receipt(connection, scope, turn)
+        candidates = body.get("candidates", [])
+        ids = [candidate["id"] for candidate in candidates]
+        facts = search.by_ids(connection, ids, replace(view, everything=True))
+    considered = tuple(_considered(candidate, facts) for candidate in candidates)
+    floor = body.get("gate", {}).get("floor")
+    return Why(
+        receipt_id, at, body["query"], body.get("silence"), floor, body.get("legs", {}), considered,
+        body.get("tokens", 0), body.get("seconds", 0.0),
+    )  # fmt: skip
+
+
+def why_not(store: Store, view: View, fact_id: str, turn: str | None = None) -> str:
+    """Return in a sentence why a memory did not come up in a turn, or that it did.
+
+    Raises:
+        NotFoundError, AmbiguousIdError: the turn or the memory is not there.
+    """
+    explained = why(store, view, turn)
+    with store.database.read() as connection:
+        fact = search.by_prefix(connection, fact_id, replace(view, everything=True))
+    known = next((each for each in explained.considered if each.id == fact.id), None)
+    if known is not None and known.verdict == INJECTED:
+        return f"it did come up, with a score of {known.score:.2f}"
+    hidden = _hidden(fact, explained.at)
+    if hidden:
+        return hidden
+    if explained.silence:
+        return f"nothing was looked for: {explained.silence}"
+    if known is None:
+        return "neither its words nor its meaning came near the prompt: it was not among the candidates"
+    near = "" if known.cosine is None else f"; cosine {known.cosine:.2f}"
+    floor = "" if explained.floor is None else f", {explained.floor:.2f} was needed"
+    return f"{known.verdict} (share of the prompt's words {known.coverage:.2f}{near}{floor})"
+
+
+def _receipt(connection: apsw.Connection, scope: str, turn: str | None) -> tuple[str, float, Mapping[str, Any]]:
+    wanted = receipts.latest(connection, scope) if turn is None else receipts.by_prefix(connection, turn, scope)
+    body = receipts.get(connection, wanted, scope) if wanted else None
+    if wanted is None or body is None:
+        raise NotFoundError("no turn of this caller was recorded yet" if turn is None else f"no turn {turn[:40]!r}")
+    [(at,)] = run(connection, "SELECT at FROM receipts WHERE id = ?", (wanted,))
+    return wanted, at, body
+
+
+def _considered(candidate: Mapping[str, Any], facts: Mapping[str, Fact]) -> Considered:
+    fact = facts.get(candidate["id"])
+    return Considered(
+        candidate["id"],
+        fact.text if fact else "",
+        candidate["verdict"],
+        candidate["score"],
+        candidate.get("cosine"),
+        candidate.get("coverage", 0.0),
+        candidate.get("legs"),
+        candidate.get("factors"),
+    )
+
+
+def _hidden(fact: Fact, at: float) -> str | None:
+    if fact.created_at > at:
+        return "it was stored after that turn"
+    if fact.forgotten_at is not None:
+        return "it is forgotten; bring it back: perdure unforget " + fact.id[:MIN_PREFIX]
+    if fact.superseded_at is not None and fact.superseded_at <= at:
+        return f"it was superseded by {fact.superseded_by}"
+    if fact.expires_at is not None and fact.expires_at <= at:
+        return "it had expired"
+    if fact.review_state != "approved":
+        return f"its review is {fact.review_state}"
+    if fact.channel not in AUTO_RECALLED:
+        return f"what came in by the channel {fact.channel} comes up when it is asked for, never by itself"
+    return None

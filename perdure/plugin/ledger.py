@@ -1,0 +1,76 @@
+"""What each conversation was shown, so that its use can be told and nothing is shown twice where it stays visible."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from perdure.hooks.types import Recall
+from perdure.text.clean import message_text
+
+SESSIONS = 256
+"""Conversations that are remembered, those that went on last."""
+Pairs = Sequence[tuple[str, str]]
+
+
+@dataclass(slots=True)
+class _Shown:
+    prompt: str = ""
+    last: Pairs = ()
+    ids: set[str] = field(default_factory=set)
+
+
+class Ledger:
+    """Keeps, per conversation of one process, what recall has brought up. Usable from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sessions: OrderedDict[str, _Shown] = OrderedDict()
+
+    def note(self, key: str, prompt: str, recall: Recall | None) -> None:
+        """Keep what a turn was given."""
+        with self._lock:
+            shown = self._of(key)
+            shown.prompt = prompt
+            shown.last = tuple((item.id, item.text) for item in recall.items) if recall else ()
+            shown.ids |= {fact_id for fact_id, _ in shown.last}
+
+    def ids(self, key: str) -> frozenset[str]:
+        """Return the ids of all that a conversation was given."""
+        with self._lock:
+            return frozenset(self._of(key).ids)
+
+    def take(self, key: str) -> tuple[str, Pairs]:
+        """Return the prompt and what the newest turn was given, once."""
+        with self._lock:
+            shown = self._of(key)
+            taken = shown.prompt, shown.last
+            shown.prompt, shown.last = "", ()
+            return taken
+
+    def forget(self, key: str) -> None:
+        """Take note that the model sees nothing of it any more, as after a compaction."""
+        with self._lock:
+            self._sessions.pop(key, None)
+
+    def _of(self, key: str) -> _Shown:
+        shown = self._sessions.setdefault(key, _Shown())
+        self._sessions.move_to_end(key)
+        while len(self._sessions) > SESSIONS:
+            self._sessions.popitem(last=False)
+        return shown
+
+
+def newest_reply(messages: Sequence[Any]) -> str:
+    """Return what the assistant said after the last message of the user."""
+    said: list[str] = []
+    for message in reversed(messages):
+        role = message.get("role") if isinstance(message, Mapping) else None
+        if role == "user":
+            break
+        if role == "assistant":
+            said.append(message_text(message))
+    return "\n".join(reversed(said))

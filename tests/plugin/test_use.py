@@ -1,0 +1,84 @@
+"""Use strengthens a memory, being shown does not; what the model still sees is not shown again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perdure.clock import ManualClock
+from perdure.hooks.types import TurnContext
+from perdure.plugin.memory import Memory
+from perdure.ranking.decay import DAY
+
+QUESTION = "Which database is the staging one?"
+TWINS = ("The staging database Heron is for tests.", "The staging database Ibis is for tests.")
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    memory = Memory.open(
+        tmp_path, embedder="none", clock=ManualClock(), record_sessions=False, duplicate_normalised=False
+    )
+    for text in TWINS:
+        memory.store(text)
+    return memory
+
+
+def order(memory: Memory, session: str = "s", keeps_block: bool = False) -> list[str]:
+    recall = memory.turns.before(QUESTION, TurnContext(session_id=session, keeps_block=keeps_block))
+    memory.settle()
+    return [item.text for item in recall.items] if recall else []
+
+
+def reply(memory: Memory, text: str, session: str = "s") -> None:
+    said = [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": text}]
+    memory.turns.after(said, True, TurnContext(session_id=session))
+    memory.settle()
+
+
+def test_being_shown_raises_no_rank(memory: Memory) -> None:
+    first = order(memory)
+    assert sorted(first) == sorted(TWINS)
+    before = [memory.get(fact.id).expires_at for fact in memory.admin.list()]
+    for turn in range(200):
+        assert order(memory, f"s{turn}") == first
+        reply(memory, "Let me think about it.", f"s{turn}")
+    facts = memory.admin.list()
+    assert all(fact.injected_count >= 200 and fact.access_count == 0 for fact in facts)
+    assert [fact.expires_at for fact in facts] == before
+    memory.close()
+
+
+def test_a_used_memory_outranks_its_twin_and_lives_longer(memory: Memory) -> None:
+    last = order(memory)[-1]
+    name = "Heron" if "Heron" in last else "Ibis"
+    [fact] = [fact for fact in memory.admin.list() if fact.text == last]
+    clock = memory._engine.clock
+    assert isinstance(clock, ManualClock)
+    clock.advance(10 * DAY)
+    for turn in range(5):
+        order(memory, f"s{turn}")
+        reply(memory, f"That is {name}.", f"s{turn}")
+    assert order(memory)[0] == last
+    kept = memory.get(fact.id)
+    assert kept.access_count == 5
+    assert kept.expires_at is not None
+    assert fact.expires_at is not None
+    assert kept.expires_at == pytest.approx(fact.expires_at + 10 * DAY)
+    memory.close()
+
+
+def test_a_host_that_keeps_the_block_gets_a_memory_once(memory: Memory) -> None:
+    assert sorted(order(memory, keeps_block=True)) == sorted(TWINS)
+    assert order(memory, keeps_block=True) == []
+    assert sorted(order(memory, "other", keeps_block=True)) == sorted(TWINS)
+    memory.turns.before_compaction([], TurnContext(session_id="s", keeps_block=True))
+    assert sorted(order(memory, keeps_block=True)) == sorted(TWINS)
+    memory.close()
+
+
+def test_the_same_turn_gives_the_same_bytes(memory: Memory) -> None:
+    blocks = {memory.turns.before(QUESTION, TurnContext(session_id="same")) for _ in range(3)}
+    assert len({recall.block for recall in blocks if recall}) == 1
+    memory.close()
