@@ -40,7 +40,7 @@ class Gate:
 
     floor: float
     coverage: float = 0.75
-    supported_coverage: float = 0.3
+    supported_coverage: float = 0.45
     support: float = 0.75
     blind_coverage: float = 0.34
 
