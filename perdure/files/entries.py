@@ -19,9 +19,10 @@ MONTHS = (
 )
 CONTEXT = 400
 """Characters of the turn before that a turn is also found by."""
-PART_TOKENS = 220
-MAX_PARTS = 4
-"""A text that the model cannot read at once is embedded in up to so many parts of so many tokens."""
+PART_TOKENS = 56
+MAX_PARTS = 10
+"""A text is embedded in up to so many parts of so many tokens, and is as near to a query as its nearest part: one
+vector of a whole chunk is near nothing in particular. `python -m bench.notes` prints what that does."""
 
 
 @dataclass(frozen=True, slots=True)
