@@ -12,6 +12,7 @@ from perdure.errors import PerdureError
 COMMANDS = {
     "backup": "perdure.cli.backup",
     "demo": "perdure.cli.demo",
+    "eval": "perdure.cli.recall",
     "export": "perdure.cli.exchange",
     "files": "perdure.cli.files",
     "forget": "perdure.cli.facts",
@@ -22,6 +23,7 @@ COMMANDS = {
     "lookup": "perdure.cli.facts",
     "model": "perdure.cli.model",
     "purge": "perdure.cli.purge",
+    "recall": "perdure.cli.recall",
     "replay": "perdure.cli.replay",
     "show": "perdure.cli.facts",
     "stats": "perdure.cli.facts",
@@ -31,6 +33,8 @@ COMMANDS = {
     "unforget": "perdure.cli.facts",
     "vault": "perdure.cli.vault",
     "verify": "perdure.cli.verify",
+    "why": "perdure.cli.recall",
+    "why-not": "perdure.cli.recall",
 }
 
 
@@ -47,7 +51,8 @@ class Commands(click.Group):
             return None
         module = import_module(COMMANDS[cmd_name])
         # A function cannot be named as a builtin or a keyword is: such a command ends in an underscore.
-        command: click.Command = getattr(module, f"{cmd_name}_", None) or getattr(module, cmd_name)
+        name = cmd_name.replace("-", "_")
+        command: click.Command = getattr(module, f"{name}_", None) or getattr(module, name)
         return command
 
 

@@ -98,14 +98,26 @@ class Engine:
         self.model.start()
         atexit.register(self.close)
 
-    def recall(self, prompt: str, context: TurnContext, asked: Asked = Asked()) -> Recall | None:  # noqa: B008
-        """Return what the model should see in this turn, or None. The receipt is written afterwards."""
+    def recall(
+        self,
+        prompt: str,
+        context: TurnContext,
+        asked: Asked = Asked(),  # noqa: B008 - frozen
+        receipt_to: Callable[[Receipt], None] | None = None,
+    ) -> Recall | None:
+        """Return what the model should see in this turn, or None. The receipt is written afterwards.
+
+        With `receipt_to` that takes the receipt instead, and the recall leaves nothing behind: no receipt, no count.
+        """
         audience = audience_of(context)
         session = conversation(context, audience)
         if context.keeps_block and session is not None:
             asked = replace(asked, shown=self.ledger.ids(session))
         with self.gate.turn():
             recall, receipt = self._recaller.recall(prompt, audience, session=context.session_id, asked=asked)
+        if receipt_to is not None:
+            receipt_to(receipt)
+            return recall
         if session is not None:
             self.ledger.note(session, prompt, recall)
         self.keeper.submit("receipt", lambda: self._file(receipt, audience))

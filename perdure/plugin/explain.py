@@ -1,4 +1,4 @@
-"""Why a memory came up in a turn, or did not: read from the receipt that every recall leaves."""
+"""Why a memory came up in a turn, or did not: read from the receipt of its recall."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 import apsw
 
 from perdure.errors import NotFoundError
+from perdure.recall.options import RecallOptions
+from perdure.recall.receipt import Receipt
 from perdure.store import receipts, search
 from perdure.store.database import run
 from perdure.store.fact import Fact
@@ -17,6 +19,7 @@ from perdure.store.store import Store
 from perdure.store.trust import AUTO_RECALLED
 
 INJECTED = "injected"
+NO_EVIDENCE = "no evidence"
 MIN_PREFIX = 8
 
 
@@ -26,13 +29,14 @@ class Considered:
 
     Attributes:
         id: of the fact, or where the passage stands.
-        text: of the fact as it was then, if it may still be seen; "" for a passage and for what was purged.
+        text: of the fact as it was then, if it may still be seen; "" for a passage and for what is gone.
         verdict: "injected", or why not.
         score: fused and adjusted for facts, absolute for passages.
         cosine: of the prompt and the fact; None without a vector.
         coverage: share of the prompt's weighted words that the fact holds.
         legs: per leg, its raw score.
         factors: what the adjustments multiplied the score by.
+        gone: whether it was a fact that was purged since, or that the caller may see no more.
     """
 
     id: str
@@ -43,6 +47,7 @@ class Considered:
     coverage: float = 0.0
     legs: Mapping[str, float] | None = None
     factors: Mapping[str, float] | None = None
+    gone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +80,23 @@ class Why:
         return asdict(self)
 
 
-def why(store: Store, view: View, turn: str | None = None) -> Why:
-    """Return a turn's recall, explained; None: that of the last turn of this caller.
+def why(store: Store, view: View, turn: str | Receipt | None = None) -> Why:
+    """Return a turn's recall, explained.
+
+    Args:
+        store: the truth.
+        view: who asks.
+        turn: the receipt's id or its first eight characters; a receipt that was never written; None: the last turn.
 
     Raises:
         NotFoundError: there is no such turn.
     """
-    scope = str(view.audience.home or "global")
     with store.database.read() as connection:
-        receipt_id, at, body = _receipt(connection, scope, turn)
+        if isinstance(turn, Receipt):
+            # What the body says of the options is of no interest here.
+            receipt_id, at, body = turn.id, turn.at, turn.body(RecallOptions())
+        else:
+            receipt_id, at, body = _receipt(connection, str(view.audience.home or "global"), turn)
         candidates = body.get("candidates", [])
         ids = [candidate["id"] for candidate in candidates]
         facts = search.by_ids(connection, ids, replace(view, everything=True))
@@ -95,13 +108,17 @@ def why(store: Store, view: View, turn: str | None = None) -> Why:
     )  # fmt: skip
 
 
-def why_not(store: Store, view: View, fact_id: str, turn: str | None = None) -> str:
+def why_not(store: Store, view: View, fact_id: str, turn: str | Receipt | None = None) -> str:
     """Return in a sentence why a memory did not come up in a turn, or that it did.
 
     Raises:
         NotFoundError, AmbiguousIdError: the turn or the memory is not there.
     """
     explained = why(store, view, turn)
+    prefix = fact_id.strip().lower()
+    gone = [each for each in explained.considered if each.gone and each.id.startswith(prefix)]
+    if len(prefix) >= MIN_PREFIX and len(gone) == 1:
+        return f"its text is gone, purged since then or out of sight; its verdict in that turn was: {gone[0].verdict}"
     with store.database.read() as connection:
         fact = search.by_prefix(connection, fact_id, replace(view, everything=True))
     known = next((each for each in explained.considered if each.id == fact.id), None)
@@ -114,9 +131,46 @@ def why_not(store: Store, view: View, fact_id: str, turn: str | None = None) -> 
         return f"nothing was looked for: {explained.silence}"
     if known is None:
         return "neither its words nor its meaning came near the prompt: it was not among the candidates"
-    near = "" if known.cosine is None else f"; cosine {known.cosine:.2f}"
-    floor = "" if explained.floor is None else f", {explained.floor:.2f} was needed"
-    return f"{known.verdict} (share of the prompt's words {known.coverage:.2f}{near}{floor})"
+    return _verdict(known, explained)
+
+
+def silence(explained: Why) -> str | None:
+    """Return in a sentence why a recall brought nothing at all; None if it brought something."""
+    if explained.silence:
+        return f"nothing was looked for: {explained.silence}"
+    if any(each.verdict == INJECTED for each in explained.considered):
+        return None
+    if not explained.considered:
+        return "no memory shares a word with the prompt or comes near its meaning"
+    reasons = dict.fromkeys(each.verdict for each in explained.considered if each.verdict != NO_EVIDENCE)
+    if reasons:
+        return f"what fits the prompt was left out: {'; '.join(reasons)}"
+    nearest = max(explained.considered, key=lambda each: (each.cosine or 0.0, each.coverage))
+    return f"{len(explained.considered)} memories were looked at, none with evidence; the nearest: " + _measures(
+        nearest, explained
+    )
+
+
+def _verdict(known: Considered, explained: Why) -> str:
+    match known.verdict:
+        case "no evidence":
+            return f"{NO_EVIDENCE}: {_measures(known, explained)}"
+        case "far below the best":
+            best = max(each.score for each in explained.considered)
+            return f"far below the best: its score is {known.score:.2f}, that of the best {best:.2f}"
+        case "over the budget":
+            return f"over the budget: better ones took the room ({explained.tokens} tokens), or are as many as may come"
+        case "already shown":
+            return "already shown in this conversation, where the model still sees it"
+    return known.verdict
+
+
+def _measures(known: Considered, explained: Why) -> str:
+    words = f"share of the prompt's words {known.coverage:.2f}"
+    if known.cosine is None:
+        return words
+    needed = "" if explained.floor is None else f", {explained.floor:.2f} was needed"
+    return f"{words}; cosine {known.cosine:.2f}{needed}"
 
 
 def _receipt(connection: apsw.Connection, scope: str, turn: str | None) -> tuple[str, float, Mapping[str, Any]]:
@@ -139,13 +193,15 @@ def _considered(candidate: Mapping[str, Any], facts: Mapping[str, Fact]) -> Cons
         candidate.get("coverage", 0.0),
         candidate.get("legs"),
         candidate.get("factors"),
+        # Only what was a fact has a place in the journal.
+        gone=fact is None and "change_seq" in candidate,
     )
 
 
 def _hidden(fact: Fact, at: float) -> str | None:
     if fact.created_at > at:
         return "it was stored after that turn"
-    if fact.forgotten_at is not None:
+    if fact.forgotten_at is not None and fact.forgotten_at <= at:
         return "it is forgotten; bring it back: perdure unforget " + fact.id[:MIN_PREFIX]
     if fact.superseded_at is not None and fact.superseded_at <= at:
         return f"it was superseded by {fact.superseded_by}"

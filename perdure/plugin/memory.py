@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +16,7 @@ from perdure.errors import AmbiguousIdError, InputError, NotFoundError, ScopeErr
 from perdure.hooks.types import Channel, Recall, TurnContext
 from perdure.plugin.admin import Admin
 from perdure.plugin.engine import Engine, audience_of
+from perdure.plugin.evaluate import Evaluation, evaluate
 from perdure.plugin.explain import Why, why, why_not
 from perdure.plugin.files import Files
 from perdure.plugin.paths import data_folder
@@ -23,6 +24,7 @@ from perdure.plugin.settings import Settings
 from perdure.plugin.status import Status, status_of
 from perdure.plugin.turns import Turns
 from perdure.recall.pipeline import Asked
+from perdure.recall.receipt import Receipt
 from perdure.store import journal, lifecycle, links, search
 from perdure.store import undo as undoing
 from perdure.store.fact import Fact
@@ -223,7 +225,13 @@ class Memory:
             return undoing.together([undoing.undo(tx, each, audience) for each in wanted])
 
     def recall(
-        self, prompt: str, *, as_of: float | None = None, include_superseded: bool = False, tag: str | None = None
+        self,
+        prompt: str,
+        *,
+        as_of: float | None = None,
+        include_superseded: bool = False,
+        tag: str | None = None,
+        receipt_to: Callable[[Receipt], None] | None = None,
     ) -> Recall | None:
         """Return the block for a prompt, as a host would get it, or None if nothing is relevant.
 
@@ -232,21 +240,26 @@ class Memory:
             as_of: what was true at that time, epoch seconds.
             include_superseded: also former versions.
             tag: only memories with this tag, found by their words: nothing is embedded.
+            receipt_to: takes the receipt, for `why`; then nothing is counted or written to the store.
         """
-        return self._engine.recall(prompt, self._context, Asked(as_of, include_superseded, tag))
+        return self._engine.recall(prompt, self._context, Asked(as_of, include_superseded, tag), receipt_to)
 
-    def why(self, turn: str | None = None) -> Why:
+    def evaluate(self, size: int = 50, seed: int = 0) -> Evaluation:
+        """Ask for up to `size` memories in several ways and count what comes up; see `perdure.plugin.evaluate`."""
+        return evaluate(self._engine, self._context, size, seed)
+
+    def why(self, turn: str | Receipt | None = None) -> Why:
         """Return what was considered in a turn of the caller, what came up, and why the rest did not.
 
         Args:
-            turn: id of the turn's recall (`Recall.receipt_id`), or its first eight digits; None: the last turn.
+            turn: id of the turn's recall (`Recall.receipt_id`) or its first eight digits; or a receipt; None: the last.
 
         Raises:
             NotFoundError: there is no such turn.
         """
         return why(self._engine.store, self._view(), turn)
 
-    def why_not(self, fact_id: str, turn: str | None = None) -> str:
+    def why_not(self, fact_id: str, turn: str | Receipt | None = None) -> str:
         """Return in a sentence why a memory did not come up in a turn, or that it did.
 
         Raises:

@@ -65,6 +65,7 @@ READS: Mapping[str, Entry] = {
     "Turns.before": lambda memory, canary, context: memory.turns.before(f"Who is {canary.word}?", context),
     "Memory.why": lambda memory, canary, context: explained(memory, canary.word),
     "Memory.why_not": lambda memory, canary, context: refused(memory, canary),
+    "Memory.evaluate": lambda memory, canary, context: memory.evaluate(2).to_dict(),
     "Memory.related": lambda memory, canary, context: memory.related(canary.facts[1], 10),
     "Memory.related, as of": lambda memory, canary, context: memory.related(canary.facts[1], 10, as_of=START + 3000.0),
     "Memory.live_ids": lambda memory, canary, context: sorted(memory.live_ids()),

@@ -1,0 +1,213 @@
+"""Commands that recall, explain what was recalled, and measure how well it works."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from perdure.cli.options import moment, on_memory
+from perdure.cli.output import Output
+from perdure.errors import InputError
+from perdure.plugin.evaluate import Evaluation, compare
+from perdure.plugin.explain import INJECTED, Considered, Why, silence
+from perdure.plugin.memory import Memory
+from perdure.recall.receipt import Receipt
+
+SHORT_ID = 8
+SHOWN = 10
+"""Candidates that did not come up and that `why` shows without --all."""
+HEADER = ("id", "verdict", "score", "cosine", "words", "legs", "factors", "text")
+
+
+@click.command()
+@click.argument("query")
+@click.option("--explain", is_flag=True, help="Also what did not come up, with scores, and how each leg did.")
+@click.option("--why-not", "fact_id", metavar="ID", help="Say why this memory does not come up.")
+@click.option("--as-of", help="What was true at this time.")
+@click.option("--tag", help="Only memories with this tag, found by their words.")
+@on_memory(model=True)
+def recall(
+    memory: Memory,
+    output: Output,
+    query: str,
+    explain: bool,
+    fact_id: str | None,
+    as_of: str | None,
+    tag: str | None,
+) -> int:
+    """Show what a prompt would bring up. Nothing is counted, and no receipt is left.
+
+    Example: perdure recall "Which database is staging?" --explain
+    """
+    kept: list[Receipt] = []
+    found = memory.recall(query, as_of=moment(as_of), tag=tag, receipt_to=kept.append)
+    explained = memory.why(kept[0])
+    reason = silence(explained)
+    refusal = memory.why_not(fact_id, kept[0]) if fact_id else None
+    if output.as_json:
+        items = [asdict(item) for item in found.items] if found else []
+        answer = {"items": items, "silence": reason, "why_not": refusal}
+        output.json(answer | ({"explained": explained.to_dict()} if explain else {}))
+        return 0
+    for item in found.items if found else ():
+        output.line(f"[{item.leg}/{item.category}] {item.text}")
+    if reason:
+        output.line(f"Silence: {reason}.")
+    if refusal:
+        output.line(f"{fact_id}: {refusal}")
+    if explain:
+        _explain(output, explained, everything=True)
+    return 0
+
+
+@click.command()
+@click.argument("turn", required=False)
+@click.option("--all", "everything", is_flag=True, help=f"All that did not come up, not the best {SHOWN} only.")
+@on_memory()
+def why(memory: Memory, output: Output, turn: str | None, everything: bool) -> int:
+    """Show what came up in a turn and why, then what did not; without TURN in the last one.
+
+    Example: perdure why --agent main
+    """
+    explained = memory.why(turn)
+    if output.as_json:
+        output.json(explained.to_dict() | {"sentence": silence(explained)})
+        return 0
+    when = dt.datetime.fromtimestamp(explained.at).astimezone().isoformat(" ", "seconds")
+    output.line(f"Turn {explained.turn[:SHORT_ID]}, {when}, {explained.tokens} tokens")
+    output.line(f"Asked: {explained.query or '(nothing, or it was purged)'}")
+    if reason := silence(explained):
+        output.line(f"Silence: {reason}.")
+    _explain(output, explained, everything)
+    return 0
+
+
+@click.command(name="why-not")
+@click.argument("fact_id", metavar="FACT")
+@click.argument("turn", required=False)
+@on_memory()
+def why_not(memory: Memory, output: Output, fact_id: str, turn: str | None) -> int:
+    """Say why a memory did not come up in a turn; without TURN in the last one.
+
+    Example: perdure why-not 1f0c9a3e
+    """
+    sentence = memory.why_not(fact_id, turn)
+    if output.as_json:
+        output.json({"why_not": sentence})
+    else:
+        output.line(sentence)
+    return 0
+
+
+@click.command(name="eval")
+@click.option("--size", type=int, default=50, show_default=True, help="Ask about so many memories at the most.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the choice of memories.")
+@click.option(
+    "--compare",
+    "earlier",
+    type=click.Path(path_type=Path),
+    help="A file with an earlier --json output to compare with.",
+)
+@on_memory(model=True)
+def eval_(memory: Memory, output: Output, size: int, seed: int, earlier: Path | None) -> int:
+    """Measure recall with questions made from your own memories. Nothing is kept, changed or sent.
+
+    Exit code 1: memories came up that you may not read.
+
+    Example: perdure eval --json > before.json
+    """
+    before = None if earlier is None else _result(earlier)
+    result = memory.evaluate(size, seed)
+    after = result.to_dict()
+    differences = None if before is None else compare(before, after)
+    if output.as_json:
+        changes = {name: [old, new] for name, old, new in differences or ()}
+        output.json(after | ({} if differences is None else {"differences": changes}))
+        return int(result.leaks > 0)
+    _print(output, result)
+    if before is not None and differences is not None:
+        _print_differences(output, before, after, differences)
+    return int(result.leaks > 0)
+
+
+def _explain(output: Output, explained: Why, everything: bool) -> None:
+    came = [each for each in explained.considered if each.verdict == INJECTED]
+    left = [each for each in explained.considered if each.verdict != INJECTED]
+    shown = left if everything else left[:SHOWN]
+    for title, group in (("came up", came), ("did not come up", shown)):
+        if group:
+            output.rule(title)
+            output.table(HEADER, [_row(each) for each in group])
+    if len(shown) < len(left):
+        output.line(f"{len(left) - len(shown)} more; --all shows them")
+    legs = [f"{leg} {state['state']} ({1000 * state['seconds']:.1f} ms)" for leg, state in explained.legs.items()]
+    if legs:
+        floor = "" if explained.floor is None else f"; cosine needed: {explained.floor:.2f}"
+        output.line(f"\nLegs: {', '.join(legs)}; in all {1000 * explained.seconds:.1f} ms{floor}")
+
+
+def _row(each: Considered) -> tuple[str, ...]:
+    return (
+        each.id[:SHORT_ID] if each.legs is not None else each.id,
+        each.verdict,
+        f"{each.score:.2f}",
+        "" if each.cosine is None else f"{each.cosine:.2f}",
+        f"{each.coverage:.2f}" if each.legs is not None else "",
+        _pairs(each.legs),
+        _pairs(each.factors),
+        "(purged, or out of sight)" if each.gone else each.text,
+    )
+
+
+def _pairs(values: Mapping[str, float] | None) -> str:
+    return " ".join(f"{name} {value:.2f}" for name, value in (values or {}).items())
+
+
+def _print(output: Output, result: Evaluation) -> None:
+    rows = [
+        (kind, each.asked, *map(_share, (each.at_1, each.at_3, each.at_5, each.in_block)), _plain(each.tokens))
+        for kind, each in result.kinds.items()
+    ]
+    output.line(f"{result.sampled} of {result.facts} memories; model: {result.model or 'none, words alone'}")
+    output.table(("questions", "asked", "first", "in 3", "in 5", "in block", "tokens"), rows)
+    output.line(f"Silent on {_share(result.silence)} of {result.foreign} questions that have nothing to do with you.")
+    output.line(f"{result.leaks} memories came up that are not yours. {_plain(result.tokens)} tokens per turn.")
+
+
+def _print_differences(
+    output: Output, before: Mapping[str, Any], after: Mapping[str, Any], differences: list[tuple[str, float, float]]
+) -> None:
+    output.rule("differences")
+    if before.get("sample") != after["sample"]:
+        output.line("Other memories were asked about than before: store, --size or --seed differ.")
+    if before.get("model") != after["model"]:
+        output.line(f"Model: {before.get('model')} before, {after['model']} now.")
+    rows = [(name, f"{old:.3g}", f"{new:.3g}", f"{new - old:+.3g}") for name, old, new in differences]
+    if rows:
+        output.table(("", "before", "now", ""), rows)
+    else:
+        output.line("All numbers are the same.")
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.0%}"
+
+
+def _plain(value: float | None) -> str:
+    return "–" if value is None else f"{value:.0f}"
+
+
+def _result(file: Path) -> Mapping[str, Any]:
+    try:
+        value = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file} cannot be read as an earlier result: {error}") from None
+    if not isinstance(value, Mapping):
+        raise InputError(f"{file} is no result of `perdure eval --json`; write one with it first")
+    return value
