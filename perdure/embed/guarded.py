@@ -47,8 +47,15 @@ class GuardedEmbedder:
         return vectors
 
     def count_tokens(self, text: str) -> int:
-        """Return how many tokens the text has."""
-        return self._inner.count_tokens(text)
+        """Return how many tokens the text has.
+
+        Raises:
+            ModelError: the embedder raised.
+        """
+        try:
+            return self._inner.count_tokens(text)
+        except Exception as error:
+            raise ModelError(f"tokenizer of {self.identity.model} raised {type(error).__name__}") from error
 
     def interrupt(self) -> None:
         """Make running calls end soon."""

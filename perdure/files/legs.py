@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import apsw
 
@@ -14,7 +16,7 @@ from perdure.files.options import SESSIONS
 from perdure.files.vectors import cosines
 from perdure.ranking.passages import KEYWORD, VECTOR, Passage, keyword_score, vector_score
 from perdure.store.database import run
-from perdure.store.scope import Audience
+from perdure.store.scope import Audience, Scope
 from perdure.store.vocabulary import document_frequency, rarest, weight
 from perdure.text.normalise import match_query, match_terms
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 POSTINGS = 2_000
 """Rows looked at for all words of a query together, and at most for one word."""
+MAX_FREQUENCIES = 50_000
+"""Terms whose frequency is kept for a state of the index: 5 MB."""
 LEAST_WEIGHT = 1e-6
 MAX_SATURATION = 2.2
 """Of FTS5's BM25: the least weight of a word, and the most that a row can say of one (k1 + 1)."""
@@ -93,21 +97,16 @@ def by_words(reader: Reader, query: str) -> Words:
     Raises:
         StoreError: the index cannot be read.
     """
-    condition, values = reader.sql()
-    sql = (
-        "SELECT c.id, -bm25(chunks_fts) FROM chunks_fts JOIN chunks c ON c.id = chunks_fts.rowid"
-        f" WHERE chunks_fts MATCH ? AND {condition} ORDER BY chunks_fts.rank LIMIT {POSTINGS}"
-    )
     # One transaction: numbers of two states of the index do not fit together.
     with reader.generation.database.read() as connection, connection:
-        total = _count(connection, "chunks")
-        counts = {term: document_frequency(connection, term, "chunks_terms") for term in match_terms(query)}
-        weights = {term: weight(0, total) for term, count in counts.items() if not count}
+        state = _state(connection)
+        counts = {term: _frequency(connection, state, term) for term in match_terms(query)}
+        weights = {term: weight(0, state.chunks) for term, count in counts.items() if not count}
         said: dict[str, dict[int, float]] = {}
         for term in rarest({term: count for term, count in counts.items() if count}, POSTINGS):
-            found = run(connection, sql, (match_query([term]), *values))
-            said[term] = _saturation(found, _hits(connection, "chunks_fts", term), total)
-            weights[term] = weight(len(found), total)
+            found, hits = _postings(connection, reader, state, term, counts[term])
+            said[term] = _saturation(found, hits, state.chunks)
+            weights[term] = weight(len(found), state.chunks)
     whole = sum(weights.values())
     scores: dict[int, float] = {}
     for term, chunks in said.items():
@@ -119,15 +118,18 @@ def by_words(reader: Reader, query: str) -> Words:
 
 def whole_documents(reader: Reader, words: Words, file_ids: Iterable[int]) -> dict[int, float]:
     """Return how much the whole files say of a query, 0 to 1, by file id."""
-    wanted = sorted(set(file_ids))
+    wanted = json.dumps(sorted(set(file_ids)))
     scores: dict[int, float] = {}
+    # The plus makes one pass over the word's files; without it FTS5 begins anew for each of the wanted ones.
+    sql = (
+        "SELECT count(*), json_group_array(json_array(rowid, -files_fts.rank))"
+        " FILTER (WHERE +rowid IN (SELECT value FROM json_each(?2))) FROM files_fts WHERE files_fts MATCH ?1"
+    )
     with reader.generation.database.read() as connection, connection:
-        total = _count(connection, "files")
-        marks = ", ".join("?" * len(wanted))
-        sql = f"SELECT rowid, -bm25(files_fts) FROM files_fts WHERE files_fts MATCH ? AND rowid IN ({marks})"
+        total = _state(connection).files
         for term, share in words.weights.items():
-            found = run(connection, sql, (match_query([term]), *wanted))
-            for file_id, value in _saturation(found, _hits(connection, "files_fts", term), total).items():
+            [(hits, found)] = run(connection, sql, (match_query([term]), wanted))
+            for file_id, value in _saturation(json.loads(found), hits, total).items():
                 scores[file_id] = scores.get(file_id, 0.0) + share * value
     return {file_id: keyword_score(value, words.whole) for file_id, value in scores.items()}
 
@@ -147,24 +149,41 @@ def neighbours(reader: Reader, chunks: Collection[Chunk]) -> dict[int, Chunk]:
     there = {(chunk.file_id, chunk.place) for chunk in chunks}
     beside = {(chunk.file_id, chunk.place + step) for chunk in chunks if chunk.source == SESSIONS for step in (-1, 1)}
     wanted = sorted(beside - there)
-    condition, values = reader.sql()
-    marks = ", ".join(["(?, ?)"] * len(wanted))
-    sql = (
-        f"SELECT {COLUMNS} FROM chunks c JOIN files f ON f.id = c.file_id"
-        f" WHERE (c.file_id, c.place) IN (VALUES {marks}) AND {condition}"
-    )
     if not wanted:
         return {}
+    condition, values = reader.sql()
+    # Joined in this order, each pair is one look into the index.
+    sql = (
+        "WITH wanted (file_id, place) AS (SELECT value ->> 0, value ->> 1 FROM json_each(?))"
+        f" SELECT {COLUMNS} FROM wanted CROSS JOIN chunks c USING (file_id, place) JOIN files f ON f.id = c.file_id"
+        f" WHERE {condition}"
+    )
     with reader.generation.database.read() as connection:
-        rows = run(connection, sql, (*(part for pair in wanted for part in pair), *values))
+        rows = run(connection, sql, (json.dumps(wanted), *values))
     return {row[0]: Chunk(*row) for row in rows}
 
 
 def passages(
-    reader: Reader, chunks: Mapping[int, Chunk], words: Words, query: str, vector: tuple[Vector, str] | None
+    reader: Reader,
+    chunks: Mapping[int, Chunk],
+    words: Words,
+    query: str,
+    vector: tuple[Vector, str] | None,
+    known: Mapping[int, float],
 ) -> dict[int, Passage]:
-    """Return what the ranking needs to know of chunks; `vector` is the query's and the name of its space."""
-    near = cosines(reader.generation, vector[1], vector[0], chunks) if vector else {}
+    """Return what the ranking needs to know of chunks.
+
+    Args:
+        reader: who asks.
+        chunks: by id.
+        words: what the words of the query brought.
+        query: in words.
+        vector: the query's, and the name of its space.
+        known: cosines that are known already, by id.
+    """
+    near = dict(known)
+    if vector:
+        near |= cosines(reader.generation, vector[1], vector[0], [chunk for chunk in chunks if chunk not in near])
     whole = whole_documents(reader, words, (chunk.file_id for chunk in chunks.values()))
     speaker = _speaker_named(query, chunks.values())
     found = {}
@@ -191,8 +210,68 @@ def _saturation(found: Collection[tuple[int, float]], count: int, rows: int) -> 
     return {row: min(MAX_SATURATION, value / inner) for row, value in found}
 
 
-def _count(connection: apsw.Connection, table: str) -> int:
-    return int(run(connection, f"SELECT count(*) FROM {table}")[0][0])
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What is counted once for a state of the index: `version` is SQLite's number of it on one connection.
+
+    Attributes:
+        chunks, files: how many there are.
+        kinds: whose they are, and of which source.
+        frequencies: rows that hold a term, of the terms asked for so far.
+    """
+
+    version: int
+    chunks: int
+    files: int
+    kinds: frozenset[tuple[Scope, str]]
+    frequencies: dict[str, int] = field(default_factory=dict)
+
+
+_states: WeakKeyDictionary[apsw.Connection, _State] = WeakKeyDictionary()
+
+
+def _state(connection: apsw.Connection) -> _State:
+    version = int(run(connection, "PRAGMA data_version")[0][0])
+    state = _states.get(connection)
+    if state is None or state.version != version:
+        [(chunks, files)] = run(connection, "SELECT (SELECT count(*) FROM chunks), (SELECT count(*) FROM files)")
+        kinds = run(connection, "SELECT DISTINCT scope, scope_target, source FROM files")
+        state = _State(version, chunks, files, frozenset((Scope(*scope), source) for *scope, source in kinds))
+        _states[connection] = state
+    return state
+
+
+def _frequency(connection: apsw.Connection, state: _State, term: str) -> int:
+    known = state.frequencies
+    if term not in known:
+        if len(known) >= MAX_FREQUENCIES:
+            known.clear()
+        known[term] = document_frequency(connection, term, "chunks_terms")
+    return known[term]
+
+
+def _postings(
+    connection: apsw.Connection, reader: Reader, state: _State, term: str, count: int
+) -> tuple[list[tuple[int, float]], int]:
+    """Return the rows of a term that the reader may see, each with its BM25, and how many rows there are for all.
+
+    `count` is the vocabulary's: at least as many as there are.
+    """
+    table, condition = "chunks_fts", "true"
+    values: tuple[str, ...] = ()
+    everything = all(reader.audience.may_read(scope) and source in reader.sources for scope, source in state.kinds)
+    if not everything:
+        condition, values = reader.sql()
+        table = "chunks_fts JOIN chunks c ON c.id = chunks_fts.rowid"
+    best = f"ORDER BY chunks_fts.rank LIMIT {POSTINGS}" if count > POSTINGS else ""
+    # One row of JSON: fetching row by row, SQLite and Python would hand each other the interpreter's lock each time.
+    sql = (
+        "SELECT json_group_array(json_array(id, said)) FROM (SELECT chunks_fts.rowid AS id, -chunks_fts.rank AS said"
+        f" FROM {table} WHERE chunks_fts MATCH ? AND {condition} {best})"
+    )
+    [(rows,)] = run(connection, sql, (match_query([term]), *values))
+    found: list[tuple[int, float]] = json.loads(rows)
+    return found, _hits(connection, "chunks_fts", term) if best or not everything else len(found)
 
 
 def _hits(connection: apsw.Connection, table: str, term: str) -> int:
@@ -203,5 +282,6 @@ def _hits(connection: apsw.Connection, table: str, term: str) -> int:
 
 def _speaker_named(query: str, chunks: Iterable[Chunk]) -> str | None:
     terms = set(match_terms(query))
-    named = {chunk.speaker for chunk in chunks if chunk.speaker and terms & set(match_terms(chunk.speaker))}
+    speakers = {chunk.speaker for chunk in chunks if chunk.speaker}
+    named = {speaker for speaker in speakers if not terms.isdisjoint(match_terms(speaker))}
     return named.pop() if len(named) == 1 else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -230,14 +230,14 @@ class FileSearch:
         reader, words = draft.reader, draft.words
         wanted = options.candidates * ask.max_results
         best = sorted(words.scores, key=lambda chunk: (-words.scores[chunk], chunk))[:wanted]
-        near: Collection[int] = ()
+        near: Mapping[int, float] = {}
         if vector is not None:
             near = self._vectors.nearest(
                 reader.generation, vector[1], vector[0], reader.audience, reader.sources, wanted
             )
         chunks = chunks_of(reader, dict.fromkeys([*best, *near]))
         chunks |= neighbours(reader, chunks.values())
-        known = passages(reader, chunks, words, draft.query, vector)
+        known = passages(reader, chunks, words, draft.query, vector, near)
         scores: dict[int, float] = {}
         for source, weights in ((SESSIONS, options.turns), (MEMORY, options.files)):
             scores |= score({key: one for key, one in known.items() if chunks[key].source == source}, weights)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from perdure.files.generation import Generation
 from perdure.store.database import Row, run
 from perdure.store.scope import Audience, Scope
+from perdure.store.vector_index import dots
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,7 +31,7 @@ LEAST = 320
 BY_SIGNS = 4
 """So many times more again are chosen by signs alone."""
 WORD = 64
-CHUNK = 4096
+CHUNK = 1024
 """Vectors that are read at a time."""
 _COLUMNS = "c.id, c.scope, c.scope_target, c.source, e.vectors"
 _NEW_CHUNKS = (
@@ -59,7 +60,8 @@ class ChunkVectors:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._reset(0)
+        self._seen = _Seen()
+        self._loaded = False
 
     def nearest(
         self,
@@ -98,16 +100,19 @@ class ChunkVectors:
     def close(self) -> None:
         """Drop what is in memory; a later search would read it again."""
         with self._lock:
-            self._reset(0)
+            # A process that never compared vectors has not imported numpy, and need not.
+            if self._loaded:
+                self._reset(0)
 
     def _reset(self, dims: int) -> None:
         import numpy as np
 
+        self._loaded = True
         self._seen = _Seen()
         self._codes: dict[tuple[Scope, str], int] = {}
         self._ids = np.zeros(0, dtype=np.int64)
         self._code = np.zeros(0, dtype=np.int32)
-        self._signs = np.zeros((0, -(-dims // WORD)), dtype=np.uint64)
+        self._signs = np.zeros((-(-dims // WORD), 0), dtype=np.uint64)
 
     def _refresh(self, generation: Generation, space: str, dims: int) -> None:
         if (self._seen.generation, self._seen.space) != (generation.number, space):
@@ -147,13 +152,13 @@ class ChunkVectors:
         if ids:
             self._ids = np.concatenate([self._ids, np.array(ids, dtype=np.int64)])
             self._code = np.concatenate([self._code, np.array(codes, dtype=np.int32)])
-            self._signs = np.concatenate([self._signs, _signs(np.concatenate(parts))])
+            self._signs = np.concatenate([self._signs, _signs(np.concatenate(parts)).T], axis=1)
 
     def _forget(self, chunks: list[int]) -> None:
         import numpy as np
 
         kept = ~np.isin(self._ids, chunks)
-        self._ids, self._code, self._signs = self._ids[kept], self._code[kept], self._signs[kept]
+        self._ids, self._code, self._signs = self._ids[kept], self._code[kept], self._signs[:, kept]
 
     def _candidates(self, query: Vector, audience: Audience, sources: Collection[str], count: int) -> list[int]:
         import numpy as np
@@ -161,16 +166,20 @@ class ChunkVectors:
         wanted = [
             code for (scope, source), code in self._codes.items() if audience.may_read(scope) and source in sources
         ]
-        allowed = np.flatnonzero(np.isin(self._code, wanted))
+        everything = len(wanted) == len(self._codes)
+        allowed = np.arange(len(self._ids)) if everything else np.flatnonzero(np.isin(self._code, wanted))
         if not allowed.size:
             return []
-        signs = self._signs if len(allowed) == len(self._ids) else self._signs[allowed]
-        distance = np.bitwise_count(signs ^ _signs(query[None, :])).sum(axis=1, dtype=np.uint16)
+        distance = np.zeros(len(allowed), dtype=np.uint16)
+        # A word of all rows after the other: each pass runs through memory once.
+        for word, own in zip(self._signs, _signs(query[None, :])[0], strict=True):
+            distance += np.bitwise_count((word if everything else word[allowed]) ^ own)
         if len(allowed) > BY_SIGNS * count:
             allowed = allowed[np.argpartition(distance, BY_SIGNS * count)[: BY_SIGNS * count]]
         if len(allowed) > count:
-            bits = np.unpackbits(self._signs[allowed].view(np.uint8), axis=1, count=query.size)
-            allowed = allowed[np.argpartition(bits @ query, -count)[-count:]]
+            signs = np.ascontiguousarray(self._signs[:, allowed].T)
+            bits = np.unpackbits(signs.view(np.uint8), axis=1, count=query.size)
+            allowed = allowed[np.argpartition(dots(bits.astype(np.float32), query), -count)[-count:]]
         return list(dict.fromkeys(self._ids[allowed].tolist()))
 
 
@@ -190,7 +199,9 @@ def cosines(generation: Generation, space: str, query: Vector, ids: Iterable[int
         return {}
     vectors = np.frombuffer(b"".join(blob for _, blob in rows), dtype="<f4").reshape(-1, query.size)
     starts = np.cumsum([0, *(len(blob) // size for _, blob in rows[:-1])])
-    return dict(zip((chunk for chunk, _ in rows), np.maximum.reduceat(vectors @ query, starts).tolist(), strict=True))
+    return dict(
+        zip((chunk for chunk, _ in rows), np.maximum.reduceat(dots(vectors, query), starts).tolist(), strict=True)
+    )
 
 
 def _signs(vectors: NDArray[np.float32]) -> NDArray[np.uint64]:

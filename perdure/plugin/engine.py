@@ -25,7 +25,7 @@ from perdure.capture.used import used_in
 from perdure.capture.writing import Writer, WritingOptions
 from perdure.clock import Clock, SystemClock
 from perdure.embed.base import Embedder
-from perdure.hooks.types import Channel, Messages, Recall, TurnContext
+from perdure.hooks.types import Channel, Messages, Placement, Recall, TurnContext
 from perdure.plugin.builtins import BUILTINS
 from perdure.plugin.extensions import ExtensionManager
 from perdure.plugin.file_memory import FileMemory, files_options
@@ -34,6 +34,7 @@ from perdure.plugin.ledger import Ledger, newest_reply
 from perdure.plugin.model import Model, Recipes
 from perdure.plugin.settings import Settings
 from perdure.ranking.adjust import Adjustments
+from perdure.recall.directives import directives
 from perdure.recall.options import RecallOptions
 from perdure.recall.pipeline import Asked, Recaller
 from perdure.recall.receipt import Receipt
@@ -111,8 +112,11 @@ class Engine:
         """
         audience = audience_of(context)
         session = conversation(context, audience)
-        if context.keeps_block and session is not None:
-            asked = replace(asked, shown=self.ledger.ids(session))
+        if session is not None:
+            # What stands in the system prompt is gone with the next turn, whatever the host keeps.
+            seen = context.keeps_block and self.settings.recall_placement is not Placement.SYSTEM
+            first = self.ledger.is_new(session)
+            asked = replace(asked, first_turn=first, shown=self.ledger.ids(session) if seen else ())
         with self.gate.turn():
             recall, receipt = self._recaller.recall(prompt, audience, session=context.session_id, asked=asked)
         if receipt_to is not None:
@@ -339,6 +343,12 @@ def _recall_options(settings: Settings) -> RecallOptions:
         profile=settings.recall_profile,
         profile_limit=settings.recall_profile_limit,
         link_depth=settings.recall_link_depth,
+        directives=directives(
+            entities=settings.directive_entities,
+            keywords=settings.directive_keywords,
+            tasks=settings.directive_tasks,
+            session_tags=settings.directive_session_tags,
+        ),
         adjustments=Adjustments(
             settings.adjust_importance_recency,
             settings.adjust_long_term,

@@ -38,6 +38,11 @@ class Ledger:
             shown.last = tuple((item.id, item.text) for item in recall.items) if recall else ()
             shown.ids |= {fact_id for fact_id, _ in shown.last}
 
+    def is_new(self, key: str) -> bool:
+        """Return whether nothing is known of a conversation yet."""
+        with self._lock:
+            return key not in self._sessions
+
     def ids(self, key: str) -> frozenset[str]:
         """Return the ids of all that a conversation was given."""
         with self._lock:

@@ -21,9 +21,12 @@ _NOT_SETTINGS = frozenset({
     HOME_VARIABLE, CONFIG_VARIABLE, "PERDURE_LOAD_EXTENSIONS", "PERDURE_VENV", "PERDURE_VAULT_PASSPHRASE",
     "PERDURE_FAIL_POINT",
 })  # fmt: skip
-_JSON = frozenset({"tag_patterns", "lance_storage_options"})
+_JSON = frozenset({"tag_patterns", "lance_storage_options", "directive_tasks"})
 """Settings that are JSON in the environment."""
-_LISTS = frozenset({"disabled_extensions", "sources", "extra_paths"})
+_LISTS = frozenset({
+    "disabled_extensions", "sources", "extra_paths", "directive_entities", "directive_keywords",
+    "directive_session_tags",
+})  # fmt: skip
 """Settings that are lists with commas in the environment."""
 
 
@@ -43,19 +46,25 @@ class Settings(BaseModel):
     vector_index: Literal["auto", "exact", "lance"] = Field("auto", description="Which vector index answers.")
     recall_limit: int = Field(10, ge=1, le=100, description="Memories in a block at the most.")
     recall_passages: int = Field(8, ge=0, le=50, description="Passages of files and conversations at the most.")
-    recall_passage_floor: float = Field(0.5, ge=0, le=1, description="How sure a passage must be to come unasked.")
+    recall_passage_floor: float = Field(0.52, ge=0, le=1, description="How sure a passage must be to come unasked.")
     recall_profile: Literal["pinned", "standing", "off"] = Field(
         "pinned", description="What comes up whatever is asked: what was pinned; also standing instructions; nothing."
     )
     recall_profile_limit: int = Field(5, ge=0, le=50, description="Facts of that kind at the most.")
     recall_link_depth: int = Field(2, ge=0, le=5, description="How many links far facts are followed.")
+    directive_entities: tuple[str, ...] = Field((), description="Each brings up its memories when it is named.")
+    directive_keywords: tuple[str, ...] = Field((), description="Each brings up the memories that hold it.")
+    directive_tasks: dict[str, tuple[str, ...]] = Field({}, description="Words by kind of task, which bring up theirs.")
+    directive_session_tags: tuple[str, ...] = Field((), description="Tags that come up when a session begins.")
     adjust_salience: bool = Field(True, description="What was used counts more.")
     adjust_confidence: bool = Field(True, description="What is less certain counts less.")
     adjust_importance_recency: bool = Field(False, description="What is important and recent counts more.")
     adjust_long_term: bool = Field(False, description="What lasts counts more.")
     adjust_freshness: bool = Field(False, description="What is about to expire counts less.")
     recall_max_tokens: int = Field(800, ge=50, le=100_000, description="Tokens of a block at the most.")
-    recall_format: Literal["full", "short", "minimal"] = Field("full", description="How a memory is written.")
+    recall_format: Literal["full", "short", "minimal", "progressive"] = Field(
+        "full", description="How a memory is written."
+    )
     recall_placement: Placement = Field(Placement.HEAD, description="Where the block goes.")
     recall_deadline_ms: int = Field(800, ge=1, le=60_000, description="After this the turn goes on without.")
     min_cosine: float | None = Field(None, ge=-1, le=1, description="Vector floor; unset: set for each query.")

@@ -90,11 +90,14 @@ def vector_score(cosine: float) -> float:
 
 def blend(scores: Mapping[str, float], weights: Weights) -> float:
     """Return the weighted mean over the legs that ran, or what the better leg is worth alone; 0 if none did."""
-    by_leg = {KEYWORD: weights.keyword, VECTOR: weights.vector}
-    counted = {leg: score for leg, score in scores.items() if by_leg[leg] > 0}
-    whole = sum(by_leg[leg] for leg in counted)
-    mean = sum(by_leg[leg] * score for leg, score in counted.items()) / whole if counted else 0.0
-    return max(mean, weights.alone * max(counted.values(), default=0.0))
+    whole = total = best = 0.0
+    for leg, weight in ((KEYWORD, weights.keyword), (VECTOR, weights.vector)):
+        value = scores.get(leg)
+        if value is not None and weight > 0:
+            whole += weight
+            total += weight * value
+            best = max(best, value)
+    return max(total / whole, weights.alone * best) if whole else 0.0
 
 
 def score(passages: Mapping[int, Passage], weights: Weights) -> dict[int, float]:
@@ -111,7 +114,8 @@ def score(passages: Mapping[int, Passage], weights: Weights) -> dict[int, float]
     around = {(passage.document, passage.place): base[key] for key, passage in passages.items()}
     scored = {}
     for key, passage in passages.items():
-        sides = sum(around.get((passage.document, passage.place + step), 0.0) for step in (-1, 1))
+        before, after = passage.place - 1, passage.place + 1
+        sides = around.get((passage.document, before), 0.0) + around.get((passage.document, after), 0.0)
         value = base[key] + weights.neighbour * sides + weights.document * passage.whole
         value += weights.speaker * passage.named - weights.question * passage.asks
         value -= weights.short * (1.0 - min(1.0, passage.length / FULL_LENGTH))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from perdure.embed.base import Embedder
 from perdure.errors import StoreError
@@ -84,12 +85,13 @@ class Legs:
             session: the conversation that is going on.
         """
         run = _Run(self._store, view, deadline)
-        ticket = draft = None
+        ticket = brought = None
         if leg is not None and not leg.breaker.open(run.began):
             ticket = self._slot.start(lambda: run.nearest(leg, query.text, self._candidates))
         source = self._source if view.tag is None and view.as_of is None else None
         if source is not None:
-            draft = self._passages.start(lambda: source.draft(query.text, view.audience, session))
+            embeds = ticket is not None
+            brought = self._passages.start(lambda: run.bring(source, query.text, session, embeds))
         run.words(query.text, self._candidates)
         run.slots(query.text)
         if leg is None:
@@ -105,30 +107,13 @@ class Legs:
             else:
                 run.vectors(*result, leg.embedder.identity.id)
         if source is not None:
-            self._bring(run, source, draft)
+            run.take(brought)
         return run.found(leg.calibration if leg else None)
 
     def close(self) -> None:
         """End the slots' threads."""
         self._slot.close()
         self._passages.close()
-
-    def _bring(self, run: _Run, source: Source, draft: Ticket[Any] | None) -> None:
-        """Let the source end what it has begun, with the query's vector if there is one."""
-        if draft is None:
-            run.states[PASSAGES] = "busy"
-            return
-        begun = draft.result(run.deadline - time.monotonic())
-        if draft.error is not None:
-            run.states[PASSAGES] = draft.error
-            return
-        ticket = None
-        if begun is not None:
-            ticket = self._passages.start(lambda: source.passages(begun, run.query_vector))
-        found = ticket.result(run.deadline - time.monotonic()) if ticket else ()
-        run.passages = found or ()
-        run.states[PASSAGES] = (ticket.error if ticket else None) or "ok"
-        run.seconds[PASSAGES] = time.monotonic() - run.began
 
 
 class _Run:
@@ -140,7 +125,8 @@ class _Run:
         self.seconds: dict[str, float] = {}
         self.deadline = deadline
         self.passages: Sequence[Passage] = ()
-        self.query_vector: tuple[Vector, str] | None = None
+        self._query_vector: tuple[Vector, str] | None = None
+        self._embedded = threading.Event()
         self._store = store
         self._view = view
         self._hits: list[LexicalHit] = []
@@ -149,8 +135,32 @@ class _Run:
         self._cosines: dict[str, float] = {}
 
     def nearest(self, leg: VectorLeg, text: str, limit: int) -> tuple[Vector, list[VectorHit]]:
-        vector = leg.embedder.embed([text], query=True)[0]
+        try:
+            vector = leg.embedder.embed([text], query=True)[0]
+            self._query_vector = vector, leg.embedder.identity.id
+        finally:
+            # Passages need the vector alone: they are not to wait until the facts' index has been searched.
+            self._embedded.set()
         return vector, leg.index.search(vector, self._view, limit)
+
+    def bring(self, source: Source, text: str, session: str | None, embeds: bool) -> Sequence[Passage]:
+        """Bring passages, by the query's vector too if it `embeds` in time."""
+        draft = source.draft(text, self._view.audience, session)
+        if draft is None:
+            return ()
+        if embeds:
+            self._embedded.wait(max(0.0, self.deadline - time.monotonic()))
+        found = source.passages(draft, self._query_vector)
+        self.seconds[PASSAGES] = time.monotonic() - self.began
+        return found
+
+    def take(self, brought: Ticket[Sequence[Passage]] | None) -> None:
+        """Take the passages, if they are there in time."""
+        if brought is None:
+            self.states[PASSAGES] = "busy"
+            return
+        self.passages = brought.result(self.deadline - time.monotonic()) or ()
+        self.states[PASSAGES] = brought.error or "ok"
 
     def words(self, text: str, limit: int) -> None:
         try:
@@ -174,7 +184,6 @@ class _Run:
     def vectors(self, query: Vector, near: list[VectorHit], space: str) -> None:
         """Take the vector leg's hits, and measure those of the other legs with the same vector."""
         self._near = near
-        self.query_vector = query, space
         self._cosines = {hit.id: hit.cosine for hit in near}
         found = [*(hit.fact.id for hit in self._hits), *(fact.id for fact in self._named)]
         others = [fact_id for fact_id in dict.fromkeys(found) if fact_id not in self._cosines]

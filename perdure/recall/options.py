@@ -8,17 +8,24 @@ from types import MappingProxyType
 
 from perdure.hooks.types import Placement
 from perdure.ranking.adjust import Adjustments
+from perdure.recall.directives import Directive
 
 LEXICAL = "sqlite"
 VECTOR = "lance"
 LOOKUP = "lookup"
 PROFILE = "profile"
 LINKS = "links"
+DIRECTIVE = "directive"
 PASSAGES = "passages"
 """The legs carry the names that stand in the block: the two stores of the documents this follows, and the
 slots that a prompt names."""
 
-FORMATS = ("full", "short", "minimal")
+FULL = "full"
+SHORT = "short"
+MINIMAL = "minimal"
+PROGRESSIVE = "progressive"
+FORMATS = (FULL, SHORT, MINIMAL, PROGRESSIVE)
+"""How a memory is written in the block; see `perdure.recall.block.line`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +36,7 @@ class RecallOptions:
         limit: facts in a block at the most.
         passages: passages of files and conversations at the most.
         max_tokens: tokens of a block at the most.
-        format: "full", "short" or "minimal".
+        format: one of `FORMATS`.
         placement: where the host should put the block.
         deadline: seconds after which the turn goes on with what there is.
         relative_cut: share of the best memory's score that the others must reach.
@@ -40,13 +47,14 @@ class RecallOptions:
             preferences and instructions), or "off".
         profile_limit: facts of the profile at the most.
         link_depth: how many links far facts are followed from those that passed; 0: not at all.
+        directives: rules that bring up facts whatever a search finds.
         adjustments: what else counts than how well a fact fits.
     """
 
     limit: int = 10
     passages: int = 8
     max_tokens: int = 800
-    format: str = "full"
+    format: str = FULL
     placement: Placement = Placement.HEAD
     deadline: float = 0.8
     relative_cut: float = 0.7
@@ -58,4 +66,5 @@ class RecallOptions:
     profile: str = "pinned"
     profile_limit: int = 5
     link_depth: int = 2
+    directives: tuple[Directive, ...] = ()
     adjustments: Adjustments = field(default_factory=Adjustments)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from math import prod
 
 from perdure.clock import Clock
+from perdure.errors import ModelError, StoreError
 from perdure.hooks.types import Recall, RecallItem
 from perdure.ranking.adjust import Standing, adjusted
 from perdure.ranking.budget import fit
@@ -17,11 +18,12 @@ from perdure.ranking.decay import DAY, confidence_at
 from perdure.ranking.diversity import Shown, diverse, jaccard
 from perdure.ranking.fuse import Fused, fuse, relative_cut
 from perdure.ranking.gates import Gate
-from perdure.recall.block import line, render
+from perdure.recall.block import Entry, dated, indexed, line, render
+from perdure.recall.directives import facts_of, matching
 from perdure.recall.legs import Found, Legs, VectorLeg
-from perdure.recall.options import LINKS, PROFILE, RecallOptions
+from perdure.recall.options import DIRECTIVE, LINKS, PROFILE, PROGRESSIVE, RecallOptions
 from perdure.recall.profile import Profile, reread, standing
-from perdure.recall.query import understand
+from perdure.recall.query import Query, understand
 from perdure.recall.receipt import Receipt
 from perdure.recall.rerank import Reranker, Reranking
 from perdure.recall.sources import Source
@@ -43,6 +45,7 @@ LINK_SHARE = 0.5
 NOT_FOLLOWED = frozenset({"SUPERSEDES", "CONTRADICTS"})
 SAME = 0.6
 """A passage that shares so much of its words (Jaccard) with a fact says the same."""
+OVER_BUDGET = "over the budget"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +56,14 @@ class Asked:
         as_of: what was true at that time, epoch seconds.
         include_superseded: also former versions.
         tag: only facts with this tag.
+        first_turn: whether it is the first prompt of a session.
         shown: ids of what the model still sees from earlier turns; it is not brought up again.
     """
 
     as_of: float | None = None
     include_superseded: bool = False
     tag: str | None = None
+    first_turn: bool = False
     shown: Collection[str] = ()
 
 
@@ -120,12 +125,16 @@ class Recaller:
             leg = None if asked.tag is not None else self._vector_leg()
             deadline = began + self._options.deadline
             receipt.found = self._legs.search(query, view, leg, deadline, session)
-            ranked = self._ranked(receipt.found, receipt, now)
+            directed = self._guarded(
+                DIRECTIVE, receipt, lambda: self._directed(query, view, asked.first_turn, deadline)
+            )
+            ranked = self._ranked(receipt.found, receipt, now, {each.fact.id for each in directed})
             order = self._reranking.order(query.text, [each.fact.text for each in ranked], deadline)
             ranked = [ranked[index] for index in order]
-            ranked += self._linked(ranked, view, receipt)
-            ranked = [*self._standing(view, session, receipt, ranked), *ranked]
-            recall = self._block(ranked, receipt, asked.shown, leg.embedder.count_tokens if leg else estimate_tokens)
+            ranked += _new(directed, ranked, receipt)
+            ranked += self._guarded(LINKS, receipt, lambda: self._linked(ranked, view, receipt, deadline))
+            profile = self._guarded(PROFILE, receipt, lambda: self._standing(view, session, deadline))
+            recall = self._block([*_new(profile, ranked, receipt), *ranked], receipt, asked, _counter(leg))
         receipt.seconds = time.monotonic() - began
         return recall, receipt
 
@@ -134,7 +143,15 @@ class Recaller:
         self._legs.close()
         self._reranking.close()
 
-    def _ranked(self, found: Found, receipt: Receipt, now: float) -> list[Ranked]:
+    def _guarded(self, leg: str, receipt: Receipt, find: Callable[[], list[Ranked]]) -> list[Ranked]:
+        """Return what a leg finds; one that the database keeps waiting is left out."""
+        try:
+            return find()
+        except StoreError as error:
+            receipt.states[leg] = type(error).__name__
+            return []
+
+    def _ranked(self, found: Found, receipt: Receipt, now: float, directed: Collection[str]) -> list[Ranked]:
         gate = Gate(found.floor if found.floor is not None else 1.0)
         passed = {fact_id for fact_id, evidence in found.evidence.items() if gate.verdict(evidence)}
         receipt.verdicts.update(dict.fromkeys(found.facts.keys() - passed, "no evidence"))
@@ -146,24 +163,28 @@ class Recaller:
         kept = relative_cut(fused, self._options.relative_cut)
         receipt.verdicts.update({item.id: "far below the best" for item in fused[len(kept) :]})
         receipt.scores.update({item.id: item.score for item in fused})
-        kept = sorted(kept, key=lambda item: (-self._adjusted(found.facts[item.id], item, receipt, now), item.id))
+        worth = {
+            item.id: self._adjusted(item, _standing_of(found.facts[item.id], now, item.id in directed), receipt)
+            for item in kept
+        }
+        kept = sorted(kept, key=lambda item: (-worth[item.id], item.id))
         gone = diverse([_shown(found.facts[item.id]) for item in kept])
         receipt.verdicts.update(gone)
         return [Ranked(found.facts[item.id], item.leg, receipt.scores[item.id]) for item in kept if item.id not in gone]
 
-    def _adjusted(self, fact: Fact, fused: Fused, receipt: Receipt, now: float) -> float:
+    def _adjusted(self, fused: Fused, standing_of: Standing, receipt: Receipt) -> float:
         """Return what a fact is ordered by; two that fit as well as can be still differ in it."""
-        score, factors = adjusted(fused.score, _standing_of(fact, now), self._options.adjustments)
-        receipt.scores[fact.id] = score
-        receipt.factors[fact.id] = factors
+        score, factors = adjusted(fused.score, standing_of, self._options.adjustments)
+        receipt.scores[fused.id] = score
+        receipt.factors[fused.id] = factors
         return fused.score * prod(factors.values())
 
-    def _linked(self, ranked: list[Ranked], view: View, receipt: Receipt) -> list[Ranked]:
+    def _linked(self, ranked: list[Ranked], view: View, receipt: Receipt, deadline: float) -> list[Ranked]:
         """Return facts that links lead to from those that passed."""
         if not ranked or not self._options.link_depth or view.tag is not None:
             return []
         seeds = {each.fact.id: each.score for each in ranked}
-        with self._store.database.read() as connection:
+        with self._store.database.read(deadline=deadline) as connection:
             reached = related(connection, seeds, view, self._options.link_depth)
         best = max(seeds.values())
         linked = [
@@ -176,12 +197,21 @@ class Recaller:
         receipt.linked.update({each.fact.id: each.fact for each in linked})
         return linked
 
-    def _standing(self, view: View, session: str | None, receipt: Receipt, ranked: list[Ranked]) -> list[Ranked]:
-        """Return what is kept in mind whatever is asked, without what is brought up anyway."""
+    def _directed(self, query: Query, view: View, first_turn: bool, deadline: float) -> list[Ranked]:
+        """Return what the prompt's directives bring up, whatever a search finds."""
+        wanted = matching(self._options.directives, frozenset(query.terms), query.text, first_turn)
+        if not wanted or view.tag is not None:
+            return []
+        with self._store.database.read(deadline=deadline) as connection:
+            facts = [fact for each in wanted for fact in facts_of(connection, each, view)]
+        return [Ranked(fact, DIRECTIVE, 1.0) for fact in {fact.id: fact for fact in facts}.values()]
+
+    def _standing(self, view: View, session: str | None, deadline: float) -> list[Ranked]:
+        """Return what is kept in mind whatever is asked."""
         options = self._options
         if options.profile == "off" or view.tag is not None or view.as_of is not None:
             return []
-        with self._store.database.read() as connection:
+        with self._store.database.read(deadline=deadline) as connection:
             ids = self._profile.for_session(
                 f"{view.audience.home}\0{session}" if session else None,
                 lambda: [
@@ -191,58 +221,90 @@ class Recaller:
                 ],
             )
             facts = reread(connection, ids, view)
-        there = {each.fact.id for each in ranked}
-        kept = [Ranked(fact, PROFILE, 1.0) for fact in facts if fact.id not in there]
-        receipt.linked.update({each.fact.id: each.fact for each in kept})
-        return kept
+        return [Ranked(fact, PROFILE, 1.0) for fact in facts]
 
-    def _block(
-        self, ranked: list[Ranked], receipt: Receipt, shown: Collection[str], count: CountTokens
-    ) -> Recall | None:
-        options = self._options
-        facts = [
-            RecallItem(each.fact.id, self._text(each.fact), _category(each.fact), each.leg, each.score)
-            for each in ranked
-        ]
-        key = self._store.key
-        left = options.max_tokens - count(render([], key, receipt.session))
-        items: list[RecallItem] = []
+    def _block(self, ranked: list[Ranked], receipt: Receipt, asked: Asked, count: CountTokens) -> Recall | None:
+        options, form = self._options, self._options.format
+        now = receipt.at if asked.as_of is None else asked.as_of
+        facts = [self._entry(each, now, count) for each in ranked]
+        passages = self._passages(receipt, [each.fact for each in ranked], count)
+        left = options.max_tokens - count(self._fenced((), receipt))
+        entries: list[Entry] = []
         # Facts first: they are what was worth keeping. Passages take what is left.
-        for group, limit in ((facts, options.limit), (self._passages(receipt, facts), options.passages)):
-            receipt.verdicts.update({item.id: "already shown" for item in group if item.id in shown})
-            fresh = [item for item in group if item.id not in shown]
-            costs = [count(line(item, options.format)) + 1 for item in fresh]
+        for group, limit in ((facts, options.limit), (passages, options.passages)):
+            receipt.verdicts.update({each.item.id: "already shown" for each in group if each.item.id in asked.shown})
+            fresh = [each for each in group if each.item.id not in asked.shown]
+            # The place is not known yet; none has more digits than the last one.
+            costs = [count(line(each, form, options.limit + options.passages)) + 1 for each in fresh]
             chosen = fit(costs, left, limit)
             left -= sum(costs[index] for index in chosen)
-            for index, item in enumerate(fresh):
-                receipt.verdicts[item.id] = "injected" if index in chosen else "over the budget"
-            items += [fresh[index] for index in chosen]
-        if not items:
+            for index, each in enumerate(fresh):
+                receipt.verdicts[each.item.id] = "injected" if index in chosen else OVER_BUDGET
+            entries += [fresh[index] for index in chosen]
+        block = self._fenced(entries, receipt)
+        # The nonce and what a tokenizer makes of line ends can cost more than was counted for each alone.
+        while entries and count(block) > options.max_tokens:
+            receipt.verdicts[entries.pop().item.id] = OVER_BUDGET
+            block = self._fenced(entries, receipt)
+        if not entries:
             return None
-        block = render([line(item, options.format) for item in items], key, receipt.session)
         receipt.tokens, receipt.size = count(block), len(block.encode())
-        return Recall(block, tuple(items), receipt.id, options.placement)
+        return Recall(block, tuple(each.item for each in entries), receipt.id, options.placement)
 
-    def _passages(self, receipt: Receipt, facts: list[RecallItem]) -> list[RecallItem]:
+    def _fenced(self, entries: Sequence[Entry], receipt: Receipt) -> str:
+        form = self._options.format
+        lines = [line(entry, form, number) for number, entry in enumerate(entries, 1)]
+        return render(lines, self._store.key, receipt.session, form)
+
+    def _entry(self, ranked: Ranked, now: float, count: CountTokens) -> Entry:
+        fact, form = ranked.fact, self._options.format
+        item = RecallItem(fact.id, fact.text, _category(fact), ranked.leg, ranked.score)
+        brief = indexed(item, count) if form == PROGRESSIVE and not fact.pinned else None
+        return brief or dated(replace(item, text=self._text(fact)), form, fact.effective_date, now)
+
+    def _passages(self, receipt: Receipt, facts: list[Fact], count: CountTokens) -> list[Entry]:
         """Return the passages that say what no fact says already."""
         found = receipt.found.passages if receipt.found else ()
-        said = [frozenset(match_terms(fact.text)) for fact in facts]
-        items = []
+        said = [frozenset(match_terms(self._text(fact))) for fact in facts] if found else []
+        entries = []
         for passage in found:
             receipt.scores[passage.id] = passage.score
             words = frozenset(match_terms(passage.text))
             if any(jaccard(words, other) >= SAME for other in said):
                 receipt.verdicts[passage.id] = "a fact says the same"
             else:
-                items.append(RecallItem(passage.id, passage.text, passage.about, passage.leg, passage.score))
-        return items
+                item = RecallItem(passage.id, passage.text, passage.about, passage.leg, passage.score)
+                brief = indexed(item, count) if self._options.format == PROGRESSIVE else None
+                entries.append(brief or Entry(item))  # its day stands in front of it
+        return entries
 
     def _text(self, fact: Fact) -> str:
         long = len(fact.text) > self._options.summary_threshold
         return fact.summary if long and fact.summary else fact.text
 
 
-def _standing_of(fact: Fact, now: float) -> Standing:
+def _counter(leg: VectorLeg | None) -> CountTokens:
+    """Return what counts tokens: the model's own tokenizer if there is one and it works."""
+
+    def count(text: str) -> int:
+        try:
+            return leg.embedder.count_tokens(text) if leg else estimate_tokens(text)
+        except ModelError:
+            return estimate_tokens(text)
+
+    return count
+
+
+def _new(found: list[Ranked], ranked: list[Ranked], receipt: Receipt) -> list[Ranked]:
+    """Return what is not among the ranked already, and note it for the receipt."""
+    there = {each.fact.id for each in ranked}
+    fresh = [each for each in found if each.fact.id not in there]
+    receipt.linked.update({each.fact.id: each.fact for each in fresh})
+    receipt.scores.update({each.fact.id: each.score for each in fresh})
+    return fresh
+
+
+def _standing_of(fact: Fact, now: float, directive: bool) -> Standing:
     confirmed = fact.last_confirmed_at or fact.created_at
     return Standing(
         fact.importance,
@@ -251,6 +313,7 @@ def _standing_of(fact: Fact, now: float) -> Standing:
         max(0.0, now - fact.effective_date) / DAY,
         None if fact.expires_at is None else max(0.0, fact.expires_at - now) / DAY,
         fact.decay_class,
+        directive,
     )
 
 

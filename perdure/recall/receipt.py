@@ -29,6 +29,7 @@ class Receipt:
         verdicts: per candidate id, "injected" or what it failed at.
         scores: per candidate id, its score: fused and adjusted for facts, absolute for passages.
         factors: per fact id, what the adjustments multiplied its score by.
+        states: of links and the profile, where the database kept them waiting.
         linked: facts that no leg found, but a link or the profile.
         tokens: of the block.
         size: of the block in bytes.
@@ -43,6 +44,7 @@ class Receipt:
     verdicts: dict[str, str] = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=dict)
     factors: dict[str, Mapping[str, float]] = field(default_factory=dict)
+    states: dict[str, str] = field(default_factory=dict)
     linked: dict[str, Fact] = field(default_factory=dict)
     found: Found | None = None
     tokens: int = 0
@@ -63,7 +65,7 @@ class Receipt:
         if self.found is not None:
             body["legs"] = {
                 leg: {"state": state, "seconds": round(self.found.seconds.get(leg, 0.0), 6)}
-                for leg, state in self.found.states.items()
+                for leg, state in {**self.found.states, **self.states}.items()
             }
             body["candidates"] = [self._candidate(fact_id, self.found) for fact_id in self._ordered()]
         return body
@@ -83,6 +85,7 @@ class Receipt:
             "cosine": evidence.cosine,
             "coverage": round(evidence.coverage, 4),
             "named": evidence.named,
+            "rare": evidence.rare,
             "legs": {leg: scores[fact_id] for leg, scores in found.scores.items() if fact_id in scores},
             "factors": dict(self.factors.get(fact_id, {})),
             **score,

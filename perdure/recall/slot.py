@@ -21,13 +21,19 @@ class Ticket(Generic[Result]):
         self._result: Result | None = None
         self.error: str | None = None
 
-    def run(self) -> None:
-        """Do the work; an error of ours is kept for the receipt."""
+    def run(self, free: Callable[[], None]) -> None:
+        """Do the work; an error of ours is kept for the receipt.
+
+        Args:
+            free: makes room for the next call. Called before the result is there, as whoever waits for it may have
+                another call ready.
+        """
         try:
             self._result = self._work()
         except PerdureError as error:
             self.error = type(error).__name__
         finally:
+            free()
             self._done.set()
 
     def result(self, timeout: float) -> Result | None:
@@ -66,10 +72,7 @@ class Slot:
 
     def _serve(self) -> None:
         while (ticket := self._queue.get()) is not None:
-            try:
-                ticket.run()
-            finally:
-                self._free.release()
+            ticket.run(self._free.release)
 
 
 class Breaker:

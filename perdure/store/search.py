@@ -198,7 +198,7 @@ def lexical(connection: apsw.Connection, query: str, view: View, limit: int) -> 
     condition, values = view.sql()
     rows = run(
         connection,
-        f"SELECT {SELECT}, facts.seq, -bm25(facts_fts) FROM facts_fts JOIN facts ON facts.seq = facts_fts.rowid"
+        f"SELECT {SELECT}, facts.seq, -facts_fts.rank FROM facts_fts JOIN facts ON facts.seq = facts_fts.rowid"
         f" WHERE facts_fts MATCH ? AND {condition} ORDER BY facts_fts.rank LIMIT ?",
         (match_query(searched), *values, limit),
     )
@@ -241,9 +241,10 @@ def _matched(connection: apsw.Connection, terms: Collection[str], seqs: Collecti
     if len(terms) == 1:
         return {seq: set(terms) for seq in seqs}
     matched: dict[int, set[str]] = {seq: set() for seq in seqs}
+    # The plus: all rows of a rare term are read quicker than a few are looked up in its list.
+    sql = "SELECT rowid FROM facts_fts WHERE facts_fts MATCH ? AND +rowid IN (SELECT value FROM json_each(?))"
+    wanted = json.dumps(list(seqs))
     for term in terms:
-        # All rows of a rare term are read quicker than a few are looked up in its list.
-        for (seq,) in run(connection, "SELECT rowid FROM facts_fts WHERE facts_fts MATCH ?", (match_query([term]),)):
-            if seq in matched:
-                matched[seq].add(term)
+        for (seq,) in run(connection, sql, (match_query([term]), wanted)):
+            matched[seq].add(term)
     return matched

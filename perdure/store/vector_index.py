@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float32]
 
-CHUNK = 4096
-"""Vectors that are read at a time: 6 MB at 384 dimensions."""
+CHUNK = 1024
+"""Vectors that are read at a time: 1.5 MB at 384 dimensions, more would leave holes in memory."""
 NOBODY = -1
 """The scope code of rows that are in no answer."""
 
@@ -55,6 +55,18 @@ class VectorIndex(Protocol):
     def close(self) -> None:
         """Release what the index holds."""
         ...
+
+
+def dots(vectors: NDArray[np.float32], query: Vector) -> NDArray[np.float32]:
+    """Return the products of a query with vectors of shape (rows, dims), in this thread alone.
+
+    `vectors @ query` would wake the threads of BLAS. They spin for tens of milliseconds after the product is there,
+    and take the processor from the legs that run beside it.
+    """
+    import numpy as np
+
+    products: NDArray[np.float32] = np.vecdot(vectors, query)
+    return products
 
 
 def cosines(database: Database, query: Vector, ids: Iterable[str], embedding_id: str) -> dict[str, float]:
@@ -104,7 +116,7 @@ def scan(
     with database.read() as connection:
         rows = connection.execute(sql, bound)
         while chunk := list(islice(rows, CHUNK)):
-            scores = _matrix_of([row[1] for row in chunk], query.size) @ query
+            scores = dots(_matrix_of([row[1] for row in chunk], query.size), query)
             best += [VectorHit(chunk[row][0], float(scores[row])) for row in _highest(scores, limit)]
             best = sorted(best, key=lambda hit: -hit.cosine)[:limit]
     return best
@@ -138,7 +150,7 @@ class ExactIndex:
             rows = np.flatnonzero(allowed)
             if not rows.size:
                 return []
-            scores = self._matrix[:count] @ query
+            scores = dots(self._matrix[:count], query)
             best = rows[_highest(scores[rows], limit)]
             return [VectorHit(self._ids[row], float(scores[row])) for row in best]
 

@@ -21,6 +21,7 @@ from perdure.recall.options import RecallOptions
 from perdure.recall.pipeline import Recaller
 from perdure.recall.receipt import Receipt
 from perdure.recall.slot import Breaker
+from perdure.recall.sources import Source
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.store import Store, VectorSpace
@@ -52,10 +53,10 @@ class Desk:
         with self.store.write(Author(channel)) as tx:
             return tx.add(fact, vector)
 
-    def recaller(self, **options: Any) -> Recaller:
+    def recaller(self, source: Source | None = None, **options: Any) -> Recaller:
         """Return a recaller whose options differ from the defaults by these."""
         chosen = replace(self.options, **options)
-        recaller = Recaller(self.store, chosen, lambda: self.leg, self.clock)
+        recaller = Recaller(self.store, chosen, lambda: self.leg, self.clock, source=source)
         self._recallers.append(recaller)
         return recaller
 

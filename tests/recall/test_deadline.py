@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
+import apsw
 import pytest
 
 from perdure.embed.base import Embedder
 from perdure.embed.faulty import FailingEmbedder, HangingEmbedder, NanEmbedder, WrongDimsEmbedder
 from perdure.errors import ModelError
+from perdure.recall.options import PASSAGES
 from perdure.recall.slot import Breaker, Slot
+from perdure.recall.sources import Passage
+from perdure.store.database import run
 from perdure.store.scope import Audience
+from perdure.store.search import View
+from perdure.store.vector_index import VectorHit
 from tests.recall.conftest import Desk
 
 QUESTION = "What is the staging database called?"
@@ -146,3 +153,91 @@ def test_a_slot_keeps_an_error_of_ours_for_the_receipt() -> None:
 
 def test_closing_an_unused_slot_is_no_error() -> None:
     Slot("test").close()
+
+
+class HangingIndex:
+    """A vector index that hangs until it is released."""
+
+    def __init__(self, release: threading.Event) -> None:
+        self._release = release
+
+    def search(self, query: Any, view: View, limit: int) -> list[VectorHit]:
+        self._release.wait(HANGING)
+        return []
+
+    def close(self) -> None:
+        return
+
+
+class HangingSource:
+    """A source that hangs in one of its halves until it is released."""
+
+    def __init__(self, release: threading.Event, half: str) -> None:
+        self._release = release
+        self._half = half
+
+    def draft(self, query: str, audience: Audience, session: str | None) -> str:
+        if self._half == "draft":
+            self._release.wait(HANGING)
+        return query
+
+    def passages(self, draft: Any, vector: Any) -> Sequence[Passage]:
+        self._release.wait(HANGING)
+        return ()
+
+
+def test_an_index_that_hangs_leaves_the_words(desk: Desk, release: threading.Event) -> None:
+    desk.put(ANSWER)
+    assert desk.leg is not None
+    desk.leg = replace(desk.leg, index=HangingIndex(release), breaker=Breaker())
+    assert states(desk, deadline=0.05) == ([ANSWER], "late")
+
+
+@pytest.mark.parametrize("half", ["draft", "passages"])
+def test_a_source_that_hangs_leaves_the_facts(desk: Desk, release: threading.Event, half: str) -> None:
+    desk.put(ANSWER)
+    recaller = desk.recaller(HangingSource(release, half), deadline=0.05)
+    for state in ("late", "busy"):
+        recall, receipt = recaller.recall(QUESTION, Audience.of())
+        assert recall is not None
+        assert [item.text for item in recall.items] == [ANSWER]
+        assert receipt.found is not None
+        assert receipt.found.states[PASSAGES] == state
+        assert not receipt.found.passages
+
+
+def test_a_writer_that_holds_the_database_costs_a_turn_nothing(desk: Desk) -> None:
+    desk.put(ANSWER)
+    other = apsw.Connection(str(desk.store.database.path))
+    run(other, "BEGIN EXCLUSIVE")
+    assert states(desk) == ([ANSWER], "ok")
+    run(other, "ROLLBACK")
+    other.close()
+
+
+def test_a_thousand_bad_turns_leave_no_thread_and_at_most_the_words(desk: Desk, release: threading.Event) -> None:
+    desk.put(ANSWER)
+    assert desk.leg is not None
+    # What can be interrupted or fails gets a recaller of its own: what stays stuck would keep its slot busy.
+    ending = [desk.broken(each) for each in (FailingEmbedder(), NanEmbedder(), WrongDimsEmbedder())]
+    ending.append(desk.broken(HangingEmbedder(release)))
+    stuck = replace(desk.leg, index=HangingIndex(release))
+    plain = desk.recaller(deadline=0.004)
+    sources = [desk.recaller(HangingSource(release, half), deadline=0.004) for half in ("draft", "passages")]
+    before = threading.active_count()
+    seen, met = [], set()
+    for turn in range(1_000):
+        # A breaker that has not tripped yet: every turn meets the fault anew.
+        desk.leg = replace(stuck if turn % 2 else ending[turn // 2 % 4], breaker=Breaker())
+        recall, receipt = (sources[turn // 2 % 2] if turn % 2 else plain).recall(QUESTION, Audience.of())
+        seen.append([item.text for item in recall.items] if recall else [])
+        assert receipt.found is not None
+        met.add(receipt.found.states["lance"])
+        assert threading.active_count() <= before + 5, "three slots for vectors, two for passages"
+    assert met == {"ModelError", "late", "resting or busy"}
+    assert [ANSWER] in seen
+    assert [texts for texts in seen if texts not in ([ANSWER], [])] == []
+    release.set()
+    for recaller in (plain, *sources):
+        recaller.close()
+    assert threading.active_count() <= before

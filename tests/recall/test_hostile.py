@@ -7,7 +7,7 @@ import re
 import pytest
 
 from perdure.hooks.types import RecallItem
-from perdure.recall.block import HEADER, line, render
+from perdure.recall.block import HEADER, Entry, line, render
 from perdure.text.fence import TAG, fence, strip_fenced
 from tests.recall.conftest import Desk
 
@@ -103,7 +103,7 @@ def check_inert(block: str, memories: int) -> None:
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_a_hostile_line_stays_in_its_line(hostile: str, form: str) -> None:
     items = [RecallItem("id", f"I saw {hostile} there.", hostile, "sqlite", 1.0) for _ in range(2)]
-    block = render([line(item, form) for item in items], KEY, "s")
+    block = render([line(Entry(item), form) for item in items], KEY, "s")
     check_inert(block, 2)
     assert strip_fenced(f"before {block} after", KEY, "s") == "before  after"
 

@@ -1,0 +1,297 @@
+"""How long a turn waits for recall, and what of it is the model, the vectors, the words.
+
+python -m bench.latency --sizes 1000,10000,100000 --json
+
+Each store also holds a record of past conversations. The texts are synthetic, of a vocabulary as skewed as a
+language's; their vectors are put straight into the tables. Every prompt is asked once, and is made of words of a
+stored fact. Beside each recall, in turn, stand what it cannot do without: embedding the prompt, the product of the
+prompt's vector with those of all facts, and FTS5 over the two tables of words. Ratios are medians over the prompts.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+import click
+import numpy as np
+
+from bench.files import put_random_vectors
+from bench.store import fill, sentences
+from perdure.background.indexer import Indexer
+from perdure.clock import SystemClock
+from perdure.embed.base import Embedder
+from perdure.embed.deterministic import HashEmbedder
+from perdure.embed.load import load_default
+from perdure.files import registry
+from perdure.files.generation import Generation, Generations
+from perdure.files.index import FileIndex
+from perdure.files.options import FilesOptions
+from perdure.files.transcript_log import TranscriptLog
+from perdure.hooks.types import TurnContext
+from perdure.plugin.memory import Memory
+from perdure.store.database import run
+from perdure.store.scope import Audience
+from perdure.store.store import Store
+from perdure.store.vector_index import dots
+from perdure.text.normalise import match_query, match_terms
+
+SEED = 100
+"""Of one sequence of sentences: `bench.store.fill` takes its beginning, conversations what comes after."""
+SESSION = 100
+"""Turns of a conversation."""
+PROMPT_WORDS = 8
+CONTEXT = TurnContext(session_id="bench")
+INDEX_BATCH = 1_000
+EMBEDDERS: dict[str, tuple[Callable[[], Embedder], dict[str, Any]]] = {
+    "auto": (load_default, {"embedder": "auto"}),
+    "hash": (lambda: HashEmbedder(384), {"embedder": "hash", "embedder_model": "384"}),
+}
+"""How to load each, and the settings with which a store uses it."""
+COLD = """
+import json, sys, time
+from perdure.hooks.types import TurnContext
+from perdure.plugin.memory import Memory
+with Memory.open(sys.argv[1], embedder="none") as memory:
+    recall = memory.turns.before(sys.argv[2], TurnContext(session_id="bench"))
+    print(json.dumps([recall is not None, time.process_time(), "numpy" in sys.modules]))
+"""
+RESIDENT = """
+import json, sys
+from perdure.hooks.types import TurnContext
+from perdure.plugin.memory import Memory
+with Memory.open(sys.argv[1], **json.loads(sys.argv[2])) as memory:
+    ready = memory.ready()
+    for prompt in sys.argv[3:]:
+        memory.turns.before(prompt, TurnContext(session_id="bench"))
+    memory.settle()
+    with open("/proc/self/status") as status:
+        kilobytes = [int(line.split()[1]) for line in status if line.startswith("VmRSS")]
+print(json.dumps([ready, kilobytes[0] / 1024]))
+"""
+Result = TypeVar("Result")
+
+
+def prompts(facts: int, count: int) -> list[str]:
+    """Return distinct prompts, each of words of another fact, spread over all of them."""
+    step = max(1, facts // count)
+    picked = islice(sentences(facts, SEED), 0, None, step)
+    return [f"What about {' '.join(text.split()[:PROMPT_WORDS])}?" for text in islice(picked, count)]
+
+
+def record(home: Path, facts: int, chunks: int, embedder: Embedder) -> None:
+    """Record conversations of so many turns in a store of facts, and index them with random vectors."""
+    store = Store(home)
+    log = TranscriptLog(store.folder)
+    scope = Audience.of().writable()
+    texts = islice(sentences(facts + chunks, SEED), facts, None)
+    for number in range(-(-chunks // SESSION)):
+        said = islice(texts, min(SESSION, chunks - number * SESSION))
+        messages = [
+            {"role": "assistant" if place % 2 else "user", "content": text, "timestamp": 1_700_000_000 + place}
+            for place, text in enumerate(said)
+        ]
+        log.append(scope, f"session-{number}", messages, SystemClock().now())
+    registry.add_log(store, scope)
+    index = FileIndex(store, FilesOptions())
+    index.sync(registry.roots(store, log), patience=-1)
+    put_random_vectors(index, embedder.identity)
+    index.close()
+    store.close()
+
+
+def build(home: Path, facts: int, chunks: int, embedder: str) -> None:
+    """Make a store of so many facts and chunks, its index of vectors up to date."""
+    load, settings = EMBEDDERS[embedder]
+    with Memory.open(home, **settings) as memory:
+        memory.ready()  # binds the store to the space of the model
+    store = Store(home)
+    fill(store, facts, SEED)
+    store.close()
+    record(home, facts, chunks, load())
+    store = Store(home)
+    indexer = Indexer(store, lambda: None, INDEX_BATCH)
+    # To the end: a large store's index is trained only after the last fact is in it.
+    while indexer.step():
+        pass
+    indexer.close()
+    store.close()
+
+
+class Bare:
+    """What a recall cannot do without, done by itself."""
+
+    def __init__(self, home: Path, index: Path) -> None:
+        """Read the vectors of a store; `index` is its index of conversations."""
+        self._facts, self._chunks = apsw.Connection(str(home / "facts.db")), apsw.Connection(str(index))
+        blobs = [row[0] for row in run(self._facts, "SELECT vector FROM vectors")]
+        self._matrix = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(blobs), -1)
+
+    def dot(self, query: Any) -> None:
+        """Compare a vector with those of all facts."""
+        dots(self._matrix, query)
+
+    def fts(self, prompt: str) -> None:
+        """Find the best fifty facts and chunks of any of the words."""
+        words = match_query(match_terms(prompt))
+        for connection, table in ((self._facts, "facts_fts"), (self._chunks, "chunks_fts")):
+            run(connection, f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rank LIMIT 50", (words,))
+
+    def close(self) -> None:
+        """Close the files."""
+        self._facts.close()
+        self._chunks.close()
+
+
+def timed(work: Callable[[], Result]) -> tuple[Result, float]:
+    """Return a result and the milliseconds that it took."""
+    began = time.perf_counter()
+    result = work()
+    return result, (time.perf_counter() - began) * 1000
+
+
+def warm(home: Path, asked: Sequence[str], embedder: str) -> dict[str, Any]:
+    """Recall for each prompt in one process and measure it beside what it cannot do without."""
+    load, settings = EMBEDDERS[embedder]
+    bare, model = Bare(home, live_index(home).database.path), load()
+    times: dict[str, list[float]] = {name: [] for name in ("recall", "embed", "dot", "fts")}
+    cpu, recalled = [], 0
+    with Memory.open(home, **settings) as memory:
+        if not memory.ready():
+            raise RuntimeError("the model cannot be loaded; see perdure status")
+        for number, prompt in enumerate([*asked[:3], *asked]):
+            began = time.process_time()
+            recall, recall_ms = timed(lambda: memory.turns.before(prompt, CONTEXT))  # noqa: B023
+            busy = (time.process_time() - began) * 1000
+            memory.settle()
+            vectors, embed_ms = timed(lambda: model.embed([prompt], query=True))  # noqa: B023
+            _, dot_ms = timed(lambda: bare.dot(vectors[0]))  # noqa: B023
+            _, fts_ms = timed(lambda: bare.fts(prompt))  # noqa: B023
+            if number < 3:
+                continue  # the first ones read everything from the disk
+            recalled += recall is not None
+            cpu.append(busy)
+            for name, value in zip(times, (recall_ms, embed_ms, dot_ms, fts_ms), strict=True):
+                times[name].append(value)
+    bare.close()
+    return {**_figures(times), "cpu_p50_ms": _median(cpu), "recalled": recalled, "parts_ms": parts(home, len(asked))}
+
+
+def _figures(times: dict[str, list[float]]) -> dict[str, Any]:
+    recall, embed = statistics.median(times["recall"]), statistics.median(times["embed"])
+    bare = statistics.median(dot + fts for dot, fts in zip(times["dot"], times["fts"], strict=True))
+    rest = statistics.median(whole - part for whole, part in zip(times["recall"], times["embed"], strict=True))
+    return {
+        "recall_to_embed_ratio": round(recall / embed, 2),
+        "rest_to_dot_and_fts_ratio": round(rest / bare, 2),
+        "p50_ms": round(recall, 2),
+        "p95_ms": round(sorted(times["recall"])[int(0.95 * len(times["recall"]))], 2),
+        "embed_p50_ms": round(embed, 2),
+        "dot_p50_ms": _median(times["dot"]),
+        "fts_p50_ms": _median(times["fts"]),
+    }
+
+
+def _median(values: Sequence[float]) -> float:
+    return round(statistics.median(values), 2)
+
+
+def parts(home: Path, count: int) -> dict[str, float]:
+    """Return, from the newest receipts, the median milliseconds after which each leg was through, and the whole."""
+    connection = apsw.Connection(str(home / "facts.db"))
+    bodies = [
+        json.loads(row[0]) for row in run(connection, "SELECT body FROM receipts ORDER BY at DESC LIMIT ?", (count,))
+    ]
+    connection.close()
+    found: dict[str, list[float]] = {}
+    for body in bodies:
+        found.setdefault("all", []).append(1000 * body["seconds"])
+        for leg, one in body.get("legs", {}).items():
+            found.setdefault(leg, []).append(1000 * one["seconds"])
+    return {leg: _median(values) for leg, values in found.items()}
+
+
+def live_index(home: Path) -> Generation:
+    """Return the index of conversations of a store.
+
+    Raises:
+        RuntimeError: there is none.
+    """
+    store = Store(home)
+    live = Generations(store).live()
+    store.close()
+    if live is None:
+        raise RuntimeError(f"{home} has no index of conversations")
+    return live
+
+
+def child(script: str, *arguments: str) -> list[Any]:
+    """Run a script in a process of its own and return the JSON that it prints."""
+    command = [sys.executable, "-c", script, *arguments]
+    found: list[Any] = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return found
+
+
+def cold(home: Path, prompt: str) -> dict[str, Any]:
+    """Measure a fresh process up to its first answer by words."""
+    answers = [child(COLD, str(home), prompt) for _ in range(3)]
+    if not all(recalled for recalled, *_ in answers):
+        raise RuntimeError("a fresh process recalled nothing")
+    seconds = statistics.median(used for _, used, _ in answers)
+    return {"cold_cpu_s": round(seconds, 3), "cold_imports_numpy": any(numpy for *_, numpy in answers)}
+
+
+def resident(home: Path, asked: Sequence[str], embedder: str) -> float | None:
+    """Return the megabytes of a process that has recalled with everything; None where they cannot be read."""
+    if not Path("/proc/self/status").exists():
+        return None
+    ready, megabytes = child(RESIDENT, str(home), json.dumps(EMBEDDERS[embedder][1]), *asked[:20])
+    if not ready:
+        raise RuntimeError("the model was not there in the process whose memory is measured")
+    return round(float(megabytes), 1)
+
+
+def bench(sizes: Sequence[int], chunks: int, samples: int, embedder: str) -> dict[str, Any]:
+    """Measure a store of each size."""
+    measured = []
+    for size in sorted(sizes):
+        with tempfile.TemporaryDirectory() as folder:
+            home, asked = Path(folder), prompts(size, min(samples, size))
+            build(home, size, chunks, embedder)
+            measured.append({
+                "facts": size,
+                **warm(home, asked, embedder),
+                **cold(home, asked[0]),
+                "rss_mb": resident(home, asked, embedder),
+            })  # fmt: skip
+    return {"chunks": chunks, "sizes": measured}
+
+
+@click.command()
+@click.option("--sizes", default="1000,10000,100000", show_default=True, help="Facts in the store, at least 1 each.")
+@click.option("--chunks", default=50_000, show_default=True, help="Turns of past conversations, at least 1.")
+@click.option("--samples", default=200, show_default=True, help="Prompts for each size.")
+@click.option("--embedder", default="auto", type=click.Choice(sorted(EMBEDDERS)), show_default=True)
+@click.option("--json", "as_json", is_flag=True)
+def main(sizes: str, chunks: int, samples: int, embedder: str, as_json: bool) -> None:
+    """Measure recall."""
+    result = bench([int(size) for size in sizes.split(",")], chunks, samples, embedder)
+    if as_json:
+        print(json.dumps(result))
+        return
+    print(f"chunks: {result['chunks']}")
+    for row in result["sizes"]:
+        print("\n".join(f"{key}: {value}" for key, value in row.items()), end="\n\n")
+
+
+if __name__ == "__main__":
+    main()
