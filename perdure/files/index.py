@@ -18,6 +18,7 @@ from perdure.files import rows
 from perdure.files.entries import markdown_entries, parts, turn_entries
 from perdure.files.generation import Generation, Generations
 from perdure.files.options import SESSIONS, FilesOptions, source_of
+from perdure.files.reading import BINARY_SIGHT
 from perdure.files.roots import Found, Root, Stamp, changes, memory_day, racy, scan
 from perdure.files.safe_open import read_inside
 from perdure.files.turns import session_of
@@ -309,7 +310,7 @@ class FileIndex:
         digest = hashlib.blake2b(data, digest_size=16).hexdigest()
         if digest == known:
             return rows.Content(digest)
-        if b"\0" in data[:8192]:
+        if b"\0" in data[:BINARY_SIGHT]:
             return rows.Content(digest, skipped="binary")
         text = data.decode("utf-8", "replace").removeprefix("\ufeff")
         if root.kind == SESSIONS:

@@ -142,6 +142,7 @@ class Engine:
         session = conversation(context, audience_of(context))
         if session is not None:
             self.ledger.forget(session)
+            self._recaller.renew(session)
 
     def capture(self, messages: Messages, context: TurnContext) -> int:
         """Acknowledge a turn: what the user said in it is on disk when this returns.

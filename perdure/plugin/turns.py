@@ -28,16 +28,19 @@ class Turns:
         """Take in a host's turn and return as soon as it is on disk.
 
         Returns:
-            How many messages were taken in: none of failed turns, or when `auto_capture` is off.
+            How many messages were taken in: none of failed turns, or when `auto_capture` is off. Then the
+            conversation is not recorded either.
 
         Raises:
             StoreError: they could not be written.
         """
         if not success or context.trigger != "user":
             return 0
-        taken = self._engine.capture(messages, context) if self._engine.settings.auto_capture else 0
-        self._engine.files.record(messages, context, audience_of(context))
         self._engine.note_use(messages, context)
+        if not self._engine.settings.auto_capture:
+            return 0
+        taken = self._engine.capture(messages, context)
+        self._engine.files.record(messages, context, audience_of(context))
         return taken
 
     def before_compaction(self, messages: Messages, context: TurnContext) -> int:

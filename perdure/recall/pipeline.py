@@ -138,6 +138,14 @@ class Recaller:
         receipt.seconds = time.monotonic() - began
         return recall, receipt
 
+    def renew(self, conversation: str) -> None:
+        """Choose a conversation's profile anew at its next turn, as after a compaction.
+
+        Args:
+            conversation: the caller's scope and the session, with a NUL between.
+        """
+        self._profile.renew(conversation)
+
     def close(self) -> None:
         """End the threads of the legs."""
         self._legs.close()

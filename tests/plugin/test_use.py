@@ -78,6 +78,31 @@ def test_a_host_that_keeps_the_block_gets_a_memory_once(memory: Memory) -> None:
     memory.close()
 
 
+def test_what_stood_in_the_system_prompt_is_brought_up_again(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder="none", record_sessions=False, recall_placement="system") as memory:
+        memory.store(TWINS[0])
+        assert order(memory, keeps_block=True) == order(memory, keeps_block=True) == [TWINS[0]]
+
+
+def test_a_compaction_renews_the_profile(memory: Memory) -> None:
+    order(memory)
+    pinned = memory.store("Coffee is served at ten.")
+    memory.pin(pinned.id)
+    assert pinned.text not in order(memory)  # a conversation keeps the profile it began with
+    memory.turns.before_compaction([], TurnContext(session_id="s"))
+    assert pinned.text in order(memory)
+    memory.close()
+
+
+def test_with_capture_off_nothing_is_kept_of_a_conversation(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder="none", auto_capture=False) as memory:
+        reply(memory, "That is Heron.")
+        memory.turns.session_end(TurnContext(session_id="s"))
+        memory.settle()
+        assert memory.admin.stats().total == 0
+        assert memory.files.search("staging database").results == ()
+
+
 def test_the_same_turn_gives_the_same_bytes(memory: Memory) -> None:
     blocks = {memory.turns.before(QUESTION, TurnContext(session_id="same")) for _ in range(3)}
     assert len({recall.block for recall in blocks if recall}) == 1
