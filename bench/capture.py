@@ -1,0 +1,250 @@
+"""What is kept of what people say, and is it filed correctly? On labelled sets that were written without the rules.
+
+python -m bench.capture --json [--data DIR] [--locomo FILE]
+
+The sets and how they are labelled: bench/data/LABELS.md. Rules may be chosen on the halves "tuned" alone.
+
+capture_precision, capture_recall: of the messages that something was kept of, the share that deserved it (and of
+which no part was kept that is to be dropped); of those that deserve it, the share that something was kept of.
+category_accuracy, slot_exact: of the labelled facts of messages that were rightly kept, the share with this category,
+with exactly this entity, key and value. decision_macro_f1: the mean of the F1 of ADD, UPDATE, DELETE and NOOP, told
+by what the store holds afterwards. language_f1: F1 of capture for each language.
+
+LoCoMo (CC BY-NC 4.0, not in this repository; by argument or PERDURE_LOCOMO): a turn should be kept if an observation
+cites it. That is noisy: a turn that nobody cites is not always worthless.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import click
+
+from bench.capture_peers import PEERS
+from bench.locomo import VARIABLE, turns
+from perdure.hooks.types import TurnContext
+from perdure.plugin.memory import Memory
+from perdure.store.fact import Fact
+from perdure.store.listing import MAX_LIMIT, Filter
+from perdure.store.scope import Scope
+
+DATA = Path(__file__).parent / "data"
+HALVES = ("tuned", "untouched")
+ACTIONS = ("ADD", "UPDATE", "DELETE", "NOOP")
+_TURN = re.compile(r"D(\d+):0*(\d+)")
+Item = Mapping[str, Any]
+Kept = Mapping[str, Sequence[Fact]]
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Precision, recall and F1, each 0 to 1."""
+
+    precision: float
+    recall: float
+
+    @property
+    def f1(self) -> float:
+        """The harmonic mean of both."""
+        return 2 * self.precision * self.recall / (self.precision + self.recall) if self.precision else 0.0
+
+    @classmethod
+    def of(cls, kept: Collection[str], wanted: Collection[str], spoilt: Collection[str] = ()) -> Score:
+        """Score what was kept against what was wanted; what was spoilt counts as kept, not as wanted."""
+        right = len(set(kept) & set(wanted) - set(spoilt))
+        return cls(right / len(kept) if kept else 1.0, right / len(wanted) if wanted else 1.0)
+
+    def figures(self) -> dict[str, float]:
+        """Return all three, rounded."""
+        return {"precision": round(self.precision, 3), "recall": round(self.recall, 3), "f1": round(self.f1, 3)}
+
+
+def keep(messages: Iterable[tuple[str, str]]) -> Kept:
+    """Capture messages, each in a session of its own so that none is taken for a repetition; return what was kept.
+
+    Args:
+        messages: id and text of each.
+    """
+    kept: dict[str, list[Fact]] = defaultdict(list)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Memory.open(
+            folder, classify_before_write=False, duplicate_exact=False, duplicate_normalised=False,
+            record_sessions=False, embedder="none",
+        ) as memory,
+    ):  # fmt: skip
+        for name, text in messages:
+            memory.turns.after([{"role": "user", "content": text}], True, TurnContext(session_id=name, host="bench"))
+        memory.settle(600)
+        for fact in _live(memory):
+            kept[fact.provenance_session or ""].append(fact)
+    return kept
+
+
+def _live(memory: Memory, scope: str | None = None) -> Iterator[Fact]:
+    chosen = Filter(scope=Scope.parse(scope) if scope else None)
+    for offset in count(0, MAX_LIMIT):
+        page = memory.admin.list(chosen, limit=MAX_LIMIT, offset=offset)
+        yield from page
+        if len(page) < MAX_LIMIT:
+            return
+
+
+def judge(items: Sequence[Item], kept: Kept) -> dict[str, Any]:
+    """Return the figures of a half of the capture set."""
+    wanted = [item["id"] for item in items if item["capture"]]
+    spoilt = [item["id"] for item in items if _spoilt(item, kept.get(item["id"], ()))]
+    score = Score.of([item["id"] for item in items if kept.get(item["id"])], wanted, spoilt)
+    labelled = [
+        (fact, kept[item["id"]]) for item in items if kept.get(item["id"]) for fact in item.get("facts", ())
+    ]  # fmt: skip
+    slots = [_slot_found(fact["slot"], found) for fact, found in labelled if fact.get("slot")]
+    return {
+        "capture_precision": round(score.precision, 3),
+        "capture_recall": round(score.recall, 3),
+        "category_accuracy": round(fmean(_category_found(fact, found) for fact, found in labelled), 3),
+        "slot_exact": round(fmean(slots), 3),
+    }
+
+
+def _spoilt(item: Item, found: Sequence[Fact]) -> bool:
+    return any(words.casefold() in fact.text.casefold() for words in item.get("drop") or () for fact in found)
+
+
+def _category_found(label: Item, found: Sequence[Fact]) -> bool:
+    allowed = label["category"]
+    return any(fact.category in ([allowed] if isinstance(allowed, str) else allowed) for fact in found)
+
+
+def _slot_found(slot: Sequence[str], found: Sequence[Fact]) -> bool:
+    wanted = [_plain(part) for part in slot]
+    return any([_plain(part or "") for part in (fact.entity, fact.key, fact.value)] == wanted for fact in found)
+
+
+def _plain(text: str) -> str:
+    text = re.sub(r"\b(?:an?|the) ", "", text.casefold())
+    return " ".join(text.split()).strip(" .,;:!?\"'")
+
+
+def decided(memory: Memory, item: Item) -> tuple[str, bool]:
+    """Store what was known and then the new statement; return what was done, and whether to the right fact."""
+    scope = f"project:{item['id']}"
+    known = [memory.store(text, scope=scope).id for text in item["known"]]
+    before = {fact.id for fact in _live(memory, scope)}
+    memory.store(item["new"], scope=scope)
+    after = {fact.id for fact in _live(memory, scope)}
+    gone, come = before - after, after - before
+    action = ("UPDATE" if come else "DELETE") if gone else ("ADD" if come else "NOOP")
+    return action, not gone or gone == {known[item["target"]] if item["target"] is not None else None}
+
+
+def judge_decisions(items: Sequence[Item]) -> dict[str, Any]:
+    """Return macro F1 over the actions, F1 of each, and how often the right fact was meant."""
+    with tempfile.TemporaryDirectory() as folder:
+        scopes = [f"project:{item['id']}" for item in items]
+        with Memory.open(folder, scopes=scopes) as memory:
+            memory.ready()
+            done = {item["id"]: decided(memory, item) for item in items}
+    found = {action: [name for name, (what, _) in done.items() if what == action] for action in ACTIONS}
+    # The right thing done to the wrong fact is a mistake.
+    astray = [name for name, (_, right) in done.items() if not right]
+    wanted = {action: [item["id"] for item in items if item["action"] == action] for action in ACTIONS}
+    scores = {action: Score.of(found[action], wanted[action], astray) for action in ACTIONS}
+    return {
+        "decision_macro_f1": round(fmean(score.f1 for score in scores.values()), 3),
+        "decisions": {action: score.figures() for action, score in scores.items()},
+        "wrong_target": len(astray),
+    }
+
+
+def judge_messages(items: Sequence[Item], captures: Callable[[str], bool]) -> dict[str, float]:
+    """Return the figures of a rule that looks at whole messages."""
+    kept = [item["id"] for item in items if captures(item["text"])]
+    return Score.of(kept, [item["id"] for item in items if item["capture"]]).figures()
+
+
+def cited(sample: Item) -> list[Item]:
+    """Return the turns of a LoCoMo conversation as items; those that an observation cites should be kept."""
+    sources = json.dumps(sample["observation"])
+    evidence = {f"D{match[1]}:{match[2]}" for match in _TURN.finditer(sources)}
+    return [
+        {"id": f"{sample['sample_id']} {turn.id}", "text": turn.message["content"][0]["text"],
+         "capture": turn.id in evidence}
+        for turn in turns(sample["conversation"])
+    ]  # fmt: skip
+
+
+def read(path: Path) -> list[Item]:
+    """Return the items of a set."""
+    items: list[Item] = json.loads(path.read_text(encoding="utf-8"))["items"]
+    return items
+
+
+def measure(data: Path, half: str, wrong: bool) -> dict[str, Any]:
+    """Measure one half of every set."""
+    items = read(data / f"capture-{half}.json")
+    kept = keep((item["id"], item["text"]) for item in items)
+    result = judge(items, kept)
+    result |= judge_decisions(read(data / f"decisions-{half}.json"))
+    result["peers"] = {name: judge_messages(items, captures) for name, captures in PEERS.items()}
+    languages = {}
+    for path in sorted((data / f"languages-{half}").glob("*.json")):
+        said = read(path)
+        found = keep((item["id"], item["text"]) for item in said)
+        wanted = [item["id"] for item in said if item["capture"]]
+        languages[path.stem] = Score.of([name for name, facts in found.items() if facts], wanted).figures()
+    result["languages"] = languages
+    result["language_f1"] = {language: figures["f1"] for language, figures in languages.items()}
+    if wrong and half == "tuned":
+        result["wrong"] = [item["id"] for item in items if bool(kept.get(item["id"])) != item["capture"]]
+    return result
+
+
+def measure_locomo(path: Path) -> dict[str, Any]:
+    """Measure capture on conversations, beside the peers and chance."""
+    items = [item for sample in json.loads(path.read_text(encoding="utf-8")) for item in cited(sample)]
+    kept = keep((item["id"], item["text"]) for item in items)
+    wanted = [item["id"] for item in items if item["capture"]]
+    facts = sum(map(len, kept.values()))
+    return {
+        "turns": len(items),
+        "perdure": {**Score.of(list(kept), wanted).figures(), "facts_per_100_turns": round(100 * facts / len(items))},
+        "chance": Score.of([item["id"] for item in items], wanted).figures(),
+        "peers": {name: judge_messages(items, captures) for name, captures in PEERS.items()},
+    }
+
+
+@click.command()
+@click.option("--data", type=click.Path(path_type=Path, exists=True), default=DATA, help="Folder with sets.")
+@click.option("--locomo", type=click.Path(path_type=Path, exists=True), help="The LoCoMo file.")
+@click.option("--half", type=click.Choice(HALVES), multiple=True, default=HALVES, help="Only this half.")
+@click.option("--wrong", is_flag=True, help="Also which messages of the half to tune on went wrong.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def main(data: Path, locomo: Path | None, half: Sequence[str], wrong: bool, as_json: bool) -> None:
+    """Measure what capture keeps, and how it files it."""
+    result: dict[str, Any] = {name: measure(data, name, wrong) for name in half}
+    source = locomo or (Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None)
+    if source is None:
+        click.echo(f"LoCoMo is left out: give --locomo FILE or set {VARIABLE}", err=True)
+    else:
+        result["locomo"] = measure_locomo(source)
+    if as_json:
+        click.echo(json.dumps(result))
+        return
+    for name, figures in result.items():
+        for key, value in figures.items():
+            click.echo(f"{name:10} {key:18} {value}")
+
+
+if __name__ == "__main__":
+    main()
