@@ -10,7 +10,7 @@ category_accuracy, slot_exact: of the labelled facts of messages that were right
 with exactly this entity, key and value. decision_macro_f1: the mean of the F1 of ADD, UPDATE, DELETE and NOOP, told
 by what the store holds afterwards. language_f1: F1 of capture for each language.
 
-LoCoMo (CC BY-NC 4.0, not in this repository; by argument or PERDURE_LOCOMO): a turn should be kept if an observation
+LoCoMo (CC BY-NC 4.0, not in this repository; by argument or LOCOMO_FILE): a turn should be kept if an observation
 cites it. That is noisy: a turn that nobody cites is not always worthless.
 """
 

@@ -30,7 +30,7 @@ from perdure.plugin.memory import Memory
 from perdure.text.normalise import fts_text, match_query, match_terms
 from perdure.text.tokens import estimate_tokens
 
-VARIABLE = "PERDURE_LOCOMO"
+VARIABLE = "LOCOMO_FILE"
 TOP = 10
 DEEP = 50
 """Results asked for when sessions are counted: ten results may be of fewer sessions."""
