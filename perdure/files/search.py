@@ -254,7 +254,8 @@ class FileSearch:
         ]
         kept.sort(key=lambda item: (-item[1], -item[0].id))
         pool = [(value, frozenset(match_terms(chunk.text))) for chunk, value in kept[: 4 * ask.max_results]]
-        return [kept[at] for at in mmr(pool, ask.max_results, self._index.options.mmr)]
+        chosen = [kept[at] for at in mmr(pool, ask.max_results, self._index.options.mmr)]
+        return [(chunk, min(1.0, value)) for chunk, value in chosen]
 
     def _without_index(
         self, ask: Ask, sources: Collection[str], audience: Audience, roots: Sequence[Root], reason: str

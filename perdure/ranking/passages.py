@@ -1,4 +1,8 @@
-"""How passages of files and turns of conversations are scored: on one absolute scale, 0 to 1."""
+"""How passages of files and turns of conversations are scored: on one absolute scale.
+
+What two texts say of a query is 0 to 1. What counts beside it may lift a passage above 1. Only the order counts up
+there: whoever shows a score shows 1, but cut off before they are ordered, the best would all be equal.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ VECTOR = "vector"
 UNRELATED = 0.1
 """Cosine of two texts that have nothing to do with each other."""
 HALF_LIFE_DAYS = 30.0
-LAMBDA = 0.7
+LAMBDA = 0.8
 FULL_LENGTH = 200
 """Characters from which a turn counts as saying something."""
 
@@ -31,6 +35,9 @@ class Weights:
             asked, an error code has no meaning that is near.
         neighbour: of what stands before and after, each.
         document: of the whole file or conversation.
+        answer: of the question that a turn follows, on top of what it counts as a neighbour: an answer leaves out the
+            words that it was asked with.
+        first: for the turn that opens a conversation: it says what is new.
         speaker: for turns of the one speaker whom the query names.
         question: against turns that only ask.
         short: against turns below 200 characters, in proportion.
@@ -41,6 +48,8 @@ class Weights:
     alone: float = 0.0
     neighbour: float = 0.0
     document: float = 0.0
+    answer: float = 0.0
+    first: float = 0.0
     speaker: float = 0.0
     question: float = 0.0
     short: float = 0.0
@@ -52,7 +61,7 @@ class Passage:
 
     Attributes:
         document: the file or conversation it is of.
-        place: its number in there; the next one is its neighbour.
+        place: its number in there, from 0; the next one is its neighbour.
         scores: per leg that ran, 0 to 1.
         whole: the document's keyword score, 0 to 1.
         named: whether its speaker is the one whom the query names.
@@ -108,18 +117,20 @@ def score(passages: Mapping[int, Passage], weights: Weights) -> dict[int, float]
         weights: of their kind.
 
     Returns:
-        By id, 0 to 1.
+        By id, 0 or more.
     """
     base = {key: blend(passage.scores, weights) for key, passage in passages.items()}
     around = {(passage.document, passage.place): base[key] for key, passage in passages.items()}
+    asked = {(passage.document, passage.place): base[key] for key, passage in passages.items() if passage.asks}
     scored = {}
     for key, passage in passages.items():
-        before, after = passage.place - 1, passage.place + 1
-        sides = around.get((passage.document, before), 0.0) + around.get((passage.document, after), 0.0)
+        before, after = (passage.document, passage.place - 1), (passage.document, passage.place + 1)
+        sides = around.get(before, 0.0) + around.get(after, 0.0)
         value = base[key] + weights.neighbour * sides + weights.document * passage.whole
+        value += weights.answer * asked.get(before, 0.0) + weights.first * (passage.place == 0)
         value += weights.speaker * passage.named - weights.question * passage.asks
         value -= weights.short * (1.0 - min(1.0, passage.length / FULL_LENGTH))
-        scored[key] = min(1.0, max(0.0, value))
+        scored[key] = max(0.0, value)
     return scored
 
 

@@ -201,6 +201,18 @@ class TestFinding:
             library.close()
         assert scores["with"] >= scores["without"] + 0.1
 
+    def test_of_turns_that_all_are_sure_the_surest_is_first(self, tmp_path: Path) -> None:
+        said = "The choir sings at the harbour festival."
+        library = Library(tmp_path, turns=Weights(keyword=1.0, vector=0.0, neighbour=0.5), mmr=1.0)
+        library.talk("all about it", *[said] * 5, *unrelated(6))
+        library.talk("in passing", *unrelated(3), said, *unrelated(6, seed=1))
+        library.sync()
+        found = library.found("choir sings harbour festival", max_results=20)
+        library.close()
+        assert {result.session for result in found if result.score == 1.0} == {"all about it", "in passing"}
+        assert found[0].session == "all about it"
+        assert max(result.score for result in found) == 1.0
+
     def test_near_duplicates_give_way(self, tmp_path: Path) -> None:
         same = "The invoice of the gardener is due on Friday and goes to the bank in Linz"
         other = "On Friday the plumber, who lives behind the old church, sent an invoice that his brother had written."

@@ -25,7 +25,7 @@ WEIGHTS = Weights(keyword=0.3, vector=0.7)
 shares = st.floats(0, 1)
 lengths = st.integers(0, 1_000)
 legs = st.dictionaries(st.sampled_from([KEYWORD, VECTOR]), shares)
-weights = st.builds(Weights, shares, shares, *[st.floats(0, 0.5)] * 5)
+weights = st.builds(Weights, shares, shares, *[st.floats(0, 0.5)] * 8)
 passages = st.dictionaries(
     st.integers(0, 30),
     st.builds(
@@ -82,10 +82,15 @@ class TestLegs:
 
 class TestScore:
     @given(passages, weights)
-    def test_stays_in_range(self, found: dict[int, Passage], weights: Weights) -> None:
+    def test_is_never_below_zero(self, found: dict[int, Passage], weights: Weights) -> None:
         scored = score(found, weights)
         assert scored.keys() == found.keys()
-        assert all(0.0 <= value <= 1.0 for value in scored.values())
+        assert all(value >= 0.0 for value in scored.values())
+
+    def test_tells_apart_what_is_sure_and_what_is_surer(self) -> None:
+        sure = Passage(1, 3, {KEYWORD: 1.0, VECTOR: 1.0}, whole=0.5)
+        scored = score({1: sure, 2: replace(sure, document=2, whole=0.9)}, replace(WEIGHTS, document=0.2))
+        assert scored[2] > scored[1] > 1.0
 
     @given(passages.filter(bool), weights, st.data())
     def test_more_of_a_leg_never_lowers_a_score(
@@ -110,10 +115,21 @@ class TestScore:
         # The fourth turn of another conversation is no neighbour.
         assert scored[5] == pytest.approx(0.5)
 
+    def test_an_answer_counts_the_question_before_it(self) -> None:
+        question = Passage(1, 1, {KEYWORD: 0.8}, asks=True)
+        around = {2: Passage(1, 2, {KEYWORD: 0.1}), 3: Passage(1, 3, {KEYWORD: 0.1}), 4: Passage(2, 2, {KEYWORD: 0.1})}
+        weight = Weights(1, 0, answer=0.2)
+        scored = score({1: question, **around}, weight)
+        assert scored[2] == pytest.approx(0.1 + 0.2 * 0.8)
+        assert scored[3] == scored[4] == pytest.approx(0.1)
+        assert score({1: replace(question, asks=False), **around}, weight)[2] == pytest.approx(0.1)
+
     @pytest.mark.parametrize(
         ("weight", "passage", "by"),
         [
             (Weights(1, 0, document=0.2), Passage(1, 0, {KEYWORD: 0.5}, whole=0.5), 0.1),
+            (Weights(1, 0, first=0.06), Passage(1, 0, {KEYWORD: 0.5}), 0.06),
+            (Weights(1, 0, first=0.06), Passage(1, 1, {KEYWORD: 0.5}), 0.0),
             (Weights(1, 0, speaker=0.06), Passage(1, 0, {KEYWORD: 0.5}, named=True), 0.06),
             (Weights(1, 0, question=0.08), Passage(1, 0, {KEYWORD: 0.5}, asks=True), -0.08),
             (Weights(1, 0, short=0.15), Passage(1, 0, {KEYWORD: 0.5}, length=100), -0.075),
