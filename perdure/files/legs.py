@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -19,6 +20,7 @@ from perdure.store.database import run
 from perdure.store.scope import Audience, Scope
 from perdure.store.vocabulary import document_frequency, rarest, weight
 from perdure.text.normalise import match_query, match_terms
+from perdure.text.when import periods
 
 if TYPE_CHECKING:
     from perdure.files.vectors import Vector
@@ -170,6 +172,7 @@ def passages(
     query: str,
     vector: tuple[Vector, str] | None,
     known: Mapping[int, float],
+    today: date,
 ) -> dict[int, Passage]:
     """Return what the ranking needs to know of chunks.
 
@@ -180,12 +183,14 @@ def passages(
         query: in words.
         vector: the query's, and the name of its space.
         known: cosines that are known already, by id.
+        today: the day of asking, in UTC.
     """
     near = dict(known)
     if vector:
         near |= cosines(reader.generation, vector[1], vector[0], [chunk for chunk in chunks if chunk not in near])
     whole = whole_documents(reader, words, (chunk.file_id for chunk in chunks.values()))
     speaker = _speaker_named(query, chunks.values())
+    times = [period.seconds() for period in periods(query, today)]
     found = {}
     for chunk in chunks.values():
         scores = {KEYWORD: words.scores.get(chunk.id, 0.0)}
@@ -197,6 +202,7 @@ def passages(
             chunk.place,
             scores,
             whole.get(chunk.file_id, 0.0),
+            chunk.at is not None and any(begin <= chunk.at < end for begin, end in times),
             speaker is not None and chunk.speaker == speaker,
             chunk.text.rstrip().endswith(("?", "？")),
             len(chunk.text),

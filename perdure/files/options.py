@@ -47,6 +47,7 @@ class FilesOptions:
         document=0.2,
         answer=0.2,
         first=0.06,
+        period=0.06,
         speaker=0.06,
         question=0.08,
         short=0.15,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from perdure.clock import Clock
@@ -237,7 +238,8 @@ class FileSearch:
             )
         chunks = chunks_of(reader, dict.fromkeys([*best, *near]))
         chunks |= neighbours(reader, chunks.values())
-        known = passages(reader, chunks, words, draft.query, vector, near)
+        today = datetime.fromtimestamp(self._clock.now(), UTC).date()
+        known = passages(reader, chunks, words, draft.query, vector, near, today)
         scores: dict[int, float] = {}
         for source, weights in ((SESSIONS, options.turns), (MEMORY, options.files)):
             scores |= score({key: one for key, one in known.items() if chunks[key].source == source}, weights)

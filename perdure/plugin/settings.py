@@ -46,7 +46,7 @@ class Settings(BaseModel):
     vector_index: Literal["auto", "exact", "lance"] = Field("auto", description="Which vector index answers.")
     recall_limit: int = Field(10, ge=1, le=100, description="Memories in a block at the most.")
     recall_passages: int = Field(8, ge=0, le=50, description="Passages of files and conversations at the most.")
-    recall_passage_floor: float = Field(0.53, ge=0, le=1, description="How sure a passage must be to come unasked.")
+    recall_passage_floor: float = Field(0.55, ge=0, le=1, description="How sure a passage must be to come unasked.")
     recall_profile: Literal["pinned", "standing", "off"] = Field(
         "pinned", description="What comes up whatever is asked: what was pinned; also standing instructions; nothing."
     )

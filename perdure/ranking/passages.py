@@ -38,6 +38,7 @@ class Weights:
         answer: of the question that a turn follows, on top of what it counts as a neighbour: an answer leaves out the
             words that it was asked with.
         first: for the turn that opens a conversation: it says what is new.
+        period: for what was said at a time that the query names: "last week" stands in no turn of that week.
         speaker: for turns of the one speaker whom the query names.
         question: against turns that only ask.
         short: against turns below 200 characters, in proportion.
@@ -50,6 +51,7 @@ class Weights:
     document: float = 0.0
     answer: float = 0.0
     first: float = 0.0
+    period: float = 0.0
     speaker: float = 0.0
     question: float = 0.0
     short: float = 0.0
@@ -64,6 +66,7 @@ class Passage:
         place: its number in there, from 0; the next one is its neighbour.
         scores: per leg that ran, 0 to 1.
         whole: the document's keyword score, 0 to 1.
+        timely: whether it is of a time that the query names.
         named: whether its speaker is the one whom the query names.
         asks: whether it is a question.
         length: characters.
@@ -73,6 +76,7 @@ class Passage:
     place: int
     scores: Mapping[str, float]
     whole: float = 0.0
+    timely: bool = False
     named: bool = False
     asks: bool = False
     length: int = FULL_LENGTH
@@ -128,7 +132,7 @@ def score(passages: Mapping[int, Passage], weights: Weights) -> dict[int, float]
         sides = around.get(before, 0.0) + around.get(after, 0.0)
         value = base[key] + weights.neighbour * sides + weights.document * passage.whole
         value += weights.answer * asked.get(before, 0.0) + weights.first * (passage.place == 0)
-        value += weights.speaker * passage.named - weights.question * passage.asks
+        value += weights.period * passage.timely + weights.speaker * passage.named - weights.question * passage.asks
         value -= weights.short * (1.0 - min(1.0, passage.length / FULL_LENGTH))
         scored[key] = max(0.0, value)
     return scored

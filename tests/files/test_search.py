@@ -201,6 +201,15 @@ class TestFinding:
             library.close()
         assert scores["with"] >= scores["without"] + 0.1
 
+    @pytest.mark.parametrize(("asked", "first"), [("yesterday", "then"), ("today", "now")])
+    def test_a_turn_gains_by_the_time_that_is_asked_about(self, library: Library, asked: str, first: str) -> None:
+        said = "We went to the bakery with Karl."
+        for name, at in (("then", TODAY - DAY), ("now", TODAY + 60.0)):
+            lines = [{"type": "session", "id": name}, {"role": "user", "content": said, "timestamp": at}]
+            library.write(f"{name}.jsonl", "".join(json.dumps(line) + "\n" for line in lines), kind="sessions")
+        library.sync()
+        assert library.found(f"Who went to the bakery {asked}?")[0].session == first
+
     def test_of_turns_that_all_are_sure_the_surest_is_first(self, tmp_path: Path) -> None:
         said = "The choir sings at the harbour festival."
         library = Library(tmp_path, turns=Weights(keyword=1.0, vector=0.0, neighbour=0.5), mmr=1.0)

@@ -25,7 +25,7 @@ WEIGHTS = Weights(keyword=0.3, vector=0.7)
 shares = st.floats(0, 1)
 lengths = st.integers(0, 1_000)
 legs = st.dictionaries(st.sampled_from([KEYWORD, VECTOR]), shares)
-weights = st.builds(Weights, shares, shares, *[st.floats(0, 0.5)] * 8)
+weights = st.builds(Weights, shares, shares, *[st.floats(0, 0.5)] * 9)
 passages = st.dictionaries(
     st.integers(0, 30),
     st.builds(
@@ -34,6 +34,7 @@ passages = st.dictionaries(
         place=st.integers(0, 5),
         scores=legs,
         whole=shares,
+        timely=st.booleans(),
         named=st.booleans(),
         asks=st.booleans(),
         length=lengths,
@@ -130,6 +131,7 @@ class TestScore:
             (Weights(1, 0, document=0.2), Passage(1, 0, {KEYWORD: 0.5}, whole=0.5), 0.1),
             (Weights(1, 0, first=0.06), Passage(1, 0, {KEYWORD: 0.5}), 0.06),
             (Weights(1, 0, first=0.06), Passage(1, 1, {KEYWORD: 0.5}), 0.0),
+            (Weights(1, 0, period=0.06), Passage(1, 0, {KEYWORD: 0.5}, timely=True), 0.06),
             (Weights(1, 0, speaker=0.06), Passage(1, 0, {KEYWORD: 0.5}, named=True), 0.06),
             (Weights(1, 0, question=0.08), Passage(1, 0, {KEYWORD: 0.5}, asks=True), -0.08),
             (Weights(1, 0, short=0.15), Passage(1, 0, {KEYWORD: 0.5}, length=100), -0.075),
