@@ -105,7 +105,7 @@ class Settings(BaseModel):
     session_vector_weight: float = Field(0.5, ge=0, le=1, description="Meaning, for conversations.")
     session_keyword_weight: float = Field(0.5, ge=0, le=1, description="Words, for conversations.")
     half_life_days: float = Field(30.0, gt=0, description="A dated file counts half after so long.")
-    mmr_lambda: float = Field(0.8, ge=0, le=1, description="Score against variety; 1: score alone.")
+    mmr_lambda: float = Field(0.7, ge=0, le=1, description="Score against variety; 1: score alone.")
     citations: Literal["auto", "on", "off"] = Field("auto", description="Say where results stand; auto: not in groups.")
     prompt_sections: bool = Field(True, description="Tell hosts that ask how memory is to be used.")
     prompt_max_chars: int = Field(20_000, ge=100, le=200_000, description="MEMORY.md in a prompt is cut here.")

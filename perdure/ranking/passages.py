@@ -17,7 +17,7 @@ VECTOR = "vector"
 UNRELATED = 0.1
 """Cosine of two texts that have nothing to do with each other."""
 HALF_LIFE_DAYS = 30.0
-LAMBDA = 0.8
+LAMBDA = 0.7
 FULL_LENGTH = 200
 """Characters from which a turn counts as saying something."""
 
