@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-_HYBRID_WORDS = """
-    remember|prefer|decided|my|is my|i like|i prefer|i hate|i love|i want|i need|always|never|important|born on|
-    birthday|lives in|works at|password is|api key|token is|chose|selected|went with|picked|because|since|for|architecture|
-    stack|approach
-"""
-_HYBRID = re.compile("".join(_HYBRID_WORDS.split("\n")).replace("    ", ""), re.IGNORECASE)
+_HYBRID_WORDS = (
+    "remember", "prefer", "decided", "my", "is my", "i like", "i prefer", "i hate", "i love", "i want", "i need",
+    "always", "never", "important", "born on", "birthday", "lives in", "works at", "password is", "api key",
+    "token is", "chose", "selected", "went with", "picked", "because", "since", "for", "architecture", "stack",
+    "approach",
+)  # fmt: skip
+_HYBRID = re.compile("|".join(_HYBRID_WORDS), re.IGNORECASE)
 _HYBRID_SHAPES = re.compile(r"\+\d{10,}|[\w.-]+@[\w-]+\.\w+", re.IGNORECASE)
 _PRO = re.compile(
     r"\bremember\b|\bi (?:prefer|like|hate|love|want|need)\b|\bmy \w+ is\b|\bis my\b|\b(?:always|never|important)\b"

@@ -65,7 +65,7 @@ def language(code: str) -> Language:
     content = tomllib.loads(files("perdure.capture").joinpath(f"data/{code}.toml").read_text(encoding="utf-8"))
     edge = r"\b" if content.get("spaces", True) else ""
     openers = "|".join(content.get("openers", ()))
-    start = rf"(?:(?:{openers})[\s,.!、，。]*)*" if openers else ""
+    start = rf"(?:(?:{openers})[\s,.!、\uff0c。]*)*" if openers else ""
 
     def compiled(name: str) -> re.Pattern[str]:
         alternatives = "|".join(content.get(name, ()))
