@@ -14,7 +14,9 @@ PerdureError
         StoreFullError          the disk is full; nothing half-written remains
         StoreBusyError          another process held the database for too long
         StoreClosedError        it was used after close()
-    ModelError          an embedding model is missing, altered or failed
+    ModelError          a model is missing, altered or failed
+        EndpointError           a model's server did not answer as it should
+        TokenBudgetError        the language model's tokens for today are used up
     ExtensionError      an extension could not be loaded or registered
 
 A message names the value, the limit and the next step. It never holds the text of a memory.
@@ -80,7 +82,26 @@ class StoreClosedError(StoreError):
 
 
 class ModelError(PerdureError):
-    """An embedding model is missing, altered, or failed while it ran."""
+    """A model is missing, altered, or failed while it ran."""
+
+
+class EndpointError(ModelError):
+    """A model's server could not be reached, or did not answer as it should.
+
+    Attributes:
+        status: of HTTP, or None if no answer came.
+        sent: whether the server may have got the request, and charge for it.
+    """
+
+    def __init__(self, message: str, *, status: int | None = None, sent: bool = False) -> None:
+        """Say what happened; `status` and `sent` as in the class."""
+        super().__init__(message)
+        self.status = status
+        self.sent = sent
+
+
+class TokenBudgetError(ModelError):
+    """The tokens that the language model may use today are used up."""
 
 
 class ExtensionError(PerdureError):

@@ -10,14 +10,16 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-LEVELS = {
+LEVELS: dict[str, float] = {
     "errors": 0,
     "clock": 0,
     "failpoints": 0,
     "text": 1,
     "ranking": 1,
     "hooks": 1,
+    "net": 1.5,
     "embed": 2,
+    "llm": 2,
     "store": 2,
     "capture": 3,
     "recall": 3,
@@ -152,6 +154,9 @@ def test_downwards_is_allowed(path: str, source: str) -> None:
         ("perdure/store/a.py", "from perdure import recall", "store (level 2) imports perdure.recall"),
         ("perdure/store/a.py", "import perdure.embed.load", "store (level 2) imports perdure.embed"),
         ("perdure/store/a.py", "import re, perdure.plugin", "store (level 2) imports perdure.plugin"),
+        ("perdure/net/a.py", "import perdure.llm.client", "net (level 1.5) imports perdure.llm"),
+        ("perdure/embed/a.py", "import perdure.llm.client", "embed (level 2) imports perdure.llm"),
+        ("perdure/llm/a.py", "import perdure.store.store", "llm (level 2) imports perdure.store"),
         ("perdure/capture/a.py", "import perdure.files.chunk", "capture (level 3) imports perdure.files"),
         ("perdure/text/a.py", "from perdure.ranking.fuse import f", "text (level 1) imports perdure.ranking"),
         (

@@ -31,6 +31,7 @@ HEADER = ("id", "verdict", "score", "cosine", "words", "legs", "factors", "text"
 @click.option("--why-not", "fact_id", metavar="ID", help="Say why this memory does not come up.")
 @click.option("--as-of", help="What was true at this time.")
 @click.option("--tag", help="Only memories with this tag, found by their words.")
+@click.option("--expand", is_flag=True, help="Also ask in other words of the language model, if one is set.")
 @on_memory(model=True)
 def recall(
     memory: Memory,
@@ -40,21 +41,26 @@ def recall(
     fact_id: str | None,
     as_of: str | None,
     tag: str | None,
+    expand: bool,
 ) -> int:
     """Show what a prompt would bring up. Nothing is counted, and no receipt is left.
 
     Example: perdure recall "Which database is staging?" --explain
     """
     kept: list[Receipt] = []
-    found = memory.recall(query, as_of=moment(as_of), tag=tag, receipt_to=kept.append)
+    found = memory.recall(query, as_of=moment(as_of), tag=tag, expand=expand, receipt_to=kept.append)
     explained = memory.why(kept[0])
     reason = silence(explained)
+    added = dict(explained.expansion or {"state": "off: no llm_endpoint is set", "wordings": []}) if expand else None
     refusal = memory.why_not(fact_id, kept[0]) if fact_id else None
     if output.as_json:
         items = [asdict(item) for item in found.items] if found else []
-        answer = {"items": items, "silence": reason, "why_not": refusal}
+        answer: dict[str, Any] = {"items": items, "silence": reason, "why_not": refusal}
+        answer |= {"expansion": added} if added else {}
         output.json(answer | ({"explained": explained.to_dict()} if explain else {}))
         return 0
+    if added:
+        output.line(f"Also asked: {'; '.join(added['wordings']) or '(nothing)'} [{added['state']}]")
     for item in found.items if found else ():
         output.line(f"[{item.leg}/{item.category}] {item.text}")
     if reason:

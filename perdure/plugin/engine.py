@@ -31,10 +31,12 @@ from perdure.plugin.extensions import ExtensionManager
 from perdure.plugin.file_memory import FileMemory, files_options
 from perdure.plugin.file_purge import cleaner
 from perdure.plugin.ledger import Ledger, newest_reply
+from perdure.plugin.llm import llm_factory
 from perdure.plugin.model import Model, Recipes
 from perdure.plugin.settings import Settings
 from perdure.ranking.adjust import Adjustments
 from perdure.recall.directives import directives
+from perdure.recall.expand import Expander
 from perdure.recall.options import RecallOptions
 from perdure.recall.pipeline import Asked, Recaller
 from perdure.recall.receipt import Receipt
@@ -66,6 +68,7 @@ class Engine:
         self.extensions = load_extensions(settings)
         load = embedder_factory(settings, self.extensions)
         reranker = reranker_of(settings, self.extensions)
+        make_llm = llm_factory(settings)
         self.store = Store(home, clock=self.clock)
         self.gate = TurnGate()
         self.keeper = Keeper(self.gate, self._tick)
@@ -87,9 +90,11 @@ class Engine:
             self.store, settings, self.clock, self.keeper, self.gate,
             embedder=self.model.embedder, start_worker=self.start_worker,
         )  # fmt: skip
+        self.llm = make_llm(self.store)
         self._recaller = Recaller(
-            self.store, _recall_options(settings), self.model.leg, self.clock, reranker, self.files.source
-        )
+            self.store, _recall_options(settings), self.model.leg, self.clock, reranker, self.files.source,
+            Expander(self.store, self.llm),
+        )  # fmt: skip
         self.ledger = Ledger()
         self._cursors: dict[str, str] = {}
         self._closed = False

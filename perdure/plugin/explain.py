@@ -61,6 +61,7 @@ class Why:
         silence: why nothing was looked for, or None.
         floor: the cosine from which a hit was evidence; None without a model.
         legs: per leg, its state and seconds.
+        expansion: what was added to the question ("wordings"), or why nothing was ("state"); empty without a model.
         considered: best first.
         tokens, seconds: of the block, of the recall.
     """
@@ -74,6 +75,7 @@ class Why:
     considered: tuple[Considered, ...]
     tokens: int
     seconds: float
+    expansion: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -104,7 +106,7 @@ def why(store: Store, view: View, turn: str | Receipt | None = None) -> Why:
     floor = body.get("gate", {}).get("floor")
     return Why(
         receipt_id, at, body["query"], body.get("silence"), floor, body.get("legs", {}), considered,
-        body.get("tokens", 0), body.get("seconds", 0.0),
+        body.get("tokens", 0), body.get("seconds", 0.0), body.get("expansion", {}),
     )  # fmt: skip
 
 

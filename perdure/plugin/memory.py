@@ -19,6 +19,7 @@ from perdure.plugin.engine import Engine, audience_of
 from perdure.plugin.evaluate import Evaluation, evaluate
 from perdure.plugin.explain import Why, why, why_not
 from perdure.plugin.files import Files
+from perdure.plugin.llm import in_search
 from perdure.plugin.paths import data_folder
 from perdure.plugin.settings import Settings
 from perdure.plugin.status import Status, status_of
@@ -231,6 +232,7 @@ class Memory:
         as_of: float | None = None,
         include_superseded: bool = False,
         tag: str | None = None,
+        expand: bool | None = None,
         receipt_to: Callable[[Receipt], None] | None = None,
     ) -> Recall | None:
         """Return the block for a prompt, as a host would get it, or None if nothing is relevant.
@@ -240,9 +242,11 @@ class Memory:
             as_of: what was true at that time, epoch seconds.
             include_superseded: also former versions.
             tag: only memories with this tag, found by their words: nothing is embedded.
+            expand: also ask in other words of the language model; None: as `recall_expansion` says.
             receipt_to: takes the receipt, for `why`; then nothing is counted or written to the store.
         """
-        return self._engine.recall(prompt, self._context, Asked(as_of, include_superseded, tag), receipt_to)
+        asked = Asked(as_of, include_superseded, tag, expand=in_search(self._engine.settings, expand))
+        return self._engine.recall(prompt, self._context, asked, receipt_to)
 
     def evaluate(self, size: int = 50, seed: int = 0) -> Evaluation:
         """Ask for up to `size` memories in several ways and count what comes up; see `perdure.plugin.evaluate`."""

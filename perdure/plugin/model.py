@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import asdict
 
 from perdure.embed.base import Embedder, EmbedderIdentity
 from perdure.embed.guarded import GuardedEmbedder
-from perdure.errors import PerdureError, StoreError
+from perdure.errors import EndpointError, PerdureError, StoreError
 from perdure.plugin.extensions import ExtensionManager
 from perdure.plugin.settings import Settings
 from perdure.ranking.calibration import Calibration
@@ -19,8 +20,13 @@ from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
 from perdure.store.vector_index import VectorIndex
 
-RECIPE = ("embedder", "embedder_model", "model_path")
+RECIPE = (
+    "embedder", "embedder_model", "model_path", "embedder_endpoint", "embedder_key_env", "embedder_dims",
+    "embedder_fallbacks",
+)  # fmt: skip
 """The settings that decide which model is loaded."""
+RETRY_SECONDS = 60.0
+"""A server that did not answer at the start is asked again after so long."""
 _log = logging.getLogger("perdure.plugin")
 
 
@@ -38,7 +44,7 @@ class Recipes:
     def space(self, identity: EmbedderIdentity) -> VectorSpace:
         """Return the space of the embedder that the settings name, with the settings that made it."""
         values = self._settings.model_dump(mode="json", include=set(RECIPE))
-        recipe = {name: value for name, value in values.items() if value is not None}
+        recipe = {name: value for name, value in values.items() if value not in (None, [])}
         return VectorSpace(identity.id, identity.dims, asdict(identity) | {"settings": recipe})
 
     def own(self) -> Embedder | None:
@@ -56,8 +62,8 @@ class Recipes:
         if self._settings.embedder == "none":
             return None
         recipe = space.description.get("settings", {})
-        noted = {name: recipe.get(name) for name in RECIPE}
-        theirs = Settings.model_validate(self._settings.model_dump() | noted) if noted["embedder"] else None
+        noted = {name: recipe.get(name, Settings.model_fields[name].default) for name in RECIPE}
+        theirs = Settings.model_validate(self._settings.model_dump() | noted) if "embedder" in recipe else None
         for settings in (theirs, self._settings):
             try:
                 embedder = Recipes(settings, self._extensions).own() if settings else None
@@ -83,6 +89,7 @@ class Model:
         recipes: Recipes | None = None,
         switch_by_itself: bool = False,
         on_switch: Callable[[], None] = lambda: None,
+        retry: float = RETRY_SECONDS,
     ) -> None:
         """Prepare to load.
 
@@ -95,6 +102,7 @@ class Model:
             recipes: makes the embedders of spaces that are not the settings' own; None: those go by words.
             switch_by_itself: begin a switch if the settings name a model that this store has never had.
             on_switch: called when a switch is under way, in the loading thread: starts the worker.
+            retry: seconds after which a server that did not answer is asked again.
         """
         self._store = store
         self._load = load
@@ -109,6 +117,8 @@ class Model:
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="perdure-model", daemon=True)
         self._seen: str | None = None
+        self._retry = retry
+        self._retry_at: float | None = None
         self._closed = False
         self._state = "loading" if load else "off by setting"
 
@@ -168,13 +178,17 @@ class Model:
             space = self._store.space()
         except StoreError:
             return  # whoever asks will find out; a leg that is there agrees with its own index in any case
-        if space is None or space.id == self._seen:
+        again = self._retry_at is not None and time.monotonic() >= self._retry_at
+        followed = space is None or space.id == self._seen
+        if followed and not again:
             return
         with self._lock:
-            if self._closed or not self._done.is_set() or space.id == self._seen:
+            if self._closed or not self._done.is_set() or not (again or (space and space.id != self._seen)):
                 return
             leg, self._leg = self._leg, None
-            self._state = f"loading: this store's vectors are of model {space.name} now"
+            self._retry_at = None
+            if space is not None and not followed:
+                self._state = f"loading: this store's vectors are of model {space.name} now"
             self._done.clear()
             self._thread = threading.Thread(target=self._run, name="perdure-model", daemon=True)
             self._thread.start()
@@ -198,6 +212,8 @@ class Model:
             self._prepare()
         except PerdureError as error:
             self._state = f"lexical only: {error}"
+            if isinstance(error, EndpointError):
+                self._retry_at = time.monotonic() + self._retry
             _log.warning("no vector leg, recall goes by words: %s", error)
 
     def _switching(self) -> bool:
@@ -217,6 +233,9 @@ class Model:
             if self._recipes
             else VectorSpace(identity.id, identity.dims, asdict(identity))
         )
+        if self._store.space() is None:
+            # Nothing binds a store to a model that has never answered.
+            embedder.embed(["warm"], query=True)
         if self._store.adopt_space(own):
             self._use(embedder, own, "")
             return

@@ -25,7 +25,7 @@ _JSON = frozenset({"tag_patterns", "lance_storage_options", "directive_tasks"})
 """Settings that are JSON in the environment."""
 _LISTS = frozenset({
     "disabled_extensions", "sources", "extra_paths", "directive_entities", "directive_keywords",
-    "directive_session_tags",
+    "directive_session_tags", "embedder_fallbacks",
 })  # fmt: skip
 """Settings that are lists with commas in the environment."""
 
@@ -39,6 +39,11 @@ class Settings(BaseModel):
     auto_capture: bool = Field(True, description="Keep what is worth keeping after each turn.")
     embedder: str = Field("auto", description='Name of an embedder; "auto": the local model; "none": words only.')
     embedder_model: str | None = Field(None, description="Model of that embedder: a name or a folder.")
+    embedder_endpoint: str | None = Field(None, description="Address of its server, if it is not the usual one.")
+    embedder_key_env: str | None = Field(None, description="Environment variable with its key, if not the usual one.")
+    embedder_dims: int | None = Field(None, ge=8, le=16_384, description="Numbers in a vector, if not the usual ones.")
+    embedder_timeout: float = Field(20.0, gt=0, le=600, description="Seconds for a request to its server.")
+    embedder_fallbacks: tuple[str, ...] = Field((), description="Embedders that stand in: a name, or name=address.")
     model_path: Path | None = Field(None, description="The default model's ONNX file, if it lies elsewhere.")
     model_switch: Literal["ask", "auto"] = Field("ask", description="Another model: wait for a word, or switch.")
     model_threads: int = Field(1, ge=1, le=64, description="CPU threads of the local model.")
@@ -66,6 +71,9 @@ class Settings(BaseModel):
         "full", description="How a memory is written."
     )
     recall_placement: Placement = Field(Placement.HEAD, description="Where the block goes.")
+    recall_expansion: Literal["search", "turn", "off"] = Field(
+        "search", description="When the language model words a query in other ways too."
+    )
     recall_deadline_ms: int = Field(800, ge=1, le=60_000, description="After this the turn goes on without.")
     min_cosine: float | None = Field(None, ge=-1, le=1, description="Vector floor; unset: set for each query.")
     capture_min_chars: int = Field(10, ge=1, le=1_000, description="Shorter messages are passed over.")
@@ -114,6 +122,13 @@ class Settings(BaseModel):
     flush_soft_tokens: int = Field(4_000, ge=0, description="So many tokens before that, a flush is due.")
     flush_prompt: str | None = Field(None, description="The flush prompt, in other words.")
     flush_system_prompt: str | None = Field(None, description="Its system prompt, in other words.")
+    llm_endpoint: str | None = Field(None, description="Address of a language model, OpenAI's form; unset: none.")
+    llm_key_env: str | None = Field(None, description="Environment variable with its key; unset: it asks for none.")
+    llm_model: str | None = Field(None, description="Name of the model.")
+    llm_model_nano: str | None = Field(None, description="Model for small tasks; unset: llm_model.")
+    llm_model_heavy: str | None = Field(None, description="Model for large tasks; unset: llm_model.")
+    llm_timeout: float = Field(15.0, gt=0, le=600, description="Seconds for a request to it.")
+    llm_daily_tokens: int = Field(100_000, ge=0, description="Tokens that it may use in a day (UTC); 0: none.")
     disabled_extensions: tuple[str, ...] = Field((), description="Extensions that are not loaded.")
 
     @classmethod

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from perdure.plugin.engine import Engine
+from perdure.plugin.llm import llm_state
 from perdure.store.database import run
 from perdure.store.journal import newest
 from perdure.store.scope import Audience
@@ -20,6 +21,7 @@ class Status:
         home: the data folder.
         facts: facts that the caller may read.
         model: "ready: ...", "loading", or why recall goes by words alone.
+        llm: the language model and how many of today's tokens it has used, or "off: ...".
         changes: number of the last change.
         vector_index: which index answers.
         index_problem: why the derived index is behind, if it is in trouble.
@@ -35,6 +37,7 @@ class Status:
     facts: int
     changes: int
     model: str
+    llm: str
     vector_index: str
     index_problem: str | None
     inbox: int
@@ -64,6 +67,7 @@ def status_of(engine: Engine, audience: Audience) -> Status:
         facts=facts,
         changes=changes,
         model=engine.model.state,
+        llm=llm_state(engine.settings, engine.store),
         vector_index=engine.settings.vector_index,
         index_problem=outbox.problem,
         inbox=engine.store.inbox.waiting,

@@ -7,6 +7,8 @@ from dataclasses import replace
 from perdure.hooks.types import Messages, Recall, TurnContext
 from perdure.plugin.engine import Engine, audience_of
 from perdure.plugin.files import Files
+from perdure.plugin.llm import in_turn
+from perdure.recall.pipeline import Asked
 
 
 class Turns:
@@ -20,7 +22,7 @@ class Turns:
         self._engine.files.meet(context, audience_of(context))
         found = None
         if self._engine.settings.auto_recall and context.trigger == "user":
-            found = self._engine.recall(prompt, context)
+            found = self._engine.recall(prompt, context, Asked(expand=in_turn(self._engine.settings)))
         sections = Files(self._engine, context).prompt_sections(context.prompt_mode)
         return replace(found or Recall(""), sections=sections) if sections else found
 

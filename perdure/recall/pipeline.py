@@ -20,6 +20,7 @@ from perdure.ranking.fuse import Fused, fuse, relative_cut
 from perdure.ranking.gates import Gate
 from perdure.recall.block import Entry, dated, indexed, line, render
 from perdure.recall.directives import facts_of, matching
+from perdure.recall.expand import Expand, Expander, merged
 from perdure.recall.legs import Found, Legs, VectorLeg
 from perdure.recall.options import DIRECTIVE, LINKS, PROFILE, PROGRESSIVE, RecallOptions
 from perdure.recall.profile import Profile, reread, standing
@@ -46,6 +47,8 @@ NOT_FOLLOWED = frozenset({"SUPERSEDES", "CONTRADICTS"})
 SAME = 0.6
 """A passage that shares so much of its words (Jaccard) with a fact says the same."""
 OVER_BUDGET = "over the budget"
+EXPANSION_SHARE = 0.6
+"""Of a turn's time, in which other wordings must be there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,7 @@ class Asked:
         tag: only facts with this tag.
         first_turn: whether it is the first prompt of a session.
         shown: ids of what the model still sees from earlier turns; it is not brought up again.
+        expand: whether the query is also asked in other words, and whether that may take its time.
     """
 
     as_of: float | None = None
@@ -65,6 +69,7 @@ class Asked:
     tag: str | None = None
     first_turn: bool = False
     shown: Collection[str] = ()
+    expand: Expand = "no"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +92,7 @@ class Recaller:
         clock: Clock,
         reranker: Reranker | None = None,
         source: Source | None = None,
+        expander: Expander | None = None,
     ) -> None:
         """Recall from `store`.
 
@@ -97,6 +103,7 @@ class Recaller:
             clock: the time of asking.
             reranker: has a second look at what passed.
             source: brings passages of files and conversations.
+            expander: words a query in other ways.
         """
         self._store = store
         self._options = options
@@ -105,6 +112,7 @@ class Recaller:
         self._legs = Legs(store, options.candidates, source)
         self._reranking = Reranking(reranker)
         self._profile = Profile()
+        self._expander = expander
 
     def recall(
         self, prompt: str, audience: Audience, *, session: str | None = None, asked: Asked = Asked()
@@ -124,7 +132,7 @@ class Recaller:
             # Who asks for a tag has said what it is about: words are enough, and nothing is embedded.
             leg = None if asked.tag is not None else self._vector_leg()
             deadline = began + self._options.deadline
-            receipt.found = self._legs.search(query, view, leg, deadline, session)
+            receipt.found, deadline = self._searched(query, view, leg, deadline, session, asked.expand, receipt)
             directed = self._guarded(
                 DIRECTIVE, receipt, lambda: self._directed(query, view, asked.first_turn, deadline)
             )
@@ -148,8 +156,29 @@ class Recaller:
 
     def close(self) -> None:
         """End the threads of the legs."""
+        if self._expander is not None:
+            self._expander.close()
         self._legs.close()
         self._reranking.close()
+
+    def _searched(
+        self, query: Query, view: View, leg: VectorLeg | None, deadline: float, session: str | None, expand: Expand,
+        receipt: Receipt,
+    ) -> tuple[Found, float]:  # fmt: skip
+        """Return what the query and its other wordings find, and the deadline, put off by what had to be waited."""
+        if self._expander is None or expand == "no" or view.tag is not None:
+            return self._legs.search(query, view, leg, deadline, session), deadline
+        # What comes too late to be searched for is of no use.
+        soon = EXPANSION_SHARE * (deadline - time.monotonic())
+        pending = self._expander.begin(query.text, expand, soon)
+        latest = time.monotonic() + soon
+        deadline += pending.waited
+        found = self._legs.search(query, view, leg, deadline, session)
+        receipt.expansion = pending.take(latest)
+        day = datetime.fromtimestamp(receipt.at).astimezone().date()
+        others = [understand(wording, day) for wording in receipt.expansion.wordings]
+        more = [self._legs.search(other, view, leg, deadline, session) for other in others if other.trivial is None]
+        return (merged(found, more) if more else found), deadline
 
     def _guarded(self, leg: str, receipt: Receipt, find: Callable[[], list[Ranked]]) -> list[Ranked]:
         """Return what a leg finds; one that the database keeps waiting is left out."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from perdure.ranking.gates import Evidence
+from perdure.recall.expand import OFF, Expansion
 from perdure.recall.legs import Found
 from perdure.recall.options import RecallOptions
 from perdure.store.fact import Fact
@@ -31,6 +32,7 @@ class Receipt:
         factors: per fact id, what the adjustments multiplied its score by.
         states: of links and the profile, where the database kept them waiting.
         linked: facts that no leg found, but a link or the profile.
+        expansion: what was added to the query.
         tokens: of the block.
         size: of the block in bytes.
         seconds: the whole recall.
@@ -47,6 +49,7 @@ class Receipt:
     states: dict[str, str] = field(default_factory=dict)
     linked: dict[str, Fact] = field(default_factory=dict)
     found: Found | None = None
+    expansion: Expansion = OFF
     tokens: int = 0
     size: int = 0
     seconds: float = 0.0
@@ -62,6 +65,12 @@ class Receipt:
             "bytes": self.size,
             "seconds": round(self.seconds, 6),
         }
+        if self.expansion is not OFF:
+            body["expansion"] = {
+                "state": self.expansion.state,
+                "wordings": [redact(wording).text for wording in self.expansion.wordings],
+                "seconds": round(self.expansion.seconds, 6),
+            }
         if self.found is not None:
             body["legs"] = {
                 leg: {"state": state, "seconds": round(self.found.seconds.get(leg, 0.0), 6)}

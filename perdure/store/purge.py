@@ -15,6 +15,7 @@ from typing import Any
 import apsw
 
 from perdure.errors import AmbiguousIdError, InputError, NotFoundError
+from perdure.store import expansions
 from perdure.store.certificate import BEYOND, MIN_TEXT, Needles, Searched, pieces, search
 from perdure.store.database import run
 from perdure.store.drift import drop_index
@@ -246,16 +247,21 @@ def _remove(tx: Transaction, key: bytes, fact_id: str, purge_id: str) -> None:
 
 
 def _scrub(connection: apsw.Connection, texts: Sequence[str], ids: Sequence[str]) -> None:
-    """Take the texts out of receipts and parked turns, and whole questions that brought one of the facts up."""
+    """Take the texts out of receipts and parked turns, and whole questions that brought one of the facts up.
+
+    Of other wordings of questions nobody knows what they name, so all of them go.
+    """
     for table, column, name in (("receipts", "body", "id"), ("inbox_parked", "entry", "entry_id")):
         for row_id, body in run(connection, f"SELECT {name}, {column} FROM {table}"):
             before = json.loads(body)
             after = _without(before, texts)
             if "query" in before and any(fact_id in body for fact_id in ids):
                 after["query"] = ""
+                after.pop("expansion", None)
             if after != before:
                 new = json.dumps(after, ensure_ascii=False)
                 run(connection, f"UPDATE {table} SET {column} = ? WHERE {name} = ?", (new, row_id))
+    expansions.clear(connection)
 
 
 def _without(value: Any, texts: Sequence[str]) -> Any:

@@ -1,0 +1,1 @@
+"""The optional language model: off until an endpoint is set."""

@@ -1,0 +1,136 @@
+"""A language model behind an OpenAI-compatible chat endpoint, with a budget of tokens for each day.
+
+Source of the form: https://platform.openai.com/docs/api-reference/chat/create.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final, Literal, Protocol
+
+from perdure.errors import EndpointError, ModelError
+from perdure.net.endpoint import Endpoint
+from perdure.text.redact import redact
+from perdure.text.tokens import estimate_tokens
+
+Tier = Literal["nano", "default", "heavy"]
+TIERS: Final[tuple[Tier, ...]] = ("nano", "default", "heavy")
+"""How large a model a task wants."""
+
+ANSWER_TOKENS: Final = 500
+_MESSAGE_TOKENS: Final = 8
+"""What each message costs beside its text, rounded up."""
+_OPENAI: Final = "api.openai.com"
+_THOUGHTS: Final = re.compile(r"<think>.*?</think>", re.DOTALL)
+_DECODER: Final = json.JSONDecoder()
+
+
+class Meter(Protocol):
+    """Counts tokens, so that no more are used than may be."""
+
+    def reserve(self, tier: str, tokens: int) -> str:
+        """Set tokens aside before a question; return the day that they are taken from.
+
+        Raises:
+            TokenBudgetError: so many are not left.
+        """
+        ...
+
+    def settle(self, day: str, tier: str, reserved: int, used: int) -> None:
+        """Take what was really used in the place of what was set aside."""
+        ...
+
+
+class Llm:
+    """Asks a language model. Usable from any thread. Secrets are redacted before anything is sent."""
+
+    def __init__(self, endpoint: Endpoint, models: Mapping[Tier, str], meter: Meter) -> None:
+        """Prepare; nothing is sent before the first question.
+
+        Args:
+            endpoint: the server.
+            models: the model's name for each tier.
+            meter: counts what is used.
+        """
+        self._endpoint = endpoint
+        self._models = models
+        self._meter = meter
+
+    def ask(
+        self, prompt: str, *, system: str = "", tier: Tier = "default", max_tokens: int = ANSWER_TOKENS,
+        timeout: float | None = None,
+    ) -> str:  # fmt: skip
+        """Return what the model answers.
+
+        Args:
+            prompt: the question.
+            system: what it is to do.
+            tier: how large a model.
+            max_tokens: of the answer.
+            timeout: seconds; None: that of the endpoint.
+
+        Raises:
+            TokenBudgetError: too few tokens are left for today; nothing was sent.
+            ModelError: the model did not answer as it should.
+            StoreError: the tokens could not be counted; nothing was sent.
+        """
+        roles = {"system": redact(system).text, "user": redact(prompt).text}
+        messages = [{"role": role, "content": text} for role, text in roles.items() if text]
+        asked = sum(estimate_tokens(each["content"]) + _MESSAGE_TOKENS for each in messages)
+        day = self._meter.reserve(tier, asked + max_tokens)
+        used = asked
+        try:
+            answer = self._endpoint.post("/chat/completions", self._body(tier, messages, max_tokens), timeout=timeout)
+            text = _content(answer)
+            used = _usage(answer) or asked + estimate_tokens(text)
+        except EndpointError as error:
+            # Only who may have worked on it may charge for it.
+            used = asked if error.sent else 0
+            raise
+        finally:
+            self._meter.settle(day, tier, asked + max_tokens, used)
+        return text
+
+    def ask_json(
+        self, prompt: str, *, system: str = "", tier: Tier = "default", max_tokens: int = ANSWER_TOKENS,
+        timeout: float | None = None,
+    ) -> Any | None:  # fmt: skip
+        """Return the first JSON object or array in the answer, or None if there is none; else as `ask`."""
+        return find_json(self.ask(prompt, system=system, tier=tier, max_tokens=max_tokens, timeout=timeout))
+
+    def interrupt(self) -> None:
+        """Break off every question that runs now: it raises ModelError at once."""
+        self._endpoint.interrupt()
+
+    def _body(self, tier: Tier, messages: list[dict[str, str]], max_tokens: int) -> dict[str, Any]:
+        # OpenAI's newer models refuse the older name, most other servers know no other.
+        newer = self._endpoint.address.parts.hostname == _OPENAI
+        limit = "max_completion_tokens" if newer else "max_tokens"
+        return {"model": self._models[tier], "messages": messages, limit: max_tokens}
+
+
+def find_json(text: str) -> Any | None:
+    """Return the first JSON object or array in a text, whatever stands around it; None if there is none."""
+    text = _THOUGHTS.sub("", text)
+    for match in re.finditer(r"[{\[]", text):
+        try:
+            return _DECODER.raw_decode(text, match.start())[0]
+        except (ValueError, RecursionError):
+            continue
+    return None
+
+
+def _content(answer: Any) -> str:
+    try:
+        content = answer["choices"][0]["message"]["content"]
+    except (LookupError, TypeError) as error:
+        raise ModelError("the language model's server answered with no message; check llm_endpoint") from error
+    return content if isinstance(content, str) else ""
+
+
+def _usage(answer: Any) -> int:
+    usage = answer.get("usage")
+    total = usage.get("total_tokens") if isinstance(usage, dict) else None
+    return total if isinstance(total, int) and total > 0 else 0

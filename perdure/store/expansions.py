@@ -1,0 +1,45 @@
+"""Other wordings of queries, as a language model gave them: asked once, kept for the next time."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Sequence
+from typing import Final
+
+import apsw
+
+from perdure.store.database import run
+from perdure.text.redact import redact
+
+MAX_ENTRIES: Final = 500
+_PREFIX: Final = "expansion:"
+
+
+def key_of(store_key: bytes, query: str) -> str:
+    """Return the name under which a query's wordings are kept: it tells nothing of the query."""
+    return hmac.new(store_key, query.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+
+
+def put(connection: apsw.Connection, key: str, now: float, wordings: Sequence[str]) -> None:
+    """Keep wordings, redacted; the oldest of more than `MAX_ENTRIES` are dropped."""
+    value = json.dumps({"at": now, "wordings": [redact(wording).text for wording in wordings]}, ensure_ascii=False)
+    run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (_PREFIX + key, value))
+    run(
+        connection,
+        "DELETE FROM meta WHERE key IN (SELECT key FROM meta WHERE key GLOB ? "
+        "ORDER BY json_extract(value, '$.at') DESC, key LIMIT -1 OFFSET ?)",
+        (f"{_PREFIX}*", MAX_ENTRIES),
+    )
+
+
+def get(connection: apsw.Connection, key: str) -> tuple[str, ...] | None:
+    """Return a query's wordings, or None if they are not known."""
+    rows = run(connection, "SELECT value FROM meta WHERE key = ?", (_PREFIX + key,))
+    return tuple(json.loads(rows[0][0])["wordings"]) if rows else None
+
+
+def clear(connection: apsw.Connection) -> None:
+    """Forget all wordings: those of a question can hold what its answer says."""
+    run(connection, "DELETE FROM meta WHERE key GLOB ?", (f"{_PREFIX}*",))
