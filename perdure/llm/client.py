@@ -5,6 +5,7 @@ Source of the form: https://platform.openai.com/docs/api-reference/chat/create.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Mapping
@@ -24,6 +25,8 @@ _MESSAGE_TOKENS: Final = 8
 """What each message costs beside its text, rounded up."""
 _OPENAI: Final = "api.openai.com"
 _THOUGHTS: Final = re.compile(r"<think>.*?</think>", re.DOTALL)
+_TRIES: Final = 20
+"""Brackets at which JSON may begin: an answer of nothing but brackets must not take quadratic time."""
 _DECODER: Final = json.JSONDecoder()
 
 
@@ -114,7 +117,7 @@ class Llm:
 def find_json(text: str) -> Any | None:
     """Return the first JSON object or array in a text, whatever stands around it; None if there is none."""
     text = _THOUGHTS.sub("", text)
-    for match in re.finditer(r"[{\[]", text):
+    for match in itertools.islice(re.finditer(r"[{\[]", text), _TRIES):
         try:
             return _DECODER.raw_decode(text, match.start())[0]
         except (ValueError, RecursionError):

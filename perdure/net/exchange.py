@@ -91,9 +91,12 @@ class Exchange:
             self._check()
             self._sent = True
             connection.request("POST", self._address.parts.path.rstrip("/") + path, body, dict(headers))
-            response = connection.getresponse()
-            data = response.read(MAX_BYTES + 1)
+            with contextlib.closing(connection.getresponse()) as response:
+                data = response.read(MAX_BYTES + 1)
+                missing = response.length
             self._check()
+            if missing and len(data) <= MAX_BYTES:
+                raise http.client.IncompleteRead(data, missing)
         except (OSError, UnicodeError, http.client.HTTPException) as error:
             raise self._error(error) from error
         finally:
