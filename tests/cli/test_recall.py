@@ -13,6 +13,7 @@ from perdure.cli.main import cli
 from perdure.errors import InputError, NotFoundError
 from perdure.hooks.types import TurnContext
 from perdure.plugin.memory import Memory
+from tests.loopback import chat, loopback
 
 TEXT = "The staging database is called heron."
 CAT = "The cat sleeps on the sofa."
@@ -189,3 +190,19 @@ def test_what_is_no_earlier_result_is_refused_by_name(call: Call, tmp_path: Path
         file.write_text(text)
     with pytest.raises(InputError, match=r"before\.json|no result of"):
         call("eval", "--compare", str(file))
+
+
+def test_expand_says_what_was_asked_beside_the_prompt(
+    ids: list[str], call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "Also asked: (nothing) [off: no llm_endpoint is set]" in call("recall", QUESTION, "--expand")
+    assert "Also asked" not in call("recall", QUESTION)
+    with loopback(lambda request: chat('{"wordings": ["the heron database"]}', 9)) as server:
+        monkeypatch.setenv("PERDURE_LLM_ENDPOINT", server.url)
+        monkeypatch.setenv("PERDURE_LLM_MODEL", "m")
+        assert "Also asked: the heron database [ok]" in call("recall", QUESTION, "--expand")
+        assert json.loads(call("recall", QUESTION, "--expand", "--json"))["expansion"]["state"] == "known"
+        assert len(server.requests) == 1
+        call("recall", "Where is the heron?")
+        assert len(server.requests) == 1
+        assert "9 of 100000 tokens used today" in call("status")

@@ -1,0 +1,225 @@
+"""Other wordings of a query: what they bring, that they come once, and that nothing waits or breaks without them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perdure.errors import ModelError
+from perdure.hooks.types import Channel, Recall
+from perdure.ranking.gates import Evidence
+from perdure.recall.expand import MAX_WORDINGS, Expand, Expander, merged, wordings_of
+from perdure.recall.legs import Found
+from perdure.recall.options import RecallOptions
+from perdure.recall.pipeline import Asked, Recaller
+from perdure.recall.receipt import Receipt
+from perdure.recall.sources import Passage
+from perdure.store import expansions
+from perdure.store.database import run
+from perdure.store.fact import Fact
+from perdure.store.purge import purge
+from perdure.store.scope import Audience
+from perdure.store.transaction import Author
+from tests.recall.conftest import Desk, OpenDesk
+
+QUERY = "Which automobile belongs to me?"
+FACT = "The heron car is parked in the yard"
+OTHER = "The heron car is parked"
+
+
+class Answering:
+    """A language model that gives always the same answer, or fails."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+        self.asked: list[str] = []
+        self.timeouts: list[float | None] = []
+        self.hold = threading.Event()
+        self.hold.set()
+
+    def ask_json(self, prompt: str, *, timeout: float | None = None, **given: Any) -> Any | None:
+        self.asked.append(prompt)
+        self.timeouts.append(timeout)
+        self.hold.wait(30)
+        if isinstance(self.answer, ModelError):
+            raise self.answer
+        return self.answer
+
+    def interrupt(self) -> None:
+        self.hold.set()
+
+
+Ask = Callable[..., tuple[Recall | None, Receipt]]
+
+
+@pytest.fixture
+def ask(desk: Desk) -> Iterator[Ask]:
+    """Ask with a language model, after a fact was stored that has no word of the query."""
+    desk.put(FACT)
+    recallers: list[Recaller] = []
+
+    def run_(model: Answering | None, expand: Expand = "wait", **options: Any) -> tuple[Recall | None, Receipt]:
+        expander = Expander(desk.store, model)
+        chosen = replace(desk.options, **options)
+        recaller = Recaller(desk.store, chosen, lambda: desk.leg, desk.clock, expander=expander)
+        recallers.append(recaller)
+        return recaller.recall(QUERY, Audience.of(), asked=Asked(expand=expand))
+
+    yield run_
+    for recaller in recallers:
+        recaller.close()
+
+
+def test_another_wording_finds_what_the_query_does_not(ask: Ask) -> None:
+    assert ask(None)[0] is None
+    recall, receipt = ask(Answering({"wordings": [OTHER]}))
+    assert recall is not None
+    assert [item.text for item in recall.items] == [FACT]
+    assert receipt.expansion.wordings == (OTHER,)
+    assert receipt.body(RecallOptions())["expansion"]["wordings"] == [OTHER]
+
+
+def test_the_model_is_asked_once_and_the_answer_outlives_a_restart(ask: Ask, desk: Desk) -> None:
+    first, second = Answering({"wordings": [OTHER]}), Answering({"wordings": ["nothing"]})
+    ask(first)
+    recall, receipt = ask(second)
+    assert recall is not None
+    assert receipt.expansion.state == "known"
+    assert (first.asked, second.asked) == ([QUERY], [])
+    with desk.store.database.read() as connection:
+        kept = run(connection, "SELECT key FROM meta WHERE key GLOB 'expansion:*'")
+    assert len(kept) == 1
+    assert "automobile" not in kept[0][0]
+
+
+@pytest.mark.parametrize(
+    "answer", [None, {}, [], {"wordings": "text"}, {"wordings": [1, None, "", QUERY]}, 7, ModelError("down")]
+)
+def test_without_a_good_answer_the_query_stands_alone(ask: Ask, answer: Any) -> None:
+    model = Answering(answer)
+    recall, receipt = ask(model)
+    assert recall is None
+    assert receipt.expansion.wordings == ()
+    assert receipt.expansion.state not in ("ok", "off")
+    ask(model)
+    assert len(model.asked) == 2, "what brought nothing is asked again"
+
+
+def test_nothing_is_asked_unless_wanted(ask: Ask) -> None:
+    model = Answering({"wordings": [OTHER]})
+    _, receipt = ask(model, expand="no")
+    assert model.asked == []
+    assert "expansion" not in receipt.body(RecallOptions())
+
+
+def test_in_a_turn_what_comes_too_late_is_dropped(ask: Ask) -> None:
+    model = Answering({"wordings": [OTHER]})
+    model.hold.clear()
+    recall, receipt = ask(model, expand="turn", deadline=0.3)
+    assert recall is None
+    assert receipt.expansion.state == "late"
+    assert receipt.expansion.wordings == ()
+    assert model.timeouts[0] is not None
+    assert model.timeouts[0] <= 0.3
+
+
+def test_in_a_turn_what_is_there_in_time_is_used(ask: Ask) -> None:
+    recall, receipt = ask(Answering({"wordings": [OTHER]}), expand="turn", deadline=30.0)
+    assert recall is not None
+    assert receipt.expansion.state == "ok"
+
+
+def test_a_slow_model_does_not_take_the_time_of_the_search(ask: Ask) -> None:
+    class Slow(Answering):
+        """Answers when the deadline, counted from the prompt, is over."""
+
+        def ask_json(self, prompt: str, *, timeout: float | None = None, **given: Any) -> Any | None:
+            over = time.monotonic() + 0.5
+            while time.monotonic() <= over:
+                threading.Event().wait(0.02)
+            return super().ask_json(prompt, timeout=timeout)
+
+    model = Slow({"wordings": [OTHER]})
+    recall, receipt = ask(model, deadline=0.5)
+    assert recall is not None
+    assert model.timeouts == [None]
+    assert receipt.found is not None
+    assert "late" not in receipt.found.states.values()
+
+
+def test_words_alone_are_enough(open_desk: OpenDesk) -> None:
+    wordy = open_desk()
+    wordy.put(FACT)
+    expander = Expander(wordy.store, Answering({"wordings": [OTHER]}))
+    recaller = Recaller(wordy.store, wordy.options, lambda: None, wordy.clock, expander=expander)
+    recall, _ = recaller.recall(QUERY, Audience.of(), asked=Asked(expand="wait"))
+    recaller.close()
+    assert recall is not None
+    assert recall.items[0].text == FACT
+
+
+def test_the_memory_of_wordings_is_bounded_and_redacted(desk: Desk) -> None:
+    secret = "sk-proj-abcdefghijklmnopqrstuvwx1234"
+    with desk.store.database.write() as connection:
+        for number in range(expansions.MAX_ENTRIES + 10):
+            expansions.put(connection, f"{number:04}", float(number), [f"{number} {secret}"])
+        kept = run(connection, "SELECT key, value FROM meta WHERE key GLOB 'expansion:*' ORDER BY key")
+        assert len(kept) == expansions.MAX_ENTRIES
+        assert kept[0][0] == "expansion:0010"
+        assert not any(secret in value for _, value in kept)
+        expansions.clear(connection)
+        assert expansions.get(connection, "0100") is None
+
+
+def fact(name: str) -> Fact:
+    return replace(Fact(name), id=name)
+
+
+def found(floor: float | None, **evidence: Evidence) -> Found:
+    facts = {name: fact(name) for name in evidence}
+    scores = {"lance": {name: each.cosine or 0.0 for name, each in evidence.items()}}
+    passages = [Passage(f"p{floor}", "files", "text", "", floor or 0.0), Passage("same", "files", "t", "", floor or 0)]
+    return Found(facts, evidence, scores, passages, floor, {}, {})
+
+
+def test_cosines_are_measured_against_one_floor() -> None:
+    both = merged(found(0.4, a=Evidence(0.3)), [found(0.6, a=Evidence(0.65), b=Evidence(0.5))])
+    assert both.floor == 0.4
+    assert both.evidence["a"].cosine == pytest.approx(0.45)
+    assert both.evidence["b"].cosine == pytest.approx(0.3)
+    assert both.scores["lance"] == {"a": 0.65, "b": 0.5}
+    assert [(each.id, each.score) for each in both.passages] == [("p0.6", 0.6), ("same", 0.6), ("p0.4", 0.4)]
+
+
+def test_the_evidence_of_the_query_goes_before_that_of_its_wordings() -> None:
+    own = Evidence(0.5, coverage=0.8)
+    assert merged(found(0.4, a=own), [found(0.4, a=Evidence(0.9))]).evidence["a"] == own
+
+
+JSON = st.recursive(
+    st.none() | st.integers() | st.text(), lambda each: st.lists(each) | st.dictionaries(st.text(), each)
+)
+
+
+@given(JSON)
+def test_any_answer_becomes_a_few_short_lines(answer: Any) -> None:
+    for given_ in (answer, {"wordings": answer}, {"wordings": [answer]}):
+        wordings = wordings_of(given_, QUERY)
+        assert len(wordings) <= MAX_WORDINGS
+        assert all(text and len(text) <= 300 and "\n" not in text for text in wordings)
+
+
+def test_the_wordings_are_forgotten_with_a_purge(desk: Desk) -> None:
+    doomed = desk.put("The kestrel nests on the roof")
+    with desk.store.database.write() as connection:
+        expansions.put(connection, "k", 1.0, ["kestrel roof"])
+    purge(desk.store, [doomed.id], Author(Channel.CLI))
+    with desk.store.database.read() as connection:
+        assert expansions.get(connection, "k") is None
