@@ -234,8 +234,8 @@ def test_a_fallback_that_nobody_knows_is_refused(server: Loopback) -> None:
 class Opened:
     """A model on a store that asks a server again at once."""
 
-    def __init__(self, store: Store, server: Loopback, retry: float) -> None:
-        settings = Settings.load(compatible(server), environ={})
+    def __init__(self, store: Store, server: Loopback, retry: float, **given: Any) -> None:
+        settings = Settings.load(compatible(server, **given), environ={})
         self.recipes = Recipes(settings, EXTENSIONS)
         self.model = Model(
             store, embedder_factory(settings, EXTENSIONS),
@@ -253,9 +253,10 @@ def store(home: Path) -> Iterator[Store]:
     opened.close()
 
 
-def test_a_server_that_was_down_at_the_start_is_asked_again(server: Loopback, store: Store) -> None:
+@pytest.mark.parametrize("dims", [None, DIMS])
+def test_a_server_that_was_down_at_the_start_is_asked_again(server: Loopback, store: Store, dims: int | None) -> None:
     server.answer = lambda request: Reply(None, 404)
-    opened = Opened(store, server, retry=0.0)
+    opened = Opened(store, server, retry=0.0, embedder_dims=dims)
     assert store.space() is None, "nothing binds a store to a model that never answered"
     server.answer = vectors
     patience = threading.Event()
