@@ -39,11 +39,14 @@ _SINGLE_PREFIXES = ("favorite ", "favourite ", "preferred ", "default ", "main "
 def vector_text(text: str, entity: str | None, key: str | None) -> str:
     """Return what is embedded for a fact.
 
-    An attribute of the user that the words only imply is named: "I live in Lisbon" is near no question about
-    a location, "My location: I live in Lisbon" is.
+    Its slot is named in front: "I live in Lisbon" is near no question about a location, "My location: I live in
+    Lisbon" is.
     """
-    implied = entity == "user" and key is not None and key in _SINGLE and key not in text.casefold()
-    return f"My {key}: {text}" if implied else text
+    if entity is None or key is None:
+        return text
+    spoken = key.replace("_", " ")
+    slot = f"My {spoken}" if entity.casefold() == "user" else f"{entity} {spoken}"
+    return f"{slot}: {text}"
 
 
 def is_single_valued(key: str) -> bool:
