@@ -1,4 +1,4 @@
-"""The steps of recall in their order: query, legs, gate, fuse, adjust, diverse, budget, block, receipt."""
+"""The steps of recall in their order: query, legs, sift, fuse, adjust, diverse, budget, block, receipt."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from perdure.ranking.budget import fit
 from perdure.ranking.decay import DAY, confidence_at
 from perdure.ranking.diversity import Shown, diverse, jaccard
 from perdure.ranking.fuse import Fused, fuse, relative_cut
-from perdure.ranking.gates import Gate
 from perdure.recall.block import Entry, dated, indexed, line, render
 from perdure.recall.directives import facts_of, matching
 from perdure.recall.expand import Expand, Expander, merged
@@ -27,6 +26,7 @@ from perdure.recall.profile import Profile, reread, standing
 from perdure.recall.query import Query, understand
 from perdure.recall.receipt import Receipt
 from perdure.recall.rerank import Reranker, Reranking
+from perdure.recall.sift import NO_EVIDENCE, sift
 from perdure.recall.sources import Source
 from perdure.store.fact import Fact
 from perdure.store.links import related
@@ -136,7 +136,7 @@ class Recaller:
             directed = self._guarded(
                 DIRECTIVE, receipt, lambda: self._directed(query, view, asked.first_turn, deadline)
             )
-            ranked = self._ranked(receipt.found, receipt, now, {each.fact.id for each in directed})
+            ranked = self._ranked(query, receipt.found, receipt, now, {each.fact.id for each in directed})
             order = self._reranking.order(query.text, [each.fact.text for each in ranked], deadline)
             ranked = [ranked[index] for index in order]
             ranked += _new(directed, ranked, receipt)
@@ -188,17 +188,21 @@ class Recaller:
             receipt.states[leg] = type(error).__name__
             return []
 
-    def _ranked(self, found: Found, receipt: Receipt, now: float, directed: Collection[str]) -> list[Ranked]:
-        gate = Gate(found.floor if found.floor is not None else 1.0)
-        passed = {fact_id for fact_id, evidence in found.evidence.items() if gate.verdict(evidence)}
-        receipt.verdicts.update(dict.fromkeys(found.facts.keys() - passed, "no evidence"))
+    def _ranked(
+        self, query: Query, found: Found, receipt: Receipt, now: float, directed: Collection[str]
+    ) -> list[Ranked]:
+        sifted = sift(query, found)
+        passed = sifted.passed
+        receipt.verdicts.update(sifted.verdicts)
+        receipt.renamed = sifted.renamed
         legs = {
             leg: {fact_id: score for fact_id, score in scores.items() if fact_id in passed}
             for leg, scores in found.scores.items()
         }
         fused = [item for item in fuse(legs, self._options.weights) if item.id in passed]
-        kept = relative_cut(fused, self._options.relative_cut)
-        receipt.verdicts.update({item.id: "far below the best" for item in fused[len(kept) :]})
+        near = {item.id for item in relative_cut(fused, self._options.relative_cut)} | sifted.renamed
+        kept = [item for item in fused if item.id in near]
+        receipt.verdicts.update({item.id: "far below the best" for item in fused if item.id not in near})
         receipt.scores.update({item.id: item.score for item in fused})
         worth = {
             item.id: self._adjusted(item, _standing_of(found.facts[item.id], now, item.id in directed), receipt)
@@ -227,7 +231,7 @@ class Recaller:
         linked = [
             Ranked(each.fact, LINKS, best * each.link.strength * LINK_SHARE**each.depth)
             for each in reached
-            if each.link.type not in NOT_FOLLOWED and receipt.verdicts.get(each.fact.id) in (None, "no evidence")
+            if each.link.type not in NOT_FOLLOWED and receipt.verdicts.get(each.fact.id) in (None, NO_EVIDENCE)
         ]
         linked = sorted(linked, key=lambda each: (-each.score, each.fact.id))[:LINKED]
         receipt.scores.update({each.fact.id: each.score for each in linked})

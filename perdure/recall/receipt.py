@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +33,7 @@ class Receipt:
         states: of links and the profile, where the database kept them waiting.
         linked: facts that no leg found, but a link or the profile.
         expansion: what was added to the query.
+        renamed: ids of facts that the prompt means by another name, and of those that say so.
         tokens: of the block.
         size: of the block in bytes.
         seconds: the whole recall.
@@ -48,6 +49,7 @@ class Receipt:
     factors: dict[str, Mapping[str, float]] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
     linked: dict[str, Fact] = field(default_factory=dict)
+    renamed: Set[str] = frozenset()
     found: Found | None = None
     expansion: Expansion = OFF
     tokens: int = 0
@@ -95,6 +97,7 @@ class Receipt:
             "coverage": round(evidence.coverage, 4),
             "named": evidence.named,
             "rare": evidence.rare,
+            "renamed": fact_id in self.renamed,
             "legs": {leg: scores[fact_id] for leg, scores in found.scores.items() if fact_id in scores},
             "factors": dict(self.factors.get(fact_id, {})),
             **score,

@@ -10,9 +10,9 @@ from typing import Any
 from perdure.ranking.fuse import fuse, relative_cut
 from perdure.ranking.gates import Evidence, Gate
 from perdure.recall.options import RecallOptions
+from perdure.recall.sift import DOUBTFUL
 
 INJECTED = "injected"
-NO_EVIDENCE = "no evidence"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class Replay:
 def replay(body: Mapping[str, Any], options: RecallOptions) -> Replay:
     """Rank the candidates of a receipt again: gate, fuse, cut and adjust, from its numbers alone.
 
-    What needs the texts (near-duplicates, tokens) or the conversation (what was shown already) is not done again: its
-    verdicts are taken as they stand.
+    What needs the texts (doubts, other names, near-duplicates, tokens) or the conversation (what was shown already) is
+    not done again: its verdicts are taken as they stand.
 
     Args:
         body: `Receipt.body`, or what was stored of it.
@@ -51,7 +51,9 @@ def replay(body: Mapping[str, Any], options: RecallOptions) -> Replay:
         leg: {fact_id: each["legs"][leg] for fact_id, each in passed.items() if leg in each["legs"]}
         for leg in options.weights
     }
-    fused = {each.id: each for each in relative_cut(fuse(legs, options.weights), options.relative_cut)}
+    order = fuse(legs, options.weights)
+    near = {each.id for each in relative_cut(order, options.relative_cut)}
+    fused = {each.id: each for each in order if each.id in near or passed[each.id].get("renamed", False)}
     worth = {fact_id: each.score * prod(passed[fact_id]["factors"].values()) for fact_id, each in fused.items()}
     ranked = sorted(fused, key=lambda fact_id: (-worth[fact_id], fact_id))
     injected = [fact_id for fact_id, each in candidates.items() if each["verdict"] == INJECTED]
@@ -66,5 +68,9 @@ def replay(body: Mapping[str, Any], options: RecallOptions) -> Replay:
 def _passes(candidate: Mapping[str, Any], gate: Gate) -> bool:
     if "legs" not in candidate:
         return False  # a passage
+    if candidate.get("renamed", False):
+        return True
+    if candidate["verdict"].startswith(DOUBTFUL):
+        return False
     evidence = Evidence(candidate["cosine"], candidate["coverage"], candidate["rare"], candidate["named"])
     return gate.verdict(evidence) is not None

@@ -39,7 +39,7 @@ def filled(desk: Desk) -> Desk:
     for number, word in enumerate(("ledger", "backup", "replica", "index", "archive", "journal", "vault", "cache")):
         desk.put(
             f"The heron database keeps its {word} in room {word * 2} of house {number}.",
-            importance=number / 8, access_count=number % 3 * 5, confidence=1.0 - number / 20,
+            entity="heron", importance=number / 8, access_count=number % 3 * 5, confidence=1.0 - number / 20,
             source_date=desk.clock.now() - number * 11 * DAY,
         )  # fmt: skip
     desk.put("The ledger of heron moves to Graz in spring, with all of its house.")
