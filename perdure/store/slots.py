@@ -39,12 +39,14 @@ _SINGLE_PREFIXES = ("favorite ", "favourite ", "preferred ", "default ", "main "
 def vector_text(text: str, entity: str | None, key: str | None) -> str:
     """Return what is embedded for a fact.
 
-    Its slot is named in front: "I live in Lisbon" is near no question about a location, "My location: I live in
+    A slot that the words only imply is named in front: "I live in Lisbon" is near no question about a location, "My location: I live in
     Lisbon" is.
     """
     if entity is None or key is None:
         return text
     spoken = key.replace("_", " ")
+    if spoken.casefold() in text.casefold():
+        return text
     slot = f"My {spoken}" if entity.casefold() == "user" else f"{entity} {spoken}"
     return f"{slot}: {text}"
 
