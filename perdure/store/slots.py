@@ -39,8 +39,8 @@ _SINGLE_PREFIXES = ("favorite ", "favourite ", "preferred ", "default ", "main "
 def vector_text(text: str, entity: str | None, key: str | None) -> str:
     """Return what is embedded for a fact.
 
-    A slot that the words only imply is named in front: "I live in Lisbon" is near no question about a location, "My location: I live in
-    Lisbon" is.
+    A slot that the words only imply is named in front: "I live in Lisbon" is near no question about a location,
+    "My location: I live in Lisbon" is.
     """
     if entity is None or key is None:
         return text
