@@ -14,6 +14,7 @@ LEVELS: dict[str, float] = {
     "errors": 0,
     "clock": 0,
     "failpoints": 0,
+    "heap": 0,
     "text": 1,
     "ranking": 1,
     "hooks": 1,

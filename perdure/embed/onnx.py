@@ -13,6 +13,7 @@ from perdure.embed.base import EmbedderIdentity
 from perdure.embed.catalogue import OnnxModel
 from perdure.embed.prepare import clean_text, model_input, unit_rows
 from perdure.errors import InputError, ModelError
+from perdure.heap import give_back
 
 if TYPE_CHECKING:
     from perdure.embed.base import Vectors
@@ -202,22 +203,8 @@ def _load_session(weights: Path, threads: int) -> Any:
         session = onnxruntime.InferenceSession(str(weights), options, providers=["CPUExecutionProvider"])
     except _runtime_errors() as error:
         raise ModelError(f"ONNX Runtime cannot load model file {weights}: {error}") from error
-    _give_back_memory()
+    give_back()
     return session
-
-
-def _give_back_memory() -> None:
-    """Have the C library return what loading has freed: it would keep tens of megabytes for later.
-
-    Only glibc has the call; elsewhere the memory stays with the process.
-    """
-    import ctypes
-    import sys
-
-    if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-        if trim is not None:
-            trim(0)
 
 
 def _runtime_errors() -> tuple[type[Exception], ...]:

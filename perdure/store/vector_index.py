@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
+from perdure.heap import give_back
 from perdure.store.database import Database, Row, run
 from perdure.store.journal import newest
 from perdure.store.scope import Scope
@@ -182,7 +183,8 @@ class ExactIndex:
             last = newest(connection)
             if last == self._seen:
                 return
-            if not self._ids:
+            first = not self._ids
+            if first:
                 sql = "SELECT count(*) FROM vectors WHERE embedding_id = ?"
                 self._grow(run(connection, sql, (self._embedding_id,))[0][0])
             rows = connection.execute(
@@ -200,6 +202,8 @@ class ExactIndex:
             for (fact_id,) in run(connection, gone, (self._seen, last, self._embedding_id)):
                 self._drop(fact_id)
             self._seen = last
+        if first:
+            give_back()
 
     def _put(self, chunk: Sequence[Row]) -> None:
         ids, kinds, targets, kept, current, expires, blobs = zip(*chunk, strict=True)
