@@ -15,7 +15,7 @@ from perdure.ranking.decay import OLD_AGE, OLD_AGE_FACTOR
 from perdure.store.database import run
 from perdure.store.fact import SELECT, Fact, folded_slot, from_row, join_tags, live_sql
 from perdure.store.scope import Audience
-from perdure.store.vocabulary import document_frequency, rarest, weight
+from perdure.store.vocabulary import fact_frequencies, rarest, weight
 from perdure.text.normalise import match_query, match_terms
 
 _CONFIDENCE = (
@@ -221,7 +221,7 @@ def _weighted_terms(connection: apsw.Connection, query: str, view: View) -> dict
     counting all would cost more than the search, and in a small store the words that it lacks would outweigh
     those that it has.
     """
-    counts = {term: document_frequency(connection, term, "facts_terms") for term in match_terms(query)}
+    counts = fact_frequencies(connection, match_terms(query))
     for term in rarest({term: count for term, count in counts.items() if count}):
         counts[term] = _visible_frequency(connection, term, view)
     return {term: (weight(count), count) for term, count in counts.items()}

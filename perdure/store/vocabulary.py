@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from weakref import WeakKeyDictionary
 
 import apsw
 
 from perdure.store.database import run
+from perdure.store.journal import newest
 
 MAX_TERMS = 8
 MAX_POSTINGS = 5_000
@@ -16,6 +18,30 @@ so that a large store costs little more than a small one."""
 TYPICAL = 1_000
 """Rows of the store that words are weighed for, if it is smaller: in a small store the words that it lacks would
 outweigh those that it has."""
+
+MAX_FREQUENCIES = 50_000
+"""Terms whose frequency is kept for a connection: 5 MB."""
+_kept: WeakKeyDictionary[apsw.Connection, tuple[int, dict[str, int]]] = WeakKeyDictionary()
+"""With the journal's newest number at which they were counted."""
+
+
+def fact_frequencies(connection: apsw.Connection, terms: Collection[str]) -> dict[str, int]:
+    """Return how many facts hold each term; counted once for each state of the facts.
+
+    To count a common term SQLite walks the list of all facts that hold it.
+    """
+    if connection.in_transaction:
+        # A rollback gives the journal's number to another state.
+        return {term: document_frequency(connection, term, "facts_terms") for term in terms}
+    seq = newest(connection)
+    at, known = _kept.get(connection, (seq, {}))
+    if at != seq or len(known) >= MAX_FREQUENCIES:
+        known = {}
+    _kept[connection] = seq, known
+    # What is nowhere costs nothing to look up, and may only be missing until a repair, which no journal tells.
+    fresh = {term: document_frequency(connection, term, "facts_terms") for term in terms if not known.get(term)}
+    known |= fresh
+    return {term: known[term] for term in terms}
 
 
 def document_frequency(connection: apsw.Connection, term: str, vocabulary: str) -> int:
