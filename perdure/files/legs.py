@@ -140,15 +140,17 @@ def chunks_of(reader: Reader, ids: Iterable[int]) -> dict[int, Chunk]:
     """Return those of the chunks that may be seen, by id."""
     condition, values = reader.sql()
     wanted = list(ids)
+    if not wanted:
+        return {}
     marks = ", ".join("?" * len(wanted))
     sql = f"SELECT {COLUMNS} FROM chunks c JOIN files f ON f.id = c.file_id WHERE c.id IN ({marks}) AND {condition}"
     with reader.generation.database.read() as connection:
         return {row[0]: Chunk(*row) for row in run(connection, sql, (*wanted, *values))}
 
 
-def neighbours(reader: Reader, chunks: Collection[Chunk]) -> dict[int, Chunk]:
-    """Return what stands right before and after turns of conversations."""
-    there = {(chunk.file_id, chunk.place) for chunk in chunks}
+def neighbours(reader: Reader, chunks: Collection[Chunk], known: Collection[Chunk] = ()) -> dict[int, Chunk]:
+    """Return what stands right before and after turns of conversations and is neither of these nor known."""
+    there = {(chunk.file_id, chunk.place) for chunk in (*chunks, *known)}
     beside = {(chunk.file_id, chunk.place + step) for chunk in chunks if chunk.source == SESSIONS for step in (-1, 1)}
     wanted = sorted(beside - there)
     if not wanted:

@@ -130,11 +130,21 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A search of which the half that needs no vector is done."""
+    """A search of which the half that needs no vector is done.
+
+    Attributes:
+        reader: who searches where.
+        query: in words.
+        words: what they brought.
+        best: the best chunks by them.
+        beside: what stands right before and after these.
+    """
 
     reader: Reader
     query: str
     words: Words
+    best: Mapping[int, Chunk]
+    beside: Mapping[int, Chunk]
 
 
 class FileSearch:
@@ -193,7 +203,7 @@ class FileSearch:
         provider = embedder.identity.model if embedder and vector else "none"
         while (generation := self._index.generations.live()) is not None:
             try:
-                draft = self.draft(ask.query, audience, sources)
+                draft = self.draft(ask.query, audience, sources, ask.max_results)
                 ranked = self.finish(draft, vector, ask) if draft else []
             except StoreError:
                 # A rebuild takes the former file away, perhaps in the middle of a search.
@@ -203,8 +213,14 @@ class FileSearch:
                 return Answer(self._results(ask, ranked), HYBRID if vector else KEYWORDS, provider, reason, dirty)
         return None
 
-    def draft(self, query: str, audience: Audience, sources: Collection[str]) -> Draft | None:
+    def draft(self, query: str, audience: Audience, sources: Collection[str], most: int) -> Draft | None:
         """Do the half of a search that needs no vector; None without an index.
+
+        Args:
+            query: in words.
+            audience: who asks.
+            sources: "memory", "sessions" or both.
+            most: results that are wanted.
 
         Raises:
             StoreError: the index cannot be read.
@@ -214,7 +230,10 @@ class FileSearch:
         if generation is None or not wanted:
             return None
         reader = Reader(generation, audience, wanted)
-        return Draft(reader, query[:MAX_QUERY], by_words(reader, query[:MAX_QUERY]))
+        words = by_words(reader, query[:MAX_QUERY])
+        order = sorted(words.scores, key=lambda chunk: (-words.scores[chunk], chunk))
+        best = chunks_of(reader, order[: self._index.options.candidates * most])
+        return Draft(reader, query[:MAX_QUERY], words, best, neighbours(reader, best.values()))
 
     def finish(self, draft: Draft, vector: tuple[Vector, str] | None, ask: Ask) -> list[tuple[Chunk, float]]:
         """Do the other half: return passages with their scores, best first.
@@ -230,14 +249,16 @@ class FileSearch:
         options = self._index.options
         reader, words = draft.reader, draft.words
         wanted = options.candidates * ask.max_results
-        best = sorted(words.scores, key=lambda chunk: (-words.scores[chunk], chunk))[:wanted]
         near: Mapping[int, float] = {}
         if vector is not None:
             near = self._vectors.nearest(
                 reader.generation, vector[1], vector[0], reader.audience, reader.sources, wanted
             )
-        chunks = chunks_of(reader, dict.fromkeys([*best, *near]))
-        chunks |= neighbours(reader, chunks.values())
+        chunks = {**draft.best, **draft.beside}
+        more = chunks_of(reader, [chunk for chunk in near if chunk not in chunks])
+        more |= {chunk: draft.beside[chunk] for chunk in near if chunk in draft.beside}
+        chunks |= more
+        chunks |= neighbours(reader, more.values(), chunks.values())
         today = datetime.fromtimestamp(self._clock.now(), UTC).date()
         known = passages(reader, chunks, words, draft.query, vector, near, today)
         scores: dict[int, float] = {}

@@ -35,7 +35,7 @@ class RecallSource:
 
     def draft(self, query: str, audience: Audience, session: str | None) -> tuple[Draft, Ask] | None:
         """Do what needs no vector; None without an index."""
-        begun = self._search.draft(query, audience, SOURCES)
+        begun = self._search.draft(query, audience, SOURCES, self._limit)
         if begun is None:
             return None
         return begun, Ask(query, self._limit, self._floor, skip_session=session)

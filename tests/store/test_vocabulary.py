@@ -43,14 +43,20 @@ def test_while_nothing_changes_a_common_word_is_not_counted_again(store: Store) 
     assert frequencies(store, "heron") == {"heron": 0}
 
 
-def test_what_is_rolled_back_is_not_kept(store: Store) -> None:
-    class Broken(Exception):
-        pass
+class BrokenOffError(Exception):
+    """Whatever ends a transaction halfway."""
 
-    with pytest.raises(Broken), store.write(AUTHOR) as tx:
-        tx.add(Fact("a heron"))
+
+def begin(store: Store, text: str) -> None:
+    with store.write(AUTHOR) as tx:
+        tx.add(Fact(text))
         assert fact_frequencies(tx.connection, ["heron"]) == {"heron": 1}
-        raise Broken
+        raise BrokenOffError
+
+
+def test_what_is_rolled_back_is_not_kept(store: Store) -> None:
+    with pytest.raises(BrokenOffError):
+        begin(store, "a heron")
     with store.write(AUTHOR) as tx:
         tx.add(Fact("an otter"))
         assert fact_frequencies(tx.connection, ["heron", "otter"]) == {"heron": 0, "otter": 1}
