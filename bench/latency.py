@@ -6,6 +6,7 @@ Each store also holds a record of past conversations. The texts are synthetic, o
 language's; their vectors are put straight into the tables. Every prompt is asked once, and is made of words of a
 stored fact. Beside each recall, in turn, stand what it cannot do without: embedding the prompt, the product of the
 prompt's vector with those of all facts, and FTS5 over the two tables of words. Ratios are medians over the prompts.
+With --peers, other stores are given the same facts and vectors; what is not installed is skipped.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ import apsw
 import click
 import numpy as np
 
+from bench import peers
 from bench.files import put_random_vectors
-from bench.store import fill, sentences
+from bench.store import EMBEDDER, fill, sentences
 from perdure.background.indexer import Indexer
 from perdure.clock import SystemClock
 from perdure.embed.base import Embedder
@@ -260,8 +262,17 @@ def resident(home: Path, asked: Sequence[str], embedder: str) -> float | None:
     return round(float(megabytes), 1)
 
 
-def bench(sizes: Sequence[int], chunks: int, samples: int, embedder: str) -> dict[str, Any]:
-    """Measure a store of each size."""
+def beside(home: Path, facts: int, asked: Sequence[str], embedder: str) -> dict[str, float]:
+    """Return the median milliseconds of a search in other stores of the same facts, where they are installed."""
+    texts = list(sentences(facts, SEED))
+    vectors = np.concatenate([EMBEDDER.embed(texts), EMBEDDERS[embedder][0]().embed(asked, query=True)])
+    return peers.measure(home / "peers", texts, asked, vectors)
+
+
+def bench(
+    sizes: Sequence[int], chunks: int, samples: int, embedder: str, *, with_peers: bool = False
+) -> dict[str, Any]:
+    """Measure a store of each size, and other stores if asked for."""
     measured = []
     for size in sorted(sizes):
         with tempfile.TemporaryDirectory() as folder:
@@ -272,6 +283,7 @@ def bench(sizes: Sequence[int], chunks: int, samples: int, embedder: str) -> dic
                 **warm(home, asked, embedder),
                 **cold(home, asked[0]),
                 "rss_mb": resident(home, asked, embedder),
+                **({"peers_p50_ms": beside(home, size, asked, embedder)} if with_peers else {}),
             })  # fmt: skip
     return {"chunks": chunks, "sizes": measured}
 
@@ -281,10 +293,11 @@ def bench(sizes: Sequence[int], chunks: int, samples: int, embedder: str) -> dic
 @click.option("--chunks", default=50_000, show_default=True, help="Turns of past conversations, at least 1.")
 @click.option("--samples", default=200, show_default=True, help="Prompts for each size.")
 @click.option("--embedder", default="auto", type=click.Choice(sorted(EMBEDDERS)), show_default=True)
+@click.option("--peers", "with_peers", is_flag=True, help="Also chromadb and mem0, where they are installed.")
 @click.option("--json", "as_json", is_flag=True)
-def main(sizes: str, chunks: int, samples: int, embedder: str, as_json: bool) -> None:
+def main(sizes: str, chunks: int, samples: int, embedder: str, with_peers: bool, as_json: bool) -> None:
     """Measure recall."""
-    result = bench([int(size) for size in sizes.split(",")], chunks, samples, embedder)
+    result = bench([int(size) for size in sizes.split(",")], chunks, samples, embedder, with_peers=with_peers)
     if as_json:
         print(json.dumps(result))
         return

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from bench import peers
 from bench.latency import bench, prompts
 
 
@@ -23,6 +25,14 @@ def test_it_measures_recall_beside_what_it_cannot_do_without() -> None:
     assert row["parts_ms"]["all"] > 0
     assert min(row["embed_p50_ms"], row["fts_p50_ms"], row["cold_cpu_s"], row["recall_to_embed_ratio"]) > 0
     assert {"rest_to_dot_and_fts_ratio", "dot_p50_ms", "cold_imports_numpy", "rss_mb"} <= row.keys()
+
+
+def test_peers_that_are_not_installed_are_named_and_skipped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers, "MODULES", ("no_such_store",))
+    assert peers.measure(tmp_path, ["a heron"], ["heron?"], np.zeros((2, peers.DIMS), dtype=np.float32)) == {}
+    assert "no_such_store: skipped, it is not installed" in capsys.readouterr().err
 
 
 def test_each_prompt_is_asked_once() -> None:
