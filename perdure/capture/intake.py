@@ -9,22 +9,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from perdure.capture.speakers import spoken
 from perdure.hooks.types import Messages
 from perdure.text.clean import clip, message_text
 from perdure.text.fence import strip_fenced
-from perdure.text.history import MAX_RAW, new_messages
+from perdure.text.history import MAX_RAW, unread
+from perdure.text.moments import seconds
 from perdure.text.redact import redact
-
-MAX_MILLISECONDS = 1e14
-"""Host times beyond the year 5138 are no times."""
+from perdure.text.scripts import dense_script
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Which messages are worth a look: their length in characters."""
+    """Which messages are worth a look.
+
+    Attributes:
+        min_chars: shorter ones are passed over.
+        max_chars: longer ones are cut.
+        assistant: whether what the assistant answered counts as well.
+    """
 
     min_chars: int = 10
     max_chars: int = 5_000
+    assistant: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +39,7 @@ class Intake:
     """What a turn brought.
 
     Attributes:
-        messages: the user's new messages as {"text", "at"}, redacted.
+        messages: the new messages as {"text", "at"}, redacted; those of the assistant have "role" as well.
         tail: the cursor behind the last message.
         clipped: how many messages were cut to the limit.
     """
@@ -48,34 +55,29 @@ def take(messages: Messages, tail: str, key: bytes, session: str | None, limits:
     Args:
         messages: the host's history, whole or the turn's part of it.
         tail: the cursor that the last turn of this session left.
-        key: the store's key, to recognise our own blocks.
+        key: the store's key, to mark messages and to recognise our own blocks.
         session: the session that our blocks were made for.
         limits: which messages are worth a look.
     """
-    fresh, tail = new_messages(messages, tail)
+    fresh, tail = unread(messages, tail, key)
     taken: list[Mapping[str, Any]] = []
     clipped = 0
-    for message in fresh:
-        if not isinstance(message, Mapping) or message.get("role") != "user":
-            continue
+    for role, message in spoken(fresh, assistant=limits.assistant):
         text = strip_fenced(message_text(message), key, session)
-        clipped += len(text) > limits.max_chars
-        text = redact(clip(text[:MAX_RAW], limits.max_chars)).text.strip()
+        cut = len(text) > limits.max_chars
+        text = clip(redact(clip(text, MAX_RAW)).text, limits.max_chars).strip()
         if len(text) >= _least(text, limits.min_chars):
-            taken.append({"text": text, "at": _seconds(message.get("timestamp"))})
+            clipped += cut
+            said = {"text": text, "at": seconds(message.get("timestamp"))}
+            taken.append(said if role == "user" else {**said, "role": role})
     return Intake(tuple(taken), tail, clipped)
 
 
 def _least(text: str, minimum: int) -> int:
     # Scripts without spaces say in four characters what others say in ten.
-    return minimum if text.isascii() or text[:20].count(" ") > 1 else min(4, minimum)
-
-
-def _seconds(timestamp: object) -> float | None:
-    """Return a host's time in epoch seconds; large values are milliseconds."""
-    if isinstance(timestamp, bool) or not isinstance(timestamp, int | float) or not 0 < timestamp < MAX_MILLISECONDS:
-        return None
-    return timestamp / 1000 if timestamp > 1e11 else float(timestamp)
+    beginning = text[:20]
+    dense = any(map(dense_script, beginning)) and beginning.count(" ") < 2
+    return min(4, minimum) if dense else minimum
 
 
 def as_sequence(messages: object) -> Sequence[Any]:

@@ -2,37 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from perdure.capture import answers
 from perdure.capture.dates import freeze_until
+from perdure.capture.decide import Action, Decision
 from perdure.capture.describe import describe
+from perdure.capture.guards import Guard, Quota, held
 from perdure.capture.rules import guarded
 from perdure.capture.statements import CaptureRule, Statement, statements
-from perdure.capture.writing import Writer, Written
+from perdure.capture.writing import Prepared, Writer, Written, own_view
 from perdure.hooks.types import Channel
 from perdure.store.fact import Fact
 from perdure.store.scope import Scope
+from perdure.store.search import by_hash, by_ids
 from perdure.store.store import Store
-from perdure.store.transaction import Author
+from perdure.store.transaction import Author, Transaction
+from perdure.store.trust import SUPERSEDES
+from perdure.text.echo import Trace, echoes, quotes, same, trace
+from perdure.text.normalise import fingerprint
 
 IMPORTANCE = 0.7
+Shown = Mapping[str, Sequence[Trace]]
+"""What a conversation was shown: traces by id of fact or passage."""
+_log = logging.getLogger("perdure.capture")
+
+
+def _nothing(_: str) -> Shown:
+    return {}
 
 
 class Capturer:
     """Turns inbox entries into facts."""
 
-    def __init__(self, store: Store, writer: Writer, rules: Callable[[], tuple[CaptureRule, ...]]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        writer: Writer,
+        rules: Callable[[], tuple[CaptureRule, ...]],
+        quota: Quota = Quota(),  # noqa: B008 - frozen
+        shown: Callable[[str], Shown] = _nothing,
+    ) -> None:
         """Capture into `store`.
 
         Args:
             store: where facts go.
             writer: compares and writes them.
             rules: returns the capture rules of extensions.
+            quota: how many facts are kept before the rest waits for review.
+            shown: returns what a conversation was shown, by the name of its cursor.
         """
         self._store = store
         self._writer = writer
         self._rules = rules
+        self._quota = quota
+        self._shown = shown
 
     def process(self, entry: Mapping[str, Any], pause: Callable[[], None] = lambda: None) -> list[Written]:
         """Deal with an entry, once: a repeated call finds it done.
@@ -46,20 +73,106 @@ class Capturer:
         """
         if self._store.is_finished(entry["id"]):
             return []
-        rules = tuple(guarded(rule) for rule in self._rules())
-        prepared = []
-        for message in entry["messages"]:
-            pause()
-            drafts = [_draft(statement, message, entry) for statement in statements(message["text"], rules)]
-            for draft in drafts:
-                pause()
-                prepared += self._writer.prepare([draft], self._store.clock.now())
-        author = Author(Channel.USER, entry.get("host", "python"), entry.get("session"))
-        with self._store.write(author) as tx:
-            written = [self._writer.write(tx, each) for each in prepared]
+        users, assistants = answers.split(entry["messages"])
+        shown = self._shown(entry["cursor"])
+        prepared = self._prepared(self._drafts(users, entry), pause)
+        if assistants:
+            before = answers.heard(users, shown, self._store.key)
+            self._note(answers.candidates(self._drafts(assistants, entry)), before, entry, pause)
+        with self._store.write(_author(Channel.USER, entry)) as tx:
+            guard = Guard(
+                tx.connection, self._quota, Scope.parse(entry["scope"]), entry.get("session"), _times(users, entry)
+            )
+            written = [self._keep(tx, each, shown, guard) for each in prepared]
             tx.move_cursor(entry["cursor"], entry["tail"])
             tx.finish_entry(entry["id"])
+        waiting = sum(each.fact.review_state == "pending" for each in written)
+        if waiting:
+            _log.warning("%d memories of one turn wait for review: %s; see perdure review", waiting, guard.reason())
         return written
+
+    def _drafts(self, messages: Sequence[Mapping[str, Any]], entry: Mapping[str, Any]) -> list[Fact]:
+        rules = tuple(guarded(rule) for rule in self._rules())
+        return [_draft(each, message, entry) for message in messages for each in statements(message["text"], rules)]
+
+    def _prepared(self, drafts: Sequence[Fact], pause: Callable[[], None]) -> list[Prepared]:
+        prepared: list[Prepared] = []
+        for draft in drafts:
+            pause()
+            prepared += self._writer.prepare([draft], self._store.clock.now())
+        return prepared
+
+    def _note(
+        self, drafts: Iterable[Fact], before: list[Trace], entry: Mapping[str, Any], pause: Callable[[], None]
+    ) -> None:
+        # Before the entry is finished: done again after a kill, it finds what it kept and adds nothing.
+        prepared = self._prepared(list(drafts), pause)
+        if prepared:
+            with self._store.write(_author(Channel.ASSISTANT, entry)) as tx:
+                for each in prepared:
+                    answers.note(tx, each, before, self._store.key)
+
+    def _keep(self, tx: Transaction, prepared: Prepared, shown: Shown, guard: Guard) -> Written:
+        repeated = _repeated(tx, prepared.fact, shown, self._store.key) if shown else None
+        if repeated is not None:
+            return repeated
+        reason = guard.reason()
+        if reason is not None:
+            return _held(tx, prepared, reason)
+        written = confirmed(tx, self._writer.write(tx, prepared), Channel.USER)
+        if written.decision.action is not Action.NOOP:
+            guard.count()
+        return written
+
+
+def confirmed(tx: Transaction, written: Written, channel: Channel) -> Written:
+    """Approve what was waiting for review, now that somebody whose word counts has said the same.
+
+    What was rejected comes back only when it is stored on purpose.
+
+    Args:
+        tx: the transaction.
+        written: what became of the statement.
+        channel: by which way it came in.
+    """
+    states = ("pending",) if channel is Channel.USER else ("pending", "rejected")
+    fact, decision = written.fact, written.decision
+    if (
+        decision.action is not Action.NOOP
+        or channel not in SUPERSEDES
+        or fact.review_state not in states
+        or not fact.id
+    ):
+        return written
+    values = {"review_state": "approved", "confidence": 1.0}
+    return Written(tx.change(fact.id, "approve", values, reason="said by the user"), decision)
+
+
+def _repeated(tx: Transaction, fact: Fact, shown: Shown, key: bytes) -> Written | None:
+    """Return what becomes of a statement that repeats what its conversation was shown; None: it says something new."""
+    said = trace(fact.text, key)
+    if quotes(fact.text) and any(echoes(said, each) for seen in shown.values() for each in seen):
+        return Written(fact, Decision(Action.NOOP, None, "quotes what was shown"))
+    ids = [shown_id for shown_id, seen in shown.items() if any(same(said, each) for each in seen)]
+    for old in by_ids(tx.connection, ids, own_view(fact, tx.now)).values() if ids else ():
+        if old.channel in SUPERSEDES:
+            return Written(tx.reinforce(old.id), Decision(Action.NOOP, old.id, "repeats what was shown"))
+    return None
+
+
+def _held(tx: Transaction, prepared: Prepared, reason: str) -> Written:
+    """Keep a fact for review: beside all others, so that it takes nobody's place before somebody approves it."""
+    fact = prepared.fact
+    if tx.is_purged(fact.text):
+        return Written(fact, Decision(Action.NOOP, None, "purged before"))
+    for twin in by_hash(tx.connection, fingerprint(fact.text), own_view(fact, tx.now)):
+        return Written(tx.reinforce(twin.id), Decision(Action.NOOP, twin.id, "said before"))
+    added = tx.add(replace(fact, **held(reason)), prepared.vector)
+    return Written(added, Decision(Action.ADD, None, reason))
+
+
+def _author(channel: Channel, entry: Mapping[str, Any]) -> Author:
+    return Author(channel, entry.get("host", "python"), entry.get("session"))
 
 
 def _draft(statement: Statement, message: Mapping[str, Any], entry: Mapping[str, Any]) -> Fact:

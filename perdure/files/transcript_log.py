@@ -20,11 +20,12 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from perdure.errors import ScopeError, StoreBusyError, StoreFullError, StoreUnavailableError
-from perdure.files.turns import presentable, said, seconds, speaker_name
+from perdure.files.turns import presentable, said, speaker_name
 from perdure.hooks.types import Message, Messages
 from perdure.store.folder import FILE_MODE, prepare_folder, private_file, sync_folder
 from perdure.store.scope import Scope
 from perdure.text.history import TAIL, mark, new_messages
+from perdure.text.moments import seconds
 
 PATIENCE = 10.0
 """Seconds to wait for another process that writes."""

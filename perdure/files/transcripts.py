@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from perdure.errors import InputError
-from perdure.files.turns import json_lines, seconds
+from perdure.files.turns import json_lines
 from perdure.text.clean import message_text
+from perdure.text.moments import seconds
 
 FORMATS = ("auto", "openclaw", "messages", "locomo")
 _LOCOMO_TIME = "%I:%M %p on %d %B, %Y"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,13 +9,12 @@ from itertools import islice
 from typing import Any, Literal
 
 from perdure.text.clean import clean, clip, message_text
+from perdure.text.moments import seconds
 from perdure.text.redact import redact
 
 MAX_TEXT = 16_384
 """Characters of a turn; what comes behind them is cut off."""
 MAX_SPEAKER = 64
-MAX_MILLISECONDS = 1e14
-"""Times beyond the year 5138 are no times."""
 
 Role = Literal["user", "assistant"]
 
@@ -133,18 +131,6 @@ def json_lines(data: str) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(data.removeprefix("\ufeff").split("\n"), 1):
         if line.strip():
             yield number, line
-
-
-def seconds(value: object) -> float | None:
-    """Return a time of a host in epoch seconds: ISO 8601, seconds or milliseconds; None if it is no time."""
-    if isinstance(value, str):
-        try:
-            return dt.datetime.fromisoformat(value).timestamp()
-        except (ValueError, OverflowError, OSError):
-            return None
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < MAX_MILLISECONDS:
-        return value / 1000 if value > 1e11 else float(value)
-    return None
 
 
 def said(message: Mapping[str, Any]) -> str:

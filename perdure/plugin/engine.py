@@ -17,6 +17,7 @@ from perdure.background.keeper import Keeper
 from perdure.background.turn_gate import TurnGate
 from perdure.background.worker_process import WorkerProcess
 from perdure.capture.decide import Levels
+from perdure.capture.guards import Quota
 from perdure.capture.intake import Limits, as_sequence, take
 from perdure.capture.pipeline import Capturer
 from perdure.capture.statements import CaptureRule
@@ -27,6 +28,7 @@ from perdure.clock import Clock, SystemClock
 from perdure.embed.base import Embedder
 from perdure.hooks.types import Channel, Messages, Placement, Recall, TurnContext
 from perdure.plugin.builtins import BUILTINS
+from perdure.plugin.echoes import earlier, of_passages
 from perdure.plugin.extensions import ExtensionManager
 from perdure.plugin.file_memory import FileMemory, files_options
 from perdure.plugin.file_purge import cleaner
@@ -83,7 +85,9 @@ class Engine:
             on_switch=self.start_worker,
         )
         self.writer = Writer(self._leg, _writing_options(settings))
-        self._capturer = Capturer(self.store, self.writer, lambda: self._rules)
+        self.ledger = Ledger(self.store.key, earlier(self.store))
+        quota = Quota(settings.capture_turn_facts, settings.capture_session_facts, settings.capture_day_facts)
+        self._capturer = Capturer(self.store, self.writer, lambda: self.rules, quota, self.ledger.traces)
         self._drain = Drain(self.store, self._capturer, self.keeper, self.gate)
         self._worker = WorkerProcess(WORKER, self.store.folder, _json_settings(settings))
         self.files = FileMemory(
@@ -95,7 +99,6 @@ class Engine:
             self.store, _recall_options(settings), self.model.leg, self.clock, reranker, self.files.source,
             Expander(self.store, self.llm),
         )  # fmt: skip
-        self.ledger = Ledger()
         self._cursors: dict[str, str] = {}
         self._closed = False
         self.keeper.start()
@@ -127,9 +130,8 @@ class Engine:
         if receipt_to is not None:
             receipt_to(receipt)
             return recall
-        if session is not None:
-            self.ledger.note(session, prompt, recall)
-        self.keeper.submit("receipt", lambda: self._file(receipt, audience))
+        self.ledger.note(session or f"{audience.home}\0", prompt, recall)
+        self.keeper.submit("receipt", lambda: self._file(receipt, audience, recall))
         return recall
 
     def note_use(self, messages: Messages, context: TurnContext) -> None:
@@ -167,7 +169,8 @@ class Engine:
             tail = self._cursors.get(cursor_key)
             if tail is None:
                 tail = self.store.cursor(cursor_key)
-            limits = Limits(self.settings.capture_min_chars, self.settings.capture_max_chars)
+            given = self.settings
+            limits = Limits(given.capture_min_chars, given.capture_max_chars, given.capture_assistant)
             intake = take(as_sequence(messages), tail, self.store.key, context.session_id, limits)
             self._cursors[cursor_key] = intake.tail
             if intake.clipped:
@@ -222,7 +225,8 @@ class Engine:
         self.store.close()
 
     @cached_property
-    def _rules(self) -> tuple[CaptureRule, ...]:
+    def rules(self) -> tuple[CaptureRule, ...]:
+        """The capture rules of extensions."""
         return tuple(factory() for factory in self.extensions.capture_rules.values())
 
     def _certify(self) -> None:
@@ -232,8 +236,8 @@ class Engine:
     def _clean_files(self) -> Callable[[Sequence[str]], None]:
         return cleaner(self.store, files_options(self.settings))
 
-    def _file(self, receipt: Receipt, audience: Audience) -> None:
-        body = receipt.body(_recall_options(self.settings))
+    def _file(self, receipt: Receipt, audience: Audience, recall: Recall | None) -> None:
+        body = {**receipt.body(_recall_options(self.settings)), "echo": of_passages(recall, self.store.key)}
         scope = str(audience.home or "global")
         injected = [item for item, verdict in receipt.verdicts.items() if verdict == "injected"]
         with self.store.database.write(durable=False) as connection:

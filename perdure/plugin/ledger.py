@@ -1,19 +1,23 @@
-"""What each conversation was shown, so that its use can be told and nothing is shown twice where it stays visible."""
+"""What each conversation was shown, so that its use can be told and what comes back of it is not taken for news."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from perdure.hooks.types import Recall
 from perdure.text.clean import message_text
+from perdure.text.echo import Trace, traces
 
 SESSIONS = 256
 """Conversations that are remembered, those that went on last."""
+ITEMS = 512
+"""Memories of one conversation whose echo is told, those that were shown last."""
 Pairs = Sequence[tuple[str, str]]
+Traces = Mapping[str, Sequence[Trace]]
 
 
 @dataclass(slots=True)
@@ -21,12 +25,22 @@ class _Shown:
     prompt: str = ""
     last: Pairs = ()
     ids: set[str] = field(default_factory=set)
+    texts: dict[str, str] = field(default_factory=dict)
+    traces: dict[str, Sequence[Trace]] | None = None
 
 
 class Ledger:
-    """Keeps, per conversation of one process, what recall has brought up. Usable from any thread."""
+    """Keeps, per conversation, what recall has brought up. Usable from any thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, key: bytes, earlier: Callable[[str], Traces]) -> None:
+        """Start empty.
+
+        Args:
+            key: the store's key, for traces.
+            earlier: returns what a conversation was shown before this process, as receipts tell.
+        """
+        self._key = key
+        self._earlier = earlier
         self._lock = threading.Lock()
         self._sessions: OrderedDict[str, _Shown] = OrderedDict()
 
@@ -37,6 +51,7 @@ class Ledger:
             shown.prompt = prompt
             shown.last = tuple((item.id, item.text) for item in recall.items) if recall else ()
             shown.ids |= {fact_id for fact_id, _ in shown.last}
+            shown.texts.update(shown.last)
 
     def is_new(self, key: str) -> bool:
         """Return whether nothing is known of a conversation yet."""
@@ -55,6 +70,26 @@ class Ledger:
             taken = shown.prompt, shown.last
             shown.prompt, shown.last = "", ()
             return taken
+
+    def traces(self, key: str) -> Traces:
+        """Return the traces of what a conversation was given, also by a process before this one.
+
+        For the background: it may read the database.
+        """
+        with self._lock:
+            known = self._sessions.get(key)
+            fresh, old = (dict(known.texts), known.traces) if known else ({}, None)
+        found = dict(self._earlier(key) if old is None else old)
+        for item_id, text in fresh.items():
+            found.pop(item_id, None)
+            found[item_id] = traces(text, self._key)
+        found = dict(list(found.items())[-ITEMS:])
+        with self._lock:
+            if known is not None and self._sessions.get(key) is known:
+                known.traces = found
+                # What was shown meanwhile waits for the next call.
+                known.texts = {each: text for each, text in known.texts.items() if fresh.get(each) != text}
+        return found
 
     def forget(self, key: str) -> None:
         """Take note that the model sees nothing of it any more, as after a compaction."""

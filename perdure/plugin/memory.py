@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from perdure.capture.dates import freeze_until
 from perdure.capture.explicit import Given, explicit_fact
+from perdure.capture.pipeline import confirmed
 from perdure.clock import Clock
 from perdure.errors import AmbiguousIdError, InputError, NotFoundError, ScopeError
 from perdure.hooks.types import Channel, Recall, TurnContext
@@ -143,7 +144,7 @@ class Memory:
         [prepared] = engine.writer.prepare([explicit_fact(text, given, home, channel, now)], now)
         with engine.store.write(self._author(channel)) as tx:
             if replaced is None:
-                written = engine.writer.write(tx, prepared)
+                written = confirmed(tx, engine.writer.write(tx, prepared), channel)
                 if not written.fact.id:
                     raise InputError("this was purged, which keeps it out for good; say it in other words to store it")
                 return written.fact

@@ -12,17 +12,43 @@ TAIL = 16
 """So many messages of a session are remembered to find out where the new ones begin."""
 MAX_RAW = 16_384
 """Characters of a message that any pattern may see."""
+KEYED = "k1:"
+"""Begins a cursor whose marks have a key."""
 
 
-def mark(message: object) -> str:
+def mark(message: object, key: bytes = b"") -> str:
     """Return 16 hex digits that tell a message from others.
 
     Hosts write the newest message in another shape than the older ones, so only role and text count.
+
+    Args:
+        message: as the host has it.
+        key: a secret, at most 64 bytes, without which nobody can find out a short text by trying; needed wherever
+            the text may hold what must not be written (keyed BLAKE2b, RFC 7693).
     """
     content = ""
     if isinstance(message, Mapping):
         content = f"{message.get('role')}\0{message_text(message)[:MAX_RAW]}"
-    return hashlib.blake2b(content.encode("utf-8", "replace"), digest_size=8).hexdigest()
+    return hashlib.blake2b(content.encode("utf-8", "replace"), digest_size=8, key=key).hexdigest()
+
+
+def unread(messages: Messages, tail: str, key: bytes) -> tuple[Messages, str]:
+    """Return the messages behind a keyed cursor, and the new cursor.
+
+    A cursor of an earlier version, whose marks had no key, is understood once and comes back keyed.
+
+    Args:
+        messages: the history, or a part of it.
+        tail: the cursor as this function returned it; empty at first.
+        key: the store's key.
+    """
+    if not messages:
+        return messages, tail
+    if tail and not tail.startswith(KEYED):
+        fresh, _ = new_messages(messages, tail)
+        return fresh, KEYED + " ".join(mark(message, key) for message in messages[-TAIL:])
+    fresh, marks = new_messages(messages, tail.removeprefix(KEYED), lambda message: mark(message, key))
+    return fresh, KEYED + marks
 
 
 def new_messages(messages: Messages, tail: str, mark_of: Callable[[Message], str] = mark) -> tuple[Messages, str]:

@@ -1,0 +1,102 @@
+"""Whether a text repeats another one, told by its content words in order.
+
+Only keyed hashes of the words are kept, so that what a conversation was shown can be written down without its text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+from perdure.text.normalise import fold, match_terms
+
+MAX_WORDS = 128
+SHARE = 0.6
+"""A loose echo has at least this share of its words from one text."""
+_REPORT = frozenset("""
+    said say says saying told tell tells mention mentioned mentions note noted notes remember remembered recall recalled
+    memory memories know knows known understood got ok okay right yes indeed currently
+""".split())  # fmt: skip
+_SENSES = {
+    "not": re.compile(r"\b(?:no|not|never|without|cannot|[a-z]+n't)\b"),
+    "third person": re.compile(r"\b(?:he|him|his|she|her|hers|they|them|their|theirs)\b"),
+    "past": re.compile(r"\b(?:was|were|had|did|used)\b"),
+    "future": re.compile(r"\b(?:will|would|shall|going|[a-z]+'ll)\b"),
+}
+_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|[。！？\n]+|(?<=\w):\s")
+_DETAIL = re.compile(r"\d")
+_QUOTED = re.compile(
+    r"\b(?:you|your (?:memory|notes?|file|block|context)|the (?:memory|context|block|assistant|agent|bot))"
+    r" (?:just |also |have |had |once |previously )*"
+    r"(?:said|says?|told|wrote|writes?|mention(?:ed|s)?|noted|notes?|claim(?:ed|s)?|recall(?:ed|s)?|remember(?:ed|s)?|"
+    r"stated?|states|injected|showed|shows?)\b"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What is left of a text when its words are gone.
+
+    Attributes:
+        words: a keyed hash of each content word, 8 hex digits, in the order in which they first come.
+        details: those of them that hold a digit.
+        senses: what else its words say: "not", "third person", "past", "future".
+    """
+
+    words: tuple[str, ...]
+    details: frozenset[str]
+    senses: frozenset[str]
+
+
+def trace(text: str, key: bytes) -> Trace:
+    """Return the trace of a text. Persons and forms of words do not count: "I like" is "you like" and "liked".
+
+    Args:
+        text: any text; its first 128 content words count.
+        key: the store's key.
+    """
+    terms = [term for term in match_terms(text, MAX_WORDS) if term not in _REPORT]
+    hashes = {term: _hash(_stem(term), key) for term in terms}
+    details = frozenset(hashes[term] for term in terms if _DETAIL.search(term))
+    folded = fold(text)
+    senses = frozenset(sense for sense, pattern in _SENSES.items() if pattern.search(folded))
+    return Trace(tuple(dict.fromkeys(hashes.values())), details, senses)
+
+
+def traces(text: str, key: bytes) -> tuple[Trace, ...]:
+    """Return the traces of a text: of all of it, and of each of its sentences."""
+    parts = [part for part in _SENTENCE_END.split(text) if part.strip()]
+    return tuple(trace(part, key) for part in dict.fromkeys([text, *parts]))
+
+
+def same(one: Trace, other: Trace) -> bool:
+    """Return whether two texts say the same in other forms: the same words in the same order."""
+    return len(one.words) > 1 and one.words == other.words and one.senses == other.senses
+
+
+def echoes(said: Trace, shown: Trace) -> bool:
+    """Return whether a text is, for the most part, a repetition of another: a paraphrase counts, a new figure not."""
+    if not said.words or "not" in said.senses ^ shown.senses or not said.details <= shown.details:
+        return False
+    known = set(shown.words)
+    return sum(word in known for word in said.words) >= SHARE * len(said.words)
+
+
+def quotes(text: str) -> bool:
+    """Return whether a text says of itself that it repeats what the agent said or remembers."""
+    return bool(_QUOTED.search(fold(text)))
+
+
+def _hash(word: str, key: bytes) -> str:
+    return hashlib.blake2b(word.encode("utf-8", "replace"), digest_size=4, key=key).hexdigest()
+
+
+def _stem(word: str) -> str:
+    if not word.isascii() or len(word) < 4:
+        return word
+    for ending in ("ing", "ed", "es", "s", "e"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            word = word.removesuffix(ending)
+            break
+    return word[:-1] if len(word) > 3 and word[-1] == word[-2] else word
