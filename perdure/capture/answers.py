@@ -26,7 +26,7 @@ def split(messages: Iterable[Mapping[str, Any]]) -> tuple[list[Mapping[str, Any]
     """Return the messages of an inbox entry by who spoke: the user's, the assistant's."""
     by_role: tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]] = ([], [])
     for message in messages:
-        by_role[message.get("role") == ROLE].append(message)
+        by_role["role" in message and message["role"] == ROLE].append(message)
     return by_role
 
 

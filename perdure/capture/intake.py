@@ -64,10 +64,9 @@ def take(messages: Messages, tail: str, key: bytes, session: str | None, limits:
     clipped = 0
     for role, message in spoken(fresh, assistant=limits.assistant):
         text = strip_fenced(message_text(message), key, session)
-        cut = len(text) > limits.max_chars
+        clipped += len(text) > limits.max_chars
         text = clip(redact(clip(text, MAX_RAW)).text, limits.max_chars).strip()
         if len(text) >= _least(text, limits.min_chars):
-            clipped += cut
             said = {"text": text, "at": seconds(message.get("timestamp"))}
             taken.append(said if role == "user" else {**said, "role": role})
     return Intake(tuple(taken), tail, clipped)

@@ -10,7 +10,9 @@ import click
 from perdure.errors import PerdureError
 
 COMMANDS = {
+    "audit": "perdure.cli.audit",
     "backup": "perdure.cli.backup",
+    "classify": "perdure.cli.audit",
     "demo": "perdure.cli.demo",
     "eval": "perdure.cli.recall",
     "export": "perdure.cli.exchange",
@@ -25,6 +27,7 @@ COMMANDS = {
     "purge": "perdure.cli.purge",
     "recall": "perdure.cli.recall",
     "replay": "perdure.cli.replay",
+    "review": "perdure.cli.review",
     "show": "perdure.cli.facts",
     "stats": "perdure.cli.facts",
     "status": "perdure.cli.status",

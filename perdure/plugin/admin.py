@@ -8,6 +8,9 @@ from pathlib import Path
 
 from perdure.errors import InputError
 from perdure.hooks.types import Channel, TurnContext
+from perdure.plugin import audit, classify, review
+from perdure.plugin.audit import Audit, Progress, no_progress
+from perdure.plugin.classify import Classified
 from perdure.plugin.engine import Engine, audience_of
 from perdure.store import lifecycle, listing, search
 from perdure.store.backup import backup
@@ -78,13 +81,55 @@ class Admin:
         """
         if chosen.scope is None and chosen.after is None and chosen.before is None:
             raise InputError("forgetting many needs a scope or a date; give scope, after or before")
-        with self._engine.store.write(Author(Channel.LIBRARY, self._context.host, self._context.session_id)) as tx:
+        with self._engine.store.write(self._author()) as tx:
             ids = listing.matching_ids(tx.connection, self._view(include_superseded=True), chosen)
             for fact_id in ids if not dry_run else ():
                 fact = tx.fact(fact_id)
                 audience_of(self._context).writable(Scope(fact.scope, fact.scope_target))
                 lifecycle.forget(tx, fact_id, "one of many")
         return len(ids)
+
+    def review(self, limit: int = 100) -> Sequence[Fact]:
+        """Return what waits for review, newest first: it is recalled only when it is approved.
+
+        Raises:
+            InputError: the limit is out of range.
+        """
+        return review.waiting(self._engine.store, self._view(), limit)
+
+    def approve(self, *fact_ids: str, dry_run: bool = False) -> Sequence[Fact]:
+        """Let memories be recalled from now on; see `perdure.plugin.review.decide`, as for `reject`."""
+        return self._reviewed(fact_ids, review.APPROVED, dry_run)
+
+    def reject(self, *fact_ids: str, dry_run: bool = False) -> Sequence[Fact]:
+        """Keep memories from ever being recalled unasked."""
+        return self._reviewed(fact_ids, review.REJECTED, dry_run)
+
+    def audit(self, *, fix: bool = False, progress: Progress = no_progress) -> Audit:
+        """Look for memories that do more harm than good; see `perdure.plugin.audit`.
+
+        Args:
+            fix: mend what can be mended; `undo` with the batch of the result takes it back.
+            progress: called with how many of how many memories were looked at.
+
+        Raises:
+            ScopeError: the caller may write nothing.
+            StoreError: it could not be mended; nothing was changed.
+        """
+        return audit.audit(self._engine, audience_of(self._context), self._author(), fix=fix, progress=progress)
+
+    def classify(self, *, dry_run: bool = False, progress: Progress = no_progress) -> Sequence[Classified]:
+        """Give memories of the category "other" a better one; see `perdure.plugin.classify`.
+
+        Args:
+            dry_run: only say what would be done.
+            progress: called with how many of how many memories were looked at.
+
+        Raises:
+            StoreError: it could not be written.
+        """
+        audience = audience_of(self._context)
+        return classify.classify(self._engine, audience, self._author(), dry_run=dry_run, progress=progress)
 
     def purge(self, *fact_ids: str) -> Purge:
         """Remove memories from every file of the data folder; this cannot be undone.
@@ -104,8 +149,7 @@ class Admin:
             facts = [search.by_prefix(connection, fact_id, view) for fact_id in fact_ids]
         for fact in facts:
             audience_of(self._context).writable(Scope(fact.scope, fact.scope_target))
-        author = Author(Channel.LIBRARY, self._context.host, self._context.session_id)
-        return self._engine.purge([fact.id for fact in facts], author)
+        return self._engine.purge([fact.id for fact in facts], self._author())
 
     def verify(self) -> Sequence[Finding]:
         """Look for damage and drift in the whole store; mend it with `perdure verify --fix`."""
@@ -149,6 +193,13 @@ class Admin:
         """
         store = self._engine.store
         return bring_in(store, load_source(path, store.key, kind), trust=trust, dry_run=dry_run)
+
+    def _reviewed(self, fact_ids: Sequence[str], state: str, dry_run: bool) -> Sequence[Fact]:
+        audience = audience_of(self._context)
+        return review.decide(self._engine.store, audience, self._author(), fact_ids, state, dry_run)
+
+    def _author(self) -> Author:
+        return Author(Channel.LIBRARY, self._context.host, self._context.session_id)
 
     def _view(self, *, tag: str | None = None, as_of: float | None = None, include_superseded: bool = False) -> View:
         audience = audience_of(self._context)

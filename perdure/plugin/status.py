@@ -28,6 +28,7 @@ class Status:
         inbox: acknowledged turns that are still to be captured, of this process.
         outbox: facts the derived index has not got yet.
         parked: entries that were put aside because they failed again and again.
+        review: facts that the caller may read and that wait for review.
         auto_recall, auto_capture: the two switches.
         extensions: installed extensions, name and version.
         problems: what was skipped at the start, and why.
@@ -43,6 +44,7 @@ class Status:
     inbox: int
     outbox: int
     parked: int
+    review: int
     auto_recall: bool
     auto_capture: bool
     extensions: tuple[str, ...]
@@ -58,6 +60,8 @@ def status_of(engine: Engine, audience: Audience) -> Status:
     condition, values = View(audience, engine.clock.now()).sql()
     with engine.store.database.read() as connection:
         facts = run(connection, f"SELECT count(*) FROM facts WHERE {condition}", values)[0][0]
+        waiting = f"SELECT count(*) FROM facts WHERE review_state = 'pending' AND {condition}"
+        review = run(connection, waiting, values)[0][0]
         changes = newest(connection)
         parked = run(connection, "SELECT count(*) FROM inbox_parked")[0][0]
     outbox = engine.store.outbox_state()
@@ -73,6 +77,7 @@ def status_of(engine: Engine, audience: Audience) -> Status:
         inbox=engine.store.inbox.waiting,
         outbox=outbox.waiting,
         parked=parked + outbox.parked,
+        review=review,
         auto_recall=engine.settings.auto_recall,
         auto_capture=engine.settings.auto_capture,
         extensions=tuple(f"{name} {version}" for name, version in extensions.distributions),

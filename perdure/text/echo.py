@@ -14,10 +14,11 @@ from perdure.text.normalise import fold, match_terms
 MAX_WORDS = 128
 SHARE = 0.6
 """A loose echo has at least this share of its words from one text."""
-_REPORT = frozenset("""
+_REPORT = """
     said say says saying told tell tells mention mentioned mentions note noted notes remember remembered recall recalled
     memory memories know knows known understood got ok okay right yes indeed currently
-""".split())  # fmt: skip
+"""
+_REPORTING = frozenset(_REPORT.split())
 _SENSES = {
     "not": re.compile(r"\b(?:no|not|never|without|cannot|[a-z]+n't)\b"),
     "third person": re.compile(r"\b(?:he|him|his|she|her|hers|they|them|their|theirs)\b"),
@@ -56,7 +57,7 @@ def trace(text: str, key: bytes) -> Trace:
         text: any text; its first 128 content words count.
         key: the store's key.
     """
-    terms = [term for term in match_terms(text, MAX_WORDS) if term not in _REPORT]
+    terms = [term for term in match_terms(text, MAX_WORDS) if term not in _REPORTING]
     hashes = {term: _hash(_stem(term), key) for term in terms}
     details = frozenset(hashes[term] for term in terms if _DETAIL.search(term))
     folded = fold(text)

@@ -78,6 +78,10 @@ READS: Mapping[str, Entry] = {
     "Admin.list, entity": lambda memory, canary, context: memory.admin.list(Filter(entity=canary.entity)),
     "Admin.list, scope": lambda memory, canary, context: memory.admin.list(Filter(scope=canary.scope)),
     "Admin.stats": lambda memory, canary, context: memory.admin.stats(),
+    "Admin.review": lambda memory, canary, context: (memory.admin.review(), memory.admin.list()),
+    "Admin.approve, dry": lambda memory, canary, context: memory.admin.approve(canary.facts[1], dry_run=True),
+    "Admin.audit": lambda memory, canary, context: memory.admin.audit(),
+    "Admin.classify, dry": lambda memory, canary, context: (memory.admin.classify(dry_run=True), memory.admin.list()),
     "Files.search": lambda memory, canary, context: memory.files.search(f"Where is the {canary.word}?"),
     "Files.search, all": lambda memory, canary, context: memory.files.search(
         "Who sat on the old bridge and nests in the old willow?", max_results=100, min_score=0.0
@@ -115,6 +119,10 @@ WRITES: Mapping[str, Entry] = {
         memory.settle(),
     ),
     "Memory.undo, session": lambda memory, canary, context: memory.undo(session=f"of-{canary.word}"),
+    "Admin.reject": lambda memory, canary, context: memory.admin.reject(canary.facts[1]),
+    "Admin.approve": lambda memory, canary, context: memory.admin.approve(canary.facts[1]),
+    "Admin.classify": lambda memory, canary, context: memory.admin.classify(),
+    "Admin.audit, fix": lambda memory, canary, context: memory.admin.audit(fix=True),
     "Memory.forget": lambda memory, canary, context: memory.forget(canary.facts[1]),
     "Memory.unforget": lambda memory, canary, context: memory.unforget(canary.facts[1]),
     "Admin.forget_many, dry": lambda memory, canary, context: memory.admin.forget_many(

@@ -1,0 +1,74 @@
+"""`perdure audit` and `perdure classify`: keep what is remembered in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+
+import click
+
+from perdure.cli.options import on_memory
+from perdure.cli.output import Output, progress
+from perdure.plugin.audit import Progress
+from perdure.plugin.memory import Memory
+
+SHORT_ID = 8
+
+
+@click.command()
+@click.option("--fix", is_flag=True, help="Forget, supersede and link; `perdure undo` takes it back.")
+@click.option("--dry-run", is_flag=True, help="Only tell what would be done, also with --fix.")
+@on_memory()
+def audit(memory: Memory, output: Output, fix: bool, dry_run: bool) -> int:
+    """Find memories that do more harm than good. Exit code 1: there are some that were not mended.
+
+    Example: perdure audit --fix --dry-run
+    """
+    with _shown("looking", memory, output) as moved:
+        found = memory.admin.audit(fix=fix and not dry_run, progress=moved)
+    if output.as_json:
+        output.json({"counts": found.counts(), **asdict(found)})
+    else:
+        rows = [
+            (each.id[:SHORT_ID], each.kind, each.remedy, each.evidence, each.text.replace("\n", " "))
+            for each in found.suspects
+        ]
+        output.table(("id", "kind", "remedy", "evidence", "text"), rows)
+        output.line(f"{found.facts} memories looked at, {len(found.suspects)} suspect, {found.fixed} mended.")
+        if found.batch:
+            output.line(f"Take it back with: perdure undo --batch {found.batch}")
+    return int(found.fixed < len(found.suspects))
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Only tell what would be done.")
+@on_memory()
+def classify(memory: Memory, output: Output, dry_run: bool) -> int:
+    """Give memories of the category "other" a better one, by their words and by the memories that are near.
+
+    Example: perdure classify --dry-run
+    """
+    with _shown("classifying", memory, output) as moved:
+        done = memory.admin.classify(dry_run=dry_run, progress=moved)
+    if output.as_json:
+        output.json({"dry_run": dry_run, "classified": [asdict(each) for each in done]})
+    else:
+        output.table(("id", "category", "by"), [(each.id[:SHORT_ID], each.category, each.by) for each in done])
+        output.line(f"{len(done)} memories {'would get' if dry_run else 'got'} a category.")
+    return 0
+
+
+@contextmanager
+def _shown(what: str, memory: Memory, output: Output) -> Iterator[Progress]:
+    """Show a bar that follows the memories that were looked at."""
+    with progress(what, memory.admin.stats().total, quiet=output.as_json) as advance:
+        at = 0
+
+        def moved(done: int, total: int) -> None:
+            nonlocal at
+            for _ in range(done - at):
+                advance()
+            at = done
+
+        yield moved

@@ -1,0 +1,164 @@
+"""What an audit looks for: checks of one memory, and comparisons of many."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from perdure.capture.statements import CaptureRule, statements
+from perdure.hooks.types import Channel
+from perdure.plugin.echoes import earlier
+from perdure.ranking.decay import DAY
+from perdure.store.fact import Fact, folded_slot
+from perdure.store.slots import is_single_valued
+from perdure.store.store import Store
+from perdure.store.trust import SUPERSEDES
+from perdure.text.echo import Trace, echoes, quotes, same, trace
+from perdure.text.normalise import fingerprint
+from perdure.text.redact import redact
+
+UNUSED_DAYS = 90
+SHOWN_CHARACTERS = 120
+FORGET, SUPERSEDE, LINK, NONE = "forget", "supersede", "link", "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A memory that does more harm than good.
+
+    Attributes:
+        id: of the memory.
+        kind: "secret", "echo", "junk", "stale", "duplicate" or "contradiction".
+        text: its beginning, redacted.
+        evidence: what speaks against it.
+        remedy: "forget", "supersede" (by the other), "link" (to the other) or "none".
+        other_id: the other memory it has to do with.
+    """
+
+    id: str
+    kind: str
+    text: str
+    evidence: str
+    remedy: str
+    other_id: str | None = None
+
+
+Check = Callable[["Desk", Fact], Suspect | None]
+Comparison = Callable[["Desk"], Iterator[Suspect]]
+
+
+class Desk:
+    """What the checks of one audit need to know, and the memories that passed them, by what they share."""
+
+    def __init__(self, store: Store, rules: Sequence[CaptureRule], now: float) -> None:
+        """Start an audit.
+
+        Args:
+            store: what is audited.
+            rules: capture rules of extensions.
+            now: the time of the audit, epoch seconds.
+        """
+        self.key = store.key
+        self.rules = tuple(rules)
+        self.now = now
+        self.alike: dict[Hashable, list[Fact]] = defaultdict(list)
+        self.slots: dict[Hashable, list[Fact]] = defaultdict(list)
+        self._earlier = earlier(store)
+        self._shown: dict[str, Mapping[str, Sequence[Trace]]] = {}
+
+    def remember(self, fact: Fact) -> None:
+        """Keep a memory for the comparisons."""
+        said = trace(fact.text, self.key)
+        home = (fact.scope, fact.scope_target)
+        words: Hashable = (said.words, said.senses) if len(said.words) > 1 else fact.normalized_hash
+        self.alike[home, folded_slot(fact.entity), words].append(fact)
+        if fact.entity and fact.key and fact.value and is_single_valued(fact.key):
+            self.slots[home, folded_slot(fact.entity), folded_slot(fact.key)].append(fact)
+
+    def shown(self, fact: Fact) -> Mapping[str, Sequence[Trace]]:
+        """Return what the conversation was shown that a memory comes from."""
+        name = f"{fact.scope}:{fact.scope_target}" if fact.scope_target else fact.scope
+        conversation = f"{name}\0{fact.provenance_session}"
+        if conversation not in self._shown:
+            self._shown[conversation] = self._earlier(conversation)
+        return self._shown[conversation]
+
+
+def _secret(desk: Desk, fact: Fact) -> Suspect | None:
+    parts = (fact.text, fact.why, fact.entity, fact.key, fact.value, fact.summary)
+    kinds = sorted({kind for part in parts if part for kind in redact(part).kinds})
+    advice = f"holds a secret ({', '.join(kinds)}); remove it for good: perdure purge {fact.id[:8]}"
+    return _suspect(fact, "secret", advice, FORGET) if kinds else None
+
+
+def _echo(desk: Desk, fact: Fact) -> Suspect | None:
+    if not _captured(fact):
+        return None
+    if quotes(fact.text):
+        return _suspect(fact, "echo", "says of itself that it repeats the agent", FORGET)
+    if not fact.provenance_session:
+        return None
+    said = trace(fact.text, desk.key)
+    repeats = echoes if fact.channel is Channel.ASSISTANT else same
+    for shown_id, seen in desk.shown(fact).items():
+        if shown_id != fact.id and any(repeats(said, each) for each in seen):
+            return _suspect(fact, "echo", f"its conversation was shown {shown_id}", FORGET, shown_id)
+    return None
+
+
+def _junk(desk: Desk, fact: Fact) -> Suspect | None:
+    kept = not _captured(fact) or statements(fact.text, desk.rules)
+    return None if kept else _suspect(fact, "junk", "the present rules would not keep it", FORGET)
+
+
+def _stale(desk: Desk, fact: Fact) -> Suspect | None:
+    past = fact.decay_freeze_until
+    before = desk.now - UNUSED_DAYS * DAY
+    last = max(fact.last_accessed or 0.0, fact.last_confirmed_at or 0.0, fact.created_at)
+    if past is None or past > before or last > before:
+        return None
+    days = round((desk.now - last) / DAY)
+    return _suspect(fact, "stale", f"its date is past, and it was not used for {days} days", FORGET)
+
+
+def _duplicates(desk: Desk) -> Iterator[Suspect]:
+    for facts in desk.alike.values():
+        if len(facts) > 1:
+            best = max(facts, key=_worth)
+            others = [fact for fact in facts if fact.id != best.id]
+            yield from (_suspect(fact, "duplicate", "says the same as the other", FORGET, best.id) for fact in others)
+
+
+def _contradictions(desk: Desk) -> Iterator[Suspect]:
+    for facts in desk.slots.values():
+        newest = max(facts, key=lambda fact: (fact.effective_date, fact.change_seq))
+        for fact in facts:
+            if fingerprint(fact.value or "") == fingerprint(newest.value or ""):
+                continue
+            # What is not the user's own word takes the place of nothing.
+            may = newest.channel in SUPERSEDES and newest.review_state == "approved"
+            evidence = f"another value of {fact.entity}/{fact.key} was said later"
+            yield _suspect(fact, "contradiction", evidence, SUPERSEDE if may else LINK, newest.id)
+
+
+def _worth(fact: Fact) -> tuple[bool, bool, bool, int, float]:
+    """Return what decides which of several equals stays: the greatest."""
+    trusted = fact.channel in SUPERSEDES
+    return fact.pinned, fact.review_state == "approved", trusted, fact.access_count, -fact.created_at
+
+
+def _captured(fact: Fact) -> bool:
+    return (fact.extraction_method or "").startswith("rule:")
+
+
+def _suspect(fact: Fact, kind: str, evidence: str, remedy: str, other: str | None = None) -> Suspect:
+    text = redact(fact.text).text[:SHOWN_CHARACTERS]
+    soft = remedy if not fact.pinned or remedy == LINK else NONE
+    return Suspect(fact.id, kind, text, evidence, soft, other)
+
+
+SINGLE: tuple[Check, ...] = (_secret, _echo, _junk, _stale)
+"""Checks of one memory; the first that finds something counts."""
+SHARED: tuple[Comparison, ...] = (_duplicates, _contradictions)
+"""Comparisons of the memories that passed these."""
