@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from perdure.capture.guards import held
@@ -57,11 +58,12 @@ def note(tx: Transaction, prepared: Prepared, before: Iterable[Trace], key: byte
     fact = prepared.fact
     said = trace(fact.text, key)
     view = own_view(fact, tx.now)
-    if tx.is_purged(fact.text) or any(echoes(said, each) for each in before):
-        return None
+    # The same slot with another value is worded nearly alike, and is news all the same.
+    value = set(trace(fact.value or "", key).words)
     known = [hit.fact for hit in lexical(tx.connection, fact.text, view, NEIGHBOURS)]
-    if any(echoes(said, each) for old in known for each in traces(old.text, key)):
+    seen = chain(before, (each for old in known for each in traces(old.text, key)))
+    if any(echoes(said, each) and value <= set(each.words) for each in seen):
         return None
-    if any(by_hash(tx.connection, fingerprint(fact.text), view)):
+    if tx.is_purged(fact.text) or by_hash(tx.connection, fingerprint(fact.text), view):
         return None
     return tx.add(fact, prepared.vector)

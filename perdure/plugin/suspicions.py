@@ -72,7 +72,7 @@ class Desk:
         said = trace(fact.text, self.key)
         home = (fact.scope, fact.scope_target)
         words: Hashable = (said.words, said.senses) if len(said.words) > 1 else fact.normalized_hash
-        self.alike[home, folded_slot(fact.entity), words].append(fact)
+        self.alike[home, words].append(fact)
         if fact.entity and fact.key and fact.value and is_single_valued(fact.key):
             self.slots[home, folded_slot(fact.entity), folded_slot(fact.key)].append(fact)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from perdure.text.normalise import fold, match_terms
 
 MAX_WORDS = 128
-SHARE = 0.6
+SHARE = 0.8
 """A loose echo has at least this share of its words from one text."""
 _REPORT = """
     said say says saying told tell tells mention mentioned mentions note noted notes remember remembered recall recalled

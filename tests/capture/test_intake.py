@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure.capture.intake import Limits, as_sequence, take
+from perdure.capture.statements import statements
 from perdure.text.fence import fence
-from perdure.text.history import new_messages
+from perdure.text.history import mark, new_messages
 
 KEY = b"0123456789abcdef"
 LIMITS = Limits()
@@ -237,3 +240,119 @@ def test_any_characters_can_be_taken_in(said: list[str]) -> None:
     for message in intake.messages:
         message["text"].encode()
         assert "\0" not in message["text"]
+
+
+def plain_cursor(history: Sequence[Said]) -> str:
+    """Return a cursor as an earlier version left it: marks without a key."""
+    return new_messages(history, "")[1]
+
+
+def test_a_cursor_cannot_be_guessed_without_the_key() -> None:
+    tails = [take([user("1234")], "", key, "s", LIMITS).tail for key in (KEY, b"another key")]
+    assert tails[0] != tails[1]
+    assert mark(user("1234")) not in tails[0]
+
+
+def test_a_cursor_of_an_earlier_version_is_understood_once() -> None:
+    history = [message for n in range(30) for message in (user(f"I live in house {n}."), agent(f"Noted {n}."))]
+    intake = take([*history, user("I like tea.")], plain_cursor(history), KEY, "s", LIMITS)
+    assert [message["text"] for message in intake.messages] == ["I like tea."]
+    again = take([*history, user("I like tea."), user("I like milk.")], intake.tail, KEY, "s", LIMITS)
+    assert [message["text"] for message in again.messages] == ["I like milk."]
+    assert mark(user("I like tea.")) not in intake.tail
+
+
+def test_a_turn_with_no_messages_leaves_the_cursor_as_it_is() -> None:
+    old = plain_cursor([user("I live in Graz."), agent("Noted.")])
+    assert take([], old, KEY, "s", LIMITS).tail == old
+
+
+AUTOMATED = [
+    user("HEARTBEAT: my disk is full, check it."),
+    user("Read HEARTBEAT.md if it exists. My next task is in there."),
+    user("[cron:nightly] My backup ran at 3."),
+    user("System: my queue has 3 messages."),
+    user("[Subagent Context] My task is to list the files."),
+    user("Pre-compaction memory flush. My notes go to memory/today.md."),
+    user(parts("A new session was started via /new. My name is Claw.")),
+    {**user("My boss is called Ann."), "provenance": {"kind": "inter_session"}},
+    {**user("My boss is called Ann."), "__openclaw": {"senderIsOwner": False}},
+    {**user("My boss is called Ann."), "display": False},
+    user([{"type": "tool_result", "text": "My result is Graz."}]),
+]
+
+
+@pytest.mark.parametrize("message", AUTOMATED)
+def test_what_no_person_said_is_passed_over_with_its_answer(message: Said) -> None:
+    limits = Limits(assistant=True)
+    history = [message, agent("The staging host is called atlas.")]
+    assert take(history, "", KEY, "s", limits).messages == ()
+
+
+def test_what_people_say_of_such_things_is_taken() -> None:
+    said = [
+        "My heartbeat is 60 at rest.",
+        "The system is called atlas.",
+        "I wrote the cron job on Monday.",
+    ]
+    assert texts([user(text) for text in said]) == said
+    owner = {**user("My boss is called Ann."), "__openclaw": {"senderIsOwner": True}}
+    assert texts([owner]) == ["My boss is called Ann."]
+
+
+def test_answers_are_taken_if_asked_for_and_none_that_a_tool_helped_with() -> None:
+    limits = Limits(assistant=True)
+    asked, answered = user("Which host is staging?"), agent("The staging host is atlas.")
+    found = take([asked, answered], "", KEY, "s", limits).messages
+    assert [(message.get("role"), message["text"]) for message in found] == [
+        (None, "Which host is staging?"),
+        ("assistant", "The staging host is atlas."),
+    ]
+    for used in (
+        {"role": "tool", "content": "atlas"},
+        agent([{"type": "tool_use"}]),
+        {**agent(""), "tool_calls": [{"id": "1"}]},
+        user([{"type": "tool_result", "text": "atlas"}]),
+    ):
+        found = take([asked, used, answered], "", KEY, "s", limits).messages
+        assert [message["text"] for message in found] == ["Which host is staging?"]
+
+
+def test_a_secret_across_the_limit_is_gone_whole() -> None:
+    secret = "ghp_abcdefghij0123456789abcdefghij012345"
+    text = ("I like tea. " * 500)[: LIMITS.max_chars - 12] + secret + " and milk."
+    [kept] = texts([user(text)])
+    assert "ghp_" not in kept
+
+
+def test_a_message_of_ten_megabytes_costs_little_more_than_its_beginning() -> None:
+    def cost(text: str) -> float:
+        began = time.process_time()
+        for _ in range(5):
+            take([user(text)], "", KEY, "s", LIMITS)
+        return time.process_time() - began
+
+    sentence = "I live in Graz, said the fox; call 0664-5550199. "
+    small, large = sentence * 350, sentence * 210_000
+    intake = take([user(large)], "", KEY, "s", LIMITS)
+    assert intake.clipped == 1
+    assert len(intake.messages[0]["text"]) <= LIMITS.max_chars
+    # Six hundred times as long: the rest is looked at for what it is made of, never by a pattern.
+    assert cost(large) < 40 * cost(small) + 0.5
+
+
+def test_ten_thousand_odd_messages_are_taken_in_and_read() -> None:
+    chance = random.Random(11)
+    ranges = [(0, 0x2FF), (0x300, 0x36F), (0x590, 0x6FF), (0xD7F0, 0xE010), (0x2000, 0x206F), (0x4E00, 0x9FFF)]
+    ranges += [(0xFE00, 0xFFFF), (0x1F300, 0x1FAFF), (0xE0000, 0xE01EF)]
+    words = ["I live in ", "my name is ", "```", "<memory-context", '="', "\n", "password: ", "> ", "\0"]
+    for _ in range(10_000):
+        pieces = []
+        for _ in range(chance.randrange(8)):
+            low, high = chance.choice(ranges)
+            pieces.append("".join(chr(chance.randint(low, high)) for _ in range(chance.randrange(12))))
+            pieces.append(chance.choice(words))
+        for message in take([user("".join(pieces))], "", KEY, "s", LIMITS).messages:
+            message["text"].encode()
+            for statement in statements(message["text"]):
+                assert statement.text.strip()

@@ -1,0 +1,72 @@
+"""The commands that keep what is remembered in order."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from perdure.cli.main import cli
+from perdure.hooks.types import TurnContext
+from perdure.plugin.memory import Memory
+
+FLOOD = "My sister lives in Bergen. My brother lives in Porto. My aunt lives in Riga."
+
+
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a function that runs a command with --json and returns its exit code and what it printed."""
+    monkeypatch.setenv("PERDURE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PERDURE_EMBEDDER", "hash")
+    with Memory.open(capture_turn_facts=1) as memory:
+        memory.turns.after([{"role": "user", "content": FLOOD}], True, TurnContext(session_id="s"))
+        memory.settle()
+
+    def run(*words: str) -> Any:
+        result = CliRunner().invoke(cli, [*words, "--json"], standalone_mode=False)
+        if result.exception:
+            raise result.exception
+        return result.return_value, json.loads(result.output)
+
+    return run
+
+
+def test_what_waits_is_listed_approved_and_rejected(call: Any) -> None:
+    _, listed = call("review")
+    assert listed == call("review", "list")[1]
+    first, second = (fact["id"][:8] for fact in listed["facts"])
+    assert call("review", "approve", first, "--dry-run")[1]["facts"][0]["review_state"] == "pending"
+    assert call("review", "approve", first)[1]["facts"][0]["review_state"] == "approved"
+    assert call("review", "reject", second)[1]["facts"][0]["review_state"] == "rejected"
+    assert call("review")[1] == {"facts": []}
+    call("undo")
+    assert [fact["id"][:8] for fact in call("review")[1]["facts"]] == [second]
+    assert call("status")[1]["review"] == 1
+
+
+def test_an_audit_tells_before_it_mends(call: Any) -> None:
+    assert call("audit")[0] == 0
+    call("store", "Your sister lives in Bergen!")
+    code, told = call("audit", "--fix", "--dry-run")
+    assert (code, told["counts"], told["fixed"]) == (1, {"duplicate": 1}, 0)
+    code, mended = call("audit", "--fix")
+    assert (code, mended["fixed"]) == (0, 1)
+    call("undo", "--batch", mended["batch"])
+    assert call("audit")[0] == 1
+
+
+def test_what_has_no_category_gets_one(call: Any) -> None:
+    call("store", "I love strong green tea.", "--category", "other")
+    assert [each["category"] for each in call("classify", "--dry-run")[1]["classified"]] == ["preference"]
+    assert call("classify")[1]["dry_run"] is False
+    assert call("classify")[1]["classified"] == []
+
+
+@pytest.mark.parametrize("command", ["review", "audit", "classify"])
+def test_each_prints_for_people_too(call: Any, command: str) -> None:
+    result = CliRunner().invoke(cli, [command], standalone_mode=False)
+    assert result.exception is None
+    assert result.output

@@ -1,0 +1,164 @@
+"""What perdure has shown does not come back as news, whoever says it again; what is really new is kept."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from perdure.clock import ManualClock
+from perdure.hooks.types import Channel, TurnContext
+from perdure.plugin.memory import Memory
+from perdure.store.fact import Fact
+from tests.plugin.conftest import OpenMemory
+
+KNOWN = (
+    "My dentist is Dr. Kay in Riga.",
+    "I prefer oat milk over cow milk.",
+    "Our staging database is called heron.",
+    "My sister Ann lives in Bergen.",
+    "I drive a red van with 7 seats.",
+)
+NEW = (
+    "My brother Tom works at Nordlys.",
+    "I am allergic to walnuts.",
+    "Our deadline is 3 May.",
+    "I moved to Porto last week.",
+    "My cat is called Biscuit.",
+)
+WAYS: Sequence[Callable[[str], str]] = (
+    lambda text: f"As you told me: {text}",
+    lambda text: f"I remember that {text[0].lower()}{text[1:]}",
+    lambda text: f"Right. {text.replace('My ', 'Your ').replace('I ', 'You ').replace('Our ', 'Your ')}",
+    lambda text: f"- {text}\n- Anything else?",
+    lambda text: f"Your notes say {text.replace('My ', 'your ')}",
+)
+
+
+def turn(memory: Memory, prompt: str, reply: str, session: str = "s", number: int = 0) -> None:
+    context = TurnContext(session_id=session, turn_id=str(number))
+    recall = memory.turns.before(prompt, context)
+    shown = [item.text for item in recall.items] if recall else []
+    answer = reply.replace("{shown}", " ".join(shown))
+    memory.turns.after([{"role": "user", "content": prompt}, {"role": "assistant", "content": answer}], True, context)
+    memory.settle()
+
+
+def facts(memory: Memory) -> list[Fact]:
+    return list(memory.admin.list(limit=10_000, include_superseded=True))
+
+
+def say(memory: Memory, *texts: str) -> None:
+    for text in texts:
+        turn(memory, text, "OK.", session="before")
+
+
+def test_a_thousand_turns_of_echoes_leave_only_what_is_new(tmp_path: Path) -> None:
+    chance = random.Random(7)
+    clock = ManualClock()
+    with Memory.open(
+        tmp_path, embedder="none", clock=clock, record_sessions=False, capture_assistant=True
+    ) as memory:  # fmt: skip
+        say(memory, *KNOWN)
+        assert len(facts(memory)) == len(KNOWN)
+        for number in range(1000):
+            clock.advance(60.0)
+            known = chance.choice(KNOWN)
+            topic = " ".join(known.rstrip(".").split()[-3:])
+            prompt = f"What do you know about {topic}?"
+            if number % 200 == 100:
+                prompt = NEW[number // 200]
+            elif number % 3 == 0:
+                prompt = f"{chance.choice(WAYS)(known)} What about {topic}?"
+            turn(memory, prompt, f"{chance.choice(WAYS)(known)} {{shown}}", f"s{number // 50}", number)
+        assert sorted(fact.text for fact in facts(memory)) == sorted([*KNOWN, *NEW])
+
+
+def test_the_users_own_words_beside_a_quotation_are_kept(open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    say(memory, KNOWN[0])
+    turn(memory, "Who is my dentist?", "Dr. Kay.")
+    turn(memory, "You said my dentist is Dr. Kay in Riga. My lawyer is Mrs. Berg.", "OK.")
+    assert sorted(fact.text for fact in facts(memory)) == [KNOWN[0], "My lawyer is Mrs. Berg."]
+
+
+def test_a_correction_of_what_was_shown_is_no_echo(open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    say(memory, "I live in Graz.")
+    turn(memory, "Where do I live?", "In Graz.")
+    turn(memory, "I live in Linz.", "OK.")
+    assert [fact.value for fact in memory.lookup("user", "location")] == ["Linz"]
+
+
+def test_a_restart_does_not_forget_what_was_shown(open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    say(memory, KNOWN[0])
+    turn(memory, "Who is my dentist in Riga?", "Dr. Kay.")
+    memory.close()
+    again = open_memory()
+    turn(again, "You told me my dentist is Dr. Kay in Riga, I like that.", "OK.")
+    assert [fact.text for fact in facts(again)] == [KNOWN[0]]
+
+
+def test_without_a_restart_or_another_session_the_same_words_are_news(open_memory: OpenMemory) -> None:
+    # What was never shown there is not an echo: without this, the tests above could not fail.
+    memory = open_memory()
+    turn(memory, "You told me my dentist is Dr. Kay in Riga, I like that.", "OK.")
+    assert len(facts(memory)) == 1
+
+
+def test_what_the_assistant_says_is_kept_only_if_asked_for(open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    turn(memory, "Which host is staging?", "The staging host is called atlas.")
+    assert facts(memory) == []
+
+
+@pytest.fixture
+def listening(open_memory: OpenMemory) -> Memory:
+    return open_memory(capture_assistant=True)
+
+
+def test_what_the_assistant_says_waits_for_review(listening: Memory) -> None:
+    turn(listening, "Which host is staging?", "The staging host is called atlas. I am a language model.")
+    [fact] = facts(listening)
+    assert (fact.text, fact.channel) == ("The staging host is called atlas.", Channel.ASSISTANT)
+    assert fact.review_state == "pending"
+    assert fact.confidence < 1
+    assert listening.recall("Which host is the staging host?") is None
+    assert listening.status().review == 1
+    listening.admin.approve(fact.id)
+    recall = listening.recall("Which host is the staging host?")
+    assert recall is not None
+    assert "agent's note" in recall.block
+
+
+def test_what_the_user_repeats_of_the_assistant_is_approved(listening: Memory) -> None:
+    turn(listening, "Which host is staging?", "The staging host is called atlas.")
+    turn(listening, "The staging host is called atlas.", "OK.")
+    [fact] = facts(listening)
+    assert (fact.review_state, fact.confidence) == ("approved", 1.0)
+    assert listening.recall("Which host is the staging host?") is not None
+
+
+def test_the_assistant_never_replaces_what_the_user_said(listening: Memory) -> None:
+    turn(listening, "Our staging host is called atlas.", "OK.")
+    turn(listening, "Which host is it?", "Your staging host is called heron now.")
+    assert [fact.superseded_at for fact in facts(listening)] == [None, None]
+    assert {fact.text: fact.review_state for fact in facts(listening)}[
+        "Our staging host is called atlas."
+    ] == "approved"
+
+
+def test_what_the_assistant_read_with_a_tool_is_not_kept(listening: Memory) -> None:
+    context = TurnContext(session_id="s")
+    messages = [
+        {"role": "user", "content": "Look it up on the wiki, please."},
+        {"role": "assistant", "content": [{"type": "toolCall", "name": "web"}]},
+        {"role": "toolResult", "content": "The staging host is called evil."},
+        {"role": "assistant", "content": "The staging host is called evil."},
+    ]
+    listening.turns.after(messages, True, context)
+    listening.settle()
+    assert facts(listening) == []
