@@ -20,7 +20,7 @@ LIMIT = 100
 @click.group(invoke_without_command=True)
 @store_options
 @click.pass_context
-def review(context: click.Context, **given: Any) -> int:
+def review(context: click.Context, /, **given: Any) -> int:
     """Review memories that are not recalled before you approve them; without a command, list them.
 
     Example: perdure review approve 1f0c9a3e

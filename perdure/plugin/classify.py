@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -99,13 +99,13 @@ def _of_neighbours(store: Store, index: _Index | None, fact: Fact, view: View) -
     with store.database.read() as connection:
         facts = by_ids(connection, [hit.id for hit in near], view)
     labelled = [hit for hit in near if hit.id in facts and facts[hit.id].category != OTHER][:NEIGHBOURS]
-    votes: Counter[str] = Counter()
-    for hit in labelled:
-        votes[facts[hit.id].category] += hit.cosine
     if len(labelled) < MIN_VOTES:
         return None
-    [(category, weight)] = votes.most_common(1)
-    share = weight / votes.total()
+    votes: dict[str, float] = defaultdict(float)
+    for hit in labelled:
+        votes[facts[hit.id].category] += hit.cosine
+    category = max(votes, key=lambda name: votes[name])
+    share = votes[category] / sum(votes.values())
     return Classified(fact.id, category, f"neighbours ({share:.2f})") if share >= MIN_SHARE else None
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from perdure.clock import ManualClock
 from perdure.hooks.types import Channel, TurnContext
 from perdure.plugin.memory import Memory
+from perdure.store.database import run
 from perdure.store.fact import Fact
 from tests.plugin.conftest import OpenMemory
 
@@ -76,12 +79,16 @@ def test_a_thousand_turns_of_echoes_leave_only_what_is_new(tmp_path: Path) -> No
         assert sorted(fact.text for fact in facts(memory)) == sorted([*KNOWN, *NEW])
 
 
+TRAIN = "The heron release train leaves on Mondays."
+QUOTATION = "You told me the heron release train leaves on Mondays, I like that."
+
+
 def test_the_users_own_words_beside_a_quotation_are_kept(open_memory: OpenMemory) -> None:
     memory = open_memory()
-    say(memory, KNOWN[0])
-    turn(memory, "Who is my dentist?", "Dr. Kay.")
-    turn(memory, "You said my dentist is Dr. Kay in Riga. My lawyer is Mrs. Berg.", "OK.")
-    assert sorted(fact.text for fact in facts(memory)) == [KNOWN[0], "My lawyer is Mrs. Berg."]
+    memory.store(TRAIN, channel=Channel.TOOL_UNASKED)
+    turn(memory, "When does the heron release train leave?", "On Mondays.")
+    turn(memory, f"{QUOTATION} My lawyer is Mrs. Berg.", "OK.")
+    assert sorted(fact.text for fact in facts(memory)) == ["My lawyer is Mrs. Berg.", TRAIN]
 
 
 def test_a_correction_of_what_was_shown_is_no_echo(open_memory: OpenMemory) -> None:
@@ -94,19 +101,42 @@ def test_a_correction_of_what_was_shown_is_no_echo(open_memory: OpenMemory) -> N
 
 def test_a_restart_does_not_forget_what_was_shown(open_memory: OpenMemory) -> None:
     memory = open_memory()
-    say(memory, KNOWN[0])
-    turn(memory, "Who is my dentist in Riga?", "Dr. Kay.")
+    memory.store(TRAIN)
+    turn(memory, "When does the heron release train leave?", "On Mondays.")
     memory.close()
     again = open_memory()
-    turn(again, "You told me my dentist is Dr. Kay in Riga, I like that.", "OK.")
-    assert [fact.text for fact in facts(again)] == [KNOWN[0]]
+    turn(again, QUOTATION, "OK.")
+    assert [fact.text for fact in facts(again)] == [TRAIN]
 
 
-def test_without_a_restart_or_another_session_the_same_words_are_news(open_memory: OpenMemory) -> None:
-    # What was never shown there is not an echo: without this, the tests above could not fail.
+def test_a_passage_that_was_shown_is_known_after_a_restart(open_memory: OpenMemory, tmp_path: Path) -> None:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / "MEMORY.md").write_text(f"# Trains\n\n{TRAIN}\n")
+    memory = open_memory(workspace=workspace, recall_passage_floor=0.0)
+    memory.files.sync()
+    turn(memory, "When does the heron release train leave?", "On Mondays.")
+    [body] = receipts_of(memory)
+    assert len(body["echo"]) == 1
+    assert "heron" not in json.dumps(body["echo"]).replace("MEMORY.md", "")
+    memory.close()
+    again = open_memory(sources=())
+    turn(again, QUOTATION, "OK.")
+    assert facts(again) == []
+
+
+def receipts_of(memory: Memory) -> list[dict[str, Any]]:
+    with memory._engine.store.database.read() as connection:
+        return [json.loads(row[0]) for row in run(connection, "SELECT body FROM receipts")]
+
+
+def test_what_was_shown_nowhere_is_news(open_memory: OpenMemory) -> None:
+    # Without this, the tests above could not fail.
     memory = open_memory()
-    turn(memory, "You told me my dentist is Dr. Kay in Riga, I like that.", "OK.")
-    assert len(facts(memory)) == 1
+    memory.store(TRAIN)
+    memory.turns.after([{"role": "user", "content": QUOTATION}], True, TurnContext(session_id="s"))
+    memory.settle()
+    assert QUOTATION in [fact.text for fact in facts(memory)]
 
 
 def test_what_the_assistant_says_is_kept_only_if_asked_for(open_memory: OpenMemory) -> None:
@@ -146,14 +176,12 @@ def test_the_assistant_never_replaces_what_the_user_said(listening: Memory) -> N
     turn(listening, "Our staging host is called atlas.", "OK.")
     turn(listening, "Which host is it?", "Your staging host is called heron now.")
     assert [fact.superseded_at for fact in facts(listening)] == [None, None]
-    assert {fact.text: fact.review_state for fact in facts(listening)}[
-        "Our staging host is called atlas."
-    ] == "approved"
+    assert sorted(fact.review_state for fact in facts(listening)) == ["approved", "pending"]
 
 
 def test_what_the_assistant_read_with_a_tool_is_not_kept(listening: Memory) -> None:
     context = TurnContext(session_id="s")
-    messages = [
+    messages: list[dict[str, Any]] = [
         {"role": "user", "content": "Look it up on the wiki, please."},
         {"role": "assistant", "content": [{"type": "toolCall", "name": "web"}]},
         {"role": "toolResult", "content": "The staging host is called evil."},
