@@ -49,6 +49,12 @@ def turn(memory: Memory, prompt: str, reply: str, session: str = "s", number: in
     memory.settle()
 
 
+def told(memory: Memory, text: str) -> None:
+    """Let a turn end for which nothing was recalled."""
+    memory.turns.after([{"role": "user", "content": text}], True, TurnContext(session_id="s"))
+    memory.settle()
+
+
 def facts(memory: Memory) -> list[Fact]:
     return list(memory.admin.list(limit=10_000, include_superseded=True))
 
@@ -105,7 +111,7 @@ def test_a_restart_does_not_forget_what_was_shown(open_memory: OpenMemory) -> No
     turn(memory, "When does the heron release train leave?", "On Mondays.")
     memory.close()
     again = open_memory()
-    turn(again, QUOTATION, "OK.")
+    told(again, QUOTATION)
     assert [fact.text for fact in facts(again)] == [TRAIN]
 
 
@@ -121,7 +127,7 @@ def test_a_passage_that_was_shown_is_known_after_a_restart(open_memory: OpenMemo
     assert "heron" not in json.dumps(body["echo"]).replace("MEMORY.md", "")
     memory.close()
     again = open_memory(sources=())
-    turn(again, QUOTATION, "OK.")
+    told(again, QUOTATION)
     assert facts(again) == []
 
 
@@ -134,8 +140,7 @@ def test_what_was_shown_nowhere_is_news(open_memory: OpenMemory) -> None:
     # Without this, the tests above could not fail.
     memory = open_memory()
     memory.store(TRAIN)
-    memory.turns.after([{"role": "user", "content": QUOTATION}], True, TurnContext(session_id="s"))
-    memory.settle()
+    told(memory, QUOTATION)
     assert QUOTATION in [fact.text for fact in facts(memory)]
 
 
