@@ -146,3 +146,19 @@ def test_turns_that_nobody_began_keep_nothing(open_memory: OpenMemory, trigger: 
     assert memory.turns.before_compaction(said, context) == 0
     memory.settle()
     assert states(memory) == {}
+
+
+def test_what_waits_comes_up_by_no_other_way_either(open_memory: OpenMemory) -> None:
+    memory = open_memory(capture_turn_facts=1, recall_profile="standing", directive_entities=("teapot",))
+    known = memory.store("The kettle stands in the kitchen.")
+    tell(memory, "I live in Graz. My teapot is called Earl.")
+    [waiting] = memory.admin.review()
+    memory.pin(waiting.id)
+    memory.link(known.id, waiting.id)
+    for prompt in ("Where does the kettle stand?", "What is my teapot called?", waiting.text):
+        recall = memory.recall(prompt)
+        assert recall is None or waiting.id not in [item.id for item in recall.items]
+    memory.admin.approve(waiting.id)
+    recall = memory.recall("What is my teapot called?")
+    assert recall is not None
+    assert waiting.id in [item.id for item in recall.items]
