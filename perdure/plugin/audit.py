@@ -61,7 +61,7 @@ def audit(engine: Engine, audience: Audience, author: Author, *, fix: bool, prog
         StoreError: it could not be mended; nothing was changed.
     """
     view = View(audience, engine.clock.now())
-    desk = Desk(engine.store, engine.rules, view.now)
+    desk = Desk(engine.store, engine.rules, view.now, engine.settings.duplicate_cosine)
     suspects: dict[str, Suspect] = {}
     looked = 0
     for fact in every(engine.store, view, progress):

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from perdure.capture.statements import CaptureRule, statements
+from perdure.capture.writing import own_view
 from perdure.hooks.types import Channel
 from perdure.plugin.echoes import earlier
 from perdure.ranking.decay import DAY
+from perdure.store.database import run
 from perdure.store.fact import Fact, folded_slot
 from perdure.store.slots import is_single_valued
 from perdure.store.store import Store
 from perdure.store.trust import SUPERSEDES
+from perdure.store.vector_index import ExactIndex, VectorHit
 from perdure.text.echo import Trace, echoes, quotes, same, trace
 from perdure.text.normalise import fingerprint
 from perdure.text.redact import redact
 
 UNUSED_DAYS = 90
 SHOWN_CHARACTERS = 120
+NEIGHBOURS = 5
+NEAR_LIMIT = 20_000
+"""In a larger store each memory is compared with the others by its words alone."""
+PAGE = 500
+_NAME = re.compile(r"(?<=\w )[A-Z]\w+")
 FORGET, SUPERSEDE, LINK, NONE = "forget", "supersede", "link", "none"
 
 
@@ -51,14 +61,17 @@ Comparison = Callable[["Desk"], Iterator[Suspect]]
 class Desk:
     """What the checks of one audit need to know, and the memories that passed them, by what they share."""
 
-    def __init__(self, store: Store, rules: Sequence[CaptureRule], now: float) -> None:
+    def __init__(self, store: Store, rules: Sequence[CaptureRule], now: float, same_cosine: float) -> None:
         """Start an audit.
 
         Args:
             store: what is audited.
             rules: capture rules of extensions.
             now: the time of the audit, epoch seconds.
+            same_cosine: from this cosine on two texts mean the same.
         """
+        self.store = store
+        self.same_cosine = same_cosine
         self.key = store.key
         self.rules = tuple(rules)
         self.now = now
@@ -130,6 +143,51 @@ def _duplicates(desk: Desk) -> Iterator[Suspect]:
             yield from (_suspect(fact, "duplicate", "says the same as the other", FORGET, best.id) for fact in others)
 
 
+def _near_duplicates(desk: Desk) -> Iterator[Suspect]:
+    """Find what means the same in other words, by the stored vectors: no model is needed."""
+    space = desk.store.space()
+    facts = {facts[0].id: facts[0] for facts in desk.alike.values()}
+    if space is None or len(facts) > NEAR_LIMIT:
+        return
+    index = ExactIndex(desk.store.database, space.id, space.dims)
+    gone: set[str] = set()
+    for fact_id, blob in _vectors(desk.store, space.id, list(facts)):
+        fact = facts[fact_id]
+        for hit in _nearest(index, blob, fact, desk.now):
+            other = facts.get(hit.id)
+            if other is None or other is fact or gone & {fact_id, hit.id} or hit.cosine < desk.same_cosine:
+                continue
+            if _details(fact, desk.key) == _details(other, desk.key):
+                lesser, better = sorted((fact, other), key=_worth)
+                gone.add(lesser.id)
+                evidence = f"means the same as the other (cosine {hit.cosine:.2f})"
+                yield _suspect(lesser, "duplicate", evidence, FORGET, better.id)
+    index.close()
+
+
+def _nearest(index: ExactIndex, blob: bytes, fact: Fact, now: float) -> Sequence[VectorHit]:
+    import numpy as np
+
+    return index.search(np.frombuffer(blob, dtype="<f4"), own_view(fact, now), NEIGHBOURS)
+
+
+def _vectors(store: Store, space_id: str, ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    sql = (
+        "SELECT fact_id, vector FROM vectors WHERE embedding_id = ?"
+        " AND fact_id IN (SELECT value FROM json_each(?)) ORDER BY fact_id"
+    )
+    for start in range(0, len(ids), PAGE):
+        with store.database.read() as connection:
+            rows = run(connection, sql, (space_id, json.dumps(ids[start : start + PAGE])))
+        yield from ((fact_id, blob) for fact_id, blob in rows)
+
+
+def _details(fact: Fact, key: bytes) -> tuple[Hashable, ...]:
+    """Return what vectors hardly show: figures, names, a "not", the slot."""
+    said = trace(fact.text, key)
+    return frozenset(_NAME.findall(fact.text)), said.details, said.senses, fact.entity, fact.key, fact.value
+
+
 def _contradictions(desk: Desk) -> Iterator[Suspect]:
     for facts in desk.slots.values():
         newest = max(facts, key=lambda fact: (fact.effective_date, fact.change_seq))
@@ -142,10 +200,10 @@ def _contradictions(desk: Desk) -> Iterator[Suspect]:
             yield _suspect(fact, "contradiction", evidence, SUPERSEDE if may else LINK, newest.id)
 
 
-def _worth(fact: Fact) -> tuple[bool, bool, bool, int, float]:
+def _worth(fact: Fact) -> tuple[bool, bool, bool, int, float, int]:
     """Return what decides which of several equals stays: the greatest."""
     trusted = fact.channel in SUPERSEDES
-    return fact.pinned, fact.review_state == "approved", trusted, fact.access_count, -fact.created_at
+    return fact.pinned, fact.review_state == "approved", trusted, fact.access_count, -fact.created_at, -fact.change_seq
 
 
 def _captured(fact: Fact) -> bool:
@@ -160,5 +218,5 @@ def _suspect(fact: Fact, kind: str, evidence: str, remedy: str, other: str | Non
 
 SINGLE: tuple[Check, ...] = (_secret, _echo, _junk, _stale)
 """Checks of one memory; the first that finds something counts."""
-SHARED: tuple[Comparison, ...] = (_duplicates, _contradictions)
+SHARED: tuple[Comparison, ...] = (_duplicates, _near_duplicates, _contradictions)
 """Comparisons of the memories that passed these."""
