@@ -2,19 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from perdure.text.secret_keys import private_keys
 from perdure.text.secret_names import named_secrets
 from perdure.text.secret_numbers import secret_numbers
-from perdure.text.secret_shapes import RULES, Span, private_keys
+from perdure.text.secret_phrases import phrases, recovery_codes
+from perdure.text.secret_places import place_secrets
+from perdure.text.secret_shapes import Span, tokens
+from perdure.text.secret_wraps import unfolded
+
+VERSION = 2
+"""Grows with every change that finds more: what was stored before is then looked through once more."""
 
 _Detector = Callable[[str], Iterable[Span]]
 
-# The surest first: what a detector took out, the later ones no longer see.
+
+def _words(text: str) -> Iterator[Span]:
+    words = text.split()
+    yield from tokens(text, words)
+    yield from phrases(text, words)
+
+
+def _named(text: str) -> Iterator[Span]:
+    yield from _words(text)
+    yield from place_secrets(text)
+    yield from named_secrets(text)
+
+
+def _broken(text: str) -> Iterator[Span]:
+    return unfolded(text, _named)
+
+
+# The surest first: what a detector took out, the later ones no longer see. Values that were broken over lines come
+# before the whole ones, which would take the first part alone.
 _DETECTORS: tuple[_Detector, ...] = (
     private_keys,
-    *(rule.spans for rule in RULES),
+    _broken,
+    _words,
+    place_secrets,
+    recovery_codes,
     named_secrets,
     secret_numbers,
 )

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from perdure.text.secret_shapes import is_documented
+
 # After "password is" or "password:" these begin a remark about it, or name a type.
 _REMARK_WORDS = """
 a about again all almost already also always an and any array as async at auto await bad be bearer because
@@ -34,6 +36,7 @@ _LETTERS = re.compile(r"[a-z]+")
 _NAMED = re.compile(r"pass|pwd|token|secret|key|credential|user|login", re.IGNORECASE)
 _CALL = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|->|::)[\w$]+)*[(\[]")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$.-]*$")
+_VARIABLES = re.compile(r"(?:process\.env|import\.meta|os\.environ|env|secrets|vars|config|settings|self|this)\.")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$")
 _VARIABLE = re.compile(r"[a-z]+(?:_[a-z]+)+$|[a-z]+[A-Z][A-Za-z]*$")
 _PATH = re.compile(r"https?://|\.{0,2}/[a-z]|~/|[A-Z]:\\")
@@ -50,19 +53,27 @@ _ALGORITHM = re.compile(
 
 def is_placeholder(secret: str) -> bool:
     """Return whether a candidate only marks the place of a secret: `${TOKEN}`, YOUR_API_KEY, xxxx."""
-    if _HOLDER.match(secret):
+    first = secret[0]
+    if (not first.isalnum() or first in "xX" or "xxxx" in secret.lower()) and _HOLDER.match(secret):
         return True
-    return _digits(secret) < 2 and not _HOLDER_WORDS.isdisjoint(_LETTERS.findall(secret.lower()))
+    if _digits(secret) < 2 and not _HOLDER_WORDS.isdisjoint(_LETTERS.findall(secret.lower())):
+        return True
+    return is_documented(secret)
 
 
 def is_code(secret: str) -> bool:
     """Return whether a candidate is an expression: a call, an attribute, a variable named so."""
-    if _CALL.match(secret) or _PATH.match(secret):
+    if _CALL.match(secret) or _PATH.match(secret) or _VARIABLES.match(secret):
         return True
     digits = _digits(secret)
     if digits <= 1 and _IDENTIFIER.match(secret) and _NAMED.search(secret):
         return True
     return digits == 0 and _DOTTED.match(secret) is not None
+
+
+def is_common(secret: str) -> bool:
+    """Return whether a candidate is a word that is never chosen: the quick half of `is_remark`."""
+    return secret.lower() in _REMARKS
 
 
 def is_remark(secret: str) -> bool:
@@ -83,7 +94,7 @@ def counts_something(text: str, end: int) -> bool:
 
 
 def _digits(secret: str) -> int:
-    return sum(char.isdigit() for char in secret)
+    return sum(map(str.isdigit, secret))
 
 
 def told(text: str, end: int, secret: str) -> bool:
@@ -106,7 +117,7 @@ def assigned(text: str, end: int, secret: str) -> bool:
 
 def adjoined(text: str, end: int, secret: str) -> bool:
     """Judge a password right behind the word ("wifi password hunter2"); it ends at `end` of `text`."""
-    mixed = _digits(secret) > 0 and any(char.isalpha() for char in secret)
+    mixed = _digits(secret) > 0 and any(map(str.isalpha, secret)) and not _CALL.match(secret)
     return mixed and len(secret) >= 6 and not _ALGORITHM.match(secret) and _STOP.match(text, end) is not None
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from perdure.text import secret_judge as judge
-from perdure.text.secret_shapes import Span
+from perdure.text.secret_shapes import Span, lowered
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,8 @@ def _name(kind: str, stems: str, pattern: str, value: str, *, chosen: bool = Fal
 
 _OWNERS = ("api", "access", "private", "encryption", "account", "auth", "signing", "master", "license")
 _OWNED = "|".join(f"(?<={owner}[ _-])|(?<={owner})" for owner in _OWNERS)
+_LOCKS = "door gate alarm access entry lock safe security unlock garage keypad voicemail locker t\u00fcr"
+_CODED = "|".join(f"(?<={lock}[ -])|(?<={lock})" for lock in _LOCKS.split())
 _MADE = r"(?=\D{0,200}\d).{8,}"  # by a machine: there are digits in it
 
 _NAMES = (
@@ -52,14 +54,16 @@ _NAMES = (
     ),
     _name(
         "password",
-        "passw passcode pwd kennwort mot contrase senha heslo l\u00f6senord has\u0142o "
+        "passw passcode pwd kennwort schl\u00fcssel mot mdp contrase senha heslo l\u00f6senord has\u0142o "
         "\u043f\u0430\u0440\u043e\u043b\u044c",
-        r"passwords?|passwort|passwd|passcode|pwd|kennwort|mot de passe|contrase[\u00f1n]a"
+        r"passwords?|passwort|passwd|passcode|pwd|kennwort|(?:(?<=wlan[ -])|(?<=wifi[ -]))schl\u00fcssel|mot de passe"
+        r"|(?<![^\W_])mdp|contrase[\u00f1n]a"
         r"|(?<![^\W_])(?:senha|heslo)|l\u00f6senord|has\u0142o|\u043f\u0430\u0440\u043e\u043b\u044c",
         r".{4,}",
         chosen=True,
     ),
     _name("password", "pass", r"(?<![A-Za-z])pass(?=[\"']?\s?[:=])", r"(?=\D{0,200}\d)(?=.{0,200}[A-Za-z]).{6,}"),
+    _name("password", "clave", r"(?<![^\W_])clave(?= (?:de|del|es|wifi)\b|\s?[:=])", r"(?=\D{0,200}\d).{4,}"),
     _name(
         "password",
         "\u5bc6\u7801 \u5bc6\u78bc \u30d1\u30b9\u30ef\u30fc\u30c9 \ube44\ubc00\ubc88\ud638",
@@ -69,8 +73,9 @@ _NAMES = (
     ),
     _name(
         "pin",
-        "pin cvv cvc",
-        r"(?<![A-Za-z])(?:pin|cvv2?|cvc2?)(?:[ -]?(?:code|number|nummer))?(?![\w-])",
+        "pin cvv cvc code digicode geheimzahl",
+        r"(?<![A-Za-z])(?:pin|cvv2?|cvc2?)(?:[ -]?(?:code|number|nummer))?(?![\w-])|digicode|geheimzahl"
+        rf"|(?:{_CODED})code(?:s? secret)?(?!\w)|code secret(?!\w)",
         r"(?<!\d)(?:\d{4,12}|\d{3})$",
     ),
     _name("secret", "secret", r"secret(?:[ _-]?(?:access[ _-]?)?key)?", _MADE),
@@ -80,7 +85,7 @@ _NAMES = (
 
 _QUOTE = r"\\{0,3}[\"'`\u201c\u201e\u00ab]"
 _IS = (
-    r"(?:is|was|are|ist|lautet|est|es|era|\u00e9|je|jest|\u00e4r|set to|to)"
+    r"(?:is|was|are|ist|lautet|c['\u2019]est|est|es(?: el)?|era|\u00e9|je|jest|\u00e4r|set to|to)"
     r"(?:\s{1,3}(?:now|still|set to|jetzt))?(?:\s{0,3}:)?\s{1,4}"
 )
 # "for the router at home": up to eight words between the name and "is".
@@ -88,13 +93,16 @@ _ABOUT = (
     r"\s{1,3}(?:for|to|of|on|at|in|from|that|which|we|i|f\u00fcr|f\u00fcrs|zum|vom|von|de|del|du|da|do|para|pour"
     r"|k|ke|na|till|f\u00f6r)(?:\s{1,3}[\w'\u2019./-]{1,30}){0,7}?"
 )
-_SIGN = r"\]?(?:\s{0,3}:\s{0,3}(?:str|string)\b)?\s{0,8}(?::=|={1,3}>?|:|->|\u2192|\uff1a|\|)\s{0,8}"
+_SIGN = (
+    r"\]?(?:\s{0,3}:\s{0,3}(?:str|string)\b)?\s{0,8}(?::=|={1,3}>?|:|->|\u2192|\uff1a|\|)"
+    r"(?:[ \t]{0,3}(?:[(\\]|[>|][+-]?)(?=\s{0,3}\n))?\s{0,8}"
+)
 _CJK_IS = r"\s?(?:\u662f|\u4e3a|\u70ba|\u306f|\ub294|\uc740)\s?"
 
 # What may stand between a name and its secret. The name of the group says how the secret is to be judged.
 _LINK = re.compile(
     rf"(?:{_QUOTE})?(?P<sign>{_SIGN})"
-    rf"|(?P<told>\s{{1,3}}(?:set\s)?to\s{{1,3}}(?=\S{{0,40}}\d)|(?:{_ABOUT})?\s{{1,3}}{_IS}|{_CJK_IS})"
+    rf"|(?P<told>\s{{1,3}}(?:set\s)?to\s{{1,3}}(?=\S{{0,40}}\d)|['\u2019]s\s{{1,3}}|(?:{_ABOUT})?,?\s{{1,3}}{_IS}|{_CJK_IS})"
     rf"|(?P<about>{_ABOUT}\s{{0,3}}[:=]\s{{0,3}})"
     r"|(?P<tag>>)"
     r"|(?P<space>\s{1,3})",
@@ -119,8 +127,7 @@ _OPTION = re.compile(r"(?<!\S)--[\w-]{0,30}$")
 
 def named_secrets(text: str) -> Iterator[Span]:
     """Yield the secrets that a name announces, name by name; they may lie over each other."""
-    # Only one character gets longer when made lower; with it, positions would no longer agree.
-    lower = text.replace("\u0130", "I").lower()
+    lower = lowered(text)
     for name in _NAMES:
         for stem in name.stems:
             at = lower.find(stem)
@@ -148,6 +155,8 @@ def _secret(text: str, found: re.Match[str], name: _Name) -> tuple[int, int] | N
         if bare is None:
             return None
         start, end = bare.start(), bare.start() + len(bare[0].rstrip(_TAIL).rstrip())
+    if name.chosen and judge.is_common(text[start:end]):
+        return None
     value = name.value.match(text[start:end])
     if value is None or judge.is_placeholder(value[0]):
         return None

@@ -1,4 +1,4 @@
-"""Numbers that are secrets: payment cards, US social security numbers, bank accounts.
+"""Numbers that are secrets: payment cards, bank accounts, and those by which a state knows a person.
 
 A number counts only when its check digits are right, so order numbers, hashes and dates pass.
 """
@@ -8,15 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from perdure.text.secret_national import luhn, national_numbers
 from perdure.text.secret_shapes import Span
 
 # Each of these numbers has a run of digits and separators like this; only its surroundings are looked at.
-_RUN = re.compile(r"[0-9][0-9 \u00a0-]{7,}")
+_RUN = re.compile(r"[0-9](?:[0-9 ./\r\n\u00a0-]{5,}[0-9A-Z]|[0-9][A-Z][0-9]{2}[A-Z][0-9]{3}[A-Z])")
 _MARGIN = 48
+_GAP = r"(?:[ \u00a0-]|[ -]?\r?\n[ >]{0,8})"
 _CARD = re.compile(
     r"(?<![\w.-])(?:"
-    r"[2-6][0-9]{3}[ \u00a0-][0-9]{4}[ \u00a0-][0-9]{4}[ \u00a0-][0-9]{1,4}(?:[ \u00a0-][0-9]{3})?"
-    r"|3[0-9]{3}[ \u00a0-][0-9]{6}[ \u00a0-][0-9]{4,5}"
+    rf"[2-6][0-9]{{3}}{_GAP}[0-9]{{4}}{_GAP}[0-9]{{4}}{_GAP}[0-9]{{1,4}}(?:{_GAP}[0-9]{{3}})?"
+    rf"|3[0-9]{{3}}{_GAP}[0-9]{{6}}{_GAP}[0-9]{{4,5}}"
     r"|[2-6][0-9]{12,18}"
     r")(?![\w-])(?!\.[0-9])"
 )
@@ -28,15 +30,14 @@ _ISSUER = re.compile(
     r"|3(?:0[0-5]|[68][0-9])[0-9]{11}$|35[0-9]{14}$|62[0-9]{14,17}$"
     r"|(?:50|5[6-9]|6[0-9])[0-9]{10,17}$"
 )
-_SEPARATORS = str.maketrans("", "", " \u00a0-")
-_DOUBLED = str.maketrans("0123456789", "0246813579")  # sum of the digits of the double
+_SEPARATORS = str.maketrans("", "", " \u00a0->\r\n")
 _SSN = re.compile(r"(?<![\w.-])(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}(?![\w-])")
 _SSN_NAMED = re.compile(
     r"\b(?:ssn|social security(?: (?:number|no\.?))?)(?: is| are|:|=| =)?\s{1,3}"
     r"(?P<secret>[0-9]{3}[ -]?[0-9]{2}[ -]?[0-9]{4})\b",
     re.IGNORECASE,
 )
-_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}[0-9]{2}(?:[ -]?[A-Z0-9]{2,4}){3,8}", re.IGNORECASE)
+_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}[0-9]{2}(?:(?:[ -]|[ ]?\r?\n[ >]{0,8})?[A-Z0-9]{2,4}){3,8}", re.IGNORECASE)
 # Length of an IBAN by country (ISO 13616 registry).
 _IBAN_REGISTRY = """
 AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18 DO28 EE20
@@ -49,12 +50,13 @@ _IBAN_LENGTHS = {code[:2]: int(code[2:]) for code in _IBAN_REGISTRY.split()}
 
 
 def secret_numbers(text: str) -> Iterator[Span]:
-    """Yield card, social security and account numbers, by kind, each kind in order."""
+    """Yield card, account and national numbers, by kind, each kind in order."""
     for start, end in _windows(text):
         yield from _cards(text, start, end)
         yield from (Span(*match.span(), "ssn") for match in _SSN.finditer(text, start, end))
         yield from (Span(*match.span("secret"), "ssn") for match in _SSN_NAMED.finditer(text, start, end))
         yield from _ibans(text, start, end)
+        yield from national_numbers(text, start, end)
 
 
 def _windows(text: str) -> Iterator[tuple[int, int]]:
@@ -74,31 +76,26 @@ def _cards(text: str, start: int, end: int) -> Iterator[Span]:
     match = _CARD.search(text, start, end)
     while match is not None:
         digits = match[0].translate(_SEPARATORS)
-        found = _ISSUER.match(digits) is not None and _luhn(digits)
+        found = _ISSUER.match(digits) is not None and luhn(digits)
         if found:
             yield Span(*match.span(), "card")
         # "2026 4111 ...": a year in front of a card looks like its first group, so go on one digit later.
         match = _CARD.search(text, match.end() if found else match.start() + 1, end)
 
 
-def _luhn(digits: str) -> bool:
-    """Check a card number (ISO/IEC 7812-1, annex B)."""
-    return sum(map(int, digits[-1::-2] + digits[-2::-2].translate(_DOUBLED))) % 10 == 0
-
-
 def _ibans(text: str, start: int, end: int) -> Iterator[Span]:
     for match in _IBAN.finditer(text, start, end):
-        places = [at for at, char in enumerate(match[0], match.start()) if char not in " -"]
+        places = [at for at, char in enumerate(match[0], match.start()) if char.isalnum()]
         length = _IBAN_LENGTHS.get(match[0][:2].upper(), 0)
         if not 0 < length <= len(places):
             continue
         # The pattern may have run on into the next words; the country says where the number ends.
         stop = places[length - 1] + 1
         number = "".join(text[at] for at in places[:length])
-        if (stop == len(text) or not text[stop].isalnum()) and _mod_97(number) == 1:
+        if (stop == len(text) or not text[stop].isalnum()) and mod_97(number) == 1:
             yield Span(match.start(), stop, "iban")
 
 
-def _mod_97(number: str) -> int:
+def mod_97(number: str) -> int:
     """Return the remainder that is 1 for a valid number (ISO 7064, MOD 97-10)."""
     return int("".join(str(int(char, 36)) for char in number[4:] + number[:4])) % 97

@@ -1,16 +1,19 @@
-"""Secrets that are known by their shape: a table of rules, and a scanner for private keys.
+"""Secrets that are known by their shape: a table of the tokens that providers give out.
 
-To add a provider, add a row to `RULES`. What keeps every rule linear and cheap:
-its hints are literals that are looked for first; it begins where no run of the same characters
-goes on (`_LEFT`), so no run is read twice; its quantifiers are possessive or bounded.
+To add a provider, add a row to `TOKENS`. What keeps every row linear and cheap: its prefixes are literals that are
+looked for among long words only; it begins where no run of the same characters goes on (`LEFT`), so no run is read
+twice; its quantifiers are possessive or bounded.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
+
+SHORTEST = 16
+"""Characters without white space that every token of the table has at least."""
 
 
 class Span(NamedTuple):
@@ -21,17 +24,33 @@ class Span(NamedTuple):
     kind: str
 
 
-def _any(_: str) -> bool:
-    return True
+def lowered(text: str) -> str:
+    """Return a text in lower case, each character at its place."""
+    # Only one character gets longer when made lower; with it, positions would no longer agree.
+    return text.replace("\u0130", "I").lower()
 
 
-def _has_digit(secret: str) -> bool:
-    """A generated token has digits; a placeholder such as sk-your-key-here has none."""
-    return any(char.isdigit() for char in secret)
+# Providers print such tokens in their manuals: they open nothing.
+_DOCUMENTED = re.compile(r"EXAMPLE(?:KEY)?$|(?P<same>[xX*])(?P=same){5}|IkpvaG4gRG9lI")
+
+
+def is_documented(secret: str) -> bool:
+    """Return whether a token only shows what one looks like: AKIA...EXAMPLE, xxxxxx, the token of jwt.io."""
+    return _DOCUMENTED.search(secret) is not None
+
+
+def any_token(secret: str) -> bool:
+    """Accept all but documented examples."""
+    return not is_documented(secret)
+
+
+def has_digit(secret: str) -> bool:
+    """Accept what has a digit: a generated token has one, a placeholder such as sk-your-key-here has none."""
+    return any(char.isdigit() for char in secret) and not is_documented(secret)
 
 
 def _varied(secret: str) -> bool:
-    return len(set(secret)) >= 8
+    return len(set(secret)) >= 8 and not is_documented(secret)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,119 +67,107 @@ class Rule:
     kind: str
     hints: tuple[str, ...]
     pattern: re.Pattern[str]
-    accept: Callable[[str], bool] = _any
+    accept: Callable[[str], bool] = any_token
+
+    def hinted(self, text: str) -> bool:
+        """Return whether a text holds one of the hints."""
+        # The last character of a prefix is often one that prose has not: `_` costs next to nothing to miss.
+        return any(hint[-1] in text and hint in text for hint in self.hints)
 
     def spans(self, text: str) -> Iterator[Span]:
         """Yield the secrets of this shape, in order, none over another."""
-        # The last character of a prefix is often one that prose has not: `_` costs next to nothing to miss.
-        if not any(hint[-1] in text and hint in text for hint in self.hints):
-            return
         group = "secret" if "secret" in self.pattern.groupindex else 0
         for match in self.pattern.finditer(text):
             if self.accept(match[group]):
                 yield Span(*match.span(group), self.kind)
 
 
-# In JSON a token may follow an escaped line break: the letter of \n is then no part of it.
-_LEFT = r"(?:(?<![\w-])|(?<=\\[nrt]))"
+# In JSON a token may follow an escaped line break, in a URL an escaped sign: their letters are then no part of it.
+LEFT = r"(?:(?<![\w-])|(?<=\\[nrt])|(?<=%[0-9A-F]{2}))"
 
 
-def _token(kind: str, prefixes: str, body: str, accept: Callable[[str], bool] = _has_digit) -> Rule:
+def _token(kind: str, prefixes: str, body: str, accept: Callable[[str], bool] = has_digit) -> Rule:
     """Return the rule for tokens that begin with one of the prefixes (separated by spaces)."""
     hints = tuple(prefixes.split())
     starts = "|".join(map(re.escape, hints))
-    return Rule(kind, hints, re.compile(f"{_LEFT}(?:{starts}){body}", re.ASCII), accept)
+    return Rule(kind, hints, re.compile(f"{LEFT}(?:{starts}){body}", re.ASCII), accept)
 
 
-RULES: tuple[Rule, ...] = (
+TOKENS: tuple[Rule, ...] = (
     Rule(
         "webhook",
-        ("hooks.slack.com/", "/api/webhooks/", "/webhooks/"),
+        ("hooks.slack.com/", "/api/webhooks/", "/webhooks/", ".webhook.office.com/"),
         re.compile(
             r"https://(?:hooks\.slack\.com/(?:services|workflows|triggers)/[\w/+-]{8,}+"
-            r"|(?:\w{1,20}\.)?discord(?:app)?\.com/api/(?:v\d{1,3}/)?webhooks/\d{1,30}/[\w-]{8,}+)"
+            r"|(?:\w{1,20}\.)?discord(?:app)?\.com/api/(?:v\d{1,3}/)?webhooks/\d{1,30}/[\w-]{8,}+"
+            r"|\w{1,60}\.webhook\.office\.com/webhookb2/[\w@/-]{20,}+)"
         ),
     ),
-    # `user:` may be empty; the last @ in front of the path ends the password.
-    Rule(
-        "url-password",
-        ("://",),
-        re.compile(r"://[^\s/@:\"'<>]{0,200}:(?P<secret>(?![$%{<*]|\[redacted )[^\s/\"'<>]{1,200})@"),
-    ),
-    Rule("jwt", ("eyJ",), re.compile(_LEFT + r"eyJ[\w-]{8,}+\.[\w-]{8,}+(?:\.[\w-]*+){0,3}")),
+    _token("mapbox-token", "sk.eyJ", r"[\w-]{16,}+\.[\w-]{8,}+"),
+    _token("1password-token", "ops_eyJ", r"[\w+/=-]{40,}+"),
+    Rule("jwt", ("eyJ",), re.compile(LEFT + r"(?<!pk\.)eyJ[\w-]{8,}+\.[\w-]{8,}+(?:\.[\w-]*+){0,3}")),
     _token("stripe-key", "sk_live_ sk_test_ rk_live_ rk_test_", r"\w{10,}+"),
     _token("webhook-key", "whsec_", r"[\w+/=]{16,}+"),
     _token("anthropic-key", "sk-ant-", r"[\w-]{16,}+"),
     _token("api-key", "sk-", r"[\w-]{16,}+"),
     _token(
         "api-key",
-        "gsk_ xai- r8_ pplx- tvly- fw_ lin_api_ ntn_ figd_ dop_v1_ shpat_ dckr_pat_",
-        r"[\w-]{20,}+",
+        "gsk_ xai- r8_ pplx- tvly- fw_ csk- nvapi- jina_ lin_api_ lin_oauth_ ntn_ secret_ figd_ figu_ dop_v1_ doo_v1_"
+        " dor_v1_ pscale_tkn_ pscale_pw_ sbp_ sb_secret_ rubygems_ nfp_ glsa_ glc_ sntrys_ sntryu_ phc_ phx_ pul-"
+        " PMAK- NRAK- NRIQ- hvs. hvb. hvr. dp.pt. dp.st. dt0c01. dt0s16. tskey-auth- tskey-api- tskey-client- napi_"
+        " shippo_live_ duffel_live_ patp- EZAK xkeysib- xsmtpsib- fm1_ fm2_ fo1_ lsv2_pt_ lsv2_sk_ ctx7sk- e2b_"
+        " vcp_ vca_ re_ key_live_ live_ cfut_ cfat_ ATCTT3 HRKU- uk1-pat- sha256~",
+        r"[\w.+/=-]{20,}+",
     ),
-    _token("github-token", "ghp_ gho_ ghs_ ghu_ ghr_", r"\w{20,}+"),
-    _token("github-token", "github_pat_", r"\w{20,}+"),
-    _token("gitlab-token", "glpat- gldt- glrt-", r"[\w-]{16,}+"),
-    _token("slack-token", "xoxa- xoxb- xoxe- xoxe. xoxo- xoxp- xoxr- xoxs- xapp-", r"[\w.-]{10,}+"),
+    _token("github-token", "ghp_ gho_ ghs_ ghu_ ghr_ github_pat_", r"\w{20,}+"),
+    _token("gitlab-token", "glpat- gldt- glrt- glptt- glft- glagent- glcbt- gloas- glsoat-", r"[\w.-]{16,}+"),
+    _token("atlassian-token", "ATATT3 ATBB", r"[\w=-]{24,}+"),
+    _token("slack-token", "xoxa- xoxb- xoxe- xoxe. xoxo- xoxp- xoxr- xoxs- xoxc- xoxd- xapp-", r"[\w.%-]{10,}+"),
     _token("aws-key", "AKIA ASIA", r"[A-Z0-9]{16}(?![A-Za-z0-9])", _varied),
+    _token("aws-key", "ABSK bedrock-api-key-", r"[\w+/=-]{40,}+"),
     _token("google-key", "AIza", r"[\w-]{35}"),
-    _token("google-key", "GOCSPX- ya29.", r"[\w-]{20,}+"),
-    _token("huggingface-token", "hf_", r"[A-Za-z0-9]{20,}+"),
+    _token("google-key", "GOCSPX- ya29. 1//0", r"[\w-]{20,}+"),
+    Rule("azure-key", ("Q~",), re.compile(LEFT + r"[\w.~-]{3}\dQ~[\w.~-]{31,34}(?![\w~-])"), has_digit),
+    _token("huggingface-token", "hf_ api_org_", r"[A-Za-z0-9]{20,}+"),
     _token("npm-token", "npm_", r"[A-Za-z0-9]{30,}+"),
+    _token("docker-token", "dckr_pat_ dckr_oat_", r"[\w-]{20,}+"),
     _token("pypi-token", "pypi-", r"[\w-]{40,}+"),
+    _token("registry-token", "oy2", r"[a-z0-9]{43}(?![A-Za-z0-9])"),
+    _token("registry-token", "cio", r"[A-Za-z0-9]{32}(?![A-Za-z0-9])"),
+    _token("databricks-token", "dapi dkea", r"[0-9a-f]{32}(?:-\d)?(?![A-Za-z0-9])"),
+    _token("shopify-token", "shpat_ shpss_ shpca_ shppa_", r"[0-9a-fA-F]{20,}+"),
+    _token("square-token", "sq0atp- sq0csp- sq0idp-", r"[\w-]{20,}+"),
+    _token("square-token", "EAAA", r"[\w-]{56,}+"),
+    _token("facebook-token", "EAA", r"[A-Za-z0-9]{60,}+"),
+    _token("twitter-token", "AAAAAAAAAAAAAAAAAAAA", r"[\w%]{40,}+"),
+    _token("braintree-token", "access_token$production$ access_token$sandbox$", r"\w{10,}\$[0-9a-f]{20,}+"),
+    _token("twilio-key", "SK", r"[0-9a-f]{32}(?![A-Za-z0-9])"),
+    _token("mailgun-key", "key-", r"[0-9a-f]{32}(?![A-Za-z0-9])"),
+    _token("hubspot-token", "pat-na1- pat-na2- pat-eu1-", r"[0-9a-f-]{36}"),
     _token("sendgrid-key", "SG.", r"[\w-]{16,}+\.[\w-]{16,}+"),
+    Rule("mailchimp-key", ("-us",), re.compile(LEFT + r"[0-9a-f]{32}-us\d{1,2}(?!\w)"), has_digit),
+    Rule("terraform-token", (".atlasv1.",), re.compile(LEFT + r"\w{14}\.atlasv1\.[\w-]{50,}+"), has_digit),
+    Rule("airtable-token", ("pat",), re.compile(LEFT + r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}(?!\w)"), has_digit),
     _token("private-key", "AGE-SECRET-KEY-1", r"[A-Z0-9]{20,}+"),
     Rule("bot-token", (":AA",), re.compile(r"(?<![\w-])\d{8,10}:AA[\w-]{33}(?![\w-])")),
     Rule(
-        "authorization",
-        ("uthorization", "UTHORIZATION"),
-        re.compile(
-            r"authorization[\"'\\]{0,3}\s{0,4}[:=]\s{0,4}[\"'\\]{0,3}"
-            r"(?:bearer|basic|token|digest|bot|apikey|negotiate)\s{1,4}"
-            r"(?P<secret>(?![$%{<*]|your)[^\s\"'\\,;\[\]<>]{6,})",
-            re.IGNORECASE,
-        ),
-    ),
-    Rule(
-        "authorization",
-        ("earer ", "EARER "),
-        re.compile(r"\bbearer\s{1,4}(?P<secret>[\w.~+/=-]{12,}+)", re.IGNORECASE),
-        _has_digit,
-    ),
-    Rule(
-        "password",
-        (" -u", "--user"),
-        re.compile(r"(?<!\S)(?:-u|--user)[\s=]{0,2}[\"']?[^\s:\"'$]{1,64}:(?P<secret>(?![$%{<*\[])[^\s\"']{3,128})"),
+        "bot-token",
+        (".",),
+        re.compile(LEFT + r"[MNO][\w-]{23,27}+\.(?=[\w-]{0,5}[A-Z0-9_])[\w-]{6}\.[\w-]{27,}+", re.ASCII),
+        has_digit,
     ),
 )
 
-_BEGIN = "-----BEGIN "
-_END = "-----END "
-_KEY_HEADER = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_KEY_FOOTER = re.compile(r"-----END [A-Z0-9 ]{0,60}-----")
-_BREAK = r"(?:\\[nr]|[\"'+,\s|>]){1,40}+"
-# The body of a key whose end is missing: lines of base64, and header lines such as "DEK-Info: ...".
-_KEY_BODY = re.compile(
-    rf"(?:{_BREAK}(?:[A-Za-z0-9+/=]{{16,}}+|(?:Proc-Type|DEK-Info|Version|Comment):[^\n\\]{{1,200}}+))*+"
-    rf"(?:(?:\\n|\n)[A-Za-z0-9+/=]{{4,}}+(?=\s|\\|[\"']|$))?"
-)
 
+def tokens(text: str, words: Iterable[str]) -> Iterator[Span]:
+    """Yield the tokens of a text.
 
-def private_keys(text: str) -> Iterator[Span]:
-    """Yield the private keys in PEM form, whether their end is there or not."""
-    start = text.find(_BEGIN)
-    end = -1
-    while start >= 0:
-        following = text.find(_BEGIN, start + 1)
-        header = _KEY_HEADER.match(text, start)
-        if header is not None:
-            if 0 <= end < start or end == -1:
-                end = text.find(_END, start)
-                end = len(text) if end < 0 else end
-            footer = _KEY_FOOTER.match(text, end)
-            if footer is not None and (following < 0 or end < following):
-                yield Span(start, footer.end(), "private-key")
-            else:
-                body = _KEY_BODY.match(text, header.end())
-                if body is not None and body.end() > body.start():
-                    yield Span(start, body.end(), "private-key")
-        start = following
+    Args:
+        text: the text.
+        words: what stands in it between white space; hints are looked for in the long ones.
+    """
+    dense = " ".join([word for word in words if len(word) >= SHORTEST])
+    if dense:
+        for rule in TOKENS:
+            if rule.hinted(dense):
+                yield from rule.spans(text)

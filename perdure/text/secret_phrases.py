@@ -1,0 +1,96 @@
+"""Secrets that are lists: the seed phrase of a wallet, the recovery codes of an account."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from perdure.text.secret_shapes import Span, lowered
+from perdure.text.seed_words import SEED_WORDS
+
+SHORTEST = 12
+"""Words of the shortest seed phrase (BIP 39)."""
+_STEP = 5
+"""Every fifth word is looked up: a phrase of twelve has then at least two that follow each other."""
+_MARKS = ".,;:|\"'"
+_WORD = re.compile(r"[a-z]{3,8}(?![^\W\d_])")
+_BETWEEN = re.compile(r"[\s,;.|\"'\-]{1,6}(?:\d{1,2}[.):\s]{0,3})?(?:[\"'])?", re.ASCII)
+
+_CUE = re.compile(
+    r"(?:recovery|backup|back-up|one[- ]time|emergency|scratch|rescue|2fa|mfa)[ _-](?:recovery[ _-]|backup[ _-])?codes?"
+    r"|wiederherstellungscodes?|codes? de (?:secours|r\u00e9cup\u00e9ration|recuperaci\u00f3n|respaldo)"
+    r"|c[\u00f3o]digos? de (?:recuperaci\u00f3n|respaldo)",
+    re.IGNORECASE,
+)
+_STEMS = ("code", "digo")
+_CUE_REACH = 32
+_OPENING = re.compile(
+    r"[\"']?(?:[^\n:=\d]{0,60}(?:[:=]|\bis\b|\bare\b|\bsind\b|\bist\b|\bsont\b|\bson\b)|\s{0,3}\n)"
+    r"[\s\[\"']{0,8}(?:\d{1,2}[.):]\s{0,3})?"
+)
+_CODE = re.compile(
+    r"(?=[A-Za-z-]{0,20}\d)(?:[A-Za-z0-9]{4,8}(?:-[A-Za-z0-9]{4,8}){1,5}|[0-9]{3,4}[ ][0-9]{3,4}|[A-Za-z0-9]{8,20}|\d{6,10})"
+    r"(?![\w-])"
+)
+_NEXT = re.compile(r"(?:[\s,;|\"'*\u2022\[\]-]{1,8}|\s{0,3}(?:and|und|et|y)\s{1,3})(?:\d{1,2}[.):]\s{0,3})?[\"'`]?")
+
+
+def phrases(text: str, words: Sequence[str]) -> Iterator[Span]:
+    """Yield seed phrases: twelve or more words of the list one after another, as no sentence has them.
+
+    Args:
+        text: the text.
+        words: what stands in it between white space.
+    """
+    if "12" in text:
+        words = [word for word in words if not word[0].isdigit()]
+    if not _in_a_row(words):
+        return
+    at = 0
+    while (match := _WORD.search(text, at)) is not None:
+        at = match.end()
+        if match[0] not in SEED_WORDS or (match.start() and text[match.start() - 1].isalnum()):
+            continue
+        count = 1
+        while (between := _BETWEEN.match(text, at)) is not None:
+            following = _WORD.match(text, between.end())
+            if following is None or following[0] not in SEED_WORDS:
+                break
+            at = following.end()
+            count += 1
+        if count >= SHORTEST:
+            yield Span(match.start(), at, "seed-phrase")
+
+
+def recovery_codes(text: str) -> Iterator[Span]:
+    """Yield the codes behind words such as "recovery codes:", as many as follow each other."""
+    lower = lowered(text)
+    for stem in _STEMS:
+        at = lower.find(stem)
+        while at >= 0:
+            cue = _CUE.search(text, max(0, at - _CUE_REACH), at + _CUE_REACH)
+            if cue is not None and cue.end() > at:
+                at = cue.end()
+                yield from _codes(text, at)
+            at = lower.find(stem, at + 1)
+
+
+def _codes(text: str, at: int) -> Iterator[Span]:
+    opening = _OPENING.match(text, at)
+    if opening is None:
+        return
+    code = _CODE.match(text, opening.end())
+    while code is not None:
+        yield Span(*code.span(), "recovery-code")
+        between = _NEXT.match(text, code.end())
+        code = _CODE.match(text, between.end()) if between is not None else None
+
+
+def _in_a_row(words: Sequence[str]) -> bool:
+    """Return whether so many words follow each other that a seed phrase may be among them."""
+    hits = [word.strip(_MARKS) in SEED_WORDS for word in words[::_STEP]]
+    return any(
+        one and two and all(word.strip(_MARKS) in SEED_WORDS for word in words[_STEP * place : _STEP * (place + 1)])
+        for place, (one, two) in enumerate(pairwise(hits))
+    )
