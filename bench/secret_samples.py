@@ -215,7 +215,7 @@ _NAMED = (
     ("recovery-codes", "prose", "my recovery codes are {}", "<4h>1-<4h>2"),
     ("recovery-codes", "split", "GitHub recovery codes:\n{}\nand nothing else", "<4h>4-<4h>7"),
     ("recovery-codes", "split", "Backup codes:\n1. {}\n", "<8d>"),
-)  # fmt: skip
+)
 
 
 def _token_samples(rng: random.Random) -> Iterator[Sample]:

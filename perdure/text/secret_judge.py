@@ -71,9 +71,9 @@ def is_code(secret: str) -> bool:
     return digits == 0 and _DOTTED.match(secret) is not None
 
 
-def is_common(secret: str) -> bool:
-    """Return whether a candidate is a word that is never chosen: the quick half of `is_remark`."""
-    return secret.lower() in _REMARKS
+def stops(text: str, end: int) -> bool:
+    """Return whether a sentence or a clause ends at `end`, as it does behind a password that it tells."""
+    return _STOP.match(text, end) is not None
 
 
 def is_remark(secret: str) -> bool:
@@ -103,7 +103,7 @@ def told(text: str, end: int, secret: str) -> bool:
         return False
     if _digits(secret) or not _WORD.match(secret):
         return True
-    return not is_remark(secret) and _STOP.match(text, end) is not None
+    return stops(text, end) and not is_remark(secret)
 
 
 def assigned(text: str, end: int, secret: str) -> bool:
@@ -112,13 +112,13 @@ def assigned(text: str, end: int, secret: str) -> bool:
         return False
     if _digits(secret) or not _WORD.match(secret):
         return True
-    return not is_remark(secret) and _STOP.match(text, end) is not None and not _CODE_STOP.match(text, end)
+    return not is_remark(secret) and stops(text, end) and not _CODE_STOP.match(text, end)
 
 
 def adjoined(text: str, end: int, secret: str) -> bool:
     """Judge a password right behind the word ("wifi password hunter2"); it ends at `end` of `text`."""
     mixed = _digits(secret) > 0 and any(map(str.isalpha, secret)) and not _CALL.match(secret)
-    return mixed and len(secret) >= 6 and not _ALGORITHM.match(secret) and _STOP.match(text, end) is not None
+    return mixed and len(secret) >= 6 and not _ALGORITHM.match(secret) and stops(text, end)
 
 
 def quoted(secret: str) -> bool:

@@ -84,15 +84,14 @@ _NAMES = (
 )
 
 _QUOTE = r"\\{0,3}[\"'`\u201c\u201e\u00ab]"
-_IS = (
-    r"(?:is|was|are|ist|lautet|c['\u2019]est|est|es(?: el)?|era|\u00e9|je|jest|\u00e4r|set to|to)"
-    r"(?:\s{1,3}(?:now|still|set to|jetzt))?(?:\s{0,3}:)?\s{1,4}"
+_VERBS = r"is|was|are|ist|lautet|c['\u2019]est|est|es(?: el)?|era|\u00e9|je|jest|\u00e4r|set to|to"
+_IS = rf"(?:{_VERBS})(?:\s{{1,3}}(?:now|still|set to|jetzt))?(?:\s{{0,3}}:)?\s{{1,4}}"
+_JOINTS = (
+    r"for|to|of|on|at|in|from|that|which|we|i|f\u00fcr|f\u00fcrs|zum|vom|von|de|del|du|da|do|para|pour|k|ke|na|till"
+    r"|f\u00f6r"
 )
 # "for the router at home": up to eight words between the name and "is".
-_ABOUT = (
-    r"\s{1,3}(?:for|to|of|on|at|in|from|that|which|we|i|f\u00fcr|f\u00fcrs|zum|vom|von|de|del|du|da|do|para|pour"
-    r"|k|ke|na|till|f\u00f6r)(?:\s{1,3}[\w'\u2019./-]{1,30}){0,7}?"
-)
+_ABOUT = rf"\s{{1,3}}(?:{_JOINTS})(?:\s{{1,3}}[\w'\u2019./-]{{1,30}}){{0,7}}?"
 _SIGN = (
     r"\]?(?:\s{0,3}:\s{0,3}(?:str|string)\b)?\s{0,8}(?::=|={1,3}>?|:|->|\u2192|\uff1a|\|)"
     r"(?:[ \t]{0,3}(?:[(\\]|[>|][+-]?)(?=\s{0,3}\n))?\s{0,8}"
@@ -108,7 +107,12 @@ _LINK = re.compile(
     r"|(?P<space>\s{1,3})",
     re.IGNORECASE,
 )
+# An ordinary word behind the name: most names are followed by one, and there is no secret then.
+_PLAIN = re.compile(rf"\s(?!(?:set|{_VERBS}|{_JOINTS})\b)[^\W\d_]{{1,40}}+(?=[\s.,])", re.IGNORECASE)
 _REACH = 200
+_FAR = 700
+"""Characters behind a name within which its secret must have begun: a link and two values."""
+_DIGIT = re.compile(r"[0-9]")
 _QUOTED = re.compile(
     rf"[bruf]{{0,2}}(?P<quote>{_QUOTE})"
     rf"(?P<value>(?![\s,;:)\]}}+])(?:(?!(?P=quote)|[\u201d\u00bb])[^\r\n]){{1,{_REACH}}})",
@@ -131,37 +135,45 @@ def named_secrets(text: str) -> Iterator[Span]:
     for name in _NAMES:
         for stem in name.stems:
             at = lower.find(stem)
+            digit = -1
             while at >= 0:
-                found = name.pattern.match(text, at)
-                secret = _secret(text, found, name) if found is not None else None
                 after = at + len(stem)
-                if secret is not None:
-                    start, after = secret
-                    yield Span(start, after, name.kind)
+                if digit < after and not name.chosen:
+                    found = _DIGIT.search(text, after, after + _FAR)
+                    digit = found.start() if found is not None else after + _FAR
+                if name.chosen or text[digit : digit + 1].isdecimal():
+                    match = name.pattern.match(text, at)
+                    secret = _secret(text, match, name) if match is not None else None
+                    if secret is not None:
+                        start, after = secret
+                        yield Span(start, after, name.kind)
                 at = lower.find(stem, after)
 
 
 def _secret(text: str, found: re.Match[str], name: _Name) -> tuple[int, int] | None:
     """Return where the secret behind a name begins and ends."""
+    if name.chosen and _PLAIN.match(text, found.end()) and not _is_option(text, found.start()):
+        return None
     link = _LINK.match(text, found.end())
     if link is None:
         return None
     quoted = _QUOTED.match(text, link.end())
+    how = "quoted" if quoted is not None else link.lastgroup or ""
     if quoted is not None:
         start, end = quoted.span("value")
     else:
-        pattern = _PHRASE if name.kind.endswith("phrase") and link.lastgroup != "space" else _BARE
+        pattern = _PHRASE if name.kind.endswith("phrase") and how != "space" else _BARE
         bare = pattern.match(text, link.end())
         if bare is None:
             return None
         start, end = bare.start(), bare.start() + len(bare[0].rstrip(_TAIL).rstrip())
-    if name.chosen and judge.is_common(text[start:end]):
+    secret = text[start:end]
+    if name.chosen and _is_passing(text, found, how, secret, end):
         return None
-    value = name.value.match(text[start:end])
+    value = name.value.match(secret)
     if value is None or judge.is_placeholder(value[0]):
         return None
     end = start + value.end()
-    how = "quoted" if quoted is not None else link.lastgroup or ""
     if not _is_secret(text, found, name, how, (start, end)):
         return None
     if end - start >= _REACH:
@@ -170,12 +182,25 @@ def _secret(text: str, found: re.Match[str], name: _Name) -> tuple[int, int] | N
     return start, end
 
 
+def _is_passing(text: str, found: re.Match[str], how: str, secret: str, end: int) -> bool:
+    """Return whether a candidate is plainly a word of the sentence: what most are, at the least cost."""
+    if not secret.isalpha() or how in ("quoted", "tag"):
+        return False
+    if how == "space":
+        return not _is_option(text, found.start())
+    return not judge.stops(text, end)
+
+
+def _is_option(text: str, start: int) -> bool:
+    return "--" in text[max(0, start - 32) : start] and _OPTION.search(text, max(0, start - 32), start) is not None
+
+
 def _is_secret(text: str, found: re.Match[str], name: _Name, how: str, span: tuple[int, int]) -> bool:
     start, end = span
     secret = text[start:end]
     if how == "tag":
         return text.startswith("</", end) and not judge.is_remark(secret)
-    if how == "space" and _OPTION.search(text, max(0, found.start() - 32), found.start()):
+    if how == "space" and _is_option(text, found.start()):
         return not secret.startswith("-") and not judge.is_code(secret)
     if name.kind == "pin":
         return not judge.counts_something(text, end)

@@ -1,7 +1,7 @@
 """Numbers by which a state knows a person. Each has check digits, a strict form, or a word in front that names it.
 
-To add a country, add a row to `_UNMISTAKABLE` or `_NAMED` and the check of its authority. A number that is only digits counts
-behind its name alone: one in ten or eleven order numbers has the right check digit by chance.
+To add a country, add a row to `_UNMISTAKABLE` or `_NAMED` and the check of its authority. A number that is only
+digits counts behind its name alone: one in ten or eleven order numbers has the right check digit by chance.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from perdure.text.secret_shapes import Span
+from perdure.text.secret_shapes import Span, lowered
 
 _REACH = 40
 """Characters that may stand between a name and its number."""
@@ -18,7 +18,8 @@ _DOUBLED = str.maketrans("0123456789", "0246813579")  # sum of the digits of the
 
 def luhn(digits: str) -> bool:
     """Check a number whose last digit is by Luhn's formula (ISO/IEC 7812-1, annex B)."""
-    return sum(map(int, digits[-1::-2] + digits[-2::-2].translate(_DOUBLED))) % 10 == 0
+    # Of bytes, since this is asked of every run of digits: 48 is the code of 0.
+    return (sum((digits[-1::-2] + digits[-2::-2].translate(_DOUBLED)).encode()) - 48 * len(digits)) % 10 == 0
 
 
 def _weighted(digits: str, weights: Sequence[int]) -> int:
@@ -31,6 +32,11 @@ def _dated(month: str, day: str) -> bool:
 
 def _dated(month: str, day: str) -> bool:
     return 1 <= int(month) <= 12 and 1 <= int(day) <= 31
+
+
+def _formal(_: str) -> bool:
+    # Its form is all that it has.
+    return True
 
 
 def _dni(number: str) -> bool:
@@ -139,9 +145,10 @@ def _ahv(number: str) -> bool:
 
 
 _UNMISTAKABLE: Mapping[str, tuple[str, Callable[[str], bool]]] = {
+    "ssn": (r"(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}", _formal),
     "nino": (
         r"(?!BG|GB|NK|KN|TN|NT|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-D]",
-        lambda number: True,
+        _formal,
     ),
     "dni": (r"(?:[0-9]{8}|[XYZ]-?[0-9]{7})-?[A-Z]", _dni),
     "nir": (
@@ -155,48 +162,59 @@ _UNMISTAKABLE: Mapping[str, tuple[str, Callable[[str], bool]]] = {
     "codice_fiscale": (r"[A-Z]{6}[0-9]{2}[A-EHLMPR-T][0-9]{2}[A-Z][0-9]{3}[A-Z]", _codice_fiscale),
     "ahv": (r"756\.[0-9]{4}\.[0-9]{4}\.[0-9]{2}", _ahv),
 }
-_NAMED: Mapping[str, tuple[str, str, Callable[[str], bool]]] = {
+_NAMED: Mapping[str, tuple[tuple[str, ...], str, Callable[[str], bool]]] = {
+    "ssn": (("ssn", "social security"), r"[0-9]{3}[ -]?[0-9]{2}[ -]?[0-9]{4}", _formal),
     "steuer_id": (
-        r"steuer[ -]?(?:id|nummer|identifikation)|idnr|id-nr|tin|tax id",
+        ("steuer", "idnr", "id-nr", "tin", "tax id"),
         r"[1-9][0-9] ?[0-9]{3} ?[0-9]{3} ?[0-9]{3}",
         _steuer_id,
     ),
-    "personnummer": (r"personnummer|samordningsnummer", r"(?:19|20)?[0-9]{10}", _personnummer),
+    "personnummer": (("personnummer", "samordningsnummer"), r"(?:19|20)?[0-9]{10}", _personnummer),
     "bsn": (
-        r"bsn|burgerservicenummer|sofi",
+        ("bsn", "burgerservicenummer", "sofi"),
         r"[0-9]{4}\.?[0-9]{2}\.?[0-9]{3}|[0-9]{3} [0-9]{3} [0-9]{3}",
         _bsn,
     ),
-    "cpf": (r"cpf", r"[0-9]{11}", _cpf),
-    "pesel": (r"pesel", r"[0-9]{11}", _pesel),
-    "fodselsnummer": (r"f\u00f8dselsnummer|fodselsnummer", r"[0-9]{6} ?[0-9]{5}", _fodselsnummer),
-    "sin": (r"sin|social insurance", r"[0-9]{3}[ -]?[0-9]{3}[ -]?[0-9]{3}", luhn),
-    "aadhaar": (r"aadhaa?r", r"[2-9][0-9]{3} ?[0-9]{4} ?[0-9]{4}", _verhoeff),
-    "tfn": (r"tfn|tax file", r"[0-9]{3} ?[0-9]{3} ?[0-9]{3}", _tfn),
+    "cpf": (("cpf",), r"[0-9]{11}", _cpf),
+    "pesel": (("pesel",), r"[0-9]{11}", _pesel),
+    "fodselsnummer": (("f\u00f8dselsnummer", "fodselsnummer"), r"[0-9]{6} ?[0-9]{5}", _fodselsnummer),
+    "sin": (("sin", "social insurance"), r"[0-9]{3}[ -]?[0-9]{3}[ -]?[0-9]{3}", luhn),
+    "aadhaar": (("aadhaar", "aadhar"), r"[2-9][0-9]{3} ?[0-9]{4} ?[0-9]{4}", _verhoeff),
+    "tfn": (("tfn", "tax file"), r"[0-9]{3} ?[0-9]{3} ?[0-9]{3}", _tfn),
 }
+"""What each is called, its form, its check."""
 
 _ALTERNATIVES = "|".join(f"(?P<{name}>{pattern})" for name, (pattern, _) in _UNMISTAKABLE.items())
 _ANY = re.compile(rf"(?<![\w.-])(?:{_ALTERNATIVES})(?![\w-])(?!\.[0-9])")
-_NAMES = re.compile(
-    r"(?<![^\W\d_])(?:" + "|".join(f"(?P<{name}>{names})" for name, (names, _, _) in _NAMED.items()) + ")",
-    re.IGNORECASE,
-)
 _BEHIND = {
     name: re.compile(rf"[^0-9\n]{{0,{_REACH}}}(?<![\w.-])(?P<number>{pattern})(?![\w-])(?!\.[0-9])")
     for name, (_, pattern, _) in _NAMED.items()
 }
 
 
-def national_numbers(text: str, start: int, end: int) -> Iterator[Span]:
-    """Yield the national numbers in a part of a text."""
+def unmistakable_numbers(text: str, start: int, end: int) -> Iterator[Span]:
+    """Yield the national numbers in a part of a text whose form and check are enough."""
     for match in _ANY.finditer(text, start, end):
-        if _UNMISTAKABLE[match.lastgroup or ""][1](_plain(match[0])):
-            yield Span(*match.span(), "national-id")
-    for name in _NAMES.finditer(text, start, end):
-        kind = name.lastgroup or ""
-        found = _BEHIND[kind].match(text, name.end(), end)
-        if found is not None and _NAMED[kind][2](_plain(found["number"])):
-            yield Span(*found.span("number"), "national-id")
+        name = match.lastgroup or ""
+        if _UNMISTAKABLE[name][1](_plain(match[0])):
+            yield Span(*match.span(), _kind(name))
+
+
+def named_numbers(text: str) -> Iterator[Span]:
+    """Yield the national numbers that stand behind their name."""
+    lower = lowered(text)
+    for name, (stems, pattern, valid) in _NAMED.items():
+        for stem in stems:
+            at = lower.find(stem)
+            while at >= 0:
+                found = _BEHIND[name].match(text, at + len(stem)) if not text[at - 1 : at].isalpha() else None
+                if found is not None and valid(_plain(found["number"])):
+                    yield Span(*found.span("number"), _kind(name))
+                at = lower.find(stem, at + len(stem))
+
+
+def _kind(name: str) -> str:
+    return "ssn" if name == "ssn" else "national-id"
 
 
 def _plain(number: str) -> str:

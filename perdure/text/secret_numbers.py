@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from perdure.text.secret_national import luhn, national_numbers
+from perdure.text.secret_national import luhn, named_numbers, unmistakable_numbers
 from perdure.text.secret_shapes import Span
 
 # Each of these numbers has a run of digits and separators like this; only its surroundings are looked at.
@@ -31,12 +31,6 @@ _ISSUER = re.compile(
     r"|(?:50|5[6-9]|6[0-9])[0-9]{10,17}$"
 )
 _SEPARATORS = str.maketrans("", "", " \u00a0->\r\n")
-_SSN = re.compile(r"(?<![\w.-])(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}(?![\w-])")
-_SSN_NAMED = re.compile(
-    r"\b(?:ssn|social security(?: (?:number|no\.?))?)(?: is| are|:|=| =)?\s{1,3}"
-    r"(?P<secret>[0-9]{3}[ -]?[0-9]{2}[ -]?[0-9]{4})\b",
-    re.IGNORECASE,
-)
 _IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}[0-9]{2}(?:(?:[ -]|[ ]?\r?\n[ >]{0,8})?[A-Z0-9]{2,4}){3,8}", re.IGNORECASE)
 # Length of an IBAN by country (ISO 13616 registry).
 _IBAN_REGISTRY = """
@@ -51,12 +45,13 @@ _IBAN_LENGTHS = {code[:2]: int(code[2:]) for code in _IBAN_REGISTRY.split()}
 
 def secret_numbers(text: str) -> Iterator[Span]:
     """Yield card, account and national numbers, by kind, each kind in order."""
-    for start, end in _windows(text):
+    windows = list(_windows(text))
+    for start, end in windows:
         yield from _cards(text, start, end)
-        yield from (Span(*match.span(), "ssn") for match in _SSN.finditer(text, start, end))
-        yield from (Span(*match.span("secret"), "ssn") for match in _SSN_NAMED.finditer(text, start, end))
         yield from _ibans(text, start, end)
-        yield from national_numbers(text, start, end)
+        yield from unmistakable_numbers(text, start, end)
+    if windows:
+        yield from named_numbers(text)
 
 
 def _windows(text: str) -> Iterator[tuple[int, int]]:
@@ -76,7 +71,7 @@ def _cards(text: str, start: int, end: int) -> Iterator[Span]:
     match = _CARD.search(text, start, end)
     while match is not None:
         digits = match[0].translate(_SEPARATORS)
-        found = _ISSUER.match(digits) is not None and luhn(digits)
+        found = luhn(digits) and _ISSUER.match(digits) is not None
         if found:
             yield Span(*match.span(), "card")
         # "2026 4111 ...": a year in front of a card looks like its first group, so go on one digit later.

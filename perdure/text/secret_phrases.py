@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 from perdure.text.secret_shapes import Span, lowered
 from perdure.text.seed_words import SEED_WORDS
 
 SHORTEST = 12
 """Words of the shortest seed phrase (BIP 39)."""
-_STEP = 5
-"""Every fifth word is looked up: a phrase of twelve has then at least two that follow each other."""
+_STEP = 11
+"""Every eleventh word is looked up: one of them is in each phrase of twelve."""
 _MARKS = ".,;:|\"'"
 _WORD = re.compile(r"[a-z]{3,8}(?![^\W\d_])")
 _BETWEEN = re.compile(r"[\s,;.|\"'\-]{1,6}(?:\d{1,2}[.):\s]{0,3})?(?:[\"'])?", re.ASCII)
@@ -30,8 +29,8 @@ _OPENING = re.compile(
     r"[\s\[\"']{0,8}(?:\d{1,2}[.):]\s{0,3})?"
 )
 _CODE = re.compile(
-    r"(?=[A-Za-z-]{0,20}\d)(?:[A-Za-z0-9]{4,8}(?:-[A-Za-z0-9]{4,8}){1,5}|[0-9]{3,4}[ ][0-9]{3,4}|[A-Za-z0-9]{8,20}|\d{6,10})"
-    r"(?![\w-])"
+    r"(?:(?=[A-Za-z-]{0,20}\d)(?:[A-Za-z0-9]{4,8}(?:-[A-Za-z0-9]{4,8}){1,5}|[A-Za-z0-9]{8,20})|\d{6,10}"
+    r"|[0-9]{3,4} [0-9]{3,4})(?![\w-])"
 )
 _NEXT = re.compile(r"(?:[\s,;|\"'*\u2022\[\]-]{1,8}|\s{0,3}(?:and|und|et|y)\s{1,3})(?:\d{1,2}[.):]\s{0,3})?[\"'`]?")
 
@@ -88,9 +87,14 @@ def _codes(text: str, at: int) -> Iterator[Span]:
 
 
 def _in_a_row(words: Sequence[str]) -> bool:
-    """Return whether so many words follow each other that a seed phrase may be among them."""
-    hits = [word.strip(_MARKS) in SEED_WORDS for word in words[::_STEP]]
-    return any(
-        one and two and all(word.strip(_MARKS) in SEED_WORDS for word in words[_STEP * place : _STEP * (place + 1)])
-        for place, (one, two) in enumerate(pairwise(hits))
-    )
+    """Return whether half a seed phrase stands before or behind one of the words that are looked at."""
+
+    def listed(place: int) -> bool:
+        return 0 <= place < len(words) and words[place].strip(_MARKS) in SEED_WORDS
+
+    for at, word in enumerate(words[::_STEP]):
+        if word.strip(_MARKS) in SEED_WORDS:
+            place = at * _STEP
+            if all(map(listed, range(place + 1, place + 6))) or all(map(listed, range(place - 5, place))):
+                return True
+    return False

@@ -85,7 +85,7 @@ PLACES: tuple[Rule, ...] = (
     ),
     Rule(
         "password",
-        ("mysql", "mariadb", "mongo", "docker login", "redis-cli", "smbclient", "7z "),
+        (" -p", " -a", " -U"),
         re.compile(
             r"\b(?:mysql\w{0,8}|mariadb\w{0,8}|mongo\w{0,8}|docker login|redis-cli|smbclient|7z)\b[^\n|;]{0,120}?"
             r"\s-(?:p|a|U [^\s%]{1,40}%)\s?[\"']?(?P<secret>(?![$%{<*\[-])(?=\D{0,60}\d)(?=[^\s\"']{0,60}[A-Za-z])"
@@ -107,7 +107,7 @@ PLACES: tuple[Rule, ...] = (
     ),
     Rule(
         "password",
-        ('"auth"', "_auth"),
+        ("auth",),
         re.compile(r"(?:\"auth\"\s?:\s?\"|\b_auth\s?=\s?\"?)(?P<secret>[A-Za-z0-9+/]{10,}={0,2})"),
         lambda secret: not is_placeholder(secret),
     ),

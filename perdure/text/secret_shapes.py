@@ -169,5 +169,5 @@ def tokens(text: str, words: Iterable[str]) -> Iterator[Span]:
     dense = " ".join([word for word in words if len(word) >= SHORTEST])
     if dense:
         for rule in TOKENS:
-            if rule.hinted(dense):
+            if rule.hinted(dense) and rule.pattern.search(dense):
                 yield from rule.spans(text)
