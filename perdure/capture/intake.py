@@ -42,11 +42,13 @@ class Intake:
         messages: the new messages as {"text", "at"}, redacted; those of the assistant have "role" as well.
         tail: the cursor behind the last message.
         clipped: how many messages were cut to the limit.
+        left_out: the kinds of the secrets that were taken out, message by message.
     """
 
     messages: tuple[Mapping[str, Any], ...]
     tail: str
     clipped: int
+    left_out: tuple[str, ...] = ()
 
 
 def take(messages: Messages, tail: str, key: bytes, session: str | None, limits: Limits) -> Intake:
@@ -62,14 +64,17 @@ def take(messages: Messages, tail: str, key: bytes, session: str | None, limits:
     fresh, tail = unread(messages, tail, key)
     taken: list[Mapping[str, Any]] = []
     clipped = 0
+    left_out: list[str] = []
     for role, message in spoken(fresh, assistant=limits.assistant):
         text = strip_fenced(message_text(message), key, session)
         clipped += len(text) > limits.max_chars
-        text = clip(redact(clip(text, MAX_RAW)).text, limits.max_chars).strip()
+        redaction = redact(clip(text, MAX_RAW))
+        left_out += redaction.kinds
+        text = clip(redaction.text, limits.max_chars).strip()
         if len(text) >= _least(text, limits.min_chars):
             said = {"text": text, "at": seconds(message.get("timestamp"))}
             taken.append(said if role == "user" else {**said, "role": role})
-    return Intake(tuple(taken), tail, clipped)
+    return Intake(tuple(taken), tail, clipped, tuple(left_out))
 
 
 def _least(text: str, minimum: int) -> int:

@@ -28,6 +28,7 @@ COMMANDS = {
     "recall": "perdure.cli.recall",
     "replay": "perdure.cli.replay",
     "review": "perdure.cli.review",
+    "scrub": "perdure.cli.scrub",
     "show": "perdure.cli.facts",
     "stats": "perdure.cli.facts",
     "status": "perdure.cli.status",

@@ -108,10 +108,15 @@ class TranscriptLog:
         wanted = sorted({text for text in texts if text}, key=len, reverse=True)
         if not wanted or not self._root.is_dir():
             return 0
-        with self._locked():
-            for leftover in self._root.glob("*/*.tmp"):
-                leftover.unlink()
-        return sum(self._scrub_file(path, wanted) for path in sorted(self._root.glob("*/*.jsonl")))
+        return self._rewrite(lambda line: _without(line, wanted))
+
+    def redact_again(self) -> int:
+        """Pass every message and speaker's name through the present redactor; return how many files changed.
+
+        Raises:
+            StoreError: a file could not be rewritten; it is as it was.
+        """
+        return self._rewrite(_redacted) if self._root.is_dir() else 0
 
     def drop_before(self, at: float, dry_run: bool = False) -> list[Path]:
         """Remove the sessions to which nothing was added since `at` (epoch seconds).
@@ -173,10 +178,16 @@ class TranscriptLog:
             line["name"] = name
         return _encoded(line)
 
-    def _scrub_file(self, path: Path, texts: Sequence[str]) -> bool:
+    def _rewrite(self, change: Callable[[bytes], bytes]) -> int:
+        with self._locked():
+            for leftover in self._root.glob("*/*.tmp"):
+                leftover.unlink()
+        return sum(self._rewrite_file(path, change) for path in sorted(self._root.glob("*/*.jsonl")))
+
+    def _rewrite_file(self, path: Path, change: Callable[[bytes], bytes]) -> bool:
         with self._locked(), suppress(FileNotFoundError):
             before, times = path.read_bytes(), path.stat()
-            after = b"".join(_without(line, texts) for line in before.split(b"\n")[:-1])
+            after = b"".join(change(line) for line in before.split(b"\n")[:-1])
             if after == before:
                 return False
             draft = private_file(path.with_suffix(".tmp"))
@@ -263,3 +274,14 @@ def _without(line: bytes, texts: Sequence[str]) -> bytes:
                 value = value.replace(text, "")
             record[field], changed = value, True
     return _encoded(record) if changed else line + b"\n"
+
+
+def _redacted(line: bytes) -> bytes:
+    record = _record(line)
+    before = {field: record[field] for field in ("content", "name") if isinstance(record.get(field), str)}
+    after = {field: presentable(text) for field, text in before.items()}
+    if after == before:
+        return line + b"\n"
+    # With the mark of what stands there now, as a host that resends its history is told from by the same redactor.
+    changed = {**record, **after}
+    return _encoded({**changed, "mark": mark({"role": changed.get("role"), "content": changed.get("content")})})

@@ -12,6 +12,7 @@ from perdure.plugin import audit, classify, review
 from perdure.plugin.audit import Audit, Progress, no_progress
 from perdure.plugin.classify import Classified
 from perdure.plugin.engine import Engine, audience_of
+from perdure.plugin.scrubbing import Scrubbed
 from perdure.store import lifecycle, listing, search
 from perdure.store.backup import backup
 from perdure.store.checks import Finding
@@ -150,6 +151,20 @@ class Admin:
         for fact in facts:
             audience_of(self._context).writable(Scope(fact.scope, fact.scope_target))
         return self._engine.purge([fact.id for fact in facts], self._author())
+
+    def scrub(self, *, dry_run: bool = False) -> Scrubbed:
+        """Take out of the whole store the secrets that the present redactor knows; this cannot be undone.
+
+        It is done by itself at the first start after the redactor has learned more.
+
+        Args:
+            dry_run: only say what would be changed.
+
+        Raises:
+            StoreError: something could not be written.
+        """
+        author = Author(Channel.LIBRARY, self._context.host, self._context.session_id)
+        return self._engine.scrub(author, dry_run=dry_run)
 
     def verify(self) -> Sequence[Finding]:
         """Look for damage and drift in the whole store; mend it with `perdure verify --fix`."""

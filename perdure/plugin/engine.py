@@ -35,6 +35,7 @@ from perdure.plugin.file_purge import cleaner
 from perdure.plugin.ledger import Ledger, newest_reply
 from perdure.plugin.llm import llm_factory
 from perdure.plugin.model import Model, Recipes
+from perdure.plugin.scrubbing import Scrubbed, scrub_folder
 from perdure.plugin.settings import Settings
 from perdure.ranking.adjust import Adjustments
 from perdure.recall.directives import directives
@@ -43,9 +44,10 @@ from perdure.recall.options import RecallOptions
 from perdure.recall.pipeline import Asked, Recaller
 from perdure.recall.receipt import Receipt
 from perdure.recall.rerank import Reranker
-from perdure.store import receipts, spaces
+from perdure.store import left_out, receipts, spaces
 from perdure.store.purge import Purge, certify, purge
 from perdure.store.scope import Audience
+from perdure.store.scrub import is_due
 from perdure.store.store import Store, VectorSpace
 from perdure.store.tiered_index import TieredIndex
 from perdure.store.transaction import Author
@@ -103,6 +105,7 @@ class Engine:
         self._closed = False
         self.keeper.start()
         self.keeper.submit("recover", self._drain.recover)
+        self.keeper.submit("scrub", lambda: self.scrub() if is_due(self.store) else None)
         self.keeper.submit("certify", self._certify)
         self.model.start()
         atexit.register(self.close)
@@ -175,6 +178,9 @@ class Engine:
             self._cursors[cursor_key] = intake.tail
             if intake.clipped:
                 _log.warning("%d messages were cut to %d characters", intake.clipped, limits.max_chars)
+            if intake.left_out:
+                _log.warning("left out: %s. Keep such things with: perdure vault store", ", ".join(intake.left_out))
+                self.keeper.submit("left out", lambda: left_out.note(self.store, intake.left_out))
             if not intake.messages:
                 return 0
             entry = self.store.inbox.append({
@@ -201,6 +207,11 @@ class Engine:
         # The worker counts as another process, and can be stopped at any moment.
         self._worker.stop()
         return next((done for done in certify(self.store, self._clean_files) if done.id == started.id), started)
+
+    def scrub(self, author: Author = Author(Channel.LIBRARY), *, dry_run: bool = False) -> Scrubbed:  # noqa: B008
+        """Pass what is stored through the present redactor; see `scrub_folder`."""
+        stop, options = self._worker.stop, files_options(self.settings)
+        return scrub_folder(self.store, options, author, dry_run=dry_run, pause=self.gate.pause, stop_worker=stop)
 
     def settle(self, timeout: float) -> bool:
         """Wait until what turns have left behind is done; return whether that happened in time (seconds)."""

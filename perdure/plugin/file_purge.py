@@ -13,6 +13,7 @@ from perdure.store.database import run
 from perdure.store.store import Store
 from perdure.store.tombstones import is_purged
 from perdure.text.fence import strip_fenced
+from perdure.text.redact import redact
 
 
 def cleaner(store: Store, options: FilesOptions) -> Callable[[Sequence[str]], None]:
@@ -35,6 +36,27 @@ def cleaner(store: Store, options: FilesOptions) -> Callable[[Sequence[str]], No
             index.close()
 
     return clean
+
+
+def redact_again(store: Store, options: FilesOptions) -> int:
+    """Pass the recorded conversations and the index of files through the present redactor.
+
+    Returns:
+        How many conversations changed.
+
+    Raises:
+        StoreError: something could not be written; what was live before is live.
+    """
+    log = TranscriptLog(store.folder)
+    index = FileIndex(store, options)
+    try:
+        changed = log.redact_again()
+        if changed or _holds_secrets(index):
+            index.sync(registry.roots(store, log), force=True, patience=-1)
+            _drop_unused(index)
+        return changed
+    finally:
+        index.close()
 
 
 def recordable(store: Store) -> Callable[[str, str], str]:
@@ -62,6 +84,14 @@ def _holds(index: FileIndex, texts: Sequence[str]) -> bool:
         return False
     with generation.database.read() as connection:
         return any(run(connection, "SELECT 1 FROM chunks WHERE instr(text, ?) LIMIT 1", (text,)) for text in texts)
+
+
+def _holds_secrets(index: FileIndex) -> bool:
+    generation = index.generations.live()
+    if generation is None:
+        return False
+    with generation.database.read() as connection:
+        return any(redact(text).kinds for (text,) in run(connection, "SELECT text FROM chunks"))
 
 
 def _drop_unused(index: FileIndex) -> None:

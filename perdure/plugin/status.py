@@ -9,6 +9,7 @@ from perdure.plugin.engine import Engine
 from perdure.plugin.llm import llm_state
 from perdure.store.database import run
 from perdure.store.journal import newest
+from perdure.store.left_out import counts
 from perdure.store.scope import Audience
 from perdure.store.search import View
 
@@ -29,6 +30,7 @@ class Status:
         outbox: facts the derived index has not got yet.
         parked: entries that were put aside because they failed again and again.
         review: facts that the caller may read and that wait for review.
+        left_out: secrets that were left out of what was captured, "2 password"; `perdure vault store` keeps them.
         auto_recall, auto_capture: the two switches.
         extensions: installed extensions, name and version.
         problems: what was skipped at the start, and why.
@@ -45,6 +47,7 @@ class Status:
     outbox: int
     parked: int
     review: int
+    left_out: tuple[str, ...]
     auto_recall: bool
     auto_capture: bool
     extensions: tuple[str, ...]
@@ -78,6 +81,7 @@ def status_of(engine: Engine, audience: Audience) -> Status:
         outbox=outbox.waiting,
         parked=parked + outbox.parked,
         review=review,
+        left_out=counts(engine.store),
         auto_recall=engine.settings.auto_recall,
         auto_capture=engine.settings.auto_capture,
         extensions=tuple(f"{name} {version}" for name, version in extensions.distributions),

@@ -130,10 +130,10 @@ def purge(store: Store, fact_ids: Sequence[str], author: Author) -> Purge:
     name = str(uuid.uuid4())
     with store.write(author) as tx:
         ids = [doomed.id for doomed in plan(tx.connection, fact_ids)]
-        needles = _needles(tx.connection, ids)
+        needles = needles_of(tx.connection, ids)
         for fact_id in ids:
             _remove(tx, store.key, fact_id, name)
-        needles = _without_survivors(tx.connection, needles)
+        needles = without_survivors(tx.connection, needles)
         _scrub(tx.connection, needles.texts, ids)
         detail = json.dumps({"facts": ids, "waiting": "not yet begun"})
         row = (name, tx.now, PENDING, detail, needles.masked(store.key, name))
@@ -217,7 +217,8 @@ def _report(store: Store, names: Iterable[str], waiting: str | None, searched: S
             _checkpoint(connection)
 
 
-def _needles(connection: apsw.Connection, ids: Sequence[str]) -> Needles:
+def needles_of(connection: apsw.Connection, ids: Sequence[str]) -> Needles:
+    """Return what must not be found any more once these facts have gone or changed."""
     marks = ", ".join("?" * len(ids))
     rows = run(connection, f"SELECT text, why, summary, value FROM facts WHERE id IN ({marks})", ids)
     vectors = run(connection, f"SELECT vector FROM vectors WHERE fact_id IN ({marks})", ids)
@@ -225,7 +226,7 @@ def _needles(connection: apsw.Connection, ids: Sequence[str]) -> Needles:
     return Needles(tuple(texts), tuple(dict.fromkeys(row[0] for row in vectors)))
 
 
-def _without_survivors(connection: apsw.Connection, needles: Needles) -> Needles:
+def without_survivors(connection: apsw.Connection, needles: Needles) -> Needles:
     """Leave out what facts that stay rightly hold: a common reason, a passage that two long texts share."""
     texts = dict.fromkeys(piece for text in needles.texts for piece in pieces(text))
     kept = tuple(text for text in texts if not holding(connection, text))

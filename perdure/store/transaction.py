@@ -32,6 +32,7 @@ _CHANGEABLE = """
 """
 CHANGEABLE = frozenset(_CHANGEABLE.split())
 """Columns that hold no text, so that the journal may keep their former values."""
+REWRITABLE = ("text", "why", "entity", "key", "value", "tags", "metadata", "summary", "normalized_hash")
 _INSERT = (
     f"INSERT INTO facts ({', '.join(COLUMNS)}, entity_folded, key_folded)"
     f" VALUES ({', '.join('?' * (len(COLUMNS) + 2))})"
@@ -178,6 +179,25 @@ class Transaction:
         self.queue(fact_id)
         return changed
 
+    def rewrite(self, fact: Fact, detail: Mapping[str, Any]) -> None:
+        """Write the texts of a fact anew in place, where nothing may be kept of the old ones; its vectors go too.
+
+        Args:
+            fact: as it is to be; only its texts may differ.
+            detail: why, for the journal: JSON values, no text.
+        """
+        fact = self._completed(fact)
+        seq = self.journal("scrub", fact.id, detail=detail)
+        values = {name: to_column(name, getattr(fact, name)) for name in REWRITABLE}
+        values |= {"entity_folded": folded_slot(fact.entity), "key_folded": folded_slot(fact.key), "change_seq": seq}
+        columns = ", ".join(f"{name} = ?" for name in values)
+        sql = f"UPDATE facts SET {columns}, embedding_model = NULL WHERE id = ? RETURNING seq"
+        [(row,)] = run(self.connection, sql, (*values.values(), fact.id))
+        run(self.connection, "DELETE FROM facts_fts WHERE rowid = ?", (row,))
+        self._index(row, fact)
+        run(self.connection, "DELETE FROM vectors WHERE fact_id = ?", (fact.id,))
+        self.queue(fact.id)
+
     def put_vector(self, fact_id: str, vector: StoredVector) -> None:
         """Give an existing fact its vector."""
         self.journal("embed", fact_id)
@@ -211,8 +231,8 @@ class Transaction:
             key=_safe(fact.key),
             value=_safe(fact.value),
             tags=tuple(safe(tag) for tag in fact.tags),
-            metadata=_safe_values(fact.metadata),
-            summary=_safe(fact.summary) or _summary(text),
+            metadata=safe_values(fact.metadata),
+            summary=_safe(fact.summary) or summary_of(text),
             created_at=created,
             last_confirmed_at=confirmed,
             expires_at=(
@@ -266,7 +286,8 @@ class Transaction:
         return self.connection.last_insert_rowid()
 
 
-def _summary(text: str) -> str | None:
+def summary_of(text: str) -> str | None:
+    """Return what stands for a long text where there is little room."""
     return f"{text[:SUMMARY_CHARACTERS].rstrip()}…" if len(text) > SUMMARY_THRESHOLD else None
 
 
@@ -279,14 +300,19 @@ def _safe(text: str | None) -> str | None:
     return None if text is None else safe(text)
 
 
-def _safe_values(value: Any) -> Any:
+def safe_values(value: Any) -> Any:
+    """Return a JSON value, every text in it as it may be written.
+
+    Raises:
+        InputError: it is no JSON value.
+    """
     match value:
         case str():
             return safe(value)
         case Mapping():
-            return {safe(str(key)): _safe_values(item) for key, item in value.items()}
+            return {safe(str(key)): safe_values(item) for key, item in value.items()}
         case list() | tuple():
-            return [_safe_values(item) for item in value]
+            return [safe_values(item) for item in value]
         case None | bool() | int() | float():
             return value
         case _:

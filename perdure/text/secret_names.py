@@ -111,7 +111,7 @@ _LINK = re.compile(
 _PLAIN = re.compile(rf"\s(?!(?:set|{_VERBS}|{_JOINTS})\b)[^\W\d_]{{1,40}}+(?=[\s.,])", re.IGNORECASE)
 _REACH = 200
 _FAR = 700
-"""Characters behind a name within which its secret must have begun: a link and two values."""
+"""Characters behind a name within which a secret that was made by a machine has its first digit."""
 _DIGIT = re.compile(r"[0-9]")
 _QUOTED = re.compile(
     rf"[bruf]{{0,2}}(?P<quote>{_QUOTE})"
@@ -138,16 +138,29 @@ def named_secrets(text: str) -> Iterator[Span]:
             digit = -1
             while at >= 0:
                 after = at + len(stem)
-                if digit < after and not name.chosen:
-                    found = _DIGIT.search(text, after, after + _FAR)
-                    digit = found.start() if found is not None else after + _FAR
-                if name.chosen or text[digit : digit + 1].isdecimal():
+                if not name.chosen:
+                    digit = _next_digit(text, after, digit)
+                if name.chosen or digit - after < _FAR:
                     match = name.pattern.match(text, at)
                     secret = _secret(text, match, name) if match is not None else None
                     if secret is not None:
                         start, after = secret
                         yield Span(start, after, name.kind)
                 at = lower.find(stem, after)
+
+
+def _next_digit(text: str, after: int, known: int) -> int:
+    """Return where the next digit is, or a place that is far off if there is none near.
+
+    Args:
+        text: the text.
+        after: from where on.
+        known: what was returned for a place before.
+    """
+    if known - after >= _FAR or (known >= after and text[known : known + 1].isdecimal()):
+        return known
+    found = _DIGIT.search(text, after, after + 2 * _FAR)
+    return found.start() if found is not None else after + 2 * _FAR
 
 
 def _secret(text: str, found: re.Match[str], name: _Name) -> tuple[int, int] | None:

@@ -203,7 +203,7 @@ def unmistakable_numbers(text: str, start: int, end: int) -> Iterator[Span]:
 def named_numbers(text: str) -> Iterator[Span]:
     """Yield the national numbers that stand behind their name."""
     lower = lowered(text)
-    for name, (stems, pattern, valid) in _NAMED.items():
+    for name, (stems, _, valid) in _NAMED.items():
         for stem in stems:
             at = lower.find(stem)
             while at >= 0:

@@ -150,6 +150,7 @@ NOTHING_OF_FACTS = {
 """These take and return nothing of facts."""
 WHOLE_STORE = {
     "Admin.verify", "Memory.vault", "Admin.backup", "Admin.export", "Admin.import_from", "Files.sync", "Files.embed",
+    "Admin.scrub",
 }  # fmt: skip
 """These are for who owns the folder: they work on all of it, by files or behind a passphrase."""
 

@@ -8,6 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.secret_lookalikes import look_alikes
+from bench.secret_samples import Sample, secret_samples
+from bench.secrets import hostile
 from perdure.text.redact import redact
 
 _MIXED = "aB3dE6gH9jK2mN5pQ8sT1vW4xY7z"
@@ -193,6 +196,46 @@ def test_a_secret_is_replaced_and_nothing_else(kind: str, around: str, secret: s
 def test_a_look_alike_passes(text: str) -> None:
     assert redact(text).text is text
     assert redact(text).kinds == ()
+
+
+def test_a_secret_far_behind_a_name_without_one_is_found() -> None:
+    text = "a token " + "of words " * 77 + "then GITHUB_TOKEN=abcdefghijklmnop60f0da15c9"
+    for length in range(40):
+        assert redact("x" * length + text).kinds == ("token",), length
+
+
+@pytest.mark.parametrize("sample", secret_samples(3), ids=lambda sample: f"{sample.kind} {sample.place}")
+def test_every_kind_is_caught_in_every_place(sample: Sample) -> None:
+    once = redact(sample.text).text
+    assert [part for part in sample.parts if part in once] == []
+    assert redact(once).text == once
+
+
+def test_the_kinds_and_look_alikes_are_many() -> None:
+    assert len({sample.kind for sample in secret_samples(3)}) >= 45
+    assert len({kind for kind, _ in look_alikes(3)}) >= 45
+
+
+@pytest.mark.parametrize(("kind", "text"), look_alikes(4))
+def test_a_look_alike_of_the_bench_passes(kind: str, text: str) -> None:
+    assert redact(text).text == text, kind
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_a_secret_in_any_surroundings_is_gone(data: st.DataObject) -> None:
+    sample = data.draw(st.sampled_from(secret_samples(5)))
+    before, after = data.draw(st.text(max_size=40)), data.draw(st.text(max_size=40))
+    text = f"{before}\n\n{sample.text}\n\n{after}"
+    once = redact(text).text
+    assert [part for part in sample.parts if part in once and part not in before and part not in after] == []
+    assert redact(once).text == once
+
+
+@pytest.mark.parametrize("text", hostile(1).values(), ids=hostile(1))
+def test_hostile_texts_come_to_an_end_and_are_redacted_once(text: str) -> None:
+    once = redact(text[:20_000]).text
+    assert redact(once).text == once
 
 
 def test_several_secrets_in_one_text() -> None:

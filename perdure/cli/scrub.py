@@ -1,0 +1,44 @@
+"""`perdure scrub`: secrets that the redactor has learned of since, out of what is stored."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from perdure.cli.output import Output
+from perdure.hooks.types import Channel
+from perdure.plugin.file_memory import files_options
+from perdure.plugin.paths import data_folder
+from perdure.plugin.scrubbing import scrub_folder
+from perdure.plugin.settings import Settings
+from perdure.store.purge import PENDING
+from perdure.store.store import Store
+from perdure.store.transaction import Author
+
+
+@click.command()
+@click.option("--home", type=click.Path(path_type=Path), help="The data folder, if it is not the usual one.")
+@click.option("--dry-run", is_flag=True, help="Show what would be changed.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def scrub(home: Path | None, dry_run: bool, as_json: bool) -> int:
+    """Take the secrets out of what is stored; this cannot be undone. Exit code 1: old bytes are still there.
+
+    Example: perdure scrub --dry-run
+    """
+    output = Output(as_json)
+    store = Store(data_folder(home))
+    try:
+        done = scrub_folder(store, files_options(Settings.load()), Author(Channel.CLI, "cli"), dry_run=dry_run)
+    finally:
+        store.close()
+    if as_json:
+        output.json(asdict(done))
+    else:
+        output.table(
+            ("", ""), [(name, len(done.facts) if name == "facts" else value) for name, value in asdict(done).items()]
+        )
+    if done.waiting:
+        output.line(f"waits: {done.waiting}. Repeat with: perdure purge --status")
+    return int(done.state == PENDING)

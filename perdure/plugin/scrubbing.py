@@ -1,0 +1,71 @@
+"""A whole data folder passed through the present redactor: facts, receipts, conversations, the index of files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from perdure.files.options import FilesOptions
+from perdure.plugin.file_purge import cleaner, redact_again
+from perdure.store.purge import CERTIFIED, certify
+from perdure.store.scrub import done, find, scrub
+from perdure.store.store import Store
+from perdure.store.transaction import Author
+
+
+@dataclass(frozen=True, slots=True)
+class Scrubbed:
+    """What a scrub has changed, or would change.
+
+    Attributes:
+        facts: ids of memories.
+        receipts: how many receipts.
+        parked: how many turns that were put aside.
+        conversations: how many recorded conversations; a dry run does not look at them.
+        state: "certified" if a byte search finds no old text any more, "pending" while another process has the
+            store open, else "nothing" or "dry run".
+        waiting: what a pending one waits for.
+    """
+
+    facts: tuple[str, ...]
+    receipts: int
+    parked: int
+    conversations: int = 0
+    state: str = "nothing"
+    waiting: str | None = None
+
+
+def scrub_folder(
+    store: Store,
+    options: FilesOptions,
+    author: Author,
+    *,
+    dry_run: bool = False,
+    pause: Callable[[], object] = lambda: None,
+    stop_worker: Callable[[], None] = lambda: None,
+) -> Scrubbed:
+    """Pass everything in a data folder through the present redactor. Can be repeated after a kill.
+
+    Args:
+        store: the truth.
+        options: of the index of files.
+        author: who stands in the journal.
+        dry_run: only say what would be changed.
+        pause: called now and then, to let turns go first.
+        stop_worker: ends what would count as another process.
+
+    Raises:
+        StoreError: something could not be written.
+    """
+    found = find(store, pause)
+    counts = found.facts, len(found.receipts), len(found.parked)
+    if dry_run:
+        return Scrubbed(*counts, state="dry run")
+    name = scrub(store, found, author)
+    conversations = redact_again(store, options)
+    done(store)
+    if name is None:
+        return Scrubbed(*counts, conversations, CERTIFIED if conversations else "nothing")
+    stop_worker()
+    [ended] = [purge for purge in certify(store, cleaner(store, options)) if purge.id == name]
+    return Scrubbed(*counts, conversations, ended.state, ended.waiting)
