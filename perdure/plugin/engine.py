@@ -35,7 +35,7 @@ from perdure.plugin.file_purge import cleaner
 from perdure.plugin.ledger import Ledger, newest_reply
 from perdure.plugin.llm import llm_factory
 from perdure.plugin.model import Model, Recipes
-from perdure.plugin.scrubbing import Scrubbed, scrub_folder
+from perdure.plugin.scrubbing import Scrubbed, scrub_folder, scrub_if_due
 from perdure.plugin.settings import Settings
 from perdure.ranking.adjust import Adjustments
 from perdure.recall.directives import directives
@@ -47,7 +47,6 @@ from perdure.recall.rerank import Reranker
 from perdure.store import left_out, receipts, spaces
 from perdure.store.purge import Purge, certify, purge
 from perdure.store.scope import Audience
-from perdure.store.scrub import is_due
 from perdure.store.store import Store, VectorSpace
 from perdure.store.tiered_index import TieredIndex
 from perdure.store.transaction import Author
@@ -105,7 +104,7 @@ class Engine:
         self._closed = False
         self.keeper.start()
         self.keeper.submit("recover", self._drain.recover)
-        self.keeper.submit("scrub", lambda: self.scrub() if is_due(self.store) else None)
+        self.keeper.submit("scrub", lambda: scrub_if_due(self.store, self.scrub))
         self.keeper.submit("certify", self._certify)
         self.model.start()
         atexit.register(self.close)
@@ -211,7 +210,9 @@ class Engine:
     def scrub(self, author: Author = Author(Channel.LIBRARY), *, dry_run: bool = False) -> Scrubbed:  # noqa: B008
         """Pass what is stored through the present redactor; see `scrub_folder`."""
         stop, options = self._worker.stop, files_options(self.settings)
-        return scrub_folder(self.store, options, author, dry_run=dry_run, pause=self.gate.pause, stop_worker=stop)
+        done = scrub_folder(self.store, options, author, dry_run=dry_run, pause=self.gate.pause, stop_worker=stop)
+        self._embed_missing()
+        return done
 
     def settle(self, timeout: float) -> bool:
         """Wait until what turns have left behind is done; return whether that happened in time (seconds)."""

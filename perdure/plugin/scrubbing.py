@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from perdure.files.options import FilesOptions
 from perdure.plugin.file_purge import cleaner, redact_again
 from perdure.store.purge import CERTIFIED, certify
-from perdure.store.scrub import done, find, scrub
+from perdure.store.scrub import done, find, is_due, scrub
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 
@@ -69,3 +69,9 @@ def scrub_folder(
     stop_worker()
     [ended] = [purge for purge in certify(store, cleaner(store, options)) if purge.id == name]
     return Scrubbed(*counts, conversations, ended.state, ended.waiting)
+
+
+def scrub_if_due(store: Store, run: Callable[[], object]) -> None:
+    """Scrub once after the redactor has learned more."""
+    if is_due(store):
+        run()

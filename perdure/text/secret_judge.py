@@ -42,7 +42,7 @@ _VARIABLE = re.compile(r"[a-z]+(?:_[a-z]+)+$|[a-z]+[A-Z][A-Za-z]*$")
 _PATH = re.compile(r"https?://|\.{0,2}/[a-z]|~/|[A-Z]:\\")
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*$")
 _UNITS = re.compile(
-    r"[\s-]{1,3}(?:char|digit|letter|symbol|word|bit|byte|sec|min|hour|day|time|attempt)", re.IGNORECASE
+    r"[ \t-]{1,3}(?:char|digit|letter|symbol|word|bit|byte|sec|min|hour|day|time|attempt)", re.IGNORECASE
 )
 _STOP = re.compile(r"\s{0,3}(?:$|[.,;:!?)\]\"'}|\r\n]|(?:and|but|on|for|since|please|und|et)\b)")
 _CODE_STOP = re.compile(r"\s{0,3}[;),}]")

@@ -109,6 +109,7 @@ _LINK = re.compile(
 )
 # An ordinary word behind the name: most names are followed by one, and there is no secret then.
 _PLAIN = re.compile(rf"\s(?!(?:set|{_VERBS}|{_JOINTS})\b)[^\W\d_]{{1,40}}+(?=[\s.,])", re.IGNORECASE)
+_QUOTE_STARTS = "bBrRuUfF\\\"'`\u201c\u201e\u00ab"
 _REACH = 200
 _FAR = 700
 """Characters behind a name within which a secret that was made by a machine has its first digit."""
@@ -170,7 +171,7 @@ def _secret(text: str, found: re.Match[str], name: _Name) -> tuple[int, int] | N
     link = _LINK.match(text, found.end())
     if link is None:
         return None
-    quoted = _QUOTED.match(text, link.end())
+    quoted = _QUOTED.match(text, link.end()) if text[link.end() : link.end() + 1] in _QUOTE_STARTS else None
     how = "quoted" if quoted is not None else link.lastgroup or ""
     if quoted is not None:
         start, end = quoted.span("value")
@@ -201,6 +202,8 @@ def _is_passing(text: str, found: re.Match[str], how: str, secret: str, end: int
         return False
     if how == "space":
         return not _is_option(text, found.start())
+    if how == "sign" and text.startswith(":", end):
+        return True  # the next label of a form that nobody has filled in
     return not judge.stops(text, end)
 
 

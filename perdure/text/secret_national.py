@@ -30,10 +30,6 @@ def _dated(month: str, day: str) -> bool:
     return 1 <= int(month) <= 12 and 1 <= int(day) <= 31
 
 
-def _dated(month: str, day: str) -> bool:
-    return 1 <= int(month) <= 12 and 1 <= int(day) <= 31
-
-
 def _formal(_: str) -> bool:
     # Its form is all that it has.
     return True

@@ -77,6 +77,7 @@ SECRETS = [
     ("api-key", "AccountKey={};EndpointSuffix=core", _MIXED + "+/=="),
     ("api-key", "aws_secret_access_key = {}", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYKZMPL3QAB"),
     ("token", "the token is {}", "8f3a9c2b7d11"),
+    ("token", "A_TOKEN={}\n\nSECRET_PLACE=here", "8f3a9c2b7d11"),
     ("card", "card {} exp 12/27", "4111 1111 1111 1111"),
     ("card", "in 2026 {}", "5500-0000-0000-0004"),
     ("card", "{}", "378282246310005"),
