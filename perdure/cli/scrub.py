@@ -30,7 +30,7 @@ def scrub(home: Path | None, dry_run: bool, as_json: bool) -> int:
     output = Output(as_json)
     store = Store(data_folder(home))
     try:
-        done = scrub_folder(store, files_options(Settings.load()), Author(Channel.CLI, "cli"), dry_run=dry_run)
+        done = scrub_folder(store, files_options(Settings.load()), Author(Channel.CLI, "cli"), dry_run)
     finally:
         store.close()
     if as_json:

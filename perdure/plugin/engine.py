@@ -178,7 +178,6 @@ class Engine:
             if intake.clipped:
                 _log.warning("%d messages were cut to %d characters", intake.clipped, limits.max_chars)
             if intake.left_out:
-                _log.warning("left out: %s. Keep such things with: perdure vault store", ", ".join(intake.left_out))
                 self.keeper.submit("left out", lambda: left_out.note(self.store, intake.left_out))
             if not intake.messages:
                 return 0
@@ -209,8 +208,7 @@ class Engine:
 
     def scrub(self, author: Author = Author(Channel.LIBRARY), *, dry_run: bool = False) -> Scrubbed:  # noqa: B008
         """Pass what is stored through the present redactor; see `scrub_folder`."""
-        stop, options = self._worker.stop, files_options(self.settings)
-        done = scrub_folder(self.store, options, author, dry_run=dry_run, pause=self.gate.pause, stop_worker=stop)
+        done = scrub_folder(self.store, files_options(self.settings), author, dry_run, self.gate.pause, self._worker)
         self._embed_missing()
         return done
 
@@ -403,5 +401,4 @@ def _writing_options(settings: Settings) -> WritingOptions:
 
 
 def _json_settings(settings: Settings) -> dict[str, Any]:
-    values: dict[str, Any] = json.loads(settings.model_dump_json(exclude_defaults=True))
-    return values
+    return dict(json.loads(settings.model_dump_json(exclude_defaults=True)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from perdure.background.worker_process import WorkerProcess
 from perdure.files.options import FilesOptions
 from perdure.plugin.file_purge import cleaner, redact_again
 from perdure.store.purge import CERTIFIED, certify
@@ -39,10 +40,9 @@ def scrub_folder(
     store: Store,
     options: FilesOptions,
     author: Author,
-    *,
     dry_run: bool = False,
     pause: Callable[[], object] = lambda: None,
-    stop_worker: Callable[[], None] = lambda: None,
+    worker: WorkerProcess | None = None,
 ) -> Scrubbed:
     """Pass everything in a data folder through the present redactor. Can be repeated after a kill.
 
@@ -52,7 +52,7 @@ def scrub_folder(
         author: who stands in the journal.
         dry_run: only say what would be changed.
         pause: called now and then, to let turns go first.
-        stop_worker: ends what would count as another process.
+        worker: is stopped before the byte search, for which it would count as another process.
 
     Raises:
         StoreError: something could not be written.
@@ -66,7 +66,8 @@ def scrub_folder(
     done(store)
     if name is None:
         return Scrubbed(*counts, conversations, CERTIFIED if conversations else "nothing")
-    stop_worker()
+    if worker is not None:
+        worker.stop()
     [ended] = [purge for purge in certify(store, cleaner(store, options)) if purge.id == name]
     return Scrubbed(*counts, conversations, ended.state, ended.waiting)
 

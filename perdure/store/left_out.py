@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Iterable
 
@@ -10,14 +11,17 @@ from perdure.store.database import run
 from perdure.store.store import Store
 
 META = "left_out"
+_log = logging.getLogger("perdure.store")
 
 
 def note(store: Store, kinds: Iterable[str]) -> None:
-    """Count some more.
+    """Count some more, and tell the operator where such things belong.
 
     Raises:
         StoreError: it could not be written.
     """
+    kinds = tuple(kinds)
+    _log.warning("left out of what was captured: %s. Keep such things with: perdure vault store", ", ".join(kinds))
     with store.database.write(durable=False) as connection:
         rows = run(connection, "SELECT value FROM meta WHERE key = ?", (META,))
         counted = Counter(json.loads(rows[0][0]) if rows else {})
