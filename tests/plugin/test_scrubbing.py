@@ -8,8 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from bench.secret_samples import Sample, secret_samples
+from perdure.cli.main import cli
 from perdure.hooks.types import Channel
 from perdure.store import receipts
 from perdure.store.database import run
@@ -132,3 +134,14 @@ def test_a_dry_run_changes_nothing_and_a_second_scrub_finds_nothing(home: Path, 
     again = memory.admin.scrub()
     assert (again.facts, again.receipts, again.parked, again.conversations, again.state) == ((), 0, 0, 0, "nothing")
     assert memory.recall("router hall wifi") is not None
+
+
+def test_the_command_says_what_it_changed(home: Path) -> None:
+    fact_id = let_through(home)
+    planned = CliRunner().invoke(cli, ["scrub", "--home", str(home), "--dry-run", "--json"], catch_exceptions=False)
+    assert json.loads(planned.output)["facts"] == [fact_id]
+    assert PASSWORD.encode() in bytes_of(home)
+    done = CliRunner().invoke(cli, ["scrub", "--home", str(home), "--json"], catch_exceptions=False)
+    assert json.loads(done.output)["state"] == "certified"
+    assert PASSWORD not in planned.output + done.output
+    assert PASSWORD.encode() not in bytes_of(home)
