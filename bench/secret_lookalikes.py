@@ -39,6 +39,7 @@ PATTERNS: dict[str, tuple[str, ...]] = {
     ),
     "condition": ("if (password !== confirmPassword) {", "assert token is not None", "while password == '':"),
     "column": ("password VARCHAR(255) NOT NULL", "token TEXT UNIQUE,", "SELECT password FROM users"),
+    "passphrase-code": ("Vault(folder, passphrase=passphrase, clock=self.clock)", "passphrase: str | None = None"),
     "form": ("Password:\nPassword again:\n", "username: password: remember me: yes"),
     "html": (
         '<input type="password" name="password">',

@@ -223,7 +223,8 @@ def _is_secret(text: str, found: re.Match[str], name: _Name, how: str, span: tup
     if name.kind == "seed-phrase":
         return True
     if name.kind == "passphrase":
-        return how != "space" and not judge.is_sentence(secret)
+        code = how != "quoted" and not {"(", ")", "=", "|"}.isdisjoint(secret)
+        return how != "space" and not code and not judge.is_sentence(secret)
     if not name.chosen:
         return how != "space" and not judge.is_code(secret) and not judge.counts_something(text, end)
     match how:
