@@ -14,7 +14,8 @@ from perdure.background.reembed import prune as prune_spaces
 from perdure.background.worker_process import WorkerProcess
 from perdure.cli.output import Output, progress
 from perdure.errors import ModelError, PerdureError, SettingsError
-from perdure.plugin.engine import WORKER, load_extensions
+from perdure.plugin.composing import load_extensions
+from perdure.plugin.engine import WORKER
 from perdure.plugin.model import Recipes
 from perdure.plugin.paths import data_folder
 from perdure.plugin.settings import Settings

@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 import atexit
-import json
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
 
 from perdure.background.drain import Drain
 from perdure.background.indexer import mark_suspect, without_vector
 from perdure.background.keeper import Keeper
 from perdure.background.turn_gate import TurnGate
 from perdure.background.worker_process import WorkerProcess
-from perdure.capture.decide import Levels
 from perdure.capture.guards import Quota
 from perdure.capture.intake import Limits, as_sequence, take
 from perdure.capture.pipeline import Capturer
 from perdure.capture.statements import CaptureRule
-from perdure.capture.tags import compile_tags
 from perdure.capture.used import used_in
-from perdure.capture.writing import Writer, WritingOptions
+from perdure.capture.writing import Writer
 from perdure.clock import Clock, SystemClock
 from perdure.embed.base import Embedder
 from perdure.hooks.types import Channel, Messages, Placement, Recall, TurnContext
-from perdure.plugin.builtins import BUILTINS
+from perdure.plugin.composing import (
+    embedder_factory,
+    json_settings,
+    load_extensions,
+    recall_options,
+    reranker_of,
+    writing_options,
+)
 from perdure.plugin.echoes import earlier, of_passages
-from perdure.plugin.extensions import ExtensionManager
 from perdure.plugin.file_memory import FileMemory, files_options
 from perdure.plugin.file_purge import cleaner
 from perdure.plugin.ledger import Ledger, newest_reply
@@ -37,13 +39,9 @@ from perdure.plugin.llm import llm_factory
 from perdure.plugin.model import Model, Recipes
 from perdure.plugin.scrubbing import Scrubbed, scrub_folder, scrub_if_due
 from perdure.plugin.settings import Settings
-from perdure.ranking.adjust import Adjustments
-from perdure.recall.directives import directives
 from perdure.recall.expand import Expander
-from perdure.recall.options import RecallOptions
 from perdure.recall.pipeline import Asked, Recaller
 from perdure.recall.receipt import Receipt
-from perdure.recall.rerank import Reranker
 from perdure.store import left_out, receipts, spaces
 from perdure.store.purge import Purge, certify, purge
 from perdure.store.scope import Audience
@@ -85,19 +83,19 @@ class Engine:
             switch_by_itself=settings.model_switch == "auto",
             on_switch=self.start_worker,
         )
-        self.writer = Writer(self._leg, _writing_options(settings))
+        self.writer = Writer(self._leg, writing_options(settings))
         self.ledger = Ledger(self.store.key, earlier(self.store))
         quota = Quota(settings.capture_turn_facts, settings.capture_session_facts, settings.capture_day_facts)
         self._capturer = Capturer(self.store, self.writer, lambda: self.rules, quota, self.ledger.traces)
         self._drain = Drain(self.store, self._capturer, self.keeper, self.gate)
-        self._worker = WorkerProcess(WORKER, self.store.folder, _json_settings(settings))
+        self._worker = WorkerProcess(WORKER, self.store.folder, json_settings(settings))
         self.files = FileMemory(
             self.store, settings, self.clock, self.keeper, self.gate,
             embedder=self.model.embedder, start_worker=self.start_worker,
         )  # fmt: skip
         self.llm = make_llm(self.store)
         self._recaller = Recaller(
-            self.store, _recall_options(settings), self.model.leg, self.clock, reranker, self.files.source,
+            self.store, recall_options(settings), self.model.leg, self.clock, reranker, self.files.source,
             Expander(self.store, self.llm),
         )  # fmt: skip
         self._cursors: dict[str, str] = {}
@@ -247,7 +245,7 @@ class Engine:
         return cleaner(self.store, files_options(self.settings))
 
     def _file(self, receipt: Receipt, audience: Audience, recall: Recall | None) -> None:
-        body = {**receipt.body(_recall_options(self.settings)), "echo": of_passages(recall, self.store.key)}
+        body = {**receipt.body(recall_options(self.settings)), "echo": of_passages(recall, self.store.key)}
         scope = str(audience.home or "global")
         injected = [item for item, verdict in receipt.verdicts.items() if verdict == "injected"]
         with self.store.database.write(durable=False) as connection:
@@ -320,85 +318,3 @@ def audience_of(context: TurnContext) -> Audience:
 @lru_cache(maxsize=256)
 def _audience(user: str | None, agent: str | None, session: str | None, scopes: tuple[str, ...]) -> Audience:
     return Audience.of(user=user, agent=agent, session=session, others=scopes)
-
-
-def load_extensions(settings: Settings) -> ExtensionManager:
-    """Load the built-ins and the installed extensions."""
-    return ExtensionManager.load(disabled=settings.disabled_extensions, builtins=BUILTINS)
-
-
-def embedder_factory(settings: Settings, extensions: ExtensionManager) -> Callable[[], Embedder] | None:
-    """Return a function that makes the embedder the settings name, or None if none is wanted.
-
-    Raises:
-        ExtensionError: there is no embedder of this name.
-    """
-    if settings.embedder == "none":
-        return None
-    factory = extensions.get("embedders", settings.embedder)
-
-    def load() -> Embedder:
-        embedder: Embedder = factory(settings)
-        return embedder
-
-    return load
-
-
-def reranker_of(settings: Settings, extensions: ExtensionManager) -> Reranker | None:
-    """Return the reranker that the settings name, or None if none is wanted.
-
-    Raises:
-        ExtensionError: there is no reranker of this name.
-    """
-    if settings.reranker is None:
-        return None
-    reranker: Reranker = extensions.get("rerankers", settings.reranker)()
-    return reranker
-
-
-def _recall_options(settings: Settings) -> RecallOptions:
-    return RecallOptions(
-        limit=settings.recall_limit,
-        passages=settings.recall_passages,
-        profile=settings.recall_profile,
-        profile_limit=settings.recall_profile_limit,
-        link_depth=settings.recall_link_depth,
-        directives=directives(
-            entities=settings.directive_entities,
-            keywords=settings.directive_keywords,
-            tasks=settings.directive_tasks,
-            session_tags=settings.directive_session_tags,
-        ),
-        adjustments=Adjustments(
-            settings.adjust_importance_recency,
-            settings.adjust_long_term,
-            settings.adjust_salience,
-            settings.adjust_freshness,
-            settings.adjust_confidence,
-        ),
-        max_tokens=settings.recall_max_tokens,
-        format=settings.recall_format,
-        placement=settings.recall_placement,
-        deadline=settings.recall_deadline_ms / 1000,
-    )
-
-
-def _writing_options(settings: Settings) -> WritingOptions:
-    levels = Levels(
-        settings.duplicate_exact,
-        settings.duplicate_normalised,
-        settings.duplicate_vector,
-        settings.duplicate_cosine,
-        settings.classify_before_write,
-    )
-    return WritingOptions(
-        levels,
-        compile_tags(settings.tag_patterns),
-        settings.auto_link,
-        settings.auto_link_cosine,
-        settings.auto_link_limit,
-    )
-
-
-def _json_settings(settings: Settings) -> dict[str, Any]:
-    return dict(json.loads(settings.model_dump_json(exclude_defaults=True)))

@@ -21,7 +21,7 @@ from perdure.embed.base import Embedder
 from perdure.errors import ModelError, PerdureError
 from perdure.failpoints import fail_point
 from perdure.files.index import FileIndex
-from perdure.plugin.engine import load_extensions
+from perdure.plugin.composing import load_extensions
 from perdure.plugin.file_memory import files_options
 from perdure.plugin.model import Recipes
 from perdure.plugin.settings import Settings

@@ -14,7 +14,7 @@ from perdure.clock import ManualClock
 from perdure.errors import SettingsError
 from perdure.hooks.types import Channel
 from perdure.plugin.builtins import BUILTINS
-from perdure.plugin.engine import embedder_factory
+from perdure.plugin.composing import embedder_factory
 from perdure.plugin.extensions import ExtensionManager
 from perdure.plugin.memory import Memory
 from perdure.plugin.model import Model, Recipes

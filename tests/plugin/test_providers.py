@@ -18,8 +18,8 @@ from perdure.embed.deterministic import HashEmbedder
 from perdure.errors import ModelError, SettingsError
 from perdure.hooks.types import TurnContext
 from perdure.plugin.builtins import BUILTINS
+from perdure.plugin.composing import embedder_factory
 from perdure.plugin.embedders import REMOTE
-from perdure.plugin.engine import embedder_factory
 from perdure.plugin.extensions import ExtensionManager
 from perdure.plugin.memory import Memory
 from perdure.plugin.model import Model, Recipes
