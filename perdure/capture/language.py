@@ -13,11 +13,14 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from perdure.text.normalise import fold
+
+_ENGLISH = re.compile(r"\b(?:the|is|and|my|i|i'm|our|we|with|of|to)\b")
 NOTHING = re.compile(r"(?!)")
 STARTS = ("question", "talk", "request", "unsure", "continues")
 ANYWHERE = (
     "remember", "convention", "passing", "doubt", "reported",
-    "decision", "preference", "entity", "factual", "own",
+    "decision", "preference", "entity", "factual", "own", "chat",
 )  # fmt: skip
 
 
@@ -39,6 +42,7 @@ class Language:
         reported: somebody else's words.
         decision, preference, entity, factual: signals of a statement of this kind.
         own: words for oneself.
+        chat: what makes talk of a sentence that only `own` speaks for: "you", thanks.
     """
 
     code: str
@@ -57,6 +61,7 @@ class Language:
     entity: re.Pattern[str]
     factual: re.Pattern[str]
     own: re.Pattern[str]
+    chat: re.Pattern[str]
 
 
 @cache
@@ -74,3 +79,9 @@ def language(code: str) -> Language:
         return re.compile(rf"{start if name in STARTS else edge}(?:{alternatives}){edge}")
 
     return Language(code, *(compiled(name) for name in (*STARTS, *ANYWHERE)))
+
+
+def language_of(text: str) -> str:
+    """Return the code of the file whose words judge a text: "en", or "other"."""
+    folded = fold(text)
+    return "other" if language("other").own.search(folded) and not _ENGLISH.search(folded) else "en"

@@ -196,4 +196,5 @@ def _draft(statement: Statement, message: Mapping[str, Any], entry: Mapping[str,
         provenance_session=entry.get("session"),
         source_turn=entry.get("turn"),
         extraction_method=f"rule:{statement.cue}",
+        extraction_confidence=statement.confidence,
     )

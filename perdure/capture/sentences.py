@@ -1,86 +1,61 @@
-"""Step two: prose of a message, split into sentences."""
+"""Step two: sentences, and the clauses of a sentence that can stand alone."""
 
 from __future__ import annotations
 
 import re
 
-_ABBREVIATIONS = frozenset(
-    [
-        "mr",
-        "mrs",
-        "ms",
-        "dr",
-        "prof",
-        "st",
-        "vs",
-        "etc",
-        "e.g",
-        "i.e",
-        "approx",
-        "no",
-        "inc",
-        "ltd",
-        "co",
-        "jr",
-        "sr",
-        "jan",
-        "feb",
-        "mar",
-        "apr",
-        "jun",
-        "jul",
-        "aug",
-        "sep",
-        "sept",
-        "oct",
-        "nov",
-        "dec",
-        "a.m",
-        "p.m",
-        "u.s",
-        "u.k",
-    ]
-)
-# Possessive, and only from the first mark of a run: a long run of dots costs one look.
-_END = re.compile(r"(?<![.!?…])[.!?…]++[\"')\]]*+(?=\s)|[。！？]++[」』]?|\n++")
+import sentencex
+
+# Where chat ends a sentence although the library, which is made for edited text, goes on: runs of marks, and "ok.",
+# which it takes for an abbreviation.
+_ALSO_END = re.compile(r"(?:(?<![.!?…])[.!?…]{2,}+|(?<!\w)(?:ok|no|lol)\.)(?=\s)", re.IGNORECASE)
+_NO_END = re.compile(r"\b(?:approx|min|max|ca|tel|incl)\.$", re.IGNORECASE)
 _BULLET = re.compile(r"^\s*(?:[-*•+]|\d{1,3}[.)])\s+")
-_LEAD_IN = re.compile(r"^[^:;,.!?]{2,40}: (?=(?:I|my|we|our|the)\b)", re.IGNORECASE)
-_JOIN = re.compile(
-    r"(?:,|;|,? and|,? but) (?=(?:I(?:'m|'ve)? |my |we(?:'re|'ve)? |our )(?!think|mean|guess|hope|know))"
+_LEAD_IN = re.compile(
+    r"^[^:;.!?]{2,200}: (?=(?:(?:in|on|at|for|after|before|since) [^,:]{1,60} )?(?:I|my|we|our)\b)", re.IGNORECASE
 )
-_QUOTED = re.compile(r"^\s*(?:>|\|)")
+_OWN = r"(?:I(?:'m|'ve)? |my |we(?:'re|'ve)? |our )(?!think|mean|guess|hope|know)"
+_NAME = r"(?-i:[A-Z][\w-]+ (?:is|was|has|\w{2,}s)\b)"
+_JOIN = re.compile(rf"(?:,|;|,? and|,? but) (?={_OWN}|{_NAME})", re.IGNORECASE)
+_TAG = re.compile(r",? (?:ok|okay|right|yeah|yes|alright|please|deal|got it|understood)\?+$", re.IGNORECASE)
 
 
-def prose(text: str) -> str:
-    """Return the text without fenced code and quoted lines."""
-    parts = text.split("```")
-    outside = "\n".join(parts[::2])
-    return "\n".join(line for line in outside.split("\n") if not _QUOTED.match(line))
+def sentences(text: str, code: str = "en") -> list[str]:
+    """Split prose into sentences, in order; lines and bullets count as sentences.
 
-
-def sentences(text: str) -> list[str]:
-    """Split prose into sentences, in order; bullets count as sentences."""
+    Args:
+        text: prose.
+        code: its language; of one that the library does not know, it takes the nearest.
+    """
     found: list[str] = []
-    start = 0
-    for match in _END.finditer(text):
-        if match.group().startswith(".") and _abbreviated(text, start, match.start()):
-            continue
-        found.append(text[start : match.end()])
-        start = match.end()
-    found.append(text[start:])
-    cleaned = (" ".join(_BULLET.sub("", sentence).split()) for sentence in found)
-    return [sentence for sentence in cleaned if any(char.isalnum() for char in sentence)]
+    for line in filter(None, map(str.strip, text.split("\n"))):
+        open_end = False
+        for sentence in sentencex.segment(code, _BULLET.sub("", line)):
+            for part in _split(sentence):
+                if open_end:
+                    found[-1] += f" {part}"
+                else:
+                    found.append(part)
+                open_end = bool(_NO_END.search(part))
+    return [sentence for sentence in found if any(map(str.isalnum, sentence))]
+
+
+def _split(sentence: str) -> list[str]:
+    ends = [match.end() for match in _ALSO_END.finditer(sentence)]
+    parts = (sentence[start:end] for start, end in zip([0, *ends], [*ends, None], strict=True))
+    return [" ".join(part.split()) for part in parts if part.strip()]
 
 
 def clauses(sentence: str) -> list[str]:
-    """Split a sentence where a second statement about oneself begins: one idea per fact."""
-    sentence = _LEAD_IN.sub("", sentence)
+    """Split a sentence where a second statement about oneself or a named person begins: one idea per fact."""
     return [part for part in _JOIN.split(sentence) if part]
 
 
-def _abbreviated(text: str, start: int, dot: int) -> bool:
-    word = text[max(start, dot - 12) : dot].rsplit(None, 1)[-1:]
-    if not word:
-        return False
-    last = word[0].lower().lstrip("(\"'")
-    return last in _ABBREVIATIONS or (len(last) == 1 and last.isalpha() and last != "i")
+def without_lead_in(sentence: str) -> str:
+    """Return a sentence without what only announces it, as "background:" before "I work nights"."""
+    return _LEAD_IN.sub("", sentence)
+
+
+def without_tag(sentence: str) -> str:
+    """Return a sentence without a tag that asks for assent, as "ok?"."""
+    return _TAG.sub(".", sentence)

@@ -16,6 +16,7 @@ from perdure.background.turn_gate import TurnGate
 from perdure.background.worker_process import WorkerProcess
 from perdure.capture.guards import Quota
 from perdure.capture.intake import Limits, as_sequence, take
+from perdure.capture.patterns import pattern_rules
 from perdure.capture.pipeline import Capturer
 from perdure.capture.statements import CaptureRule
 from perdure.capture.used import used_in
@@ -66,6 +67,7 @@ class Engine:
         """
         self.settings = settings
         self.clock = clock or SystemClock()
+        self._patterns = pattern_rules(settings.capture_patterns)
         self.extensions = load_extensions(settings)
         load = embedder_factory(settings, self.extensions)
         reranker = reranker_of(settings, self.extensions)
@@ -235,7 +237,7 @@ class Engine:
     @cached_property
     def rules(self) -> tuple[CaptureRule, ...]:
         """The capture rules of extensions."""
-        return tuple(factory() for factory in self.extensions.capture_rules.values())
+        return *self._patterns, *(factory() for factory in self.extensions.capture_rules.values())
 
     def _certify(self) -> None:
         certify(self.store, self._clean_files)

@@ -21,7 +21,7 @@ _NOT_SETTINGS = frozenset({
     HOME_VARIABLE, CONFIG_VARIABLE, "PERDURE_LOAD_EXTENSIONS", "PERDURE_VENV", "PERDURE_VAULT_PASSPHRASE",
     "PERDURE_FAIL_POINT",
 })  # fmt: skip
-_JSON = frozenset({"tag_patterns", "lance_storage_options", "directive_tasks"})
+_JSON = frozenset({"tag_patterns", "capture_patterns", "lance_storage_options", "directive_tasks"})
 """Settings that are JSON in the environment."""
 _LISTS = frozenset({
     "disabled_extensions", "sources", "extra_paths", "directive_entities", "directive_keywords",
@@ -82,6 +82,7 @@ class Settings(BaseModel):
     capture_turn_facts: int = Field(30, ge=1, le=10_000, description="What a message brings beyond waits for review.")
     capture_session_facts: int = Field(500, ge=1, le=1_000_000, description="The same for a conversation.")
     capture_day_facts: int = Field(2_000, ge=1, le=1_000_000, description="The same for a day.")
+    capture_patterns: dict[str, str] = Field({}, description="Own signals: regular expressions by name of a cue.")
     duplicate_exact: bool = Field(True, description="Take the same text for the same fact.")
     duplicate_normalised: bool = Field(True, description="Take a text in other letters for the same fact.")
     duplicate_vector: bool = Field(True, description="Take a text that means the same for the same fact.")

@@ -138,7 +138,7 @@ PASSED_OVER = {
 
 @pytest.mark.parametrize(("sentence", "cue"), KEPT)
 def test_what_a_person_says_of_their_world_is_kept(sentence: str, cue: str) -> None:
-    assert statements(sentence) == [Statement(sentence, cue)]
+    assert [(found.text, found.cue) for found in statements(sentence)] == [(sentence, cue)]
 
 
 @pytest.mark.parametrize(
@@ -186,10 +186,36 @@ def test_statements_are_found_among_talk_in_their_order() -> None:
 
 
 def test_a_sentence_that_leans_on_the_one_before_stays_with_it() -> None:
-    assert statements("My dog is called Fido. He is a beagle. Is he cute?") == [
-        Statement("My dog is called Fido. He is a beagle.", "entity")
+    assert statements("We have two dogs at home. They are beagles. Are they cute?") == [
+        Statement("We have two dogs at home. They are beagles.", "factual")
     ]
     assert statements("It is a beagle.") == []
+
+
+def test_a_sentence_about_the_one_just_named_stands_alone() -> None:
+    found = statements("My dog is called Fido. He is a beagle. Is he cute?")
+    assert [statement.text for statement in found] == ["My dog is called Fido.", "Fido is a beagle."]
+
+
+def test_what_only_speaks_of_oneself_is_less_sure() -> None:
+    [sure, less] = statements("I live in Graz. On the ferry I finally talked to the captain about engines.")
+    assert sure.confidence == 1.0
+    assert less.confidence < sure.confidence
+
+
+@pytest.mark.parametrize(
+    ("message", "kept"),
+    [
+        ("My sister lives in Tromso, can you find something to do there?", ["My sister lives in Tromso."]),
+        ("from now on use metric, ok?", ["From now on use metric."]),
+        ("As background for all of this: I work as a nurse.", ["I work as a nurse."]),
+        ("I have a dentist on 3 May. lol", []),
+        ("This is ridiculous. I restarted the whole thing twice since noon.", []),
+        ("name: Bob\ncity: my home", []),
+    ],
+)
+def test_only_what_is_said_of_the_user_is_left(message: str, kept: list[str]) -> None:
+    assert [found.text for found in statements(message)] == kept
 
 
 @pytest.mark.parametrize(
@@ -238,6 +264,8 @@ def test_a_question_mark_makes_a_question_of_anything(kept: tuple[str, str], cas
 
 
 def test_a_clause_that_says_nothing_alone_stays_with_its_sentence() -> None:
-    [whole] = statements("My partner's birthday is the 9th of October, I keep forgetting it.")
-    assert whole.text == "My partner's birthday is the 9th of October, I keep forgetting it."
+    [whole] = statements("My partner's birthday is the 9th of October, I love it.")
+    assert whole.text == "My partner's birthday is the 9th of October, I love it."
+    [lasting] = statements("My partner's birthday is the 9th of October, I keep forgetting it.")
+    assert lasting.text == "My partner's birthday is the 9th of October"
     assert len(statements("I live in Lisbon and I work as a nurse.")) == 2

@@ -1,0 +1,51 @@
+"""What a pronoun at the head of a sentence stands for, where the sentence before leaves no doubt."""
+
+from __future__ import annotations
+
+import re
+
+_PRONOUN = re.compile(r"(?P<word>it|he|she|its|his|her)(?P<short>'s|'ll|'d)?\b ?", re.IGNORECASE)
+_QUOTED = re.compile(r'["“«][^"”»]{0,200}["”»]')
+_SHORT = {"'s": " is", "'ll": " will", "'d": " would"}
+_POSSESSIVE = frozenset(["its", "his", "her"])
+_PEOPLE = frozenset(["he", "she", "his", "her"])
+# A name is a run of capitalised words behind the first one, which every sentence begins with.
+_NAME = re.compile(r"(?<=\s)(?:[A-Z][\w-]*\.? ?)*[A-Z][\w-]+")
+_HEAD = re.compile(r"([A-Z][\w-]+)(?:'s)? (?:is|was|has|lives|works|will|leads|runs)\b|([A-Z][\w-]+)'s ")
+_OF_PLACE = re.compile(r"\b(?:in|at|to|from|near|of|on|for)\s$")
+_NO_NAMES = frozenset({
+    "I", "The", "This", "That", "It", "He", "She", "They", "We", "You", "My", "Our",
+    "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday",
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+})  # fmt: skip
+
+
+def resolve(sentence: str, before: str) -> str | None:
+    """Return the sentence with what its pronoun stands for, or None if that is not certain.
+
+    Args:
+        sentence: begins with "it", "he", "she", "its", "his" or "her".
+        before: the sentence before it. Exactly one name in it can be meant; names of places are not people.
+    """
+    match = _PRONOUN.match(sentence)
+    if match is None:
+        return None
+    names = _names(_QUOTED.sub("", before), people=match["word"].lower() in _PEOPLE)
+    if len(names) != 1:
+        return None
+    name = names.pop()
+    if match["word"].lower() in _POSSESSIVE:
+        name += "'s"
+    return f"{name}{_SHORT.get((match['short'] or '').lower(), '')} {sentence[match.end() :]}"
+
+
+def _names(text: str, *, people: bool) -> set[str]:
+    found: set[str] = set()
+    if head := _HEAD.match(text):
+        found.add(head[1] or head[2])
+    for match in _NAME.finditer(text):
+        place = bool(_OF_PLACE.search(text[: match.start()][-8:]))
+        if not (people and place):
+            found.add(match[0].rstrip(". "))
+    return found - _NO_NAMES
