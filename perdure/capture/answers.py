@@ -8,8 +8,9 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
+from perdure.capture.decide import own_view
 from perdure.capture.guards import held
-from perdure.capture.writing import Prepared, own_view
+from perdure.capture.writing import Prepared
 from perdure.hooks.types import Channel
 from perdure.store.fact import Fact
 from perdure.store.search import by_hash, lexical

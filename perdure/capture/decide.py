@@ -1,41 +1,47 @@
-"""Step five: is it new, known already, or does it take the place of something?"""
+"""Step five: is it new, known already, over, or does it take the place of something?"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import apsw
 
-from perdure.capture.describe import Slot
+from perdure.capture.compare import Action, Verdict, compare, same_slot
+from perdure.capture.likeness import likeness
 from perdure.hooks.types import Channel
 from perdure.store.fact import Fact
+from perdure.store.scope import Audience, Scope
 from perdure.store.search import View, by_hash, by_ids, lexical, lookup
-from perdure.store.slots import is_single_valued
 from perdure.store.trust import SUPERSEDES
 from perdure.store.vector_index import VectorHit
-from perdure.text.normalise import fingerprint, fold, match_terms
+from perdure.text.normalise import fingerprint
 
-CANDIDATES = 5
-
-
-class Action(StrEnum):
-    """What is to be done with a statement."""
-
-    ADD = "add"
-    UPDATE = "update"
-    NOOP = "noop"
+CANDIDATES = 10
+SURE = 0.75
+"""A decision of less confidence is left to a judge, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is to be done, with which older fact, and why."""
+    """What is to be done, with which older fact, and why.
+
+    Attributes:
+        action: what is to be done.
+        target: id of the fact that is confirmed, replaced or withdrawn.
+        reason: why, in a few words that are no memory.
+        confidence: 0 to 1.
+        against: id of a fact that an added one may contradict; it is linked and stays.
+    """
 
     action: Action
     target: str | None
     reason: str
+    confidence: float = 1.0
+    against: str | None = None
+
+
+NEW = Decision(Action.ADD, None, "new")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,86 +81,72 @@ def decide(
         near: the facts whose vectors are nearest, best first; hints that are checked here.
         levels: which comparisons are made.
     """
-    twin = _duplicate(connection, fact, view, near, levels)
-    if twin is not None:
-        return twin
-    if not levels.classify:
-        return Decision(Action.ADD, None, "new")
-    return _classified(connection, fact, view)
+    twin = _twin(connection, fact, view, levels)
+    if twin is not None or not (levels.vector or levels.classify):
+        return twin or NEW
+    known = candidates(connection, fact, view, near)
+    if levels.vector:
+        cosines = {hit.id: hit.cosine for hit in near}
+        for old in known:
+            if cosines.get(old.id, 0.0) >= levels.vector_cosine and _same_details(old, fact):
+                return Decision(Action.NOOP, old.id, "means what was said before")
+    return permitted(fact, known, _classified(fact, known, near)) if levels.classify else NEW
 
 
-def _duplicate(
-    connection: apsw.Connection, fact: Fact, view: View, near: Sequence[VectorHit], levels: Levels
-) -> Decision | None:
+def candidates(connection: apsw.Connection, fact: Fact, view: View, near: Sequence[VectorHit]) -> list[Fact]:
+    """Return the facts that a new one is compared with: of its slot, near in meaning, with rare words in common."""
+    found = lookup(connection, fact.entity, fact.key, view, CANDIDATES) if fact.entity and fact.key else []
+    found += by_ids(connection, [hit.id for hit in near[:CANDIDATES]], view).values()
+    found += [hit.fact for hit in lexical(connection, fact.text, view, CANDIDATES)]
+    return list({old.id: old for old in found}.values())
+
+
+def permitted(fact: Fact, known: Iterable[Fact], decision: Decision) -> Decision:
+    """Return the decision, or an addition beside where the new fact's channel may not do that to what the user said."""
+    old = next((old for old in known if old.id == decision.target), None)
+    if old is None or decision.action not in (Action.UPDATE, Action.DELETE):
+        return decision
+    if old.channel in SUPERSEDES and fact.channel not in SUPERSEDES:
+        reason = f"channel {Channel(fact.channel).value} may not replace what the user said"
+        return Decision(Action.ADD, None, reason, decision.confidence, old.id)
+    return decision
+
+
+def own_view(fact: Fact, now: float) -> View:
+    """Return the view of the one scope that a fact belongs to."""
+    scope = Scope(fact.scope, fact.scope_target)
+    return View(Audience(frozenset({scope}), scope), now)
+
+
+def _twin(connection: apsw.Connection, fact: Fact, view: View, levels: Levels) -> Decision | None:
     for same in by_hash(connection, fingerprint(fact.text), view):
         if levels.exact and same.text == fact.text:
             return Decision(Action.NOOP, same.id, "said before")
         if levels.normalised:
             return Decision(Action.NOOP, same.id, "said before in other letters")
-    if levels.vector:
-        close = [hit.id for hit in near if hit.cosine >= levels.vector_cosine]
-        for old in by_ids(connection, close, view).values():
-            if _same_details(old, fact):
-                return Decision(Action.NOOP, old.id, "means what was said before")
     return None
 
 
 def _same_details(old: Fact, new: Fact) -> bool:
     """Return whether two texts that are near also agree in what vectors hardly show: figures, names, a "not"."""
     slots = (old.entity, old.key, old.value), (new.entity, new.key, new.value)
-    return set(_DETAIL.findall(old.text)) == set(_DETAIL.findall(new.text)) and slots[0] == slots[1]
+    return slots[0] == slots[1] and likeness(old.text, new.text).same_details
 
 
-def _classified(connection: apsw.Connection, fact: Fact, view: View) -> Decision:
-    slot = Slot(fact.entity, fact.key, fact.value or "") if fact.entity and fact.key else None
-    changed = bool(_CHANGE.search(fold(fact.text)))
-    if slot is not None:
-        for old in lookup(connection, slot.entity, slot.key, view, CANDIDATES):
-            if _same_value(old.value, slot.value):
-                return Decision(Action.NOOP, old.id, "same value in the same slot")
-            if is_single_valued(slot.key) or changed:
-                return _update(fact, old, f"new value of {slot.key}" if changed else "slot holds one value")
-    former = _former_value(fact.text)
-    if former:
-        for hit in lexical(connection, former, view, CANDIDATES):
-            if fact.category in (hit.fact.category, "decision") and _mentions(hit.fact, former):
-                return _update(fact, hit.fact, "names the value it replaces")
-    return Decision(Action.ADD, None, "new")
-
-
-def _update(fact: Fact, old: Fact, reason: str) -> Decision:
-    users = old.channel in SUPERSEDES
-    if users and fact.channel not in SUPERSEDES:
-        return Decision(Action.ADD, None, f"channel {Channel(fact.channel).value} may not replace what the user said")
-    return Decision(Action.UPDATE, old.id, reason)
-
-
-def _same_value(old: str | None, new: str) -> bool:
-    return bool(old) and fingerprint(old or "") == fingerprint(new)
-
-
-def _former_value(text: str) -> str | None:
-    match = _FORMER.search(text)
-    return next((group.strip() for group in match.groups() if group), None) if match else None
-
-
-def _mentions(fact: Fact, value: str) -> bool:
-    words = set(match_terms(value))
-    return bool(words) and words <= set(match_terms(fact.text))
-
-
-_DETAIL = re.compile(r"\d[\d.:/-]*|(?<=[a-z,] )[A-Z]\w+|(?i:\b(?:not?|never|no longer|\w+n't|without)\b)")
-_CHANGE = re.compile(
-    r"\b(?:actually|correction|instead|now|no longer|not any ?more|anymore|switched|changed|moved|renamed|rescheduled|"
-    r"updated?|used to|stopped|quit|cancelled|canceled|postponed|pushed back|turns out|i was wrong|i misspoke|"
-    r"sorry, i meant|not the)\b"
-)
-_FORMER = re.compile(
-    r"\b(?:switched|moved|changed|migrated|migrating|going|went) (?:[\w ]{1,30} )?from ([\w .+#-]{2,60}?) to\b"
-    r"|\binstead of ([\w .+#-]{2,60}?)(?=[,.;!]|$| now\b| because\b)"
-    r"|\b(?:no longer|don't|do not|stopped|quit) (?:use|using|like|liking|eat|eating|drink|drinking|want|prefer|"
-    r"play|playing|work at|working at|live in|living in) ([\w .+#-]{2,60}?)"
-    r"(?=[,.;!]|$| any ?more\b| now\b| because\b| and\b)"
-    r"|, not (?:on |in |at |the )*([\w .:+#-]{2,40}?)(?=[,.;!]|$)",
-    re.IGNORECASE,
-)
+def _classified(fact: Fact, known: Sequence[Fact], near: Sequence[VectorHit]) -> Decision:
+    cosines = {hit.id: hit.cosine for hit in near}
+    ranked: list[tuple[bool, bool, float, Fact, Verdict]] = []
+    for old in known:
+        overlap = likeness(old.text, fact.text).overlap
+        cosine = cosines.get(old.id, overlap)
+        verdict = compare(old, fact, cosine)
+        ranked.append((verdict.action is not Action.ADD, same_slot(old, fact), cosine + overlap, old, verdict))
+    if not ranked:
+        return NEW
+    decides, _, _, old, verdict = max(ranked, key=lambda item: item[:3])
+    if decides:
+        return Decision(verdict.action, old.id, verdict.reason, verdict.confidence)
+    doubtful = next((each for *_, each, found in ranked if found.doubtful), None)
+    if doubtful is not None:
+        return Decision(Action.ADD, None, "may contradict what is known", 0.4, doubtful.id)
+    return replace(NEW, confidence=verdict.confidence)

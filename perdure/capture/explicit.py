@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from perdure.capture.dates import freeze_until
-from perdure.capture.describe import describe
+from perdure.capture.dates import dated, freeze_until
+from perdure.capture.describe import CategoryPatterns, describe
 from perdure.capture.statements import Statement
 from perdure.hooks.types import Channel
 from perdure.store.fact import Fact
@@ -34,8 +34,18 @@ class Given:
     metadata: Mapping[str, Any] | None = None
 
 
-def explicit_fact(text: str, given: Given, scope: Scope, channel: Channel, now: float) -> Fact:
+def explicit_fact(
+    text: str, given: Given, scope: Scope, channel: Channel, now: float, categories: CategoryPatterns = ()
+) -> Fact:
     """Return the fact to be stored; tags that are not given are found when it is written.
+
+    Args:
+        text: the memory, as it was given.
+        given: what is not to be made out.
+        scope: to whom it belongs.
+        channel: by which way it comes in.
+        now: epoch seconds.
+        categories: configured ones.
 
     Raises:
         InputError: importance or decay class do not fit.
@@ -43,10 +53,10 @@ def explicit_fact(text: str, given: Given, scope: Scope, channel: Channel, now: 
     checked({"importance": given.importance} | ({"decay_class": given.decay_class} if given.decay_class else {}))
     # Redacted first: a slot's value cut out of "my password is ..." no longer shows what it is.
     text = safe(text).strip()
-    known = describe(Statement(text, "stored"))
+    known = describe(Statement(text, "stored"), categories)
     slot = known.slot if given.entity is None and given.key is None else None
     return Fact(
-        text=text,
+        text=dated(text, now),
         why=given.why or known.why,
         category=given.category or known.category,
         importance=given.importance,

@@ -8,13 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from perdure.capture import answers
-from perdure.capture.dates import freeze_until
-from perdure.capture.decide import Action, Decision
-from perdure.capture.describe import describe
+from perdure.capture.compare import Action
+from perdure.capture.dates import dated, freeze_until
+from perdure.capture.decide import Decision, own_view
+from perdure.capture.describe import CategoryPatterns, describe
 from perdure.capture.guards import Guard, Quota, held
 from perdure.capture.rules import guarded
 from perdure.capture.statements import CaptureRule, Statement, statements
-from perdure.capture.writing import Prepared, Writer, Written, own_view
+from perdure.capture.writing import Prepared, Writer, Written
 from perdure.hooks.types import Channel
 from perdure.store.fact import Fact
 from perdure.store.scope import Scope
@@ -45,6 +46,7 @@ class Capturer:
         rules: Callable[[], tuple[CaptureRule, ...]],
         quota: Quota = Quota(),  # noqa: B008 - frozen
         shown: Callable[[str], Shown] = _nothing,
+        categories: CategoryPatterns = (),
     ) -> None:
         """Capture into `store`.
 
@@ -54,7 +56,9 @@ class Capturer:
             rules: returns the capture rules of extensions.
             quota: how many facts are kept before the rest waits for review.
             shown: returns what a conversation was shown, by the name of its cursor.
+            categories: configured ones.
         """
+        self._categories = categories
         self._store = store
         self._writer = writer
         self._rules = rules
@@ -92,7 +96,11 @@ class Capturer:
 
     def _drafts(self, messages: Sequence[Mapping[str, Any]], entry: Mapping[str, Any]) -> list[Fact]:
         rules = tuple(guarded(rule) for rule in self._rules())
-        return [_draft(each, message, entry) for message in messages for each in statements(message["text"], rules)]
+        return [
+            _draft(each, message, entry, self._categories)
+            for message in messages
+            for each in statements(message["text"], rules)
+        ]
 
     def _prepared(self, drafts: Sequence[Fact], pause: Callable[[], None]) -> list[Prepared]:
         prepared: list[Prepared] = []
@@ -174,13 +182,15 @@ def _author(channel: Channel, entry: Mapping[str, Any]) -> Author:
     return Author(channel, entry.get("host", "python"), entry.get("session"))
 
 
-def _draft(statement: Statement, message: Mapping[str, Any], entry: Mapping[str, Any]) -> Fact:
-    description = describe(statement)
+def _draft(
+    statement: Statement, message: Mapping[str, Any], entry: Mapping[str, Any], categories: CategoryPatterns
+) -> Fact:
+    description = describe(statement, categories)
     scope = Scope.parse(entry["scope"])
     slot = description.slot
     said_at = message.get("at") or entry["at"]
     return Fact(
-        text=statement.text,
+        text=dated(statement.text, said_at),
         why=description.why,
         category=description.category,
         importance=IMPORTANCE,

@@ -6,14 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from perdure.capture.decide import Action, Decision, Levels, decide
+from perdure.capture.compare import ASKED, Action
+from perdure.capture.decide import CANDIDATES, Decision, Levels, decide, own_view, permitted
 from perdure.capture.tags import PATTERNS, TagPatterns, extract_tags
 from perdure.embed.base import Embedder
 from perdure.errors import ModelError
 from perdure.store.fact import Fact
+from perdure.store.lifecycle import forget, retract
 from perdure.store.links import link
-from perdure.store.scope import Audience, Scope
-from perdure.store.search import View
+from perdure.store.search import by_ids
 from perdure.store.slots import vector_text
 from perdure.store.transaction import StoredVector, Transaction
 from perdure.store.vector_index import VectorHit, VectorIndex
@@ -21,8 +22,9 @@ from perdure.store.vector_index import VectorHit, VectorIndex
 if TYPE_CHECKING:
     from perdure.embed.base import Vectors
 
-NEIGHBOURS = 5
 Leg = tuple[Embedder, VectorIndex]
+Judge = Callable[[Sequence["Prepared"], float], Sequence["Decision | None"]]
+"""Decides where the rules are unsure; None leaves it to them. Asked outside of any transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,25 +56,35 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A fact that is ready to be written, with its vector and its neighbours if there is a model."""
+    """A fact that is ready to be written, with its vector and its neighbours if there is a model.
+
+    Attributes:
+        fact: with its tags.
+        vector: of its text.
+        near: its nearest neighbours, best first.
+        verdict: what a judge made of it, if one was asked and answered.
+    """
 
     fact: Fact
     vector: StoredVector | None
     near: tuple[VectorHit, ...]
+    verdict: Decision | None = None
 
 
 class Writer:
     """Prepares facts outside of a transaction, where it may take its time, and writes them inside of one."""
 
-    def __init__(self, leg: Callable[[], Leg | None], options: WritingOptions) -> None:
+    def __init__(self, leg: Callable[[], Leg | None], options: WritingOptions, judge: Judge | None = None) -> None:
         """Write with these options.
 
         Args:
             leg: returns the embedder of the store's space and the index of the same space, or None while there
                 is no model.
             options: how to write.
+            judge: asked about what the rules are unsure of.
         """
         self._leg = leg
+        self._judge = judge
         self._options = options
 
     def prepare(self, facts: Sequence[Fact], now: float) -> list[Prepared]:
@@ -81,10 +93,14 @@ class Writer:
         leg = self._leg()
         texts = [vector_text(fact.text, fact.entity, fact.key) for fact in facts]
         vectors = _vectors(texts, leg[0] if leg else None)
-        return [
+        prepared = [
             Prepared(self._tagged(fact), vector, _near(fact, vector, leg[1] if leg else None, now))
             for fact, vector in zip(facts, vectors, strict=True)
         ]
+        if self._judge is None or not self._options.levels.classify:
+            return prepared
+        verdicts = self._judge(prepared, now)
+        return [replace(each, verdict=verdict) for each, verdict in zip(prepared, verdicts, strict=True)]
 
     def write(self, tx: Transaction, prepared: Prepared) -> Written:
         """Add a fact, let it take the place of another, or note that it was said before.
@@ -95,14 +111,31 @@ class Writer:
         fact = prepared.fact
         if tx.is_purged(fact.text):
             return Written(fact, Decision(Action.NOOP, None, "purged before"))
-        decision = decide(tx.connection, fact, own_view(fact, tx.now), prepared.near, self._options.levels)
-        if decision.action is Action.NOOP and decision.target:
-            return Written(tx.reinforce(decision.target), decision)
-        added = tx.add(fact, prepared.vector)
-        if decision.action is Action.UPDATE and decision.target:
+        decision = self._decision(tx, prepared)
+        if decision.target and decision.action is Action.NOOP:
+            return Written(tx.reinforce(decision.target, decision.reason), decision)
+        if decision.target and decision.action is Action.DELETE:
+            withdraw = forget if decision.reason == ASKED else retract
+            return Written(withdraw(tx, decision.target, decision.reason), decision)
+        if decision.target:
+            fact = replace(fact, importance=max(fact.importance, tx.fact(decision.target).importance))
+        added = tx.add(fact, prepared.vector, decision.reason)
+        if decision.target:
             tx.supersede(decision.target, added.id, decision.reason)
+        if decision.against:
+            link(tx, added.id, decision.against, "CONTRADICTS", decision.confidence)
         self._link(tx, added, prepared.near, decision.target)
         return Written(tx.fact(added.id), decision)
+
+    def _decision(self, tx: Transaction, prepared: Prepared) -> Decision:
+        fact, view = prepared.fact, own_view(prepared.fact, tx.now)
+        verdict = prepared.verdict
+        if verdict is not None:
+            known = by_ids(tx.connection, [verdict.target] if verdict.target else [], view)
+            # Between the question and its answer the target may have gone.
+            if verdict.target is None or verdict.target in known:
+                return permitted(fact, known.values(), verdict)
+        return decide(tx.connection, fact, view, prepared.near, self._options.levels)
 
     def _tagged(self, fact: Fact) -> Fact:
         if fact.preserve_tags:
@@ -123,7 +156,7 @@ def _near(fact: Fact, vector: StoredVector | None, index: VectorIndex | None, no
     import numpy as np
 
     query = np.frombuffer(vector.blob, dtype="<f4")
-    return tuple(index.search(query, own_view(fact, now), NEIGHBOURS))
+    return tuple(index.search(query, own_view(fact, now), CANDIDATES))
 
 
 def _vectors(texts: Sequence[str], embedder: Embedder | None) -> list[StoredVector | None]:
@@ -139,9 +172,3 @@ def _vectors(texts: Sequence[str], embedder: Embedder | None) -> list[StoredVect
 def stored(vectors: Vectors, embedding_id: str) -> list[StoredVector]:
     """Return rows of vectors as they are stored."""
     return [StoredVector(embedding_id, row.astype("<f4").tobytes()) for row in vectors]
-
-
-def own_view(fact: Fact, now: float) -> View:
-    """Return the view of the one scope that a fact belongs to."""
-    scope = Scope(fact.scope, fact.scope_target)
-    return View(Audience(frozenset({scope}), scope), now)

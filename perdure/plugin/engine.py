@@ -14,6 +14,7 @@ from perdure.background.indexer import mark_suspect, without_vector
 from perdure.background.keeper import Keeper
 from perdure.background.turn_gate import TurnGate
 from perdure.background.worker_process import WorkerProcess
+from perdure.capture.describe import compile_categories
 from perdure.capture.guards import Quota
 from perdure.capture.intake import Limits, as_sequence, take
 from perdure.capture.patterns import pattern_rules
@@ -88,7 +89,10 @@ class Engine:
         self.writer = Writer(self._leg, writing_options(settings))
         self.ledger = Ledger(self.store.key, earlier(self.store))
         quota = Quota(settings.capture_turn_facts, settings.capture_session_facts, settings.capture_day_facts)
-        self._capturer = Capturer(self.store, self.writer, lambda: self.rules, quota, self.ledger.traces)
+        self.categories = compile_categories(settings.categories)
+        self._capturer = Capturer(
+            self.store, self.writer, lambda: self.rules, quota, self.ledger.traces, self.categories
+        )
         self._drain = Drain(self.store, self._capturer, self.keeper, self.gate)
         self._worker = WorkerProcess(WORKER, self.store.folder, json_settings(settings))
         self.files = FileMemory(

@@ -206,7 +206,7 @@ def _hidden(fact: Fact, at: float) -> str | None:
     if fact.forgotten_at is not None and fact.forgotten_at <= at:
         return "it is forgotten; bring it back: perdure unforget " + fact.id[:MIN_PREFIX]
     if fact.superseded_at is not None and fact.superseded_at <= at:
-        return f"it was superseded by {fact.superseded_by}"
+        return f"it was superseded by {fact.superseded_by}" if fact.superseded_by else "it was withdrawn"
     if fact.expires_at is not None and fact.expires_at <= at:
         return "it had expired"
     if fact.review_state != "approved":

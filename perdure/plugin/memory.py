@@ -126,7 +126,7 @@ class Memory:
             supersedes: id of the memory whose place it takes.
 
         Returns:
-            The fact as stored, or the one that said the same before, now confirmed.
+            The fact as stored; or the one that said the same before, now confirmed; or the one it withdraws.
 
         Raises:
             InputError: a value does not fit.
@@ -141,7 +141,7 @@ class Memory:
         given = Given(category, importance, entity, key, value, why, tags, decay_class, metadata)
         engine = self._engine
         now = engine.clock.now()
-        [prepared] = engine.writer.prepare([explicit_fact(text, given, home, channel, now)], now)
+        [prepared] = engine.writer.prepare([explicit_fact(text, given, home, channel, now, engine.categories)], now)
         with engine.store.write(self._author(channel)) as tx:
             if replaced is None:
                 written = confirmed(tx, engine.writer.write(tx, prepared), channel)

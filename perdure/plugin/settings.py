@@ -21,7 +21,7 @@ _NOT_SETTINGS = frozenset({
     HOME_VARIABLE, CONFIG_VARIABLE, "PERDURE_LOAD_EXTENSIONS", "PERDURE_VENV", "PERDURE_VAULT_PASSPHRASE",
     "PERDURE_FAIL_POINT",
 })  # fmt: skip
-_JSON = frozenset({"tag_patterns", "capture_patterns", "lance_storage_options", "directive_tasks"})
+_JSON = frozenset({"categories", "tag_patterns", "capture_patterns", "lance_storage_options", "directive_tasks"})
 """Settings that are JSON in the environment."""
 _LISTS = frozenset({
     "disabled_extensions", "sources", "extra_paths", "directive_entities", "directive_keywords",
@@ -91,6 +91,7 @@ class Settings(BaseModel):
     auto_link: bool = Field(False, description="Link a new fact to those that are near.")
     auto_link_cosine: float = Field(0.7, ge=0, le=1, description="From this cosine on facts are near.")
     auto_link_limit: int = Field(3, ge=1, le=50, description="Links that a new fact gets at the most.")
+    categories: dict[str, str] = Field({}, description="Own categories: regular expressions by name.")
     tag_patterns: dict[str, str] = Field({}, description="Own tags: regular expressions by tag.")
     index_crossover: int = Field(100_000, ge=1_000, description="From so many memories on LanceDB answers.")
     lance_storage_options: dict[str, str] = Field({}, description="Options of LanceDB for other storage.")

@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from perdure.capture.decide import own_view
 from perdure.capture.statements import CaptureRule, statements
-from perdure.capture.writing import own_view
 from perdure.hooks.types import Channel
 from perdure.plugin.echoes import earlier
 from perdure.ranking.decay import DAY

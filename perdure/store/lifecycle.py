@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from perdure.errors import InputError
+from perdure.errors import InputError, NotFoundError
 from perdure.ranking.decay import LIFETIMES, REFRESHED_BY_USE, expiry
 from perdure.store.fact import COLUMNS, Fact
 from perdure.store.transaction import CHANGEABLE, StoredVector, Transaction
@@ -25,6 +25,17 @@ def forget(tx: Transaction, fact_id: str, reason: str = "") -> Fact:
     if tx.fact(fact_id).forgotten_at is not None:
         raise InputError(f"fact {fact_id} is forgotten already")
     return tx.change(fact_id, "forget", {"forgotten_at": tx.now}, reason=reason)
+
+
+def retract(tx: Transaction, fact_id: str, reason: str = "") -> Fact:
+    """Note that a fact is no longer true and that nothing takes its place. It stays for `as_of` and undo.
+
+    Raises:
+        NotFoundError: there is no such fact, or it was superseded already.
+    """
+    if tx.fact(fact_id).superseded_at is not None:
+        raise NotFoundError(f"fact {fact_id} was superseded already; name the one that took its place")
+    return tx.change(fact_id, "retract", {"superseded_at": tx.now, "valid_until": tx.now}, reason=reason)
 
 
 def unforget(tx: Transaction, fact_id: str) -> Fact:

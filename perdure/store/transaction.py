@@ -66,8 +66,13 @@ class Transaction:
         self._author = author
         self.batch = uuid.uuid4().hex
 
-    def add(self, fact: Fact, vector: StoredVector | None = None) -> Fact:
+    def add(self, fact: Fact, vector: StoredVector | None = None, reason: str = "") -> Fact:
         """Store a new fact; secrets in it are redacted first.
+
+        Args:
+            fact: the fact.
+            vector: of its text.
+            reason: why it is a new one, in a few words that are no memory.
 
         Returns:
             The fact as stored, with id, times and hash filled in.
@@ -79,7 +84,7 @@ class Transaction:
         if self.is_purged(fact.text):
             raise InputError("this text was purged and is not stored again; say it in other words")
         model = fact.embedding_model if vector is None else vector.embedding_id
-        fact = replace(fact, change_seq=self.journal("add", fact.id), embedding_model=model)
+        fact = replace(fact, change_seq=self.journal("add", fact.id, detail=_why(reason)), embedding_model=model)
         fail_point("fact.journaled")
         run(self.connection, _INSERT, (*to_row(fact), folded_slot(fact.entity), folded_slot(fact.key)))
         fail_point("fact.inserted")
@@ -124,8 +129,12 @@ class Transaction:
             raise NotFoundError(f"fact {fact_id} is not there")
         return from_row(rows[0])
 
-    def reinforce(self, fact_id: str) -> Fact:
+    def reinforce(self, fact_id: str, reason: str = "") -> Fact:
         """Note that a fact was said again: it is confirmed, and its lifetime starts anew.
+
+        Args:
+            fact_id: the fact.
+            reason: why it is taken for the same, in a few words that are no memory.
 
         Raises:
             NotFoundError: there is no such fact.
@@ -134,7 +143,7 @@ class Transaction:
         values: dict[str, Any] = {"reinforced_count": fact.reinforced_count + 1, "last_confirmed_at": self.now}
         if fact.expires_at is not None:
             values["expires_at"] = expiry(fact.decay_class, self.now, fact.decay_freeze_until)
-        return self.change(fact_id, "reinforce", values)
+        return self.change(fact_id, "reinforce", values, reason=reason)
 
     def change(
         self,
@@ -165,7 +174,7 @@ class Transaction:
         fact = self.fact(fact_id)
         after = {name: to_column(name, value) for name, value in values.items()}
         before = {name: to_column(name, getattr(fact, name)) for name in values}
-        detail = {"before": before, "after": after} | ({"reason": reason} if reason else {})
+        detail = {"before": before, "after": after} | _why(reason)
         seq = self.journal(action, fact_id, other_id, detail)
         columns = ", ".join(f"{name} = ?" for name in after)
         sql = f"UPDATE facts SET {columns}{', ' if columns else ''}change_seq = ? WHERE id = ? RETURNING seq"
@@ -284,6 +293,10 @@ class Transaction:
              json.dumps(detail or {})),
         )  # fmt: skip
         return self.connection.last_insert_rowid()
+
+
+def _why(reason: str) -> dict[str, str]:
+    return {"reason": reason} if reason else {}
 
 
 def summary_of(text: str) -> str | None:

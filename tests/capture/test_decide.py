@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from perdure.capture.decide import Action, decide
+from perdure.capture.compare import Action
+from perdure.capture.decide import decide
 from perdure.embed.base import Embedder
 from perdure.embed.deterministic import HashEmbedder
 from perdure.embed.faulty import FailingEmbedder
@@ -102,8 +103,7 @@ def test_what_may_be_true_beside_the_old_is_added(notebook: Notebook, old: str, 
     ("old", "new"),
     [
         ("Our builds run on Jenkins.", "We switched from Jenkins to GitHub Actions."),
-        ("I like cilantro.", "I no longer like cilantro."),
-        ("I drink coffee every morning.", "I don't drink coffee any more."),
+        ("My dentist is Dr. Kay.", "My dentist is Dr. Lund instead of Dr. Kay."),
     ],
 )
 def test_a_statement_that_names_the_former_value_replaces_it(notebook: Notebook, old: str, new: str) -> None:

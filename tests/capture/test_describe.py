@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure.capture.describe import MAX_FIELD, Description, describe
+from perdure.capture.describe import MAX_FIELD, Description, compile_categories, describe
 from perdure.capture.statements import Statement, cue_of
 from perdure.capture.tags import extract_tags
+from perdure.errors import SettingsError
 from perdure.ranking.decay import LIFETIMES
 from perdure.store.fact import CATEGORIES
 
@@ -23,8 +24,8 @@ def described(sentence: str) -> Description:
         ("My name is Robert Jansen.", "user", "name", "Robert Jansen"),
         ("Call me Bob.", "user", "name", "Bob"),
         ("My favourite colour is teal.", "user", "favourite colour", "teal"),
-        ("My new phone number is +43 660 1234567.", "user", "phone number", "+43 660 1234567"),
-        ("Call the office at +43 660 1234567 in emergencies.", "user", "phone", "+43 660 1234567"),
+        ("My new phone number is +43 660 1234567.", "user", "phone", "+43 660 1234567"),
+        ("Call the office at +43 660 1234567 in emergencies.", "office", "phone", "+43 660 1234567"),
         ("You can reach me at robert@example.com.", "user", "email", "robert@example.com"),
         ("I live in Graz.", "user", "location", "Graz"),
         ("I moved to Lisbon.", "user", "location", "Lisbon"),
@@ -32,8 +33,8 @@ def described(sentence: str) -> Description:
         ("I was born on 3 May 1984.", "user", "birthday", "3 May 1984"),
         ("My birthday is 3 May.", "user", "birthday", "3 May"),
         ("My sister's birthday is 3 May.", "sister", "birthday", "3 May"),
-        ("Anna's manager is Lukas.", "anna", "manager", "Lukas"),
-        ("My dog is called Fido.", "user", "dog", "Fido"),
+        ("Anna's manager is Lukas.", "Anna", "manager", "Lukas"),
+        ("My dog is called Fido.", "dog", "name", "Fido"),
         ("Our standup starts at 9:30.", "user", "standup", "9:30"),
         ("My dentist appointment was moved to Friday.", "user", "dentist appointment", "Friday"),
         ("I'm 41 years old.", "user", "age", "41"),
@@ -41,12 +42,30 @@ def described(sentence: str) -> Description:
         ("I work at Siemens.", "user", "employer", "Siemens"),
         ("I now work as a pilot.", "user", "job", "pilot"),
         ("I love hiking in the Alps.", "user", "love", "hiking in the Alps"),
-        ("I prefer tea over coffee because it calms me.", "decision", "tea over coffee", "tea"),
+        ("I prefer tea over coffee because it calms me.", "user", "prefer", "tea over coffee"),
         ("We went with Terraform instead of Pulumi.", "decision", "Terraform over Pulumi", "Terraform"),
-        ("We decided to use FastAPI because it is async.", "decision", "use fastapi", "use FastAPI"),
-        ("Always use tabs in Makefiles.", "convention", "use tabs in makefiles", "always"),
-        ("Never deploy on Fridays.", "convention", "deploy on fridays", "never"),
-        ("From now on answer in German.", "convention", "answer in german", "from now on"),
+        ("We decided to use FastAPI because it is async.", "decision", "use FastAPI", "use FastAPI"),
+        ("Always use tabs in Makefiles.", "convention", "use tabs in Makefiles", "always"),
+        ("Never deploy on Fridays.", "convention", "deploy on Fridays", "never"),
+        ("I have two kids.", "user", "have", "two kids"),
+        ("I don't like cilantro.", "user", "dislike", "cilantro"),
+        ("I can't bear horror films.", "user", "hate", "horror films"),
+        ("I'd rather have tea than coffee.", "user", "prefer", "tea over coffee"),
+        ("My brother is a pilot.", "brother", "job", "pilot"),
+        ("My mother turned 70 last week.", "mother", "age", "70"),
+        ("My wife doesn't eat pork.", "wife", "diet", "doesn't eat pork"),
+        ("We're based in Bergen, Norway.", "user", "location", "Bergen, Norway"),
+        ("I speak Dutch, French and a bit of Polish.", "user", "language", "Dutch, French and a bit of Polish"),
+        ("I grew up in Ghent.", "user", "hometown", "Ghent"),
+        ("We switched from Jenkins to Buildkite.", "decision", "Buildkite over Jenkins", "Buildkite"),
+        ("We swapped Slack for Mattermost.", "decision", "Mattermost over Slack", "Mattermost"),
+        ("We settled on weekly demos.", "decision", "weekly demos", "weekly demos"),
+        ("Don't ever share my calendar.", "convention", "share my calendar", "never"),
+        ("Our staging server runs Debian.", "staging server", "run", "Debian"),
+        ("The API gateway uses Kong.", "API gateway", "use", "Kong"),
+        ("Dora's phone number is 555-0199.", "Dora", "phone", "555-0199"),
+        ("I don't live in Bremen any more, I moved to Kassel.", "user", "location", "Kassel"),
+        ("From now on answer in German.", "convention", "answer in German", "from now on"),
     ],
 )
 def test_slots(sentence: str, entity: str, key: str, value: str) -> None:
@@ -57,7 +76,14 @@ def test_slots(sentence: str, entity: str, key: str, value: str) -> None:
 
 @pytest.mark.parametrize(
     "sentence",
-    ["I have two kids, Mia and Ben.", "I don't like cilantro.", "I graduated from TU Wien in 2007."],
+    [
+        "I graduated from TU Wien in 2007.",
+        "Standup is 9:40.",
+        "It is raining in Graz.",
+        "I don't live in Graz any more.",
+        "My brother is tired.",
+        "From 2009 to 2013 I lived in Leuven.",
+    ],
 )
 def test_a_slot_is_not_guessed(sentence: str) -> None:
     assert described(sentence).slot is None
@@ -82,12 +108,14 @@ def test_slots_hold_the_bare_value(sentence: str, entity: str, key: str, value: 
     ("sentence", "category"),
     [
         # A decision that is worded as a preference is a decision.
-        ("I prefer tea over coffee because it calms me.", "decision"),
+        ("I chose tea over coffee because I like it more.", "decision"),
+        ("Every service gets a runbook.", "decision"),
         ("We decided that we like FastAPI, named after speed.", "decision"),
         ("Always use my favourite formatter.", "decision"),
         # A preference that names something is a preference.
         ("I like the bar that is called Heron.", "preference"),
-        ("I'm allergic to peanuts.", "preference"),
+        ("My sister hates heights.", "preference"),
+        ("I'm vegan.", "preference"),
         # An entity that is something is an entity.
         ("My name is Robert Jansen.", "entity"),
         ("My e-mail is robert@example.com.", "entity"),
@@ -168,3 +196,15 @@ def test_any_text_is_described_within_bounds(text: str, cue: str) -> None:
     if found.slot is not None:
         assert found.slot.entity
         assert found.slot.key
+
+
+def test_own_categories_come_first() -> None:
+    own = compile_categories({"health": r"\bblood\b"})
+    assert describe(Statement("My blood type is O negative.", "stored"), own).category == "health"
+    assert describe(Statement("I live in Graz.", "stored"), own).category == "fact"
+
+
+@pytest.mark.parametrize("own", [{"health": "("}, {"": "x"}, {"h" * 41: "x"}])
+def test_an_own_category_that_cannot_work_is_refused(own: dict[str, str]) -> None:
+    with pytest.raises(SettingsError, match="category"):
+        compile_categories(own)

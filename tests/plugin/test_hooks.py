@@ -94,7 +94,7 @@ def test_the_same_message_resent_is_captured_once(open_host: OpenHost, home: Pat
     for at in range(5):
         host.turn(f"My cat number {at} is called Tom-{at}.", f"Noted, {at}.")
     memory.settle()
-    assert [fact.reinforced_count for fact in memory.lookup("user")] == [0] * 5
+    assert [fact.reinforced_count for fact in memory.admin.list()] == [0] * 5
     memory.close()
     assert len(kept(home)) == 5
 

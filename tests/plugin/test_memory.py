@@ -310,7 +310,7 @@ def test_what_was_acknowledged_before_a_crash_is_captured_at_the_next_start(
     store.close()
     memory = open_memory()
     assert memory.settle()
-    assert [fact.value for fact in memory.lookup("user", "dog")] == ["Fido"]
+    assert [fact.value for fact in memory.lookup("dog", "name")] == ["Fido"]
     memory.close()
     assert not list((home / "inbox").glob("*.jsonl"))
     open_memory().settle()

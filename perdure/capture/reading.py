@@ -1,0 +1,244 @@
+"""What of a statement is compared with another: who, what, which figures, when, and whether it is denied."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from perdure.text.normalise import fold, match_terms
+
+USER = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The parts of a statement that are compared.
+
+    Attributes:
+        owner: the first person or animal that it speaks of; the user where it names none.
+        sequence: stems of its words in order, without articles.
+        words: all its words, folded, without possessive endings.
+        subject: stems of what stands before the verb, without words that say whose it is.
+        terms: stems of all words that carry meaning, figures included.
+        figures: numbers and times of day.
+        times: weekdays, months, seasons, years, parts of the day.
+        names: stems of words written as names.
+        dates: the days that its relative times were resolved to.
+        denied: whether it says that something is not so.
+    """
+
+    owner: str
+    sequence: tuple[str, ...]
+    words: frozenset[str]
+    subject: frozenset[str]
+    terms: frozenset[str]
+    figures: frozenset[str]
+    times: frozenset[str]
+    names: frozenset[str]
+    dates: frozenset[str]
+    denied: bool
+
+
+@lru_cache(maxsize=256)
+def read(text: str) -> Reading:
+    """Return the parts of a statement that are compared."""
+    dates = frozenset(_DATED.findall(text))
+    text = _DATED.sub("", text)
+    plain = _plain(text)
+    words = _WORD.findall(plain)
+    bare = [word.removesuffix("'s").removesuffix("'") for word in words]
+    names = frozenset(_stem(fold(name)) for name in _NAME.findall(text) if fold(name) not in _TIMES)
+    before = _VERB.split(_REPORTED.sub("", plain), maxsplit=1)
+    terms = _terms(plain)
+    return Reading(
+        owner=_owner(text, before[0]),
+        sequence=tuple(_stem(word) for word in bare if word not in _ARTICLES),
+        words=frozenset(bare),
+        subject=_terms(before[0]) if len(before) > 1 else frozenset(),
+        terms=terms,
+        figures=frozenset(term for term in terms if term[0].isdecimal()),
+        times=frozenset(_TIMES[word] for word in words if word in _TIMES),
+        names=names,
+        dates=dates,
+        denied=bool(_DENIED.search(plain)),
+    )
+
+
+def _plain(text: str) -> str:
+    """Fold a text and write figures, times and people in one way."""
+    plain = fold(text)
+    plain = _HALF_PAST.sub(lambda match: f"{_NUMBERS.get(match[1], match[1])}:30", plain)
+    plain = re.sub(r"(?<=\d),(?=\d{3})", "", plain)
+    plain = re.sub(r"\b(\d+)(?:st|nd|rd|th)\b", r"\1", plain)
+    plain = re.sub(r"\b(\d{1,2})\.(\d{2})\b(?! ?(?:percent|%|million|kg|euro))", r"\1:\2", plain)
+    plain = _CLOCK.sub(_clock, plain)
+    plain = re.sub(r"\b(\d{1,2}):00\b", r"\1", plain)
+    plain = _IDIOM.sub("hate", plain)
+    return _BARE.sub(lambda match: _SAME.get(match[0], match[0]), plain)
+
+
+def _clock(match: re.Match[str]) -> str:
+    hour = int(match[1]) % 12 + (12 if match[3] == "p" else 0)
+    return f"{hour}:{match[2]}" if match[2] else str(hour)
+
+
+def _terms(plain: str) -> frozenset[str]:
+    return frozenset(_stem(term) for term in match_terms(plain) if term not in _EMPTY)
+
+
+def _stem(term: str) -> str:
+    """Cut the commonest endings of English words, so that "started" meets "starts"."""
+    for ending in ("ly", "ies", "ing", "ed", "es", "s", "e", "y"):
+        if term.endswith(ending) and len(term) - len(ending) >= 3 and not term.endswith("ss"):
+            return _stem(term.removesuffix(ending)) if ending in ("s", "ing", "ly") else term.removesuffix(ending)
+    return term
+
+
+def _owner(text: str, subject: str) -> str:
+    """Return who stands in the subject: the user, a relative, or who the sentence begins with by name."""
+    found = _OWNER.search(subject)
+    if found:
+        return found["kin"] or USER
+    named = _SUBJECT_NAME.search(text)
+    return fold(named[1]) if named and fold(named[1]) not in _TIMES else USER
+
+
+_WORD = re.compile(r"[^\W_][\w:'-]*(?<![':-])")
+_NAME = re.compile(r"(?<=[\w,'.-] )(?!I\b|I')[A-ZÀ-Þ][\w-]+")
+_SUBJECT_NAME = re.compile(
+    r"^(?!(?:The|My|Our|It|We|I|This|That|There|They|He|She|What|Nothing|You"
+    r"|Everyone)\b)([A-ZÀ-Þ][\w-]+)(?:,? [\w ]{1,20},)?"
+    r"(?= (?:is|has|lives|works|plays|drives|will|isn't|started|was|likes|loves|hates|prefers|speaks|runs|rents"
+    r"|sings|wants|"
+    r"owns|writes|and [A-Z]\w+)\b|'s? )"
+)
+_BARE = re.compile(r"[^\W_][\w-]*")
+_ARTICLES = frozenset(["a", "an", "the", "is", "are"])
+_DATED = re.compile(r" \((\d{4}-\d\d-\d\d(?: to \d{4}-\d\d-\d\d)?)\)")
+_IDIOM = re.compile(r"\b(?:can't|cannot|couldn't) (?:stand|bear)\b")
+_HALF_PAST = re.compile(r"\bhalf past (\w+)\b")
+_CLOCK = re.compile(r"\b(\d{1,2})(?:[:.](\d{2}))? ?([ap])\.?m\b\.?")
+_NUMBER_WORDS = ["once", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+_NUMBERS = {word: str(number) for number, word in enumerate(_NUMBER_WORDS, 1)}
+_ORDINALS = [
+    "first",
+    "second",
+    "third",
+    "fourth",
+    "fifth",
+    "sixth",
+    "seventh",
+    "eighth",
+    "ninth",
+    "tenth",
+    "eleventh",
+    "twelfth",
+]
+_DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+_MONTHS = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+]
+_PARTS = ["morning", "afternoon", "evening", "night", "noon", "midnight", "lunch"]
+_SEASONS = ["spring", "summer", "autumn", "winter", "weekend", "weekday", "easter", "christmas"]
+_TIMES = (
+    {day: day for day in _DAYS} | {f"{day}s": day for day in _DAYS} | {month: month for month in _MONTHS}
+    | {part: part for part in (*_PARTS, *_SEASONS)} | {f"{part}s": part for part in (*_PARTS, *_SEASONS)}
+    | {str(year): str(year) for year in range(1900, 2100)} | {"may": "may"}
+    | {"last": "last", "next": "next", "q1": "q1", "q2": "q2", "q3": "q3", "q4": "q4"}
+)  # fmt: skip
+_KIN = {
+    "mother": "mum mom mummy mama", "father": "dad daddy papa", "grandmother": "gran grandma nan granny",
+    "grandfather": "granddad grandpa grandad", "husband": "hubby", "son": "boy sons boys", "daughter": "girl daughters",
+    "kid": "kids child children", "wife": "", "brother": "brothers", "sister": "sisters", "partner": "",
+    "boyfriend": "", "girlfriend": "", "ex": "", "cousin": "cousins", "uncle": "uncles", "aunt": "aunts",
+    "niece": "", "nephew": "",
+    "flatmate": "roommate housemate", "manager": "boss", "colleague": "coworker",
+    "neighbour": "neighbor neighbours neighbors",
+    "parents": "", "friend": "friends", "client": "", "mother-in-law": "", "father-in-law": "", "sister-in-law": "",
+    "brother-in-law": "",
+}  # fmt: skip
+_OWNER = re.compile(
+    r"(?:^|\b(?:my|our|the|older|younger|elder|big|little|late|[\w-]+'s?) )(?P<kin>"
+    + "|".join(_KIN)
+    + r")(?![\w-])|\b(?:i|we)\b"
+)
+_REPORTED = re.compile(r"^.{0,200}?\b(?:says?|said|reckons?|thinks?|means?) (?:that )?|^.{0,200}?\bis that ")
+_SAME = (
+    {word: kin for kin, words in _KIN.items() for word in words.split()}
+    | {month[:3]: month for month in _MONTHS} | {"sept": "september"}
+    | _NUMBERS | {word: str(number) for number, word in enumerate(_ORDINALS, 1)}
+    | {"noon": "12", "midday": "12", "midnight": "0", "kilometre": "km", "kilometres": "km", "kilometer": "km",
+       "kilos": "kg", "kilo": "kg", "e-mail": "email",
+       "mail": "email", "veggie": "vegetarian", "colour": "color", "favourite": "favorite"}
+)  # fmt: skip
+_VERB = re.compile(
+    r"(?:'s|'re|'m|'ve)? \b(?:is|are|am|was|were|has|have|had|lives?|works?|uses?|runs?|plays?|starts?|opens?"
+    r"|closes?|costs?|"
+    r"takes?|drives?|likes?|loves?|hates?|prefers?|meets?|listens?|needs?|pays?|weighs?|slips|moved|goes|gets|got"
+    r"|will|speaks?|"
+    r"reads?|serves?|lasts?|ends?|isn't|aren't|can't|won't|doesn't|don't|covers?|sits?|happens?|commutes?|leaves?"
+    r"|chose|"
+    r"decided|switched|must|should)\b|'s "
+)
+_DENIED = re.compile(r"\b(?:not|no|never|without|nothing|none|\w+n't|no longer)\b")
+_EMPTY = frozenset(
+    [
+        "have",
+        "got",
+        "get",
+        "go",
+        "be",
+        "do",
+        "will",
+        "would",
+        "just",
+        "now",
+        "really",
+        "actual",
+        "actually",
+        "also",
+        "thing",
+        "new",
+        "say",
+        "said",
+        "know",
+        "remember",
+        "btw",
+        "way",
+        "tell",
+        "stuff",
+        "tend",
+        "usual",
+        "usually",
+        "please",
+        "like",
+        "old",
+        "around",
+        "approximately",
+        "roughly",
+        "closer",
+        "nearly",
+        "almost",
+        "circa",
+        "take",
+        "euro",
+        "euros",
+        "eur",
+        "dollar",
+        "dollars",
+        "pound",
+        "pounds",
+        "per",
+    ]
+)

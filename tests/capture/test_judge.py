@@ -1,0 +1,105 @@
+"""A language model is asked about what the rules are unsure of, and may say nothing of use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perdure.capture.compare import Action
+from perdure.capture.decide import Levels
+from perdure.capture.judge import LanguageJudge
+from perdure.capture.writing import Writer, WritingOptions, Written
+from perdure.clock import ManualClock
+from perdure.errors import ModelError
+from perdure.hooks.types import Channel
+from perdure.store.fact import Fact
+from perdure.store.store import Store
+from perdure.store.transaction import Author
+
+KNOWN = Fact(text="The spare key is under the blue pot.", channel=Channel.USER, scope="user", scope_target="owner")
+DOUBTED = replace(KNOWN, text="The spare key never leaves the kitchen drawer.")
+
+
+class Answering:
+    """Gives one answer, and keeps what it was asked."""
+
+    def __init__(self, answer: object | None) -> None:
+        self.answer = answer
+        self.asked: list[str] = []
+
+    def ask_json(self, prompt: str, tier: str) -> object | None:
+        self.asked.append(prompt)
+        return self.answer
+
+
+class Failing:
+    """Is never there."""
+
+    def ask_json(self, prompt: str, tier: str) -> object | None:
+        raise ModelError("the endpoint does not answer; check its address")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store(tmp_path / "home", clock=ManualClock())
+    with store.write(Author(Channel.USER)) as tx:
+        tx.add(KNOWN)
+    yield store
+    store.close()
+
+
+def written(store: Store, model: Answering | Failing, fact: Fact = DOUBTED) -> Written:
+    writer = Writer(lambda: None, WritingOptions(), LanguageJudge(store, model, Levels()))
+    [prepared] = writer.prepare([fact], store.clock.now())
+    with store.write(Author(fact.channel)) as tx:
+        return writer.write(tx, prepared)
+
+
+@pytest.mark.parametrize("action", ["UPDATE", "DELETE", "NOOP"])
+def test_its_verdict_counts_where_the_rules_are_unsure(store: Store, action: str) -> None:
+    model = Answering([{"item": 0, "action": action, "target": 0}])
+    done = written(store, model)
+    assert done.decision.action.value == action.lower()
+    assert len(model.asked) == 1
+    assert KNOWN.text in model.asked[0]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        "UPDATE",
+        {},
+        [],
+        [1, None, "x"],
+        [{"item": 7, "action": "UPDATE", "target": 0}],
+        [{"item": True, "action": "DELETE", "target": 0}],
+        [{"item": 0, "action": "UPDATE", "target": 9}],
+        [{"item": 0, "action": "DELETE", "target": "0"}],
+        [{"item": 0, "action": "DESTROY", "target": 0}],
+        [{"item": 0}],
+    ],
+)
+def test_an_answer_that_does_not_fit_loses_nothing(store: Store, answer: object) -> None:
+    assert written(store, Answering(answer)).decision.action is Action.ADD
+
+
+def test_without_an_answer_the_rules_decide(store: Store) -> None:
+    assert written(store, Failing()).decision.action is Action.ADD
+
+
+def test_it_is_not_asked_where_the_rules_are_sure(store: Store) -> None:
+    model = Answering([{"item": 0, "action": "DELETE", "target": 0}])
+    same = written(store, model, replace(DOUBTED, text=KNOWN.text))
+    assert same.decision.action is Action.NOOP
+    assert model.asked == []
+
+
+def test_it_may_not_replace_what_the_channel_may_not(store: Store) -> None:
+    model = Answering([{"item": 0, "action": "DELETE", "target": 0}])
+    done = written(store, model, replace(DOUBTED, channel=Channel.TOOL_UNASKED))
+    assert done.decision.action is Action.ADD
+    assert done.decision.against
