@@ -148,6 +148,8 @@ def other_value(before: Reading, after: Reading, cosine: float) -> bool:
     """Return whether a figure has another value and nothing else tells the two statements apart."""
     if not (before.figures - after.figures and after.figures - before.figures) or other_subject(before, after):
         return False
+    if not told(before):
+        return False
     lost, added = before.terms - after.terms - before.figures, after.terms - before.terms - after.figures
     same_times = before.times - _MONTHS <= after.times and after.times - _MONTHS <= before.times | _MONTHS
     return min(len(lost), len(added)) <= (1 if before.subject else 0) and cosine >= SAME_TOPIC and same_times

@@ -61,6 +61,8 @@ def batches(
     sql = (
         "SELECT j.batch FROM journal j JOIN facts ON facts.id = j.fact_id"
         f" WHERE {condition} AND j.action NOT IN ({marks}) AND j.action <> 'undo'"
+        # Taking back a link writes a row of its own kind, which must not make the undo look like a change.
+        " AND NOT EXISTS (SELECT 1 FROM journal d WHERE d.batch = j.batch AND d.action = 'undo')"
         " AND (? IS NULL OR j.session = ?) AND (? IS NULL OR j.host = ?)"
         f" AND NOT EXISTS (SELECT 1 FROM journal u JOIN facts ON facts.id = u.fact_id WHERE {condition}"
         " AND u.action = 'undo' AND json_extract(u.detail, '$.undoes') = j.batch)"

@@ -147,3 +147,12 @@ def test_what_may_contradict_is_linked_and_both_stay(notebook: Notebook) -> None
 def test_a_request_to_forget_hides_the_fact_from_its_history_too(notebook: Notebook) -> None:
     [said] = notebook.say("I want to learn the harp.")
     assert compare(said.fact, stated("Forget what I said about the harp."), 0.5).reason == ASKED
+
+
+def test_an_undone_doubt_is_not_undone_a_second_time(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "home", embedder="none") as memory:
+        memory.store("Berth number 1 is taken.")
+        memory.store("Berth number 2 is taken.")
+        memory.undo()
+        memory.undo()
+        assert memory.admin.list() == []
