@@ -27,6 +27,7 @@ from perdure.capture.likeness import (
     same_people,
 )
 from perdure.capture.reading import Reading, read
+from perdure.capture.slot_words import PREFERENCES
 from perdure.store.fact import Fact
 from perdure.store.slots import is_single_valued
 from perdure.text.normalise import fingerprint, fold
@@ -224,7 +225,8 @@ def _refined(pair: _Pair) -> Verdict | None:
 
 
 def _near(pair: _Pair) -> Verdict | None:
-    if other_value(pair.before, pair.after, pair.cosine):
+    # Many things are liked at once: another figure is another thing.
+    if pair.old.key not in PREFERENCES and other_value(pair.before, pair.after, pair.cosine):
         return Verdict(Action.UPDATE, "another value of the same", 0.6)
     if pair.cosine >= NEAR and _topic(pair) and replaceable(pair.old, pair.new, pair.before, pair.after):
         return Verdict(Action.UPDATE, "says something else of the same", 0.6)

@@ -137,7 +137,7 @@ def test_progress_ends_with_all_of_them(memory: Memory) -> None:
 
 
 def test_what_means_the_same_in_other_words_is_told_by_the_stored_vectors(open_memory: OpenMemory) -> None:
-    memory = open_memory(duplicate_vector=False, duplicate_cosine=0.8)
+    memory = open_memory(duplicate_vector=False, duplicate_cosine=0.8, classify_before_write=False)
     first = memory.store("the heron release train leaves from platform nine")
     second = memory.store("from platform nine leaves the heron release train")
     memory.store("the heron release train leaves from platform nine on Mondays with Ann")

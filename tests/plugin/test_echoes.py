@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,9 @@ def test_a_thousand_turns_of_echoes_leave_only_what_is_new(tmp_path: Path) -> No
             elif number % 3 == 0:
                 prompt = f"{chance.choice(WAYS)(known)} What about {topic}?"
             turn(memory, prompt, f"{chance.choice(WAYS)(known)} {{shown}}", f"s{number // 50}", number)
-        assert sorted(fact.text for fact in facts(memory)) == sorted([*KNOWN, *NEW])
+        # Behind "last week" stands which week that was.
+        undated = [re.sub(r" \(\d{4}-[^)]*\)", "", fact.text) for fact in facts(memory)]
+        assert sorted(undated) == sorted([*KNOWN, *NEW])
 
 
 TRAIN = "The heron release train leaves on Mondays."
@@ -138,7 +141,7 @@ def receipts_of(memory: Memory) -> list[dict[str, Any]]:
 
 def test_what_was_shown_nowhere_is_news(open_memory: OpenMemory) -> None:
     # Without this, the tests above could not fail.
-    memory = open_memory()
+    memory = open_memory(classify_before_write=False)
     memory.store(TRAIN)
     told(memory, QUOTATION)
     assert QUOTATION in [fact.text for fact in facts(memory)]
