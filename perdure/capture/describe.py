@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from perdure.capture import foreign
+from perdure.capture.language import language_of
 from perdure.capture.slot_words import BASE_FORMS, PREFERENCES
 from perdure.capture.slots import Slot, find_slot
 from perdure.capture.statements import Statement
@@ -64,10 +66,11 @@ def describe(statement: Statement, own: CategoryPatterns = ()) -> Description:
         own: configured categories.
     """
     text = statement.text.rstrip(" .!")
-    slot = find_slot(statement.text)
+    code = language_of(statement.text)
+    slot = foreign.slot_of(statement.text, code) if code in foreign.CODES else find_slot(statement.text)
     reason = _REASON.search(text)
     configured = (name for name, pattern in own if pattern.search(statement.text))
-    category = next(configured, None) or _category(statement, slot)
+    category = next(configured, None) or foreign.category_of(statement.cue, code) or _category(statement, slot)
     return Description(category, slot, _clipped(reason[1]) if reason else None, _decay_class(text, slot))
 
 

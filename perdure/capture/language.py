@@ -9,14 +9,20 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 from perdure.text.normalise import fold
+from perdure.text.scripts import dense_script
 
 _ENGLISH = re.compile(r"\b(?:the|is|and|my|i|i'm|our|we|with|of|to)\b")
 NOTHING = re.compile(r"(?!)")
+MAX_READ = 2_000
+MIN_SCORE = 1.3
+"""What a language must score before a text is taken for it: one for a word or letter that is a sign of it alone."""
+_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 STARTS = ("question", "talk", "request", "unsure", "continues")
 ANYWHERE = (
     "remember", "convention", "passing", "doubt", "reported",
@@ -69,8 +75,9 @@ def language(code: str) -> Language:
     """Return the patterns of a language; `code` is the name of a data file."""
     content = tomllib.loads(files("perdure.capture").joinpath(f"data/{code}.toml").read_text(encoding="utf-8"))
     edge = r"\b" if content.get("spaces", True) else ""
+    end = r"(?!\w)" if edge else ""
     openers = "|".join(content.get("openers", ()))
-    start = rf"(?:(?:{openers})[\s,.!、\uff0c。]*)*" if openers else ""
+    start = rf"(?:(?:{openers}){end}[\s,.!、\uff0c。]*)*" if openers else ""
 
     def compiled(name: str) -> re.Pattern[str]:
         alternatives = "|".join(content.get(name, ()))
@@ -81,7 +88,67 @@ def language(code: str) -> Language:
     return Language(code, *(compiled(name) for name in (*STARTS, *ANYWHERE)))
 
 
-def language_of(text: str) -> str:
-    """Return the code of the file whose words judge a text: "en", or "other"."""
+def language_of(text: str, otherwise: str | None = None) -> str:
+    """Return the code of the file whose words judge a text: told by its script, else by function words and letters.
+
+    Args:
+        text: any string.
+        otherwise: what a text is taken for that says too little, such as the language of the message around it;
+            without it, "other" if it speaks of oneself in none of the languages that have a file, else "en".
+    """
+    text = text[:MAX_READ]
+    scripts = Counter(filter(None, map(_script, text)))
+    letters = scripts.total()
+    if scripts["hangul"] * 4 >= letters > 0:
+        return "ko"
+    if (east := scripts["han"] + scripts["kana"]) * 5 >= letters > 0:
+        # A heading in Japanese can be in Han alone.
+        return "ja" if scripts["kana"] * 12 >= east or otherwise == "ja" else "zh"
+    if scripts["cyrillic"] * 2 >= letters > 0:
+        return "ru"
+    return _by_words(text, otherwise)
+
+
+def _script(char: str) -> str | None:
+    if char.isascii():
+        return "latin" if char.isalpha() else None
+    return dense_script(char) or ("cyrillic" if "\u0400" <= char <= "\u04ff" else "latin" if char.isalpha() else None)
+
+
+def _by_words(text: str, otherwise: str | None) -> str:
+    words, letters = _signs()
+    scores: dict[str, float] = defaultdict(float)
     folded = fold(text)
+    for word in _WORD.findall(folded):
+        codes = words.get(word, ())
+        for code in codes:
+            scores[code] += 1 / len(codes)
+    for char in set(text.lower()):
+        codes = letters.get(char, ())
+        for code in codes:
+            scores[code] += 1 / len(codes)
+    best = max(scores, key=lambda code: (scores[code], code == otherwise), default="en")
+    # One word is no evidence: "die", "on", "me" are words of English as well.
+    if scores and (best == "en" or (scores[best] >= MIN_SCORE and scores[best] > scores["en"])):
+        return best
+    return otherwise or _unknown(folded)
+
+
+def _unknown(folded: str) -> str:
     return "other" if language("other").own.search(folded) and not _ENGLISH.search(folded) else "en"
+
+
+@cache
+def _signs() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Return which languages a word, and a letter, is a sign of."""
+    content = tomllib.loads(files("perdure.capture").joinpath("data/words.toml").read_text(encoding="utf-8"))
+    letters: dict[str, str] = content.pop("letters")
+    words: dict[str, list[str]] = defaultdict(list)
+    for code, listed in content.items():
+        for word in dict.fromkeys(listed.split()):
+            words[word].append(code)
+    signs: dict[str, list[str]] = defaultdict(list)
+    for code, chars in letters.items():
+        for char in chars:
+            signs[char].append(code)
+    return dict(words), dict(signs)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from perdure.capture import foreign
 from perdure.capture.language import Language, language, language_of
 from perdure.capture.noise import is_fault, is_noise, is_secret, prose
 from perdure.capture.reference import resolve
@@ -110,7 +111,12 @@ def _of_sentence(sentence: str, words: Language, rules: tuple[CaptureRule, ...])
     """Return the sentence as one statement, or its clauses where each stands for itself."""
     if len(sentence) > MAX_SENTENCE or is_noise(sentence) or is_fault(sentence) or is_secret(sentence):
         return []
-    stated = _stated(_without_question(without_tag(sentence), words), words)
+    code = language_of(sentence, words.code)
+    if code in foreign.CODES:
+        cue = foreign.cue_of(sentence, fold(sentence), code)
+        stated = [Statement(_capital(sentence), cue)] if cue else []
+    else:
+        stated = _stated(_without_question(without_tag(sentence), language(code)), language(code))
     if not stated and (cue := next(filter(None, (rule(sentence) for rule in rules)), None)):
         return [Statement(sentence, cue)]
     return stated

@@ -49,7 +49,7 @@ KEPT = [
     ("Note that the rate limit is 500 per minute.", "remember"),
     ("Don't forget that the plumber comes on Tuesday.", "remember"),
     ("Ich wohne seit drei Jahren in Wien.", "factual"),
-    ("Mein Lieblingsessen ist Gulasch mit Knödeln.", "factual"),
+    ("Mein Lieblingsessen ist Gulasch mit Knödeln.", "preference"),
     ("Jag bor i Malmö med min familj.", "factual"),
     ("Vivo en Madrid con mi esposa y mi perro.", "factual"),
     ("J'habite à Lyon avec mes enfants.", "factual"),
