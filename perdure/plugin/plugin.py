@@ -62,6 +62,10 @@ class PerdurePlugin:
         if memory is not None:
             self._shielded("host_stopping", memory.close)
 
+    def opened(self) -> Memory | None:
+        """Return the open store, for what is no hook; None if it cannot be opened, which is logged."""
+        return self._shielded("opened", self._opened)
+
     def _guarded(self, hook: str, work: Callable[[Memory], Result]) -> Result | None:
         memory = self._shielded(hook, self._opened)
         return None if memory is None else self._shielded(hook, lambda: work(memory))

@@ -1,0 +1,1 @@
+"""OpenClaw: a JavaScript entry in the gateway, and this side of its pipe."""

@@ -1,0 +1,100 @@
+"""From OpenClaw's payloads to what perdure's hooks take. Whatever is missing or malformed gives less, never more."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from perdure.errors import ScopeError
+from perdure.hooks.types import Message, TurnContext
+from perdure.store.scope import Scope
+
+HOST = "openclaw"
+PROJECTS = 8
+"""Projects of a turn at the most."""
+ROLES = ("user", "assistant")
+HUMAN = "external_user"
+"""OpenClaw's word for what a person wrote."""
+_CHATS = {"group": "group", "channel": "channel", "thread": "channel"}
+
+
+def state_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return OpenClaw's state folder: OPENCLAW_STATE_DIR, else `.openclaw` in OPENCLAW_HOME or the home folder."""
+    if environ.get("OPENCLAW_STATE_DIR"):
+        return Path(environ["OPENCLAW_STATE_DIR"]).expanduser().absolute()
+    return Path(environ.get("OPENCLAW_HOME") or "~").expanduser().absolute() / ".openclaw"
+
+
+def data_home(config: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> Path | None:
+    """Return the data folder that the plugin's config names, else the one in OpenClaw's state folder.
+
+    None if PERDURE_HOME names one, which is read where the store is opened.
+    """
+    named = config.get("home")
+    if isinstance(named, str) and named:
+        return Path(named)
+    return None if environ.get("PERDURE_HOME") else state_folder(environ) / "memory" / "perdure"
+
+
+def turn_context(ctx: Mapping[str, Any]) -> TurnContext:
+    """Return who asks in a turn.
+
+    Args:
+        ctx: the second argument of OpenClaw's hooks, or the context of a tool.
+
+    Returns:
+        A context whose agent id is empty, which fails closed, if OpenClaw names no agent.
+    """
+    return TurnContext(
+        session_id=_text(ctx, "sessionId") or _text(ctx, "sessionKey") or None,
+        agent_id=_text(ctx, "agentId"),
+        scopes=_projects(ctx.get("activeProjectKeys")),
+        turn_id=_text(ctx, "runId") or None,
+        trigger=_trigger(ctx),
+        chat=_chat(_text(ctx, "sessionKey")),
+        workspace=_text(ctx, "workspaceDir") or None,
+        host=HOST,
+    )
+
+
+def prompt_of(event: Mapping[str, Any]) -> str:
+    """Return what the user asks: the request as it was typed if OpenClaw gives it, else the prompt."""
+    return _text(event, "currentUserMessage") or _text(event, "prompt")
+
+
+def messages_of(value: Any) -> Sequence[Message]:
+    """Return the messages of people and of the model; what the host adds of its own is left out."""
+    if not isinstance(value, list):
+        return ()
+    return tuple(message for message in value if isinstance(message, dict) and message.get("role") in ROLES)
+
+
+def _text(values: Mapping[str, Any], key: str) -> str:
+    value = values.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _trigger(ctx: Mapping[str, Any]) -> str:
+    origin = ctx.get("inputProvenance")
+    kind = origin.get("kind") if isinstance(origin, Mapping) else None
+    if kind not in (None, HUMAN):
+        return "system"
+    return _text(ctx, "trigger") or "user"
+
+
+def _chat(session_key: str) -> str:
+    # Such as agent:main:telegram:group:-100123; a direct chat has no such part.
+    return next((_CHATS[part] for part in session_key.split(":")[2:] if part in _CHATS), "direct")
+
+
+def _projects(keys: Any) -> tuple[str, ...]:
+    found = []
+    for key in keys if isinstance(keys, list) else ():
+        try:
+            found.append(str(Scope.parse(f"project:{key}")))
+        except ScopeError:
+            # One malformed scope would close all others, too.
+            continue
+    return tuple(found[:PROJECTS])

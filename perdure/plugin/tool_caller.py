@@ -1,0 +1,82 @@
+"""Who calls a tool, and on whose word: the store as that caller may use it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from perdure.errors import NotFoundError
+from perdure.hooks.types import Channel, TurnContext
+from perdure.plugin.engine import audience_of, conversation
+from perdure.plugin.memory import Memory
+from perdure.store.fact import Fact
+from perdure.store.transaction import Author
+from perdure.store.trust import SUPERSEDES
+from perdure.text.normalise import fold
+
+KEEP = re.compile(
+    r"\b(?:remember|memori[sz]e|note|save|store|record|keep (?:in mind|a note|track)|write (?:this |that |it )?down|"
+    r"(?:do ?n[o']t|never) forget|for the record|update|correct|change|replace|actually|merk\w*|notier\w*|speicher\w*|"
+    r"vergiss nicht|souviens|retiens|rappelle-toi|note[sz]?|enregistre|recuerda|acuerdate|anota|guarda|ricorda\w*|"
+    r"lembr\w*|anote|onthoud|zapamietaj|zapisz|bewaar)\b|记住|記住|记下|覚えて|記録して|기억해|запомни|запиши"
+)
+"""Words by which a user asks that something be kept; on folded text."""
+DROP = re.compile(
+    r"\b(?:forget|delete|remove|erase|drop|clear|purge|prune|clean up|tidy|retract|no longer|vergiss|loesch\w*|"
+    r"losch\w*|entfern\w*|oublie\w*|supprime\w*|efface\w*|olvida\w*|borra\w*|elimina\w*|dimentica\w*|cancella\w*|esquec\w*|"
+    r"apag\w*|vergeet|verwijder|zapomnij|usun)\b|忘记|忘れて|削除|删除|잊어|삭제|забудь|удали"
+)
+"""Words by which a user asks that something be left out."""
+_CUES = {"memory_forget": DROP, "memory_prune": DROP, "memory_update": re.compile(f"{KEEP.pattern}|{DROP.pattern}")}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a tool's work came to: text for the model, the same as JSON values, whether nothing was done."""
+
+    text: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+    refused: bool = False
+
+
+class ToolCaller(Memory):
+    """A store, open for one call of a tool. What is changed is noted as the tool's doing."""
+
+    def __init__(self, memory: Memory, context: TurnContext, tool: str, user_message: str = "") -> None:
+        super().__init__(memory._engine, context)
+        wish = _CUES.get(tool, KEEP)
+        # Only a person's turn can ask for something: a heartbeat's prompt may hold any words.
+        asked = context.trigger == "user" and bool(wish.search(fold(user_message)))
+        self.channel = Channel.TOOL_ASKED if asked else Channel.TOOL_UNASKED
+
+    @property
+    def asked_for(self) -> bool:
+        """Whether the user asks for this in the turn."""
+        return self.channel in SUPERSEDES
+
+    def may_replace(self, old: Fact) -> bool:
+        """Return whether this call may change or retract a memory: what the user said only if the user asks."""
+        return self.asked_for or old.channel not in SUPERSEDES
+
+    def shown(self, number: int) -> str:
+        """Return the id of the memory with this number in the newest block of the conversation.
+
+        Raises:
+            NotFoundError: there is no such number.
+        """
+        key = conversation(self._context, audience_of(self._context))
+        ids = self._engine.ledger.last(key) if key else ()
+        if not 1 <= number <= len(ids):
+            had = f"numbers go from 1 to {len(ids)}" if ids else "this turn was shown none"
+            raise NotFoundError(f"no memory has the number {number}: {had}; use an id, or search with query")
+        return ids[number - 1]
+
+    def named(self, name: str) -> Fact:
+        """Return the memory that a model names by its number or its id."""
+        plain = name.strip().lstrip("#")
+        return self.get(self.shown(int(plain)) if plain.isdecimal() and len(plain) < 4 else plain)
+
+    def _author(self, channel: Channel = Channel.LIBRARY) -> Author:
+        return super()._author(self.channel)
