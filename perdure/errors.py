@@ -18,6 +18,7 @@ PerdureError
         EndpointError           a model's server did not answer as it should
         TokenBudgetError        the language model's tokens for today are used up
     ExtensionError      an extension could not be loaded or registered
+    HostError           a host is missing, too old, or refused a change of its config
 
 A message names the value, the limit and the next step. It never holds the text of a memory.
 """
@@ -106,3 +107,7 @@ class TokenBudgetError(ModelError):
 
 class ExtensionError(PerdureError):
     """An extension could not be loaded or registered."""
+
+
+class HostError(PerdureError):
+    """A host is missing, too old, or refused a change of its config."""

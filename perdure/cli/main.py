@@ -24,6 +24,7 @@ COMMANDS = {
     "list": "perdure.cli.facts",
     "lookup": "perdure.cli.facts",
     "model": "perdure.cli.model",
+    "openclaw": "perdure.cli.openclaw",
     "purge": "perdure.cli.purge",
     "recall": "perdure.cli.recall",
     "replay": "perdure.cli.replay",

@@ -12,8 +12,7 @@ from perdure.hooks.host import HookRunner
 from perdure.hooks.types import Placement, TurnContext
 from perdure.hosts.openclaw.mapping import HOST, data_home, messages_of, prompt_of, turn_context
 from perdure.hosts.openclaw.rpc import HISTORY_UNKNOWN, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError
-from perdure.plugin.memory import Memory
-from perdure.plugin.plugin import PerdurePlugin
+from perdure.plugin.plugin import PerdurePlugin, hookimpls_for
 from perdure.plugin.tools import call_tool
 
 PROTOCOL = 1
@@ -34,14 +33,11 @@ class OpenClawHooks:
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._environ = environ
-        self._config: Mapping[str, Any] = {}
         self._lock = threading.Lock()
         self._prompts: OrderedDict[str, str] = OrderedDict()
         self._histories: OrderedDict[str, str] = OrderedDict()
-        self._plugin = PerdurePlugin(self._open)
         self._runner = HookRunner()
-        self._runner.register(self._plugin)
-        self._ready = False
+        self._plugin: PerdurePlugin | None = None
         self._methods: Mapping[str, Handler] = {
             "ping": lambda params: "pong",
             "gateway_start": lambda params: self._runner.host_started(HOST_CONTEXT),
@@ -65,7 +61,7 @@ class OpenClawHooks:
         handler = self._methods.get(method)
         if handler is None:
             raise RpcError(METHOD_NOT_FOUND, f"there is no method {method[:40]!r}")
-        if not self._ready:
+        if self._plugin is None:
             raise RpcError(INVALID_REQUEST, "the first request must be initialize")
         return handler(params)
 
@@ -79,13 +75,13 @@ class OpenClawHooks:
                 INVALID_PARAMS,
                 f"this perdure speaks protocol {PROTOCOL}; run `perdure openclaw install` again",
             )
-        self._config = _object(params, "config")
-        self._ready = True
+        if self._plugin is not None:
+            raise RpcError(INVALID_REQUEST, "initialize comes once")
+        config = _object(params, "config")
+        settings = {key: value for key, value in config.items() if key not in OWN_SETTINGS}
+        self._plugin = hookimpls_for(config=settings, home=data_home(config, self._environ))
+        self._runner.register(self._plugin)
         return {"protocol": PROTOCOL, "pid": os.getpid()}
-
-    def _open(self) -> Memory:
-        settings = {key: value for key, value in self._config.items() if key not in OWN_SETTINGS}
-        return Memory.open(data_home(self._config, self._environ), host_config=settings)
 
     def _before_prompt_build(self, params: Params) -> Any:
         context, prompt = _context(params), prompt_of(_object(params, "event"))
@@ -111,7 +107,7 @@ class OpenClawHooks:
         if not isinstance(name, str):
             raise RpcError(INVALID_PARAMS, "name must be a string")
         context = turn_context(ctx)
-        memory = self._plugin.opened()
+        memory = self._plugin.opened() if self._plugin else None
         if memory is None:
             return _result("Memory cannot be opened at the moment. Go on without it.", {"error": "unavailable"})
         # Only the owner's own words count as the user's wish.

@@ -65,7 +65,7 @@ def manifest() -> Mapping[str, Any]:
         name = camel(field)
         properties[name] = _setting(schema)
         label = _LABELS.get(name, field.replace("_", " ").capitalize())
-        hints[name] = {"label": label, "help": schema["description"]}
+        hints[name] = {"label": label, "help": _help(schema)}
         hints[name] |= {} if name in _COMMON else {"advanced": True}
     return {
         "id": ID,
@@ -153,8 +153,16 @@ def _setting(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     if "$ref" in plain:
         definitions = Settings.model_json_schema()["$defs"]
         plain |= definitions[plain["$ref"].rpartition("/")[2]]
-    dropped = {"anyOf", "title", "description", "format", "$ref"} | ({"default"} if plain.get("default") is None else set())
+    # OpenClaw fills defaults in, and its config stands above the settings file: a default would hide what is there.
+    dropped = {"anyOf", "title", "description", "format", "$ref", "default"}
     return {key: value for key, value in plain.items() if key not in dropped}
+
+
+def _help(schema: Mapping[str, Any]) -> str:
+    default = schema.get("default")
+    if default in (None, [], {}):
+        return str(schema["description"])
+    return f"{schema['description']} Default: {json.dumps(default)}."
 
 
 def _json(value: Mapping[str, Any]) -> str:

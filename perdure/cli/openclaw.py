@@ -1,0 +1,106 @@
+"""`perdure openclaw`: perdure as the memory of OpenClaw."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from perdure.cli.output import Output
+from perdure.hosts.openclaw.host import OpenClaw
+from perdure.hosts.openclaw.install import Change, Installation
+from perdure.text.redact import redact
+
+
+def _on_host(function: Callable[..., int]) -> Callable[..., int]:
+    """Give a command `--openclaw` and `--json`, and call it with the installation and its output."""
+
+    @click.option("--openclaw", type=click.Path(path_type=Path), help="OpenClaw's program, if it is not on the PATH.")
+    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+    @wraps(function)
+    def run(openclaw: Path | None, as_json: bool, **arguments: Any) -> int:
+        return function(Installation(OpenClaw.find(openclaw)), Output(as_json), **arguments)
+
+    return run
+
+
+@click.group()
+def openclaw() -> None:
+    """Make perdure the memory of OpenClaw, or take it out again."""
+
+
+@openclaw.command()
+@click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@click.option("--home", type=click.Path(path_type=Path), help="The data folder, if not the one in OpenClaw's state.")
+@_on_host
+def install(installation: Installation, output: Output, dry_run: bool, home: Path | None) -> int:
+    """Make perdure the memory of OpenClaw. A running gateway takes it up when it is restarted.
+
+    Example: perdure openclaw install --dry-run
+    """
+    plan = installation.plan_install(home)
+    _show(output, installation, plan.changes)
+    if not dry_run:
+        installation.install(home)
+        output.line("Done. Restart the gateway: openclaw gateway restart")
+    _json(output, installation, plan.changes, done=not dry_run)
+    return 0
+
+
+@openclaw.command()
+@click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@_on_host
+def uninstall(installation: Installation, output: Output, dry_run: bool) -> int:
+    """Take perdure out of OpenClaw's config. Memories stay where they are.
+
+    Example: perdure openclaw uninstall
+    """
+    plan = installation.plan_uninstall()
+    _show(output, installation, plan.changes)
+    if plan.restored:
+        output.line("The config was not edited since the install: it becomes what it was, byte for byte.")
+    if not dry_run:
+        installation.uninstall()
+        output.line("Done. Restart the gateway: openclaw gateway restart")
+    _json(output, installation, plan.changes, done=not dry_run)
+    return 0
+
+
+@openclaw.command()
+@_on_host
+def status(installation: Installation, output: Output) -> int:
+    """Show whether OpenClaw is set up for perdure; exit code 1 if something is missing.
+
+    Example: perdure openclaw status
+    """
+    checks, host = installation.checks(), installation.host
+    output.line(f"OpenClaw {host.version}, config {host.config}")
+    output.table(("", ""), [(name, problem or "ok") for name, problem in checks.items()])
+    if output.as_json:
+        output.json({"version": host.version, "config": str(host.config), "problems": checks})
+    return int(any(checks.values()))
+
+
+def _show(output: Output, installation: Installation, changes: tuple[Change, ...]) -> None:
+    output.line(f"{installation.host.config} (OpenClaw {installation.host.version})")
+    if not changes:
+        output.line("Nothing to change.")
+    for change in changes:
+        if change.before is not None:
+            output.line(f"- {change.path}: {_value(change.before)}", style="red")
+        if change.after is not None:
+            output.line(f"+ {change.path}: {_value(change.after)}", style="green")
+
+
+def _json(output: Output, installation: Installation, changes: tuple[Change, ...], *, done: bool) -> None:
+    if output.as_json:
+        rows = [{"path": each.path, "before": each.before, "after": each.after} for each in changes]
+        output.json({"config": str(installation.host.config), "changes": rows, "done": done})
+
+
+def _value(value: Any) -> str:
+    return redact(json.dumps(value, ensure_ascii=False)).text

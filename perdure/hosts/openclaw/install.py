@@ -1,0 +1,260 @@
+"""Putting perdure into OpenClaw and taking it out again."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from perdure.errors import HostError
+from perdure.hosts.openclaw.host import OpenClaw
+from perdure.hosts.openclaw.manifest import ID, plugin_files
+from perdure.hosts.openclaw.mapping import HOST, data_home
+from perdure.plugin.paths import record_home
+
+CORE = "memory-core"
+"""OpenClaw's own memory: it stays loaded, with a job of its own, until it is switched off."""
+_MISSING = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A place of the config: its path, and what it says before and after; None: nothing."""
+
+    path: str
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What an install or uninstall changes.
+
+    Attributes:
+        changes: of the config.
+        patch: the same for OpenClaw.
+        restored: whether the config from before the install is put back, byte for byte.
+    """
+
+    changes: tuple[Change, ...]
+    patch: Mapping[str, Any]
+    restored: bool = False
+
+
+class Installation:
+    """perdure in one OpenClaw. The plugin's files, the config's backup and a record lie in `perdure/` of its state."""
+
+    def __init__(self, host: OpenClaw) -> None:
+        self.host = host
+        self.folder = host.state / ID
+        self.plugin = self.folder / "plugin"
+        self._backup = self.folder / "config-before"
+        self._record = self.folder / "installed.json"
+
+    def plan_install(self, home: Path | None = None, python: str = sys.executable) -> Plan:
+        """Return what `install` would change in the config.
+
+        Args:
+            home: the data folder, if it is not the one in OpenClaw's state folder.
+            python: absolute path of the interpreter that perdure is installed in.
+        """
+        before = self.host.plugins()
+        return _plan(before, self._with_us(before, home, python))
+
+    def install(self, home: Path | None = None, python: str = sys.executable) -> Plan:
+        """Write the plugin's files, change the config, and note which data folder is in use. Twice is no error.
+
+        Raises:
+            HostError: OpenClaw refused the change; its config is as it was.
+        """
+        plan = self.plan_install(home, python)
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _write_folder(self.plugin, plugin_files())
+        if plan.changes:
+            self._change(plan)
+        store = data_home({"home": str(home or "")}, self.host.environ)
+        if store is not None:
+            record_home(HOST, store.expanduser().absolute())
+        return plan
+
+    def plan_uninstall(self) -> Plan:
+        """Return what `uninstall` would change in the config."""
+        before, record = self.host.plugins(), self._recorded()
+        plan = _plan(before, self._without_us(before, record.get("former", {})))
+        untouched = record.get("after") == _digest(self.host.config) and self._backup.is_file()
+        return Plan(plan.changes, plan.patch, restored=untouched)
+
+    def uninstall(self) -> Plan:
+        """Take perdure out of the config. Memories stay where they are.
+
+        The config becomes what it was, byte for byte, if it was not changed since; else only our keys go.
+
+        Raises:
+            HostError: OpenClaw refused the change; its config is as it was.
+        """
+        plan = self.plan_uninstall()
+        if plan.restored:
+            _replace(self.host.config, self._backup.read_bytes())
+        elif plan.changes:
+            self.host.patch(plan.patch)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return plan
+
+    def checks(self) -> Mapping[str, str | None]:
+        """Return what is looked at, each with what is wrong with it, or None."""
+        plugins = self.host.plugins()
+        entry = _at(plugins, "entries", ID, default={})
+        files = {name: self.plugin / name for name in plugin_files()}
+        same = all(
+            path.is_file() and path.read_text(encoding="utf-8") == plugin_files()[name] for name, path in files.items()
+        )
+        python = _at(entry, "config", "python", default="")
+        again = "run `perdure openclaw install`"
+        slot, allow = _at(plugins, "slots", "memory"), plugins.get("allow")
+        return {
+            "memory slot": None if slot == ID else f"it holds {slot!r}; {again}",
+            "plugin files": None if same else f"{self.plugin} is missing or of another version; {again}",
+            "load path": None if str(self.plugin) in _at(plugins, "load", "paths", default=[]) else again,
+            "enabled": None if entry.get("enabled") is True else again,
+            "allow list": None if allow is None or ID in allow else f"plugins.allow leaves it out; {again}",
+            "conversation access": None
+            if _at(entry, "hooks", "allowConversationAccess") is True
+            else f"OpenClaw drops its hooks without a word until plugins.entries.{ID}.hooks.allowConversationAccess"
+            f" is true; {again}",
+            "interpreter": None if python and os.access(python, os.X_OK) else f"{python!r} cannot be run; {again}",
+        }
+
+    def _change(self, plan: Plan) -> None:
+        former = self._recorded().get("former")
+        original = self.host.config.read_bytes()
+        if former is None:
+            _replace(self._backup, original)
+            former = {change.path: change.before for change in plan.changes}
+        elif self._recorded().get("after") != _digest(self.host.config):
+            # Edited by hand between two installs: the first backup is no longer what an uninstall should bring back.
+            self._backup.unlink(missing_ok=True)
+        self.host.patch(plan.patch)
+        record = {"former": former, "after": _digest(self.host.config)}
+        _replace(self._record, json.dumps(record, indent=2).encode())
+
+    def _recorded(self) -> dict[str, Any]:
+        try:
+            record: dict[str, Any] = json.loads(self._record.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise HostError(f"{self._record} cannot be read ({type(error).__name__}); delete it") from error
+        return record
+
+    def _with_us(self, before: Mapping[str, Any], home: Path | None, python: str) -> dict[str, Any]:
+        after = copy.deepcopy(dict(before))
+        if isinstance(after.get("allow"), list) and ID not in after["allow"]:
+            after["allow"] = [*after["allow"], ID]
+        load = after.setdefault("load", {})
+        paths = load.setdefault("paths", [])
+        if str(self.plugin) not in paths:
+            load["paths"] = [*paths, str(self.plugin)]
+        after.setdefault("slots", {})["memory"] = ID
+        entries = after.setdefault("entries", {})
+        ours = entries.setdefault(ID, {})
+        ours["enabled"] = True
+        ours.setdefault("hooks", {})["allowConversationAccess"] = True
+        ours.setdefault("config", {})["python"] = python
+        if home is not None:
+            ours["config"]["home"] = str(home.expanduser().absolute())
+        entries.setdefault(CORE, {})["enabled"] = False
+        return after
+
+    def _without_us(self, before: Mapping[str, Any], former: Mapping[str, Any]) -> dict[str, Any]:
+        after = copy.deepcopy(dict(before))
+        _at(after, "entries", default={}).pop(ID, None)
+        for path in (("load", "paths"), ("allow",)):
+            kept = [name for name in _at(after, *path, default=[]) if name not in (ID, str(self.plugin))]
+            if _at(after, *path) is not None:
+                _at(after, *path[:-1])[path[-1]] = kept
+        if _at(after, "slots", "memory") == ID:
+            _put(after["slots"], "memory", former.get("plugins.slots.memory"))
+        if _at(after, "entries", CORE, "enabled") is False and f"plugins.entries.{CORE}.enabled" in former:
+            _put(after["entries"][CORE], "enabled", former[f"plugins.entries.{CORE}.enabled"])
+        # What is empty now and was not there before goes, too.
+        for path in (("entries", CORE), ("entries",), ("slots",), ("load", "paths"), ("load",)):
+            if _at(after, *path) in ({}, []) and former:
+                _at(after, *path[:-1]).pop(path[-1])
+        return after
+
+
+def _plan(before: Mapping[str, Any], after: Mapping[str, Any]) -> Plan:
+    changes = tuple(_differences("plugins", before, after))
+    return Plan(changes, {"plugins": _patch(before, after)} if changes else {})
+
+
+def _differences(path: str, before: Any, after: Any) -> Iterator[Change]:
+    if isinstance(after, dict) and isinstance(before, dict):
+        for key in sorted(before.keys() | after.keys()):
+            yield from _differences(f"{path}.{key}", before.get(key), after.get(key))
+    elif isinstance(after, dict) and before is None and after:
+        for key in sorted(after):
+            yield from _differences(f"{path}.{key}", None, after[key])
+    elif before != after:
+        yield Change(path, before, after)
+
+
+def _patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON merge patch (RFC 7396) that makes one of the other."""
+    patch: dict[str, Any] = dict.fromkeys(before.keys() - after.keys())
+    for key, value in after.items():
+        old = before.get(key, _MISSING)
+        if isinstance(value, dict) and isinstance(old, dict):
+            inner = _patch(old, value)
+            patch |= {key: inner} if inner else {}
+        elif old is _MISSING or old != value:
+            patch[key] = value
+    return patch
+
+
+def _at(values: Any, *path: str, default: Any = None) -> Any:
+    for key in path:
+        if not isinstance(values, dict) or key not in values:
+            return default
+        values = values[key]
+    return values
+
+
+def _put(values: dict[str, Any], key: str, value: Any) -> None:
+    if value is None:
+        values.pop(key, None)
+    else:
+        values[key] = value
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file so that it is whole at any moment; it keeps its mode, a new one is for its owner alone."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    if path.exists():
+        shutil.copymode(path, name)
+    Path(name).replace(path)
+
+
+def _write_folder(folder: Path, files: Mapping[str, str]) -> None:
+    folder.mkdir(exist_ok=True, mode=0o700)
+    for old in folder.iterdir():
+        if old.name not in files and old.is_file():
+            old.unlink()
+    for name, text in files.items():
+        _replace(folder / name, text.encode())

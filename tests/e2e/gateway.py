@@ -1,0 +1,210 @@
+"""A real OpenClaw gateway in a folder of its own, with a model on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.model import Model, words
+
+ROOT = Path(__file__).resolve().parents[2]
+TOKEN = "local-test-token"
+READY_SECONDS = 400.0
+TURN_SECONDS = 300.0
+PACKAGES = ("node@24", "openclaw@2026.9.6")
+
+
+def installed_host(folder: Path) -> Path:
+    """Return the folder of OpenClaw's programs, installing Node and OpenClaw with npm if they are not there."""
+    programs = folder / "node_modules" / ".bin"
+    if not (programs / "openclaw").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "package.json").write_text('{"private": true}\n')
+        for package in PACKAGES:
+            environment = os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+            subprocess.run(["npm", "install", package, "--no-audit", "--no-fund"], cwd=folder, env=environment, check=True)
+    return programs
+
+
+class Gateway:
+    """OpenClaw with its state, config and workspaces in one folder. `model` answers for it."""
+
+    def __init__(self, programs: Path, folder: Path, model: Model) -> None:
+        self.programs, self.folder, self.model = programs, folder, model
+        self.config = folder / "openclaw.json"
+        self.state = folder / "state"
+        self.port = _free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        for name in ("main", "second"):
+            (folder / name).mkdir(parents=True)
+        self.state.mkdir()
+        self.config.write_text(json.dumps(self._config(), indent=2) + "\n")
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """What every command of OpenClaw and perdure runs with."""
+        return {
+            "PATH": os.pathsep.join([str(self.programs), os.defpath]), "HOME": str(self.folder), "LANG": "C.UTF-8",
+            "PYTHONPATH": str(ROOT), "OPENCLAW_HOME": str(self.folder), "OPENCLAW_STATE_DIR": str(self.state),
+            "OPENCLAW_CONFIG_PATH": str(self.config), "OPENCLAW_NO_AUTO_UPDATE": "1", "OPENCLAW_DISABLE_BONJOUR": "1",
+            "OPENCLAW_SKIP_CHANNELS": "1", "OPENCLAW_SKIP_CRON": "1", "NO_COLOR": "1", "CI": "1",
+        }  # fmt: skip
+
+    def openclaw(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of OpenClaw."""
+        return self._run(str(self.programs / "openclaw"), *arguments)
+
+    def perdure(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of perdure, as a user of this OpenClaw would."""
+        return self._run(sys.executable, "-P", "-m", "perdure", *arguments)
+
+    def start(self) -> None:
+        """Start the gateway and wait until it takes turns."""
+        log = (self.folder / "gateway.out").open("ab")
+        self._process = subprocess.Popen(
+            [str(self.programs / "openclaw"), "gateway", "run"], cwd=self.folder, env=self.environ, stdout=log,
+            stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        until(self._ready, READY_SECONDS, "the gateway is not ready")
+
+    def signal(self, number: int) -> None:
+        """Send the gateway a signal and wait for its end."""
+        assert self._process is not None
+        for pid in (*_below(self._process.pid, "openclaw"), self._process.pid) if number == signal.SIGKILL else ():
+            _kill(pid, number)
+        self._process.send_signal(number)
+        self._process.wait(60)
+
+    def stop(self) -> None:
+        """End the gateway if it runs."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            self._process.wait(60)
+
+    def turn(self, text: str, *, agent: str = "main", session: str = "one") -> str:
+        """Say something and return the answer."""
+        body = {"model": f"openclaw/{agent}", "messages": [{"role": "user", "content": text}]}
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}/v1/chat/completions", json.dumps(body).encode(),
+            {"authorization": f"Bearer {TOKEN}", "content-type": "application/json",
+             "x-openclaw-session-key": f"agent:{agent}:{session}"},
+        )  # fmt: skip
+        with urllib.request.urlopen(request, timeout=TURN_SECONDS) as response:
+            reply = json.loads(response.read())
+        answer: str = reply["choices"][0]["message"]["content"]
+        return answer
+
+    def seen(self, text: str) -> str:
+        """Return the newest message that the model saw with this text of the user in it."""
+        for body in reversed(self.model.requests):
+            for message in reversed(body["messages"]):
+                if message["role"] == "user" and text in words(message["content"]):
+                    return words(message["content"])
+        raise AssertionError(f"the model never saw {text!r}")
+
+    def children(self) -> list[int]:
+        """Return the processes of perdure that belong to this gateway's state."""
+        return _processes("perdure.", str(self.state))
+
+    def facts(self, agent: str = "main") -> list[dict[str, Any]]:
+        """Return the memories of an agent as the command line lists them."""
+        done = self.perdure("list", "--agent", agent, "--limit", "1000", "--json")
+        assert done.returncode == 0, done.stderr
+        listed: list[dict[str, Any]] = json.loads(done.stdout)
+        return listed
+
+    def _ready(self) -> bool:
+        assert self._process is not None
+        if self._process.poll() is not None:
+            raise AssertionError(f"the gateway ended: {(self.folder / 'gateway.out').read_text()[-2000:]}")
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=2) as response:
+                return b'"ready":true' in response.read()
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def _run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command, cwd=self.folder, env=self.environ, capture_output=True, text=True, timeout=TURN_SECONDS, check=False
+        )
+
+    def _config(self) -> Mapping[str, Any]:
+        model = {
+            "id": "mock-1", "name": "Mock", "reasoning": False, "input": ["text"], "contextWindow": 128000,
+            "maxTokens": 4096, "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
+        }  # fmt: skip
+        provider = {
+            "baseUrl": f"http://127.0.0.1:{self.model.port}/v1", "apiKey": "sk-mock", "api": "openai-completions",
+            "models": [model],
+        }  # fmt: skip
+        agents = {name: {"workspace": str(self.folder / name)} for name in ("main", "second")}
+        return {
+            "gateway": {
+                "mode": "local", "bind": "loopback", "port": self.port, "auth": {"mode": "token", "token": TOKEN},
+                "http": {"endpoints": {"chatCompletions": {"enabled": True}}},
+            },
+            "logging": {"file": str(self.folder / "openclaw.log")},
+            "models": {"mode": "replace", "providers": {"mock": provider}},
+            "agents": {
+                "ownership": "explicit", "entries": agents,
+                "defaults": {"skipBootstrap": True, "model": {"primary": "mock/mock-1"}},
+            },
+        }  # fmt: skip
+
+
+def until(holds: Callable[[], bool], seconds: float, otherwise: str) -> None:
+    """Wait until something holds."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"{otherwise} after {seconds:.0f} s"
+        time.sleep(0.1)
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def _processes(command: str, state: str) -> list[int]:
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            called = (process / "cmdline").read_bytes().decode(errors="replace")
+            environment = (process / "environ").read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if command in called and f"-m\0{command}" in called and f"OPENCLAW_STATE_DIR={state}\0" in environment:
+            found.append(int(process.name))
+    return found
+
+
+def _below(parent: int, command: str) -> list[int]:
+    """Return the processes that a launcher has started and that are the host itself."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            above = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+            called = (process / "cmdline").read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if above == parent and command in called and "perdure" not in called.split("\0")[0]:
+            found.append(int(process.name))
+    return found
+
+
+def _kill(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return

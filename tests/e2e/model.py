@@ -1,0 +1,97 @@
+"""A model on loopback that speaks OpenAI's form: it answers as it is told and keeps what it was asked."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+REPLY = "Understood."
+Body = Mapping[str, Any]
+
+
+class Model:
+    """The server, in a thread of this process.
+
+    Attributes:
+        requests: the bodies of what it was asked, oldest first.
+        delay: seconds that it takes to answer.
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[Body] = []
+        self.delay = 0.0
+        self._call: tuple[str, Mapping[str, Any]] | None = None
+        model = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:  # noqa: N802
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                events = model._answer(body)
+                self.send_response(200)
+                self.send_header("content-type", "text/event-stream")
+                self.send_header("connection", "close")
+                self.end_headers()
+                for event in events:
+                    self.wfile.write(b"data: " + event + b"\n\n")
+                self.close_connection = True
+
+            def do_GET(self) -> None:  # noqa: N802
+                data = json.dumps({"object": "list", "data": [{"id": "mock-1", "object": "model"}]}).encode()
+                self.send_response(200)
+                self.send_header("content-length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *arguments: object) -> None:
+                """Say nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self._server.server_address[1])
+
+    def will_call(self, tool: str, arguments: Mapping[str, Any]) -> None:
+        """Answer the next request with a call of a tool, and the one after that with words."""
+        self._call = (tool, arguments)
+
+    def close(self) -> None:
+        """Stop the server."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _answer(self, body: Body) -> Sequence[bytes]:
+        self.requests.append(body)
+        time.sleep(self.delay)
+        call, self._call = self._call, None
+        base = {"id": f"c{len(self.requests)}", "object": "chat.completion.chunk", "created": 1, "model": "mock-1"}
+        delta: dict[str, Any] = {"role": "assistant", "content": REPLY}
+        if call:
+            function = {"name": call[0], "arguments": json.dumps(call[1])}
+            delta = {"role": "assistant", "content": None, "tool_calls": [
+                {"index": 0, "id": f"call_{len(self.requests)}", "type": "function", "function": function}
+            ]}  # fmt: skip
+        end = {"index": 0, "delta": {}, "finish_reason": "tool_calls" if call else "stop"}
+        usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+        parts = [
+            {**base, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]},
+            {**base, "choices": [end]},
+            {**base, "choices": [], "usage": usage},
+        ]
+        return [*(json.dumps(part).encode() for part in parts), b"[DONE]"]
+
+
+def words(content: object) -> str:
+    """Return the text of a message's content, a string or a list of parts."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    return "\n".join(str(part.get("text", "")) for part in parts if isinstance(part, dict))
