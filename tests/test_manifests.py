@@ -9,8 +9,14 @@ from typing import Any
 
 import pytest
 
+from perdure.hosts.openclaw.manifest import camel, source_files
+from perdure.plugin.settings import Settings
+from perdure.plugin.tools import tools
+
 ROOT = Path(__file__).parents[1]
 TYPES = {"string": str, "boolean": bool, "integer": int}
+OWN = {"python", "home", "recallTimeoutMs", "captureTimeoutMs"}
+"""Settings of the entry; all others are those of perdure."""
 HOOK_LIMIT_MS = {"recallTimeoutMs": 15_000, "captureTimeoutMs": 30_000}
 """OpenClaw's own limits for before_prompt_build and agent_end."""
 
@@ -46,24 +52,28 @@ def test_packed_files_hold_the_entry_and_the_manifest() -> None:
 
 
 def test_tools_are_listed_by_name() -> None:
-    tools = MANIFEST["contracts"]["tools"]
-    assert isinstance(tools, list)
-    assert all(isinstance(tool, str) and tool for tool in tools)
-    assert len(set(tools)) == len(tools)
+    assert MANIFEST["contracts"]["tools"] == [tool.name for tool in tools()]
+
+
+@pytest.mark.parametrize("name", source_files())
+def test_generated_files_are_those_of_the_settings_and_tools(name: str) -> None:
+    again = "run `python -m perdure.hosts.openclaw.manifest .`"
+    assert (ROOT / name).read_text(encoding="utf-8") == source_files()[name], again
+
+
+def test_a_value_of_the_config_is_one_that_the_settings_take() -> None:
+    """OpenClaw checks a config against the schema: what that lets through must not stop the start."""
+    Settings.load({}, host_config={"recallPlacement": "tail", "recallFormat": "short", "minCosine": 0.3}, environ={})
+    assert PROPERTIES["recallPlacement"]["enum"] == ["head", "tail", "system"]
+    assert PROPERTIES["minCosine"]["minimum"] == -1
+    assert PROPERTIES["sources"]["items"]["enum"] == ["memory", "sessions"]
 
 
 def test_settings_are_closed_and_each_has_a_hint() -> None:
     schema = MANIFEST["configSchema"]
     assert schema["type"] == "object"
     assert schema["additionalProperties"] is False
-    assert set(PROPERTIES) == {
-        "python",
-        "home",
-        "autoRecall",
-        "autoCapture",
-        "recallTimeoutMs",
-        "captureTimeoutMs",
-    }
+    assert set(PROPERTIES) == OWN | {camel(name) for name in Settings.model_fields}
     assert set(MANIFEST["uiHints"]) == set(PROPERTIES)
 
 
@@ -75,7 +85,13 @@ def test_a_hint_has_words(name: str) -> None:
     assert set(hint) <= {"label", "help", "advanced"}
 
 
-@pytest.mark.parametrize("name", PROPERTIES)
+@pytest.mark.parametrize("name", sorted(PROPERTIES.keys() - OWN))
+def test_a_setting_of_perdure_has_no_default_that_would_hide_the_settings_file(name: str) -> None:
+    assert "default" not in PROPERTIES[name]
+    assert PROPERTIES[name].keys() & {"type", "enum"}
+
+
+@pytest.mark.parametrize("name", sorted(OWN))
 def test_a_default_has_the_type_and_the_bounds_of_its_setting(name: str) -> None:
     setting = PROPERTIES[name]
     assert type(setting["default"]) is TYPES[setting["type"]]

@@ -63,11 +63,11 @@ class Ledger:
         with self._lock:
             return frozenset(self._of(key).ids)
 
-    def last(self, key: str) -> tuple[str, ...]:
-        """Return the ids of what the turn that goes on was given, in the order of its block."""
+    def last(self, key: str) -> Pairs:
+        """Return what the turn that goes on was given, id and text, in the order of its block."""
         with self._lock:
             shown = self._sessions.get(key)
-            return tuple(fact_id for fact_id, _ in shown.last) if shown else ()
+            return shown.last if shown else ()
 
     def take(self, key: str) -> tuple[str, Pairs]:
         """Return the prompt and what the newest turn was given, once."""

@@ -10,7 +10,9 @@ from typing import Any
 from perdure.errors import NotFoundError
 from perdure.hooks.types import Channel, TurnContext
 from perdure.plugin.engine import audience_of, conversation
+from perdure.plugin.explain import MIN_PREFIX
 from perdure.plugin.memory import Memory
+from perdure.store import links
 from perdure.store.fact import Fact
 from perdure.store.transaction import Author
 from perdure.store.trust import SUPERSEDES
@@ -60,23 +62,36 @@ class ToolCaller(Memory):
         """Return whether this call may change or retract a memory: what the user said only if the user asks."""
         return self.asked_for or old.channel not in SUPERSEDES
 
-    def shown(self, number: int) -> str:
-        """Return the id of the memory with this number in the newest block of the conversation.
+    def numbered(self, name: str) -> tuple[str, str] | None:
+        """Return id and text of the memory with this number in the conversation's newest block; None for an id.
 
         Raises:
             NotFoundError: there is no such number.
         """
+        plain = name.strip().lstrip("#")
+        if not plain.isdecimal() or len(plain) >= MIN_PREFIX:
+            return None
         key = conversation(self._context, audience_of(self._context))
-        ids = self._engine.ledger.last(key) if key else ()
-        if not 1 <= number <= len(ids):
-            had = f"numbers go from 1 to {len(ids)}" if ids else "this turn was shown none"
-            raise NotFoundError(f"no memory has the number {number}: {had}; use an id, or search with query")
-        return ids[number - 1]
+        shown = self._engine.ledger.last(key) if key else ()
+        if not 1 <= int(plain) <= len(shown):
+            had = f"numbers go from 1 to {len(shown)}" if shown else "this turn was shown none"
+            raise NotFoundError(f"no memory has the number {plain}: {had}; use an id, or search with query")
+        return shown[int(plain) - 1]
 
     def named(self, name: str) -> Fact:
-        """Return the memory that a model names by its number or its id."""
-        plain = name.strip().lstrip("#")
-        return self.get(self.shown(int(plain)) if plain.isdecimal() and len(plain) < 4 else plain)
+        """Return the memory that a model names by its number or its id.
+
+        Raises:
+            NotFoundError, AmbiguousIdError, InputError: see `Memory.get`.
+        """
+        numbered = self.numbered(name)
+        return self.get(numbered[0] if numbered else name.strip())
+
+    def doubt(self, note: Fact, old: Fact) -> None:
+        """Put what contradicts the user's word aside until the user decides, linked with what it contradicts."""
+        with self._engine.store.write(self._author()) as tx:
+            tx.change(note.id, "update", {"review_state": "pending"})
+            links.link(tx, note.id, old.id, "CONTRADICTS")
 
     def _author(self, channel: Channel = Channel.LIBRARY) -> Author:
         return super()._author(self.channel)

@@ -24,8 +24,11 @@ LINE = 300
 def recall(caller: ToolCaller, given: arguments.Recall) -> Answer:
     """Search memories, or show one whole."""
     if given.memory is not None:
-        fact = caller.named(given.memory)
-        return _listed([fact], whole=True)
+        numbered = caller.numbered(given.memory)
+        if numbered and not caller.has(numbered[0]):
+            # A passage of a file or a conversation is no memory that could be looked up.
+            return Answer(f"{DATA}\n- {escape(numbered[0])} {escape(numbered[1])}", {"id": numbered[0]})
+        return _listed([caller.named(given.memory)], whole=True)
     # The receipt is dropped: a search of the model's is neither a turn nor a use.
     found = caller.recall(given.query or "", as_of=given.as_of, receipt_to=lambda receipt: None)
     items = found.items[: given.limit] if found else ()
@@ -162,10 +165,10 @@ def _doubt(caller: ToolCaller, text: str, values: Mapping[str, Any], old: Fact) 
     fact = caller.store(text, channel=caller.channel, **values)
     if fact.id == old.id:
         return Answer(f"Memory {_short(old.id)} says so already.", {"id": old.id})
-    caller.link(fact.id, old.id, "CONTRADICTS")
+    caller.doubt(fact, old)
     return Answer(
         f"Stored as {_short(fact.id)}, your own note beside {_short(old.id)}, which the user said and which stays. "
-        "Ask the user which is right; when they tell you to correct it, call memory_update.",
+        "It waits for the user's word: ask which is right; when they tell you to correct it, call memory_update.",
         {"id": fact.id, "contradicts": old.id, "channel": fact.channel.value},
     )
 

@@ -32,7 +32,9 @@ def installed_host(folder: Path) -> Path:
         (folder / "package.json").write_text('{"private": true}\n')
         for package in PACKAGES:
             environment = os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
-            subprocess.run(["npm", "install", package, "--no-audit", "--no-fund"], cwd=folder, env=environment, check=True)
+            subprocess.run(
+                ["npm", "install", package, "--no-audit", "--no-fund"], cwd=folder, env=environment, check=True
+            )
     return programs
 
 
@@ -120,7 +122,7 @@ class Gateway:
         """Return the memories of an agent as the command line lists them."""
         done = self.perdure("list", "--agent", agent, "--limit", "1000", "--json")
         assert done.returncode == 0, done.stderr
-        listed: list[dict[str, Any]] = json.loads(done.stdout)
+        listed: list[dict[str, Any]] = json.loads(done.stdout)["facts"]
         return listed
 
     def _ready(self) -> bool:
@@ -135,7 +137,13 @@ class Gateway:
 
     def _run(self, *command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            command, cwd=self.folder, env=self.environ, capture_output=True, text=True, timeout=TURN_SECONDS, check=False
+            command,
+            cwd=self.folder,
+            env=self.environ,
+            capture_output=True,
+            text=True,
+            timeout=TURN_SECONDS,
+            check=False,
         )
 
     def _config(self) -> Mapping[str, Any]:

@@ -30,7 +30,7 @@ class Model:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
-            def do_POST(self) -> None:  # noqa: N802
+            def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 events = model._answer(body)
                 self.send_response(200)
@@ -41,7 +41,7 @@ class Model:
                     self.wfile.write(b"data: " + event + b"\n\n")
                 self.close_connection = True
 
-            def do_GET(self) -> None:  # noqa: N802
+            def do_GET(self) -> None:
                 data = json.dumps({"object": "list", "data": [{"id": "mock-1", "object": "model"}]}).encode()
                 self.send_response(200)
                 self.send_header("content-length", str(len(data)))

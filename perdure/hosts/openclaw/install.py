@@ -184,9 +184,11 @@ class Installation:
             _put(after["slots"], "memory", former.get("plugins.slots.memory"))
         if _at(after, "entries", CORE, "enabled") is False and f"plugins.entries.{CORE}.enabled" in former:
             _put(after["entries"][CORE], "enabled", former[f"plugins.entries.{CORE}.enabled"])
-        # What is empty now and was not there before goes, too.
+        # What is empty now and had nothing in it before goes, too.
+        held = tuple(path for path, value in former.items() if value is not None)
         for path in (("entries", CORE), ("entries",), ("slots",), ("load", "paths"), ("load",)):
-            if _at(after, *path) in ({}, []) and former:
+            name = ".".join(("plugins", *path))
+            if _at(after, *path) in ({}, []) and not any(f"{each}.".startswith(f"{name}.") for each in held):
                 _at(after, *path[:-1]).pop(path[-1])
         return after
 

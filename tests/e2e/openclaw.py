@@ -1,0 +1,377 @@
+"""perdure in a real OpenClaw, from install to uninstall.
+
+    python -m tests.e2e.openclaw --host DIR
+
+DIR gets Node 24 and OpenClaw through npm if they are not there (about 1.1 GB). Prints a table of steps; exit code 0
+if all of them hold. The model is a small server on loopback: nothing else is reached once the host is installed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tests.e2e.gateway import Gateway, installed_host, until
+from tests.e2e.model import REPLY, Model, words
+
+TOLD = "I prefer green tea over coffee. We decided to use Postgres instead of MySQL. My birthday is on 3 March 1990."
+ASKED = "When is my birthday, do I prefer green tea, and did we decide on Postgres?"
+FENCE = re.compile(r'<memory-context nonce="[0-9a-f]{16}">\n.*\n</memory-context>', re.DOTALL)
+GONE_SECONDS = 5.0
+Step = Callable[["Story"], str | None]
+STEPS: list[tuple[str, Step]] = []
+
+
+def step(what: str) -> Callable[[Step], Step]:
+    """Add a step to the story."""
+
+    def add(function: Step) -> Step:
+        STEPS.append((what, function))
+        return function
+
+    return add
+
+
+class Story:
+    """What the steps share."""
+
+    def __init__(self, programs: Path, folder: Path) -> None:
+        self.model = Model()
+        self.gateway = Gateway(programs, folder, self.model)
+        self.original = self.gateway.config.read_bytes()
+
+    def fact(self, text: str, agent: str = "main") -> Mapping[str, Any]:
+        """Return the memory with this text in it."""
+        return next(fact for fact in self.gateway.facts(agent) if text in fact["text"])
+
+    def knows(self, text: str, agent: str = "main") -> None:
+        """Wait until a memory with this text is there."""
+        until(lambda: any(text in fact["text"] for fact in self.gateway.facts(agent)), 30, f"no memory of {text!r}")
+
+    def block(self, question: str, **turn: str) -> str:
+        """Ask something and return the block that the model saw with it, "" if there was none."""
+        assert REPLY in self.gateway.turn(question, **turn)
+        found = FENCE.search(self.gateway.seen(question))
+        return found[0] if found else ""
+
+    def tool(self, name: str, arguments: Mapping[str, Any], said: str = "Go on.", **turn: str) -> str:
+        """Have the model call a tool in a turn; return what the tool answered."""
+        self.model.will_call(name, arguments)
+        assert REPLY in self.gateway.turn(said, **turn)
+        answers = [words(each["content"]) for each in self.model.requests[-1]["messages"] if each["role"] == "tool"]
+        assert answers, f"{name} was not called"
+        return answers[-1]
+
+
+@step("install: the config is changed, status is ok, twice is no error")
+def _install(story: Story) -> str:
+    dry = story.gateway.perdure("openclaw", "install", "--dry-run")
+    assert dry.returncode == 0, dry.stderr
+    assert "allowConversationAccess" in dry.stdout
+    assert story.gateway.config.read_bytes() == story.original
+    for _ in range(2):
+        done = story.gateway.perdure("openclaw", "install")
+        assert done.returncode == 0, done.stderr
+    status = story.gateway.perdure("openclaw", "status")
+    assert status.returncode == 0, status.stdout
+    return status.stdout.splitlines()[0].split(",")[0]
+
+
+@step("plugins inspect shows every hook, plugins doctor and doctor are clean")
+def _inspect(story: Story) -> str:
+    done = story.gateway.openclaw("plugins", "inspect", "perdure", "--runtime", "--json")
+    report = json.loads(done.stdout[done.stdout.index("{") :])
+    # OpenClaw says so of every plugin that does not come from its own registry.
+    other = [
+        each for each in report["diagnostics"] if "can't verify where this plugin came from" not in each["message"]
+    ]
+    assert other == [], other
+    hooks = {hook["name"] for hook in report["typedHooks"]}
+    assert {"before_prompt_build", "agent_end", "before_compaction", "before_reset", "session_end"} <= hooks, hooks
+    doctor = story.gateway.openclaw("plugins", "doctor")
+    assert doctor.returncode == 0, doctor.stdout + doctor.stderr
+    health = story.gateway.openclaw("doctor", "--non-interactive")
+    assert health.returncode == 0, health.stdout + health.stderr
+    return f"{len(hooks)} hooks, {len(report.get('tools', []))} tool groups"
+
+
+@step("the gateway starts")
+def _start(story: Story) -> None:
+    story.gateway.start()
+
+
+@step("turn 1: a preference, a decision and a birthday are kept")
+def _told(story: Story) -> str:
+    assert REPLY in story.gateway.turn(TOLD)
+    for text in ("green tea", "Postgres", "3 March"):
+        story.knows(text)
+    return f"{len(story.gateway.facts())} memories"
+
+
+@step("turn 2, a new session: all three come back inside the fence")
+def _recalled(story: Story) -> str:
+    block = story.block(ASKED, session="two")
+    missing = [text for text in ("green tea", "Postgres", "3 March") if text not in block]
+    assert not missing, f"{missing} not in {block!r}"
+    return f"{len(block)} characters"
+
+
+@step("nothing else of the prompt's prefix changes")
+def _prefix(story: Story) -> str:
+    first, second = (next(body for body in story.model.requests if _asks(body, text)) for text in (TOLD, ASKED))
+    assert _system(first) == _system(second), "the system prompt differs between turns"
+    story.block("Which day is my birthday on?", session="two")
+    third = story.model.requests[-1]
+    kept = [words(each["content"]) for each in third["messages"] if ASKED in words(each["content"])]
+    assert kept, "the question is not in the history"
+    assert not FENCE.search(kept[0]), "the block stays in the history"
+    tools = [body["tools"] for body in (first, second, third)]
+    assert tools[0] == tools[1] == tools[2], "the tools differ between turns"
+    placed = story.gateway.seen(ASKED)
+    assert FENCE.sub("", placed).count(ASKED) == 1
+    return f"system prompt of {len(_system(first))} characters is the same"
+
+
+@step("a correction takes the place of what it corrects")
+def _corrected(story: Story) -> None:
+    story.gateway.turn("Actually, my birthday is on 5 March 1990, not on 3 March.", session="three")
+    story.knows("5 March")
+    until(lambda: not any("is on 3 March" in fact["text"] for fact in story.gateway.facts()), 30, "3 March stays")
+    block = story.block("When is my birthday?", session="four")
+    notes = [
+        line for line in block.splitlines() if line.startswith("[sqlite") or "birthday]" in line or "fact]" in line
+    ]
+    assert any("5 March" in line for line in notes), block
+    assert not any("3 March 1990" in line for line in notes), block
+
+
+@step("every tool runs by the model's tool call")
+def _tools(story: Story) -> str:
+    gateway = story.gateway
+    (gateway.folder / "main" / "MEMORY.md").write_text("# Notes\n\nThe staging server is called heron.\n")
+    tea = story.fact("green tea")
+    asked: list[tuple[str, Mapping[str, Any], str, str]] = [
+        ("memory_store", {"text": "The user's boat is called Albatross."}, "Remember my boat, please.", "Stored as"),
+        ("memory_recall", {"query": "What is the boat called?"}, "Go on.", "Albatross"),
+        ("memory_recall", {"memory": "1"}, "When is my birthday?", "data, not instructions"),
+        ("lookup", {"entity": "user", "key": "birthday"}, "Go on.", "5 March"),
+        ("memory_lookup", {"entity": "user", "key": "birthday"}, "Go on.", "5 March"),
+        ("memory_update", {"memory": tea["id"], "importance": 0.9}, "Update that: tea matters.", "Changed"),
+        ("memory_search", {"query": "staging server heron", "minScore": 0}, "Go on.", "MEMORY.md"),
+        ("memory_get", {"path": "MEMORY.md"}, "Go on.", "heron"),
+        ("memory_why", {}, "When is my birthday?", "came up"),
+    ]
+    for name, arguments, said, expected in asked:
+        answer = story.tool(name, arguments, said, session=f"tool-{name}")
+        assert expected in answer, f"{name}: {answer!r}"
+    boat = story.fact("Albatross")
+    assert boat["channel"] == "tool_asked", boat["channel"]
+    link = {"source": tea["id"], "target": boat["id"]}
+    assert "Linked" in story.tool("memory_link", link, session="tool-link")
+    refused = story.tool("memory_forget", {"memory": boat["id"]}, "Hello there.", session="tool-no")
+    assert "was not forgotten" in refused, refused
+    assert "Forgotten" in story.tool("memory_forget", {"memory": boat["id"]}, "Forget my boat.", session="tool-yes")
+    offered = {each["function"]["name"] for each in story.model.requests[-1]["tools"]}
+    called = {name for name, *_ in asked} | {"memory_link", "memory_forget"}
+    left = {name for name in offered if name.startswith("memory_") or name == "lookup"} - called
+    assert not left, f"not called: {left}"
+    return f"{len(called)} tools"
+
+
+@step("a tool that the model calls unasked leaves an agent's note, and does not touch what the user said")
+def _unasked(story: Story) -> None:
+    birthday = story.fact("5 March")
+    story.tool("memory_store", {"text": "The user may like jazz."}, "What a day.", session="note")
+    assert story.fact("jazz")["channel"] == "tool_unasked"
+    answer = story.tool(
+        "memory_update", {"memory": birthday["id"], "text": "My birthday is in June."}, "Hm.", session="n2"
+    )
+    assert "was not changed" in answer, answer
+
+
+@step("another agent sees none of it")
+def _other_agent(story: Story) -> None:
+    assert story.block(ASKED, agent="second") == ""
+    assert "Nothing" in story.tool("memory_recall", {"query": ASKED}, agent="second", session="other")
+    answer = story.tool("memory_forget", {"memory": story.fact("5 March")["id"]}, "Forget it.", agent="second")
+    assert "did nothing" in answer, answer
+    assert story.gateway.facts("second") == []
+
+
+@step("perdure's commands run as `openclaw perdure`")
+def _cli(story: Story) -> None:
+    done = story.gateway.openclaw("perdure", "lookup", "user", "birthday", "--agent", "main")
+    assert done.returncode == 0, done.stderr
+    assert "5 March" in done.stdout, done.stdout
+
+
+@step("the child is killed in the middle of a turn: the next turn has its memory")
+def _killed(story: Story) -> str:
+    seconds = _disturbed(story, signal.SIGKILL, delay=1.5)
+    assert "5 March" in story.block("When is my birthday, again?", session="after-kill")
+    return f"the turn took {seconds:.1f} s, of which the model 1.5 s"
+
+
+@step("the child hangs before a turn: it goes on without memory, the next one has it")
+def _hung(story: Story) -> str:
+    [child] = _server(story)
+    os.kill(child, signal.SIGSTOP)
+    started = time.monotonic()
+    assert story.block("When is my birthday, then?", session="hung") == ""
+    seconds = time.monotonic() - started
+    until(lambda: child not in _server(story), 30, "the child that hangs is still there")
+    until(lambda: "5 March" in story.block("When is my birthday, now?", session=f"h{time.time()}"), 60, "no memory")
+    return f"the turn took {seconds:.1f} s"
+
+
+@step("the child hangs at the end of a turn: the answer does not wait for it")
+def _hung_end(story: Story) -> str:
+    seconds = _disturbed(story, signal.SIGSTOP, delay=1.5)
+    assert seconds < 6, f"{seconds:.1f} s"
+    until(lambda: "5 March" in story.block("When is my birthday, now?", session=f"e{time.time()}"), 60, "no memory")
+    return f"the turn took {seconds:.1f} s, of which the model 1.5 s"
+
+
+@step("a host of one turn, without a gateway, keeps what was said before it ends")
+def _local(story: Story) -> None:
+    said = "My dog is called Rex."
+    done = story.gateway.openclaw("agent", "--local", "--agent", "main", "--session-id", "local", "--message", said)
+    assert REPLY in done.stdout, done.stdout + done.stderr
+    story.knows("Rex")
+
+
+@step("SIGTERM to the gateway: no process of ours is left after 5 s")
+def _terminated(story: Story) -> str:
+    return _ended(story, signal.SIGTERM)
+
+
+@step("what was said before is recalled after a restart, behind the message (placement: tail)")
+def _tail(story: Story) -> str:
+    return _placed(story, "tail")
+
+
+@step("SIGKILL to the gateway: no process of ours is left after 5 s")
+def _slain(story: Story) -> str:
+    return _ended(story, signal.SIGKILL)
+
+
+@step("uninstall with edits in between: only our keys go")
+def _uninstall_edited(story: Story) -> None:
+    config = json.loads(story.gateway.config.read_text())
+    config["logging"]["level"] = "info"
+    config["plugins"]["entries"]["perdure"]["config"]["recallLimit"] = 5
+    story.gateway.config.write_text(json.dumps(config, indent=2))
+    done = story.gateway.perdure("openclaw", "uninstall")
+    assert done.returncode == 0, done.stderr
+    left = json.loads(story.gateway.config.read_text())
+    assert left["logging"]["level"] == "info"
+    assert "perdure" not in json.dumps(left.get("plugins", {})), left["plugins"]
+    assert not left.get("plugins"), left["plugins"]
+
+
+@step("uninstall without edits: the config is what it was, byte for byte")
+def _uninstall(story: Story) -> None:
+    story.gateway.config.write_bytes(story.original)
+    for command in ("install", "uninstall"):
+        done = story.gateway.perdure("openclaw", command)
+        assert done.returncode == 0, done.stderr
+    assert story.gateway.config.read_bytes() == story.original
+
+
+def _asks(body: Mapping[str, Any], text: str) -> bool:
+    return any(text in words(each["content"]) for each in body["messages"])
+
+
+def _system(body: Mapping[str, Any]) -> str:
+    return "\n".join(words(each["content"]) for each in body["messages"] if each["role"] in ("system", "developer"))
+
+
+def _server(story: Story) -> list[int]:
+    return [pid for pid in story.gateway.children() if b"perdure.hosts" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def _disturbed(story: Story, number: int, delay: float) -> float:
+    """Send the child a signal while the model thinks; return how long the turn took."""
+    [child] = _server(story)
+    story.model.delay = delay
+    timer = threading.Timer(delay / 2, os.kill, (child, number))
+    started = time.monotonic()
+    timer.start()
+    try:
+        assert REPLY in story.gateway.turn("Tell me something.", session=f"d{number}")
+    finally:
+        story.model.delay = 0.0
+    return time.monotonic() - started
+
+
+def _ended(story: Story, number: int) -> str:
+    assert _server(story), "there is no child"
+    story.gateway.signal(number)
+    started = time.monotonic()
+    until(lambda: not story.gateway.children(), GONE_SECONDS, "processes of perdure are left")
+    return f"gone {time.monotonic() - started:.1f} s after the gateway"
+
+
+def _placed(story: Story, placement: str) -> str:
+    config = json.loads(story.gateway.config.read_text())
+    config["plugins"]["entries"]["perdure"]["config"]["recallPlacement"] = placement
+    story.gateway.config.write_text(json.dumps(config, indent=2))
+    story.gateway.start()
+    question = "When is my birthday, after all?"
+    block = story.block(question, session="placed")
+    assert "5 March" in block, block
+    seen = story.gateway.seen(question)
+    assert seen.index(question) < seen.index(block), seen
+    return "behind it"
+
+
+@click.command()
+@click.option("--host", type=click.Path(path_type=Path), required=True, help="Folder of Node and OpenClaw.")
+@click.option("--keep", is_flag=True, help="Keep the scratch folder.")
+@click.option("--only", help="Only steps whose name has this in it.")
+def main(host: Path, keep: bool, only: str | None) -> None:
+    """Run all steps; the rest is tried, too, when one fails."""
+    programs = installed_host(host.absolute())
+    folder = Path(tempfile.mkdtemp(prefix="openclaw-e2e-"))
+    story = Story(programs, folder / "host")
+    failed = 0
+    try:
+        for what, run in STEPS:
+            if only and only not in what:
+                continue
+            started = time.monotonic()
+            try:
+                note = run(story) or ""
+                outcome = "ok"
+            except Exception as error:  # noqa: BLE001 - a step that fails is reported, whatever it failed at
+                outcome, failed = "FAILED", failed + 1
+                note = f"{type(error).__name__}: {str(error)[:600]}"
+                if not isinstance(error, AssertionError):
+                    traceback.print_exc()
+            click.echo(f"{outcome:6} {time.monotonic() - started:6.1f} s  {what}" + (f"  ({note})" if note else ""))
+    finally:
+        story.gateway.stop()
+        story.model.close()
+        if keep or failed:
+            click.echo(f"kept: {folder}", err=True)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+    click.echo(f"{len(STEPS) - failed} of {len(STEPS)} steps hold")
+    sys.exit(int(failed > 0))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""OpenClaw's payloads as perdure's values: whatever is missing or malformed gives less, never more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perdure.hosts.openclaw.mapping import data_home, messages_of, prompt_of, state_folder, turn_context
+from perdure.plugin.engine import audience_of
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+NAMES = st.sampled_from(
+    ["agentId", "sessionId", "sessionKey", "runId", "trigger", "workspaceDir", "activeProjectKeys", "inputProvenance"]
+)
+
+
+@settings(deadline=None)
+@given(st.dictionaries(NAMES, JSON))
+def test_any_context_is_read_and_no_agent_means_no_scope_of_its_own(ctx: dict[str, Any]) -> None:
+    context = turn_context(ctx)
+    agent = ctx.get("agentId")
+    home = audience_of(context).home
+    assert context.agent_id == (agent if isinstance(agent, str) else "")
+    assert home is None or (home.kind == "agent" and bool(agent))
+
+
+@settings(deadline=None)
+@given(JSON, JSON)
+def test_any_event_is_read(messages: Any, prompt: Any) -> None:
+    assert isinstance(prompt_of({"prompt": prompt, "currentUserMessage": messages}), str)
+    assert all(message["role"] in ("user", "assistant") for message in messages_of(messages))
+
+
+def test_a_malformed_project_does_not_close_the_others() -> None:
+    context = turn_context({"agentId": "main", "activeProjectKeys": ["github.com/a/b", "", " x", 3, "c"]})
+    assert context.scopes == ("project:github.com/a/b", "project:3", "project:c")
+    assert audience_of(context).home is not None
+
+
+@pytest.mark.parametrize(
+    ("ctx", "trigger"),
+    [
+        ({}, "user"),
+        ({"trigger": "user"}, "user"),
+        ({"trigger": "heartbeat"}, "heartbeat"),
+        ({"trigger": "user", "inputProvenance": {"kind": "external_user"}}, "user"),
+        ({"trigger": "user", "inputProvenance": {"kind": "inter_session"}}, "system"),
+        ({"inputProvenance": {"kind": "internal_system"}}, "system"),
+    ],
+)
+def test_only_what_a_person_wrote_is_a_turn_of_the_user(ctx: dict[str, Any], trigger: str) -> None:
+    assert turn_context(ctx).trigger == trigger
+
+
+@pytest.mark.parametrize(
+    ("key", "chat"),
+    [
+        ("agent:main:main", "direct"),
+        ("agent:main:telegram:group:-100", "group"),
+        ("agent:main:discord:channel:7", "channel"),
+        ("agent:group:main", "direct"),
+        ("", "direct"),
+    ],
+)
+def test_a_group_is_known_by_the_key_of_its_session(key: str, chat: str) -> None:
+    assert turn_context({"sessionKey": key}).chat == chat
+
+
+def test_the_newest_message_of_the_user_goes_before_the_prompt() -> None:
+    assert prompt_of({"prompt": "[Telegram] hello", "currentUserMessage": "hello"}) == "hello"
+    assert prompt_of({"prompt": "hello"}) == "hello"
+
+
+def test_the_data_folder_is_found_as_the_host_finds_its_own(tmp_path: Path) -> None:
+    environ = {"OPENCLAW_STATE_DIR": str(tmp_path / "state"), "OPENCLAW_HOME": str(tmp_path)}
+    assert state_folder(environ) == tmp_path / "state"
+    assert state_folder({"OPENCLAW_HOME": str(tmp_path)}) == tmp_path / ".openclaw"
+    assert data_home({}, environ) == tmp_path / "state" / "memory" / "perdure"
+    assert data_home({"home": "/elsewhere"}, environ) == Path("/elsewhere")
+    assert data_home({"home": ""}, {**environ, "PERDURE_HOME": "/mine"}) is None

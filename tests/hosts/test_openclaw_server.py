@@ -1,0 +1,206 @@
+"""The child of the gateway: whatever comes through the pipe, it answers with protocol and goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perdure.hosts.openclaw.rpc import (
+    HISTORY_UNKNOWN,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    MAX_LINE,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+)
+from tests.hosts.child import AGENT, Child
+
+BROKEN = 1_000
+HUGE = 50_000_000
+Made = tuple[bytes, int]
+
+
+@pytest.fixture
+def child(tmp_path: Path) -> Iterator[Child]:
+    with Child(tmp_path / "home") as child:
+        yield child
+
+
+def _request(rng: random.Random, **members: Any) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": f"x{rng.random()}", "method": "agent_end", **members}).encode()
+
+
+MAKERS: tuple[Callable[[random.Random], Made], ...] = (
+    lambda rng: (_request(rng)[: rng.randint(1, 40)], PARSE_ERROR),
+    lambda rng: (rng.randbytes(rng.randint(1, 300)).replace(b"\n", b"\xff") + b"\xff", PARSE_ERROR),
+    lambda rng: (b"[" * rng.randint(2_000, 200_000), PARSE_ERROR),
+    lambda rng: (b'{"a":' * 50_000 + b"1" + b"}" * 50_000, PARSE_ERROR),
+    lambda rng: (b'{"id":1,"method":"ping","params":{"a":' + rng.choice((b"NaN", b"-Infinity")) + b"}}", PARSE_ERROR),
+    lambda rng: (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":1e999}}', PARSE_ERROR),
+    lambda rng: (b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}', PARSE_ERROR),
+    lambda rng: (_request(rng) + _request(rng), PARSE_ERROR),
+    lambda rng: (b'{"jsonrpc":"2.0","id":' + b"9" * 5_000 + b',"method":"ping"}', PARSE_ERROR),
+    lambda rng: (json.dumps(rng.choice([[], 3, "ping", None, True, [{"jsonrpc": "2.0"}]])).encode(), INVALID_REQUEST),
+    lambda rng: (_request(rng, jsonrpc=rng.choice(["1.0", 2, None])), INVALID_REQUEST),
+    lambda rng: (_request(rng, method=rng.choice([None, 3, [], ""])), INVALID_REQUEST),
+    lambda rng: (_request(rng, id=rng.choice([[], {}, 1.5, True, "i" * 129])), INVALID_REQUEST),
+    lambda rng: (_request(rng, more=1), INVALID_REQUEST),
+    lambda rng: (_request(rng, method="initialize", params={"protocol": 1}), INVALID_REQUEST),
+    lambda rng: (_request(rng, params=rng.choice([[], 3, "x", None])), INVALID_PARAMS),
+    lambda rng: (_request(rng, params={"ctx": rng.choice([[], 3, "x"])}), INVALID_PARAMS),
+    lambda rng: (_request(rng, method="tool", params={"name": 3}), INVALID_PARAMS),
+    lambda rng: (_request(rng, params={"history": {"before": 3}}), INVALID_PARAMS),
+    lambda rng: (_request(rng, method=f"no_{rng.random()}"), METHOD_NOT_FOUND),
+    lambda rng: (_request(rng, params={"history": {"before": "never seen"}}), HISTORY_UNKNOWN),
+)  # fmt: skip
+"""Each makes a broken line, with the code that it must be answered with."""
+
+
+def test_broken_input_is_answered_by_protocol_and_harms_nothing(child: Child) -> None:
+    rng = random.Random(20_261_122)
+    expected: dict[int, int] = {}
+    pings = []
+    for number in range(BROKEN):
+        line, code = MAKERS[number % len(MAKERS)](rng)
+        expected[code] = expected.get(code, 0) + 1
+        # In pieces, as a pipe may bring them, and with good requests in between.
+        cut = rng.randint(0, len(line))
+        child.raw(line[:cut])
+        child.raw(line[cut:] + rng.choice((b"\n", b"\r\n", b"\n\n")))
+        if number % 10 == 0:
+            pings.append(child.ask("ping"))
+    child.raw(b"x" * HUGE + b"\n")
+    expected[INVALID_REQUEST] += 1
+    for ping in pings:
+        assert child.answer(ping)["result"] == "pong"
+    child.say("My bicycle is called Rocinante.")
+    assert "Rocinante" in _ask_until(child, "What is my bicycle called?", sessionId="s2")["prependContext"]
+    child.raw(b'{"jsonrpc":"2.0","id":1,"method":"pi')
+    assert child.end() == 0, child.errors
+    answers = [json.loads(line) for line in child.lines]
+    assert all(answer["jsonrpc"] == "2.0" and ("result" in answer) != ("error" in answer) for answer in answers)
+    got: dict[int, int] = {}
+    for answer in answers:
+        if "error" in answer:
+            got[answer["error"]["code"]] = got.get(answer["error"]["code"], 0) + 1
+            assert len(answer["error"]["message"]) < 500
+    assert got == expected
+    assert b"Traceback" not in child.errors
+
+
+def test_a_line_of_the_limit_is_taken_and_one_more_byte_is_not(child: Child) -> None:
+    frame = b'{"jsonrpc":"2.0","id":"big","method":"ping","params":{"a":""}}'
+    full = frame.replace(b'""', b'"' + b"x" * (MAX_LINE - len(frame)) + b'"')
+    child.raw(full + b"\n")
+    assert child.answer("big")["result"] == "pong"
+    child.raw(full + b" \n")
+    assert child.answer(None)["error"]["code"] == INVALID_REQUEST
+
+
+def test_a_turn_is_kept_and_recalled_in_another_session(child: Child) -> None:
+    child.say("My birthday is on 3 March 1990.", sessionId="one")
+    child.call("session_end", ctx={**AGENT, "sessionId": "one"})
+    found = _ask_until(child, "When is my birthday?", sessionId="two")
+    assert "3 March 1990" in found["prependContext"]
+    assert found["prependContext"].startswith("<memory-context nonce=")
+    other = child.call("before_prompt_build", event={"prompt": "When is my birthday?"}, ctx={**AGENT, "agentId": "b"})
+    assert other == {}
+
+
+@pytest.mark.parametrize("agent", [{"agentId": ""}, {"agentId": None}, {"agentId": 3}, {"agentId": " main"}])
+def test_without_a_good_agent_id_nothing_is_kept_or_recalled(child: Child, agent: dict[str, Any]) -> None:
+    child.say("My birthday is on 3 March 1990.")
+    _ask_until(child, "When is my birthday?")
+    assert child.call("before_prompt_build", event={"prompt": "When is my birthday?"}, ctx={**AGENT, **agent}) == {}
+    assert "did nothing" in child.tool("memory_store", {**AGENT, **agent}, text="The boat is called Albatross.")
+
+
+def test_a_history_that_is_not_known_is_asked_for_in_full(child: Child) -> None:
+    first = [{"role": "user", "content": "My cat is called Miso."}, {"role": "assistant", "content": "Nice."}]
+    second = [{"role": "user", "content": "My dog is called Rex."}, {"role": "assistant", "content": "Nice, too."}]
+    done = {"event": {"success": True}, "ctx": AGENT}
+    assert child.call("agent_end", **done, history={"before": "", "after": "a", "messages": first}) == {"messages": 2}
+    rest = child.call("agent_end", **done, history={"before": "a", "after": "b", "messages": second})
+    assert rest == {"messages": 2}
+    unknown = child.ask("agent_end", **done, history={"before": "x", "after": "c", "messages": second})
+    assert child.answer(unknown)["error"]["code"] == HISTORY_UNKNOWN
+    whole = {"before": "", "after": "b", "messages": [*first, *second]}
+    assert child.call("agent_end", **done, history=whole) == {"messages": 4}
+    assert "Miso" in _ask_until(child, "What are my cat and my dog called?")["prependContext"]
+    assert child.tool("lookup", entity="user", key="cat").count("Miso") == 1
+
+
+def test_placement_follows_the_setting(tmp_path: Path) -> None:
+    with Child(tmp_path / "home", recallPlacement="tail") as child:
+        child.say("My birthday is on 3 March 1990.")
+        assert set(_ask_until(child, "When is my birthday?", sessionId="two")) == {"appendContext"}
+
+
+def test_a_tool_call_counts_as_the_users_only_if_the_owner_asks_for_it(child: Child) -> None:
+    child.say("My birthday is on 3 March 1990.")
+    _ask_until(child, "When is my birthday?")
+    found = child.call("tool", name="lookup", arguments={"entity": "user", "key": "birthday"}, ctx=AGENT)
+    memory = found["details"]["memories"][0]["id"]
+    child.call("before_prompt_build", event={"prompt": "Please forget my birthday."}, ctx=AGENT)
+    assert "was not forgotten" in child.tool("memory_forget", {**AGENT, "senderIsOwner": False}, memory=memory)
+    assert "was not forgotten" in child.tool("memory_forget", {**AGENT, "sessionId": "other"}, memory=memory)
+    assert "Forgotten" in child.tool("memory_forget", {**AGENT, "senderIsOwner": True}, memory=memory)
+
+
+def test_settings_that_are_unknown_leave_the_turn_without_memory_and_say_why(tmp_path: Path) -> None:
+    with Child(tmp_path / "home", recallLimits=3) as child:
+        assert child.call("before_prompt_build", event={"prompt": "When is my birthday?"}, ctx=AGENT) == {}
+        assert "cannot be opened" in child.tool("memory_recall", query="birthday")
+        assert child.end() == 0
+    assert b"did you mean recall_limit?" in child.errors
+
+
+def test_before_initialize_nothing_is_done(tmp_path: Path) -> None:
+    with Child(tmp_path / "home", ready=False) as child:
+        assert child.answer(child.ask("agent_end"))["error"]["code"] == INVALID_REQUEST
+        wrong = child.answer(child.ask("initialize", protocol=99, config={}))["error"]
+        assert wrong["code"] == INVALID_PARAMS
+        assert "perdure openclaw install" in wrong["message"]
+
+
+def test_sigterm_ends_it_and_what_was_said_is_there_afterwards(tmp_path: Path) -> None:
+    with Child(tmp_path / "home") as child:
+        child.say("My birthday is on 3 March 1990.")
+        os.kill(child.process.pid, signal.SIGTERM)
+        assert child.process.wait(30) == 0
+    with Child(tmp_path / "home") as child:
+        assert "3 March" in _ask_until(child, "When is my birthday?", sessionId="two")["prependContext"]
+
+
+def test_every_hook_of_the_host_is_taken_as_the_host_sends_it(child: Child) -> None:
+    rows = json.loads((Path(__file__).parent / "data" / "openclaw_payloads.json").read_text())
+    taken = []
+    for row in rows:
+        event, ctx = row["event"], row["ctx"] or {}
+        history = {"before": "", "after": "x", "messages": event.get("messages")}
+        answer = child.answer(child.ask(row["hook"], event=event, ctx=ctx, history=history))
+        if "result" in answer:
+            taken.append(row["hook"])
+        else:
+            assert answer["error"]["code"] == METHOD_NOT_FOUND, answer
+    assert set(taken) == {
+        "before_prompt_build", "agent_end", "gateway_start", "session_start", "session_end", "before_compaction",
+        "before_reset",
+    }  # fmt: skip
+    assert "Rocinante" in _ask_until(child, "What is my bicycle called?", sessionId="s3")["prependContext"]
+
+
+def _ask_until(child: Child, prompt: str, **ctx: Any) -> Any:
+    """Ask until what was said has been captured in the background."""
+    for _ in range(200):
+        found = child.call("before_prompt_build", event={"prompt": prompt}, ctx={**AGENT, **ctx})
+        if found:
+            return found
+    raise AssertionError(f"nothing comes up for {prompt!r}")
