@@ -21,6 +21,7 @@ BOUNDARY = {
     "perdure/background/keeper.py",
     "perdure/capture/rules.py",
     "perdure/hooks/host.py",
+    "perdure/hosts/openclaw/server.py",
     "perdure/plugin/extensions.py",
     "perdure/plugin/plugin.py",
 }

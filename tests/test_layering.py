@@ -28,7 +28,7 @@ LEVELS: dict[str, float] = {
     "background": 4,
     "plugin": 5,
     "hosts": 6,
-    "cli": 6,
+    "cli": 6.5,
     "__init__": 7,
     "__main__": 7,
 }

@@ -165,7 +165,9 @@ class Gateway:
             "models": {"mode": "replace", "providers": {"mock": provider}},
             "agents": {
                 "ownership": "explicit", "entries": agents,
-                "defaults": {"skipBootstrap": True, "model": {"primary": "mock/mock-1"}},
+                "defaults": {
+                    "skipBootstrap": True, "model": {"primary": "mock/mock-1"}, "systemAgent": {"agentId": "main"},
+                },
             },
         }  # fmt: skip
 

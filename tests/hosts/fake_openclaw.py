@@ -34,6 +34,14 @@ def main(arguments: list[str]) -> int:
     if arguments == ["config", "get", "plugins", "--json"]:
         sys.stdout.write(json.dumps(values["plugins"]) if "plugins" in values else "")
         return int("plugins" not in values)
+    if arguments[:2] == ["plugins", "install"]:
+        return 0
+    if arguments[:2] == ["plugins", "uninstall"]:
+        if "perdure" in values.get("plugins", {}).get("entries", {}):
+            values["plugins"]["entries"]["perdure"] = {"enabled": False}
+            values["plugins"]["slots"].pop("memory", None)
+            config.write_text(json.dumps(values))
+        return 0
     patch = json.loads(sys.stdin.read())
     if os.environ.get("FAKE_REFUSES"):
         sys.stderr.write("OpenClaw config is invalid\n")

@@ -100,6 +100,20 @@ class OpenClaw:
         if done.returncode:
             raise HostError(f"OpenClaw refused the change of {self.config}: {_said(done)}")
 
+    def link(self, folder: Path) -> None:
+        """Have OpenClaw record where the plugin comes from; without that it warns of it at every start.
+
+        Raises:
+            HostError: it refused.
+        """
+        done = self._run("plugins", "install", "--link", str(folder), "--force", "--accept-capabilities")
+        if done.returncode:
+            raise HostError(f"OpenClaw refused the plugin in {folder}: {_said(done)}")
+
+    def unlink(self, plugin: str) -> None:
+        """Have OpenClaw forget that record. It may have none: then there is nothing to do."""
+        self._run("plugins", "uninstall", plugin, "--force")
+
     def _run(self, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
         return run_command(self.command, *arguments, environ=self.environ, text=text)
 

@@ -101,10 +101,15 @@ class Installation:
             HostError: OpenClaw refused the change; its config is as it was.
         """
         plan = self.plan_uninstall()
+        wanted = self._without_us(self.host.plugins(), self._recorded().get("former", {}))
+        self.host.unlink(ID)
         if plan.restored:
             _replace(self.host.config, self._backup.read_bytes())
-        elif plan.changes:
-            self.host.patch(plan.patch)
+        else:
+            # OpenClaw has taken out some of it by then, and left other traces.
+            rest = _plan(self.host.plugins(), wanted)
+            if rest.changes:
+                self.host.patch(rest.patch)
         shutil.rmtree(self.folder, ignore_errors=True)
         return plan
 
@@ -142,6 +147,7 @@ class Installation:
             # Edited by hand between two installs: the first backup is no longer what an uninstall should bring back.
             self._backup.unlink(missing_ok=True)
         self.host.patch(plan.patch)
+        self.host.link(self.plugin)
         record = {"former": former, "after": _digest(self.host.config)}
         _replace(self._record, json.dumps(record, indent=2).encode())
 
