@@ -102,7 +102,7 @@ def package(entry: str) -> Mapping[str, Any]:
 
 def generated() -> Mapping[str, Any]:
     """Return what the entry must know before the child runs: the tools, the flush plan, the lines of the prompt."""
-    plan = Settings()
+    fields = Settings.model_fields
     [section] = prompt_sections("full", memory_md=None, runtime={})
     prompt = [*section.text.split("\n"), "Facts and preferences from earlier chats come up by themselves.", ""]
     return {
@@ -110,8 +110,8 @@ def generated() -> Mapping[str, Any]:
             {"name": tool.name, "description": tool.description, "parameters": tool.parameters} for tool in tools()
         ],
         "flush": {
-            "softThresholdTokens": plan.flush_soft_tokens,
-            "reserveTokensFloor": plan.flush_reserve_tokens,
+            "softThresholdTokens": fields["flush_soft_tokens"].default,
+            "reserveTokensFloor": fields["flush_reserve_tokens"].default,
             "forceFlushTranscriptBytes": FLUSH_BYTES,
             "prompt": DEFAULT_PROMPT,
             "systemPrompt": DEFAULT_SYSTEM_PROMPT,

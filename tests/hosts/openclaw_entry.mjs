@@ -1,0 +1,48 @@
+// A host of one process: registers the entry, then does what the lines on stdin say, one answer a line.
+// usage: node openclaw_entry.mjs ENTRY PYTHON HOME RECALL_MS
+import { createInterface } from "node:readline";
+
+const [entry, python, home, recallMs] = process.argv.slice(2);
+const hooks = new Map();
+const tools = new Map();
+const warnings = [];
+let service;
+let capability;
+const api = {
+  pluginConfig: { python, home, embedder: "none", recallTimeoutMs: Number(recallMs) },
+  logger: { warn: (text) => warnings.push(text), info: () => {} },
+  on: (name, handler) => hooks.set(name, handler),
+  registerTool: (factory, { name }) => tools.set(name, factory),
+  registerMemoryCapability: (given) => (capability = given),
+  registerService: (given) => (service = given),
+  registerCli: () => {},
+};
+const plugin = (await import(entry)).default;
+plugin.register(api);
+plugin.register(api);
+const bridge = globalThis[Symbol.for("perdure.bridge")];
+
+const deeds = {
+  hook: async ({ hook, event, ctx }) => (hooks.has(hook) ? ((await hooks.get(hook)(event, ctx)) ?? null) : "not registered"),
+  tool: async ({ name, params, ctx }) => tools.get(name)(ctx).execute("call_1", params),
+  pid: async () => bridge.child?.pid ?? null,
+  sent: async () => bridge.sent,
+  warnings: async () => warnings,
+  flush: async ({ nowMs }) => capability.flushPlanResolver({ nowMs }),
+  prompt: async () => capability.promptBuilder({ availableTools: new Set(tools.keys()) }),
+  ready: async () => bridge.start(),
+  stop: async () => service.stop(),
+};
+
+// How many messages each turn took through the pipe.
+bridge.sent = [];
+const send = bridge.send.bind(bridge);
+bridge.send = (method, params, ...rest) => {
+  if (params.history) bridge.sent.push(params.history.messages.length);
+  return send(method, params, ...rest);
+};
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const { deed, ...values } = JSON.parse(line);
+  process.stdout.write(`${JSON.stringify((await deeds[deed](values)) ?? null)}\n`);
+}
