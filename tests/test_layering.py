@@ -166,7 +166,7 @@ def test_downwards_is_allowed(path: str, source: str) -> None:
             "text (level 1) imports perdure.hooks.spec",
         ),
         ("perdure/text/a.py", "from perdure.hooks import types_x", "text (level 1) imports perdure.hooks"),
-        ("perdure/cli/a.py", "from perdure.hosts import openclaw", "cli (level 6) imports perdure.hosts"),
+        ("perdure/hosts/a.py", "from perdure.cli import output", "hosts (level 6) imports perdure.cli"),
         ("perdure/plugin/a.py", "from perdure import Memory", "plugin (level 5) imports perdure.Memory"),
         ("perdure/plugin/a.py", "import perdure", "plugin (level 5) imports perdure (level 7)"),
         ("perdure/errors.py", "from perdure.text.fold import fold", "errors (level 0) imports perdure.text"),

@@ -63,10 +63,9 @@ def update(caller: ToolCaller, given: arguments.Update) -> Answer:
 def forget(caller: ToolCaller, given: arguments.Forget) -> Answer:
     """Forget one memory, or show what there is to choose from."""
     if given.query is not None:
-        found = caller.recall(given.query, receipt_to=lambda receipt: None)
-        if found is None:
+        choice = recall(caller, arguments.Recall.model_validate({"query": given.query}))
+        if not choice.details:
             return Answer("Nothing in memory fits, so there is nothing to forget.")
-        choice = recall(caller, arguments.Recall(query=given.query))
         text = (
             f"{choice.text}\nNothing was forgotten yet. Call memory_forget again with the id of the one that is meant."
         )

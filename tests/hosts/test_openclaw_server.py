@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -134,7 +135,8 @@ def test_a_history_that_is_not_known_is_asked_for_in_full(child: Child) -> None:
     whole = {"before": "", "after": "b", "messages": [*first, *second]}
     assert child.call("agent_end", **done, history=whole) == {"messages": 4}
     assert "Miso" in _ask_until(child, "What are my cat and my dog called?")["prependContext"]
-    assert child.tool("lookup", entity="user", key="cat").count("Miso") == 1
+    found = child.call("tool", name="memory_recall", arguments={"query": "What is my cat called?"}, ctx=AGENT)
+    assert [each["text"] for each in found["details"]["memories"]].count("My cat is called Miso.") == 1
 
 
 def test_placement_follows_the_setting(tmp_path: Path) -> None:
@@ -199,8 +201,8 @@ def test_every_hook_of_the_host_is_taken_as_the_host_sends_it(child: Child) -> N
 
 def _ask_until(child: Child, prompt: str, **ctx: Any) -> Any:
     """Ask until what was said has been captured in the background."""
-    for _ in range(200):
-        found = child.call("before_prompt_build", event={"prompt": prompt}, ctx={**AGENT, **ctx})
-        if found:
-            return found
-    raise AssertionError(f"nothing comes up for {prompt!r}")
+    deadline = time.monotonic() + 60
+    while not (found := child.call("before_prompt_build", event={"prompt": prompt}, ctx={**AGENT, **ctx})):
+        assert time.monotonic() < deadline, f"nothing comes up for {prompt!r}"
+        time.sleep(0.02)
+    return found
