@@ -97,7 +97,7 @@ def shared(one: str, other: str) -> int:
 def billed_again(model: Model, session: str) -> float:
     """Return the mean of tokens per request that its predecessor in the conversation does not share."""
     mark = f"session=agent:main:{session} "
-    requests = [body for body in model.requests if mark in words(body["messages"][-2]["content"])]
+    requests = [body for body in model.requests if any(mark in words(each["content"]) for each in body["messages"])]
     texts = [json.dumps([each["content"] for each in body["messages"]], ensure_ascii=False) for body in requests]
     rest = [text[shared(before, text) :] for before, text in pairwise(texts)]
     return round(statistics.mean(estimate_tokens(text) for text in rest), 1) if rest else 0.0
