@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
 from perdure.text.normalise import fold
 
+LONG, MOST = 6, 0.6
+"""Texts that share so many words, and this part of all their words, may be worded differently."""
 MAX_WORDS = 400
 """Longer texts are told apart by these words alone: nobody words a page twice in the same way."""
 
@@ -51,10 +54,25 @@ _GROUPS = (
     "bike bikes bicycle bicycles",
     "great amazing awesome wonderful fantastic incredible",
     "glad happy",
-    "colour color favourite favorite",
-    "job work",
     "live lives reside resides",
 )
+_RELATIVES = """
+sister brother son daughter wife husband partner friend boss colleague cousin aunt uncle niece nephew grandma grandpa
+grandmother grandfather girlfriend boyfriend neighbour neighbor roommate
+"""
+_PEOPLE = (
+    "i me my mine myself",
+    "we us our ours",
+    "you your yours",
+    "he him his",
+    "she her hers",
+    "they them their theirs",
+    "mother mum mom mama",
+    "father dad papa",
+    "kid child children",
+    *_RELATIVES.split(),
+)
+_PERSON = {form: group.split()[0] for group in _PEOPLE for word in group.split() for form in (word, f"{word}s")}
 _SYNONYM = {word: group.split()[0] for group in _GROUPS for word in group.split()}
 _MARKED = frozenset(f"{_MONTHS} {_DAYS} {_NUMBERS}".split())
 _TURNING = frozenset(_POLARITY.split())
@@ -68,12 +86,14 @@ class Details:
     Attributes:
         figures: numbers, number words, weekdays and months, sorted.
         names: capitalised words inside a sentence, folded, sorted.
+        people: who it speaks of: the speaker, others, relatives; sorted.
         polarity: words that turn or limit a statement, or move it into another tense, sorted.
         relative: whether it speaks of a time that depends on when it is said, as "tomorrow".
     """
 
     figures: tuple[str, ...]
     names: tuple[str, ...]
+    people: tuple[str, ...]
     polarity: tuple[str, ...]
     relative: bool
 
@@ -84,37 +104,47 @@ def details(text: str) -> Details:
     figures = (word for word in words if any(char.isdigit() for char in word) or word in _MARKED)
     names = {fold(name) for name in _NAME.findall(text)} - {"i"} - _MARKED
     turning = {"not" if word.endswith("n't") else word for word in words if word in _TURNING or word.endswith("n't")}
-    return Details(tuple(sorted(figures)), tuple(sorted(names)), tuple(sorted(turning)), not _TIMES.isdisjoint(words))
+    people = {person for word in words if (person := _PERSON.get(word.partition("'")[0]))}
+    return Details(
+        tuple(sorted(figures)),
+        tuple(sorted(names)),
+        tuple(sorted(people)),
+        tuple(sorted(turning)),
+        not _TIMES.isdisjoint(words),
+    )
 
 
 def says_the_same(one: str, other: str) -> bool:
     """Return whether two texts with equal `details` mean the same, or one only goes on where the other ends.
 
     Fillers and synonyms aside, they must have the same words, in the same order if a word between them says who
-    or what stands in which place ("tea over coffee"). What is not clear is not the same.
+    or what stands in which place ("tea over coffee"); or be long, share most words, and nowhere have one word in the
+    place of another ("my red car", "my blue car"). What is not clear is not the same.
     """
-    first, second = _content(one), _content(other)
-    if first == second:
-        return True
-    if len(first) > len(second):
-        first, second = second, first
+    first, second = sorted((plain_words(one), plain_words(other)), key=lambda words: (len(words), words))
     if len(first) >= 3 and second[: len(first)] == first:
         return True
-    return sorted(first) == sorted(second) and _ORDERED.isdisjoint(first)
+    if first == second or (sorted(first) == sorted(second) and _ORDERED.isdisjoint(first)):
+        return True
+    shared, either = set(first) & set(second), set(first) | set(second)
+    return len(shared) >= LONG and len(shared) >= MOST * len(either) and not _exchanged(first, second)
+
+
+def _exchanged(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
+    """Return whether somewhere as many words stand in the place of as many others, or the order turns a comparison."""
+    steps = SequenceMatcher(None, first, second, autojunk=False).get_opcodes()
+    swapped = any(kind == "replace" and end - at == last - start for kind, at, end, start, last in steps)
+    return swapped or not _ORDERED.isdisjoint(set(first) & set(second) - {"for", "with", "to", "from", "by"})
 
 
 def plain_words(text: str) -> tuple[str, ...]:
     """Return the words of a text without fillers, each synonym by one word for all, in the singular."""
-    return tuple(_content(text))
+    words = (_SYNONYM.get(word, word) for word in _words(text) if word not in _FILLERS)
+    return tuple(_singular(word.removesuffix("'s").removesuffix("'m").removesuffix("'re")) for word in words)
 
 
 def _words(text: str) -> list[str]:
-    return _WORD.findall(fold(text))[:MAX_WORDS]
-
-
-def _content(text: str) -> list[str]:
-    words = (_SYNONYM.get(word, word) for word in _words(text) if word not in _FILLERS)
-    return [_singular(word.removesuffix("'s").removesuffix("'m").removesuffix("'re")) for word in words]
+    return _WORD.findall(fold(text).replace("no matter what", " "))[:MAX_WORDS]
 
 
 def _singular(word: str) -> str:
