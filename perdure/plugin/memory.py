@@ -25,6 +25,7 @@ from perdure.plugin.paths import data_folder
 from perdure.plugin.settings import Settings
 from perdure.plugin.status import Status, status_of
 from perdure.plugin.turns import Turns
+from perdure.plugin.upkeep import Upkeep
 from perdure.recall.pipeline import Asked
 from perdure.recall.receipt import Receipt
 from perdure.store import journal, lifecycle, links, search
@@ -41,7 +42,7 @@ from perdure.store.vault import Vault
 PATIENCE = 30.0
 
 
-class Memory:
+class Memory(Upkeep):
     """Long-term memory in one data folder.
 
     Example:
@@ -49,10 +50,6 @@ class Memory:
             memory.store("The staging database is called heron.")
             print(memory.recall("Which database is staging?"))
     """
-
-    def __init__(self, engine: Engine, context: TurnContext) -> None:
-        self._engine = engine
-        self._context = context
 
     @classmethod
     def open(

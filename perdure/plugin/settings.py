@@ -135,6 +135,9 @@ class Settings(BaseModel):
     llm_model_heavy: str | None = Field(None, description="Model for large tasks; unset: llm_model.")
     llm_timeout: float = Field(15.0, gt=0, le=600, description="Seconds for a request to it.")
     llm_daily_tokens: int = Field(100_000, ge=0, description="Tokens that it may use in a day (UTC); 0: none.")
+    consolidate_cosine: float = Field(0.92, ge=0.5, le=1, description="From this cosine on facts may be merged.")
+    reflect_days: float = Field(14.0, gt=0, le=36_500, description="Days that a reflection looks back.")
+    reflect_observations: int = Field(2, ge=2, le=1_000, description="Memories that make a pattern.")
     disabled_extensions: tuple[str, ...] = Field((), description="Extensions that are not loaded.")
 
     @classmethod

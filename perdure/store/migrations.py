@@ -175,6 +175,18 @@ CREATE TABLE file_roots (
 ) WITHOUT ROWID;
 """
 
+_THIRD = """
+CREATE TABLE proposals (
+    id TEXT PRIMARY KEY,
+    fact_id TEXT NOT NULL REFERENCES facts (id) ON DELETE CASCADE,
+    evidence TEXT NOT NULL,
+    state TEXT NOT NULL,
+    made_at REAL NOT NULL,
+    expires_at REAL NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX proposals_fact ON proposals (fact_id);
+"""
+
 
 def _first(connection: apsw.Connection) -> None:
     run(connection, _FIRST)
@@ -186,7 +198,11 @@ def _second(connection: apsw.Connection) -> None:
     run(connection, _SECOND)
 
 
-STEPS = (_first, _second)
+def _third(connection: apsw.Connection) -> None:
+    run(connection, _THIRD)
+
+
+STEPS = (_first, _second, _third)
 
 
 def check(connection: apsw.Connection, path: Path) -> None:
