@@ -28,6 +28,8 @@ from perdure.store.trust import SUPERSEDES
 
 CATEGORY = "pattern"
 ENTITY = "pattern"
+INSIGHT = "insight"
+"""The kind of what a language model has worded."""
 IMPORTANCE = 0.9
 DAYS, OBSERVATIONS = 14.0, 2
 SHORTEST, LONGEST = 20, 500
@@ -179,13 +181,13 @@ def _asked(llm: Asker, facts: Sequence[Fact], window: Window) -> list[Found]:
             continue
         cited = {number for number in numbers if isinstance(number, int) and 0 < number <= len(facts)}
         if len(cited) >= window.minimum:
-            found.append(Found("insight", "", text.strip(), tuple(facts[number - 1] for number in sorted(cited))))
+            found.append(Found(INSIGHT, "", text.strip(), tuple(facts[number - 1] for number in sorted(cited))))
     return found[: window.limit]
 
 
 def _fact(found: Found, home: Scope, author: Author) -> Fact:
     # What a language model has worded is no word of the user's: it is marked as the agent's note.
-    worded = found.kind == "insight"
+    worded = found.kind == INSIGHT
     return Fact(
         text=_sentence(found.text, found.evidence),
         category=CATEGORY,
@@ -242,13 +244,13 @@ def _known(tx: Transaction, view: View, found: Found, prepared: Prepared) -> Fac
     """
     wanted = {fact.id for fact in found.evidence}
     for fact in lookup(tx.connection, ENTITY, None, replace(view, everything=True, approved_only=False), limit=10_000):
-        if fact.category != CATEGORY or fact.superseded_at is not None:
+        # What was counted and what a language model has worded may rest on the same facts and say different things.
+        worded = (fact.metadata.get("kind") == INSIGHT) == (found.kind == INSIGHT)
+        if fact.category != CATEGORY or fact.superseded_at is not None or not worded:
             continue
-        if found.subject and fact.forgotten_at is None and fact.metadata.get("subject") == found.subject:
-            return fact
         evidence = _evidence(tx, fact, view).keys()
-        alike = not found.subject or fact.metadata.get("subject") == found.subject
-        if (wanted == evidence and fact.forgotten_at is None) or (alike and wanted <= evidence):
+        alike = bool(found.subject) and fact.metadata.get("subject") == found.subject
+        if wanted == evidence or (alike and (fact.forgotten_at is None or wanted <= evidence)):
             return fact
     close = [hit.id for hit in prepared.near if hit.cosine >= SAME] if not found.subject else []
     near = by_ids(tx.connection, close, view).values() if close else ()

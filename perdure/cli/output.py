@@ -77,3 +77,20 @@ def progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[], Non
     with Progress(console=Console(stderr=True)) as bar:
         task = bar.add_task(what, total=total)
         yield lambda: bar.advance(task)
+
+
+@contextmanager
+def steps(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """Show a progress bar as `progress` does, if it is not known before how much there is to do.
+
+    Lends the function that is called with steps done and steps to do.
+    """
+    if quiet or not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

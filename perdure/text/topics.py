@@ -156,5 +156,7 @@ def _stem(word: str) -> str:
     word = _bare(word)
     for ending in ("ies", "ing", "ers", "er", "ed", "es", "s", "e", "y"):
         if word.endswith(ending) and not word.endswith("ss") and len(word) - len(ending) >= 4:
-            return word[: -len(ending)]
-    return word
+            word = word[: -len(ending)]
+            break
+    doubled = len(word) > 4 and word[-1] == word[-2] and word[-1] not in "aeiouls"
+    return word[:-1] if doubled else word

@@ -19,7 +19,9 @@ from perdure.hooks.types import TurnContext
 from perdure.plugin.admin import Admin
 from perdure.plugin.files import Files
 from perdure.plugin.memory import Memory
+from perdure.plugin.proposing import Proposals
 from perdure.plugin.turns import Turns
+from perdure.plugin.upkeep import Upkeep
 from perdure.store.database import run
 from perdure.store.listing import Filter
 from perdure.store.scope import Scope
@@ -92,6 +94,13 @@ READS: Mapping[str, Entry] = {
     "Files.read": lambda memory, canary, context: memory.files.read("MEMORY.md"),
     "Files.status": lambda memory, canary, context: memory.files.status(deep=True),
     "Files.prompt_sections": lambda memory, canary, context: memory.files.prompt_sections(),
+    "Upkeep.checkpoints": lambda memory, canary, context: memory.checkpoints(),
+    "Upkeep.restore": lambda memory, canary, context: memory.restore(),
+    "Upkeep.reflect, dry": lambda memory, canary, context: memory.reflect(days=36_500.0, dry_run=True),
+    "Upkeep.consolidate, dry": lambda memory, canary, context: memory.consolidate(dry_run=True),
+    "Upkeep.distill, dry": lambda memory, canary, context: memory.distill(dry_run=True),
+    "Proposals.list": lambda memory, canary, context: memory.proposals.list(everything=True),
+    "Proposals.find, dry": lambda memory, canary, context: memory.proposals.find(dry_run=True),
 }
 """Entry points that change nothing."""
 
@@ -129,6 +138,13 @@ WRITES: Mapping[str, Entry] = {
         Filter(scope=canary.scope), dry_run=True
     ),
     "Admin.forget_many": lambda memory, canary, context: memory.admin.forget_many(Filter(scope=canary.scope)),
+    "Upkeep.checkpoint": lambda memory, canary, context: memory.checkpoint("Move the nest."),
+    "Upkeep.consolidate": lambda memory, canary, context: memory.consolidate(cosine=0.5),
+    "Upkeep.reflect": lambda memory, canary, context: memory.reflect(days=36_500.0),
+    "Upkeep.distill": lambda memory, canary, context: memory.distill(),
+    "Proposals.find": lambda memory, canary, context: memory.proposals.find(),
+    "Proposals.accept": lambda memory, canary, context: memory.proposals.accept(canary.facts[1]),
+    "Proposals.refuse": lambda memory, canary, context: memory.proposals.refuse(canary.facts[1]),
     "Files.add": lambda memory, canary, context: added_and_removed(memory, Path("/nowhere") / canary.word),
     "Files.add_transcript": lambda memory, canary, context: memory.files.add_transcript(
         [{"role": "user", "content": f"My bird is called {canary.word}."}], f"{canary.session} {uuid.uuid4()}"
@@ -145,7 +161,7 @@ WRITES: Mapping[str, Entry] = {
 
 NOTHING_OF_FACTS = {
     "Memory.open", "Memory.close", "Memory.ready", "Memory.settle", "Memory.sync_index", "Memory.embed", "Memory.admin",
-    "Memory.files", "Memory.turns", "Turns.session_start", "Turns.session_end",
+    "Memory.files", "Memory.turns", "Upkeep.proposals", "Turns.session_start", "Turns.session_end",
 }  # fmt: skip
 """These take and return nothing of facts."""
 WHOLE_STORE = {
@@ -341,7 +357,7 @@ def test_who_takes_the_place_of_a_global_fact_in_private_stays_unnamed(aviary: H
 def test_every_public_method_is_asked() -> None:
     public = {
         f"{kind.__name__}.{name}"
-        for kind in (Memory, Admin, Files, Turns)
+        for kind in (Memory, Upkeep, Proposals, Admin, Files, Turns)
         for name in vars(kind)
         if not name.startswith("_")
     }

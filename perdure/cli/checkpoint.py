@@ -1,0 +1,66 @@
+"""`perdure checkpoint`: what is about to be done, kept before risky work."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+
+import click
+
+from perdure.background.checkpoints import Checkpoint
+from perdure.cli.options import on_memory
+from perdure.cli.output import Output
+from perdure.hooks.types import Channel
+from perdure.plugin.memory import Memory
+
+
+@click.group()
+def checkpoint() -> None:
+    """Keep for four hours what is about to be done, where things stand and what should come of it."""
+
+
+@checkpoint.command()
+@click.argument("intent")
+@click.option("--state", default="", help="Where things stand.")
+@click.option("--expected", default="", help="What should come of it.")
+@on_memory()
+def save(memory: Memory, output: Output, intent: str, state: str, expected: str) -> int:
+    """Keep a checkpoint.
+
+    Example: perdure checkpoint save "move the database" --state "backup made" --expected "no downtime"
+    """
+    return _show(output, [memory.checkpoint(intent, state, expected, channel=Channel.CLI)])
+
+
+@checkpoint.command()
+@on_memory()
+def restore(memory: Memory, output: Output) -> int:
+    """Show the newest checkpoint.
+
+    Example: perdure checkpoint restore
+    """
+    return _show(output, [memory.restore()])
+
+
+@checkpoint.command(name="list")
+@click.option("--limit", default=20, show_default=True, help="So many at the most.")
+@on_memory()
+def list_(memory: Memory, output: Output, limit: int) -> int:
+    """List the checkpoints of the last four hours, newest first.
+
+    Example: perdure checkpoint list
+    """
+    return _show(output, memory.checkpoints(limit))
+
+
+def _show(output: Output, found: Sequence[Checkpoint]) -> int:
+    if output.as_json:
+        output.json({"checkpoints": [each.to_dict() for each in found]})
+        return 0
+    for each in found:
+        made = dt.datetime.fromtimestamp(each.at).astimezone().strftime("%Y-%m-%d %H:%M")
+        output.line(f"{each.id[:8]}  {made}  {each.intent}")
+        for name, text in (("state", each.state), ("expected", each.expected)):
+            if text:
+                output.line(f"  {name}: {text}")
+    return 0

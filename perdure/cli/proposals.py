@@ -1,0 +1,70 @@
+"""`perdure proposals`: lines for MEMORY.md that wait for a word."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from perdure.background.proposals import Proposal
+from perdure.cli.options import on_memory
+from perdure.cli.output import Output
+from perdure.plugin.memory import Memory
+
+SHORT_ID = 8
+
+
+@click.group()
+def proposals() -> None:
+    """See, accept or refuse what MEMORY.md could say of what you have said again and again."""
+
+
+@proposals.command(name="list")
+@click.option("--all", "everything", is_flag=True, help="Also what was answered, or had no time left.")
+@click.option("--dry-run", is_flag=True, help="Look for new ones without keeping them.")
+@on_memory()
+def list_(memory: Memory, output: Output, everything: bool, dry_run: bool) -> int:
+    """Look for new proposals, and show all that wait. Nothing is written into a file.
+
+    Example: perdure proposals list
+    """
+    new = memory.proposals.find(dry_run=dry_run)
+    waiting = memory.proposals.list(everything=everything)
+    return _show(output, [*waiting, *(new if dry_run else ())])
+
+
+@proposals.command()
+@click.argument("proposal_id", metavar="ID")
+@click.option("--dry-run", is_flag=True, help="Only show the line.")
+@on_memory()
+def accept(memory: Memory, output: Output, proposal_id: str, dry_run: bool) -> int:
+    """Write a proposal into MEMORY.md, in perdure's own section of it; eight digits of its id are enough.
+
+    Example: perdure proposals accept 1f0c9a3e
+    """
+    if dry_run:
+        return _show(output, [each for each in memory.proposals.list() if each.id.startswith(proposal_id)])
+    return _show(output, [memory.proposals.accept(proposal_id)])
+
+
+@proposals.command()
+@click.argument("proposal_id", metavar="ID")
+@on_memory()
+def refuse(memory: Memory, output: Output, proposal_id: str) -> int:
+    """Refuse a proposal: it is not made again.
+
+    Example: perdure proposals refuse 1f0c9a3e
+    """
+    return _show(output, [memory.proposals.refuse(proposal_id)])
+
+
+def _show(output: Output, found: Sequence[Proposal]) -> int:
+    if output.as_json:
+        output.json({"proposals": [each.to_dict() for each in found]})
+        return 0
+    for each in found:
+        output.line(f"{each.id[:SHORT_ID]}  {each.state:8}  {each.text}")
+        for text in each.evidence:
+            output.line(f"                    because: {text}")
+    output.line(f"{len(found)} proposals")
+    return 0

@@ -1,0 +1,79 @@
+"""Commands by which a memory looks after itself: consolidate, reflect, distill."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+
+import click
+
+from perdure.cli.options import on_memory
+from perdure.cli.output import Output, steps
+from perdure.hooks.types import Channel
+from perdure.plugin.memory import Memory
+
+DRY_RUN = click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+
+
+@click.command()
+@click.option("--cosine", type=click.FloatRange(0.5, 1.0), help="From here on two memories may say the same.")
+@DRY_RUN
+@on_memory(model=True)
+def consolidate(memory: Memory, output: Output, cosine: float | None, dry_run: bool) -> int:
+    """Merge memories that say the same; `perdure undo` brings all of them back.
+
+    Example: perdure consolidate --dry-run
+    """
+    with steps("comparing", quiet=output.as_json) as progress:
+        done = memory.consolidate(cosine=cosine, dry_run=dry_run, progress=progress)
+    if output.as_json:
+        output.json({**asdict(done), "dry_run": dry_run})
+        return 0
+    for merge in done.merges:
+        output.line(merge.text, style="bold")
+        for text in merge.texts:
+            output.line(f"  {text}")
+    what = "would be merged" if dry_run else "merged"
+    output.line(f"{done.examined} memories compared, {sum(len(merge.ids) for merge in done.merges)} {what} "
+                f"into {len(done.merges)}")  # fmt: skip
+    if done.batch:
+        output.line(f"Take it back with: perdure undo --batch {done.batch}")
+    return 0
+
+
+@click.command()
+@click.option("--days", type=float, help="So many days back; without it as the settings say (14).")
+@click.option("--observations", type=int, help="So many memories make a pattern; without it as the settings say (2).")
+@DRY_RUN
+@on_memory(model=True)
+def reflect(memory: Memory, output: Output, days: float | None, observations: int | None, dry_run: bool) -> int:
+    """Find what the memories of the last days have in common, and keep it with its evidence.
+
+    Example: perdure reflect --days 30 --dry-run
+    """
+    done = memory.reflect(days=days, observations=observations, dry_run=dry_run, channel=Channel.CLI)
+    if output.as_json:
+        output.json({**asdict(done), "dry_run": dry_run})
+        return 0
+    output.table(("", "kind", "pattern"), [(each.action, each.kind, each.text) for each in done.patterns])
+    output.line(f"{done.examined} memories looked at, {len(done.patterns)} patterns")
+    return 0
+
+
+@click.command()
+@DRY_RUN
+@on_memory(model=True)
+def distill(memory: Memory, output: Output, dry_run: bool) -> int:
+    """Capture recorded conversations that were not captured while they went on. Stopped, it goes on from there.
+
+    Example: perdure distill --dry-run
+    """
+    with steps("distilling", quiet=output.as_json) as progress:
+        done = memory.distill(dry_run=dry_run, progress=progress)
+    if output.as_json:
+        output.json({**asdict(done), "dry_run": dry_run})
+        return 0
+    for name, reason in done.skipped.items():
+        sys.stderr.write(f"passed over {name}: {reason}\n")
+    output.line(f"{done.sessions} conversations, {done.messages} new messages, {done.added} new memories")
+    return 0

@@ -1,0 +1,147 @@
+"""What was said again and again is proposed for MEMORY.md, and written there only when somebody agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perdure.clock import ManualClock
+from perdure.errors import InputError, NotFoundError, UnsafePathError
+from perdure.files.managed import BEGIN, END, add_line, with_line
+from perdure.hooks.types import TurnContext
+from perdure.plugin.memory import Memory
+
+DAY = 86_400.0
+TEXT = "I prefer tabs over spaces."
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(1_800_000_000.0)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def memory(tmp_path: Path, clock: ManualClock, workspace: Path) -> Iterator[Memory]:
+    with Memory.open(
+        tmp_path / "home", embedder="none", clock=clock, watch=False, workspace=str(workspace)
+    ) as memory:  # fmt: skip
+        yield memory
+
+
+def say(memory: Memory, text: str, times: int) -> None:
+    for turn in range(times):
+        memory.turns.after([{"role": "user", "content": text}], True, TurnContext(session_id=f"s{text}{turn}"))
+    assert memory.settle()
+
+
+def test_what_was_said_three_times_is_proposed_and_nothing_is_written(memory: Memory, workspace: Path) -> None:
+    say(memory, TEXT, 3)
+    say(memory, "I like green tea.", 2)
+    (found,) = memory.proposals.find()
+    assert (found.text, found.state, found.evidence) == (TEXT, "open", (TEXT,))
+    assert memory.proposals.list() == [found]
+    assert list(workspace.iterdir()) == []
+
+
+def test_accepted_it_stands_in_a_section_of_its_own(memory: Memory, workspace: Path) -> None:
+    file = workspace / "MEMORY.md"
+    file.write_bytes("# Mine\r\n\r\nKept as it is: é.\r\n".encode())
+    before = file.read_bytes()
+    say(memory, TEXT, 3)
+    (found,) = memory.proposals.find()
+    assert memory.proposals.accept(found.id[:8]).state == "accepted"
+    after = file.read_bytes()
+    assert after.startswith(before)
+    assert f"- {TEXT}\n{END}" in after.decode()
+    assert memory.proposals.list() == []
+    with pytest.raises(InputError, match="accepted already"):
+        memory.proposals.accept(found.id)
+
+
+@pytest.mark.parametrize("agree", [True, False])
+def test_what_was_answered_is_not_proposed_again(memory: Memory, workspace: Path, agree: bool) -> None:
+    say(memory, TEXT, 3)
+    (found,) = memory.proposals.find()
+    (memory.proposals.accept if agree else memory.proposals.refuse)(found.id)
+    say(memory, TEXT, 2)
+    assert memory.proposals.find() == []
+    assert (workspace / "MEMORY.md").exists() == agree
+    assert [each.state for each in memory.proposals.list(everything=True)] == ["accepted" if agree else "refused"]
+
+
+def test_without_an_answer_it_expires_and_may_come_again(memory: Memory, clock: ManualClock, workspace: Path) -> None:
+    say(memory, TEXT, 3)
+    (found,) = memory.proposals.find()
+    clock.advance(31 * DAY)
+    assert memory.proposals.list() == []
+    with pytest.raises(InputError, match="in time"):
+        memory.proposals.accept(found.id)
+    assert [each.text for each in memory.proposals.find()] == [TEXT]
+    assert list(workspace.iterdir()) == []
+
+
+def test_a_forgotten_memory_takes_its_proposal_along(memory: Memory) -> None:
+    say(memory, TEXT, 3)
+    (found,) = memory.proposals.find()
+    memory.forget(memory.admin.list()[0].id)
+    assert memory.proposals.list() == []
+    with pytest.raises(NotFoundError):
+        memory.proposals.accept(found.id)
+
+
+def test_a_purged_memory_leaves_nothing_of_its_proposal(memory: Memory) -> None:
+    say(memory, TEXT, 3)
+    memory.proposals.find()
+    assert memory.admin.purge(memory.admin.list()[0].id).state == "certified"
+    assert memory.proposals.list(everything=True) == []
+
+
+def test_without_a_workspace_nothing_is_accepted(tmp_path: Path, clock: ManualClock) -> None:
+    with Memory.open(tmp_path / "other", embedder="none", clock=clock, watch=False) as memory:
+        say(memory, TEXT, 3)
+        (found,) = memory.proposals.find()
+        with pytest.raises(InputError, match="workspace"):
+            memory.proposals.accept(found.id)
+        assert len(memory.proposals.list()) == 1
+
+
+def test_a_link_is_not_written_through(memory: Memory, workspace: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere.md"
+    elsewhere.write_text("not mine")
+    (workspace / "MEMORY.md").symlink_to(elsewhere)
+    say(memory, TEXT, 3)
+    (found,) = memory.proposals.find()
+    with pytest.raises(UnsafePathError):
+        memory.proposals.accept(found.id)
+    assert elsewhere.read_text() == "not mine"
+    assert len(memory.proposals.list()) == 1
+
+
+@pytest.mark.parametrize("content", [f"{BEGIN}\nno end", f"{END}\n{BEGIN}", f"{BEGIN}\n{END}\n{BEGIN}\n{END}"])
+def test_a_damaged_section_is_left_alone(workspace: Path, content: str) -> None:
+    (workspace / "MEMORY.md").write_text(content)
+    with pytest.raises(InputError, match="damaged"):
+        add_line(workspace, "MEMORY.md", "new")
+    assert (workspace / "MEMORY.md").read_text() == content
+
+
+@given(st.text(), st.lists(st.text(), max_size=3), st.text())
+def test_outside_of_the_section_nothing_ever_changes(before: str, lines: list[str], behind: str) -> None:
+    content = with_line(before, "first") + behind
+    for line in lines:
+        content = with_line(content, line)
+        assert with_line(content, line) == content
+    assert content.startswith(before)
+    assert content.endswith(f"{END}\n{behind}")
+    assert content.count(BEGIN) == content.count(END) == 1
