@@ -1,1 +1,175 @@
-"""scratch"""
+"""What consolidation and reflection make of what was captured of real conversations.
+
+python -m bench.reflect locomo.json --json [--sample 30]
+
+Each speaker of a conversation is a user: what they said is captured turn by turn, each turn in a session of its own.
+The clock follows the conversation, and a reflection looks back every fortnight. `clusters` and `merges` are those of a
+consolidation at the end, before which nothing was merged; `lower` tells how many there would be at lower cosines, which
+puts the rules of words to the test. With --sample so many merges (also those at lower cosines) and patterns are printed
+with their evidence, chosen by chance with a fixed seed, for a person to judge.
+
+The data is under CC BY-NC 4.0, so it is not in this repository: https://github.com/snap-research/locomo.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bench.locomo import VARIABLE, Turn, turns
+from perdure.background.consolidate import Consolidated
+from perdure.background.reflect import Pattern
+from perdure.clock import ManualClock
+from perdure.hooks.types import TurnContext
+from perdure.plugin.memory import Memory
+
+FORTNIGHT = 14 * 86_400.0
+LOWER = (0.85, 0.75)
+SEED = 7
+
+
+@dataclass(slots=True)
+class Tally:
+    """What all speakers gave together."""
+
+    facts: int = 0
+    users: int = 0
+    merges: list[dict[str, Any]] = field(default_factory=list)
+    lower: Counter[str] = field(default_factory=Counter)
+    lower_merges: list[dict[str, Any]] = field(default_factory=list)
+    patterns: list[dict[str, Any]] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
+    actions: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[str] = field(default_factory=Counter)
+    live_patterns: int = 0
+    cpu_seconds: Counter[str] = field(default_factory=Counter)
+
+    def figures(self) -> dict[str, Any]:
+        """Return what is printed."""
+        return {
+            "users": self.users,
+            "facts": self.facts,
+            "clusters": len(self.merges),
+            "merged_facts": sum(len(merge["texts"]) for merge in self.merges),
+            "clusters_at_lower_cosines": dict(self.lower),
+            "patterns": dict(self.actions),
+            "patterns_by_kind": dict(self.kinds),
+            "patterns_at_the_end": self.live_patterns,
+            "cpu_seconds": {name: round(seconds, 2) for name, seconds in self.cpu_seconds.items()},
+        }
+
+
+def speak(memory: Memory, clock: ManualClock, said: Sequence[Turn], tally: Tally) -> None:
+    """Capture what one speaker said, and reflect every fortnight."""
+    due = said[0].message["timestamp"] + FORTNIGHT
+    for turn in said:
+        while turn.message["timestamp"] >= due:
+            clock.set(due)
+            reflected(memory, tally)
+            due += FORTNIGHT
+        clock.set(turn.message["timestamp"])
+        message = {**turn.message, "content": turn.message["content"][0]["text"]}
+        memory.turns.after([message], True, TurnContext(session_id=turn.id, host="bench"))
+    clock.set(due)
+    reflected(memory, tally)
+
+
+def reflected(memory: Memory, tally: Tally) -> None:
+    """Reflect, and count what came of it."""
+    memory.settle(600)
+    # A fact may have expired by the time at which the pattern it speaks for is found again.
+    tally.texts |= {fact.id: fact.text for fact in memory.admin.list(limit=10_000)}
+    began = time.process_time()
+    done = memory.reflect()
+    tally.cpu_seconds["reflect"] += time.process_time() - began
+    for pattern in done.patterns:
+        tally.actions[pattern.action] += 1
+        if pattern.action != "known":
+            tally.kinds[pattern.kind] += 1
+            tally.patterns.append(shown(pattern, tally.texts))
+
+
+def shown(pattern: Pattern, texts: Mapping[str, str]) -> dict[str, Any]:
+    """Return a pattern with its evidence in words."""
+    evidence = [texts[fact_id] for fact_id in pattern.evidence]
+    return {"kind": pattern.kind, "text": pattern.text, "evidence": evidence}
+
+
+def merged(done: Consolidated) -> list[dict[str, Any]]:
+    """Return merges in words."""
+    return [{"text": each.text, "texts": list(each.texts), "cosine": each.cosine} for each in done.merges]
+
+
+def measure(item: Mapping[str, Any], speaker: str, tally: Tally) -> None:
+    """Measure one speaker of a conversation."""
+    said = [turn for turn in turns(item["conversation"]) if turn.message["name"] == speaker]
+    clock = ManualClock(said[0].message["timestamp"])
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Memory.open(folder, clock=clock, record_sessions=False, watch=False) as memory,
+    ):
+        memory.ready()
+        speak(memory, clock, said, tally)
+        clock.set(said[-1].message["timestamp"])
+        facts = memory.admin.list(limit=10_000)
+        tally.users += 1
+        tally.live_patterns += sum(fact.category == "pattern" for fact in facts)
+        tally.facts += sum(fact.category != "pattern" for fact in facts)
+        for cosine in LOWER:
+            found = merged(memory.consolidate(cosine=cosine, dry_run=True))
+            tally.lower[str(cosine)] += len(found)
+            tally.lower_merges += found if cosine == LOWER[-1] else []
+        began = time.process_time()
+        tally.merges += merged(memory.consolidate())
+        tally.cpu_seconds["consolidate"] += time.process_time() - began
+
+
+def sampled(tally: Tally, size: int) -> dict[str, list[dict[str, Any]]]:
+    """Return merges and patterns for a person to judge: all of them, or so many by chance."""
+    chance = random.Random(SEED)
+    merges = tally.lower_merges[:size]
+    return {"merges": merges, "patterns": chance.sample(tally.patterns, min(size, len(tally.patterns)))}
+
+
+@click.command()
+@click.argument("data", required=False, type=click.Path(path_type=Path))
+@click.option("--sample", type=int, default=0, help="Also print so many merges and patterns with their evidence.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def main(data: Path | None, sample: int, as_json: bool) -> None:
+    """Measure consolidation and reflection on LoCoMo."""
+    path = data or Path(os.environ.get(VARIABLE, ""))
+    if not path.is_file():
+        click.echo(f"skipped: no LoCoMo file; name it as an argument or in {VARIABLE}", err=True)
+        return
+    tally = Tally()
+    for item in json.loads(path.read_text(encoding="utf-8")):
+        for speaker in (item["conversation"]["speaker_a"], item["conversation"]["speaker_b"]):
+            measure(item, speaker, tally)
+            click.echo(f"{item['sample_id']} {speaker} done", err=True)
+    figures = tally.figures()
+    chosen = sampled(tally, sample) if sample else {}
+    if as_json:
+        click.echo(json.dumps({**figures, **({"sample": chosen} if sample else {})}, ensure_ascii=False))
+        return
+    for name, value in figures.items():
+        click.echo(f"{name:28} {value}")
+    for merge in chosen.get("merges", ()):
+        click.echo(f"\nmerge {merge['cosine']}: {merge['text']}")
+        click.echo("".join(f"    {text}\n" for text in merge["texts"]), nl=False)
+    for pattern in chosen.get("patterns", ()):
+        click.echo(f"\n{pattern['kind']}: {pattern['text']}")
+        click.echo("".join(f"    {text}\n" for text in pattern["evidence"]), nl=False)
+
+
+if __name__ == "__main__":
+    main()

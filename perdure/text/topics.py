@@ -70,7 +70,8 @@ _LEADING_WORDS = "a an the my our his her their with to in at from of about for 
 _LEADS_TO = frozenset(_LEADING_WORDS.split())
 _GENERIC = frozenset(_GENERIC_WORDS.split())
 _LIKING = re.compile(
-    r"\b(?:love|like|enjoy|prefer|adore|(?:big )?fan of|passionate about|fond of|obsessed with|crazy about|into)$"
+    r"\b(?:love|like|enjoy|prefer|adore|(?:big )?fan of|passionate about|fond of|obsessed with|crazy about|"
+    r"(?:am|i'm|are|we're|been|really|so|very|super) into)$"
 )
 _DISLIKING = re.compile(r"\b(?:hate|dislike|can't stand|cannot stand|don't like|do not like|not (?:a fan of|into))$")
 _OFTEN = re.compile(

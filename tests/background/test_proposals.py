@@ -101,9 +101,10 @@ def test_a_forgotten_memory_takes_its_proposal_along(memory: Memory) -> None:
 
 
 def test_a_purged_memory_leaves_nothing_of_its_proposal(memory: Memory) -> None:
-    say(memory, TEXT, 3)
-    memory.proposals.find()
-    assert memory.admin.purge(memory.admin.list()[0].id).state == "certified"
+    for _ in range(3):
+        fact = memory.store(TEXT)
+    assert len(memory.proposals.find()) == 1
+    assert memory.admin.purge(fact.id).state == "certified"
     assert memory.proposals.list(everything=True) == []
 
 
