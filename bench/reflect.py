@@ -18,7 +18,7 @@ import os
 import random
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,7 +52,7 @@ class Tally:
     actions: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
     live_patterns: int = 0
-    cpu_seconds: Counter[str] = field(default_factory=Counter)
+    cpu_seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     def figures(self) -> dict[str, Any]:
         """Return what is printed."""

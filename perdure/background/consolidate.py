@@ -3,8 +3,8 @@
 They stay for `as_of`, and one undo brings them back.
 
 Nothing slow happens inside a transaction: what is near what is found first, a language model is asked first, and
-then each cluster is written on its own, after a second look at its facts. One that changed its place meanwhile is
-left for the next time.
+then a few clusters at a time are written, after a second look at their facts. One of which a fact has changed
+meanwhile is left for the next time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from perdure.background.clusters import Cluster, Progress, clusters
 from perdure.capture.writing import Writer
-from perdure.errors import InputError, ModelError, NotFoundError
+from perdure.errors import ModelError, NotFoundError
 from perdure.ranking.decay import LIFETIMES
 from perdure.store.database import run
 from perdure.store.fact import SELECT, Fact, from_row
@@ -28,6 +28,8 @@ from perdure.text.sameness import details
 
 COSINE = 0.92
 """From here on two facts may say the same."""
+TOGETHER = 20
+"""Clusters that are written in one transaction: as many wait for the disk once, others for a moment only."""
 MAX_MERGED = 5_000
 """Characters of a text that a language model makes of several."""
 _SYSTEM = (
@@ -84,6 +86,9 @@ class Consolidated:
     batch: str
 
 
+_Draft = tuple[Cluster, Fact, StoredVector | None]
+
+
 def consolidate(
     store: Store,
     view: View,
@@ -110,17 +115,21 @@ def consolidate(
         progress: called with groups of facts compared, and how many there are.
 
     Raises:
-        StoreError: it could not be read or written; each cluster is merged wholly or not at all.
+        StoreError: it could not be read or written; a cluster is merged wholly or not at all.
     """
     facts = _facts(store, replace(view, approved_only=True))
     found = list(clusters(store, facts, cosine, pause, progress))
     batch = uuid.uuid4().hex
     merges: list[Merge] = []
-    for cluster in found:
-        pause()
-        draft, vector = _draft(cluster, llm, writer, view.now)
-        made = _told(cluster, draft.text) if dry_run else _write(store, author, batch, cluster, draft, vector)
-        merges += [made] if made else []
+    for start in range(0, len(found), TOGETHER):
+        drafts = []
+        for cluster in found[start : start + TOGETHER]:
+            pause()
+            drafts.append((cluster, *_draft(cluster, llm, writer, view.now)))
+        if dry_run:
+            merges += [_told(cluster, draft.text) for cluster, draft, _ in drafts]
+        else:
+            merges += _write(store, author, batch, drafts)
     skipped = len(found) - len(merges)
     return Consolidated(len(facts), tuple(merges), skipped, "" if dry_run or not merges else batch)
 
@@ -160,25 +169,26 @@ def _told(cluster: Cluster, text: str, fact_id: str = "") -> Merge:
     return Merge(tuple(fact.text for fact in facts), tuple(fact.id for fact in facts), text, cluster.cosine, fact_id)
 
 
-def _write(
-    store: Store, author: Author, batch: str, cluster: Cluster, draft: Fact, vector: StoredVector | None
-) -> Merge | None:
-    """Put one fact in the place of a cluster; None if one of its facts is no longer what it was."""
+def _write(store: Store, author: Author, batch: str, drafts: Sequence[_Draft]) -> list[Merge]:
+    """Put one fact in the place of each cluster, but for those of which a fact is no longer what it was."""
+    with store.write(author) as tx:
+        tx.batch = batch
+        return [merge for draft in drafts if (merge := _merge(tx, *draft)) is not None]
+
+
+def _merge(tx: Transaction, cluster: Cluster, draft: Fact, vector: StoredVector | None) -> Merge | None:
     try:
-        with store.write(author) as tx:
-            tx.batch = batch
-            facts = [tx.fact(fact.id) for fact in cluster.facts]
-            pairs = zip(facts, cluster.facts, strict=True)
-            if any(_gone(fact, tx.now) or fact.text != before.text for fact, before in pairs):
-                return None
-            known = vector or _vector_of(tx, draft.id, draft.embedding_model)
-            merged = tx.add(_merged(draft, facts), known)
-            for fact in facts:
-                tx.supersede(fact.id, merged.id, "consolidated")
-                link(tx, merged.id, fact.id, "DERIVED_FROM", min(1.0, max(0.0, cluster.cosine)))
-    except (NotFoundError, InputError):
-        # Purged meanwhile.
+        facts = [tx.fact(fact.id) for fact in cluster.facts]
+    except NotFoundError:
+        return None  # purged meanwhile
+    pairs = zip(facts, cluster.facts, strict=True)
+    if tx.is_purged(draft.text) or any(_gone(fact, tx.now) or fact.text != before.text for fact, before in pairs):
         return None
+    known = vector or _vector_of(tx, draft.id, draft.embedding_model)
+    merged = tx.add(_merged(draft, facts), known)
+    for fact in facts:
+        tx.supersede(fact.id, merged.id, "consolidated")
+        link(tx, merged.id, fact.id, "DERIVED_FROM", min(1.0, max(0.0, cluster.cosine)))
     return _told(cluster, merged.text, merged.id)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from perdure.background.consolidate import Asker
-from perdure.background.patterns import LIMIT, Found, find
+from perdure.background.patterns import LIMIT, Found, Vectors, find
 from perdure.capture.writing import Prepared, Writer
 from perdure.errors import InputError, ModelError
 from perdure.hooks.types import Channel
@@ -160,7 +160,7 @@ def _read(store: Store, view: View, since: float) -> tuple[list[Fact], dict[str,
     return facts, dict(rows)
 
 
-def _vectors(blobs: Mapping[str, bytes]) -> dict[str, object]:
+def _vectors(blobs: Mapping[str, bytes]) -> Vectors:
     import numpy as np
 
     return {fact_id: np.frombuffer(blob, dtype="<f4") for fact_id, blob in blobs.items()}
