@@ -34,7 +34,7 @@ _TEXTS = ("text", "why", "summary", "value", "metadata", "entity", "key")
 
 @dataclass(frozen=True, slots=True)
 class Doomed:
-    """A fact that a purge removes, and why: "asked for", "the same text" or "carries the text"."""
+    """A fact that a purge removes, and why: "asked for", "the same text", "derived from it" or "carries the text"."""
 
     id: str
     why: str
@@ -109,9 +109,20 @@ def plan(connection: apsw.Connection, fact_ids: Iterable[str]) -> list[Doomed]:
         doomed[fact_id] = Doomed(fact_id, "asked for")
         for (same,) in run(connection, "SELECT id FROM facts WHERE normalized_hash = ?", (digest,)):
             doomed.setdefault(same, Doomed(same, "the same text"))
+        for derived in _derived(connection, fact_id):
+            doomed.setdefault(derived, Doomed(derived, "derived from it"))
         for carrier in holding(connection, text) if len(text) >= MIN_TEXT else ():
             doomed.setdefault(carrier, Doomed(carrier, "carries the text"))
     return list(doomed.values())
+
+
+def _derived(connection: apsw.Connection, fact_id: str) -> list[str]:
+    # A pattern may be of a word of each of its facts. What a person linked by hand is not derived in this sense.
+    sql = (
+        "SELECT facts.id FROM memory_links JOIN facts ON facts.id = source_fact_id WHERE target_fact_id = ?"
+        " AND link_type = 'DERIVED_FROM' AND extraction_method IN ('reflected', 'consolidated')"
+    )
+    return [row[0] for row in run(connection, sql, (fact_id,))]
 
 
 def purge(store: Store, fact_ids: Sequence[str], author: Author) -> Purge:

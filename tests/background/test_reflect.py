@@ -15,6 +15,7 @@ from perdure.errors import InputError, ModelError
 from perdure.hooks.types import Channel
 from perdure.store import lifecycle, links
 from perdure.store.fact import Fact
+from perdure.store.purge import purge
 from perdure.store.scope import Audience, Scope
 from perdure.store.store import Store
 from perdure.store.transaction import Author
@@ -147,6 +148,12 @@ def test_one_undo_takes_a_reflection_back(diary: Diary) -> None:
     with diary.store.write(AUTHOR) as tx:
         undo(tx, done.batch, Audience.of())
     assert diary.fact(done.patterns[0].id).forgotten_at is not None
+
+
+def test_who_purges_the_evidence_purges_the_pattern(diary: Diary) -> None:
+    facts = pottery(diary)
+    (found,) = diary.reflect().patterns
+    assert found.id in purge(diary.store, [facts[0].id], AUTHOR).facts
 
 
 def test_a_dry_run_keeps_nothing(diary: Diary) -> None:

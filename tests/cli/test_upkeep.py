@@ -34,16 +34,14 @@ def open_memory(home: Path, **settings: Any) -> Memory:
 
 
 def test_consolidate_shows_then_merges_and_undo_brings_back(home: Path) -> None:
-    with open_memory(home) as memory:
-        memory.store("I keep bees in the garden.", tags=["a"])
-        memory.store("I keep bees in the garden, near the pond.", tags=["b"])
-    with Memory.open(home) as memory:
-        memory.ready()
-        assert memory.consolidate(cosine=0.6, dry_run=True).merges
+    with Memory.open(home, watch=False, duplicate_vector=False, classify_before_write=False) as memory:
+        assert memory.ready()
+        memory.store("The bees in the garden are doing well.")
+        memory.store("The bees in the garden are doing well near the pond.")
     dry = told(home, "consolidate", "--cosine", "0.6", "--dry-run")
     assert (len(dry["merges"]), dry["batch"], dry["dry_run"]) == (1, "", True)
     done = told(home, "consolidate", "--cosine", "0.6")
-    assert done["merges"][0]["text"] == "I keep bees in the garden, near the pond."
+    assert done["merges"][0]["text"] == "The bees in the garden are doing well near the pond."
     call(home, "undo", "--batch", done["batch"])
     assert told(home, "stats")["total"] == 2
 
