@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from perdure.cli.options import moment, on_memory
-from perdure.cli.output import Output
+from perdure.cli.output import FOUND_NOTHING, OK, Output
 from perdure.hooks.types import Channel
 from perdure.plugin.memory import Memory
+from perdure.ranking.decay import LIFETIMES
 from perdure.store.fact import Fact
-from perdure.store.links import TYPES
 from perdure.store.listing import Filter
 from perdure.store.scope import Scope
 
@@ -22,7 +22,8 @@ SHORT_ID = 8
 
 
 @click.command()
-@click.argument("text")
+@click.argument("words", metavar="[TEXT]", required=False)
+@click.option("--text", "text", help="The memory, instead of the argument.")
 @click.option("--category", help="Instead of the one that the words give.")
 @click.option("--importance", type=float, default=0.5, show_default=True, help="0 to 1.")
 @click.option("--entity", help="Of the slot it fills.")
@@ -30,17 +31,20 @@ SHORT_ID = 8
 @click.option("--value", help="Of the slot it fills.")
 @click.option("--why", help="The reason.")
 @click.option("--tags", help="A comma list, instead of the tags that the words give.")
+@click.option("--decay", "decay_class", type=click.Choice(list(LIFETIMES)), help="How long it lives.")
 @click.option("--scope", help='"global", "user:ID", "agent:ID", "project:ID"...; without it your own.')
 @click.option("--supersedes", help="Id of the memory whose place it takes.")
 @on_memory(model=True)
-def store(memory: Memory, output: Output, text: str, tags: str | None, **given: Any) -> int:
+def store(memory: Memory, output: Output, words: str | None, text: str | None, tags: str | None, **given: Any) -> int:
     """Store a memory.
 
     Example: perdure store "The staging database is called heron." --tags infra
     """
-    fact = memory.store(text, tags=tags.split(",") if tags else None, channel=Channel.CLI, **given)
-    _print(output, [fact])
-    return 0
+    if (words is None) == (text is None):
+        raise click.UsageError("give the memory once: as the argument or with --text")
+    fact = memory.store(text or words or "", tags=tags.split(",") if tags else None, channel=Channel.CLI, **given)
+    print_facts(output, [fact])
+    return OK
 
 
 @click.command(name="list")
@@ -52,6 +56,8 @@ def store(memory: Memory, output: Output, text: str, tags: str | None, **given: 
 @click.option("--before", help="Said before this time.")
 @click.option("--as-of", help="What was true at this time.")
 @click.option("--superseded", is_flag=True, help="Also former versions.")
+@click.option("--pinned", is_flag=True, help="Only what is pinned.")
+@click.option("--review", "review_state", type=click.Choice(["approved", "pending", "rejected"]), help="In this state.")
 @click.option("--limit", default=20, show_default=True, help="So many at the most.")
 @click.option("--offset", default=0, show_default=True, help="After so many others.")
 @on_memory()
@@ -66,6 +72,8 @@ def list_(
     before: str | None,
     as_of: str | None,
     superseded: bool,
+    pinned: bool,
+    review_state: str | None,
     limit: int,
     offset: int,
 ) -> int:
@@ -73,12 +81,13 @@ def list_(
 
     Example: perdure list --category preference --limit 5
     """
-    chosen = Filter(category, entity, Scope.parse(scope) if scope else None, moment(after), moment(before))
+    within = Scope.parse(scope) if scope else None
+    chosen = Filter(category, entity, within, moment(after), moment(before), pinned or None, review_state)
     facts = memory.admin.list(
         chosen, limit=limit, offset=offset, tag=tag, as_of=moment(as_of), include_superseded=superseded
     )
-    _print(output, facts)
-    return 0
+    print_facts(output, facts)
+    return OK
 
 
 @click.command()
@@ -88,13 +97,13 @@ def list_(
 @click.option("--as-of", help="What was true at this time.")
 @on_memory()
 def lookup(memory: Memory, output: Output, entity: str, key: str | None, tag: str | None, as_of: str | None) -> int:
-    """Show what is known about an entity, and a key of it.
+    """Show what is known about an entity, and a key of it. Exit code 1: nothing is.
 
     Example: perdure lookup user birthday
     """
     facts = memory.lookup(entity, key, tag=tag, as_of=moment(as_of))
-    _print(output, facts)
-    return 0
+    print_facts(output, facts)
+    return OK if facts else FOUND_NOTHING
 
 
 @click.command()
@@ -110,19 +119,44 @@ def show(memory: Memory, output: Output, fact_id: str) -> int:
         output.json(asdict(fact))
     else:
         output.table(("", ""), [(name, value) for name, value in asdict(fact).items() if value not in (None, "", ())])
-    return 0
+    return OK
 
 
 @click.command()
-@click.argument("fact_id", metavar="ID")
+@click.argument("fact_id", metavar="[ID]", required=False)
+@click.option("--scope", help="All of this scope, instead of one.")
+@click.option("--after", help="All said at or after this time.")
+@click.option("--before", help="All said before this time.")
+@click.option("--category", help="Of these only the ones of this category.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be forgotten.")
 @on_memory()
-def forget(memory: Memory, output: Output, fact_id: str) -> int:
+def forget(
+    memory: Memory,
+    output: Output,
+    fact_id: str | None,
+    scope: str | None,
+    after: str | None,
+    before: str | None,
+    category: str | None,
+    dry_run: bool,
+) -> int:
     """Leave a memory out of every answer from now on; `perdure unforget` and `perdure undo` bring it back.
 
     Example: perdure forget 1f0c9a3e
     """
-    _print(output, [memory.forget(fact_id)])
-    return 0
+    if (fact_id is None) == (scope is None and after is None and before is None):
+        raise click.UsageError("give either an ID, or --scope, --after or --before for many")
+    if fact_id is not None:
+        print_facts(output, [memory.get(fact_id) if dry_run else memory.forget(fact_id)])
+        return OK
+    within = Scope.parse(scope) if scope else None
+    chosen = Filter(category=category, scope=within, after=moment(after), before=moment(before))
+    count = memory.admin.forget_many(chosen, dry_run=dry_run)
+    if output.as_json:
+        output.json({"forgotten": 0 if dry_run else count, "chosen": count})
+    else:
+        output.line(f"{count} memories {'would be' if dry_run else 'are'} forgotten.")
+    return OK if count else FOUND_NOTHING
 
 
 @click.command()
@@ -133,27 +167,8 @@ def unforget(memory: Memory, output: Output, fact_id: str) -> int:
 
     Example: perdure unforget 1f0c9a3e
     """
-    _print(output, [memory.unforget(fact_id)])
-    return 0
-
-
-@click.command()
-@click.argument("source")
-@click.argument("target")
-@click.option("--type", "link_type", type=click.Choice(TYPES), default="RELATED_TO", show_default=True)
-@click.option("--strength", type=float, default=1.0, show_default=True, help="0 to 1.")
-@on_memory()
-def link(memory: Memory, output: Output, source: str, target: str, link_type: str, strength: float) -> int:
-    """Link two memories.
-
-    Example: perdure link 1f0c9a3e 77ab01cd --type CAUSED_BY
-    """
-    made = memory.link(source, target, link_type, strength)
-    if output.as_json:
-        output.json(asdict(made))
-    else:
-        output.line(f"{made.source[:SHORT_ID]} {made.type} {made.target[:SHORT_ID]} ({made.strength:g})")
-    return 0
+    print_facts(output, [memory.unforget(fact_id)])
+    return OK
 
 
 @click.command()
@@ -170,7 +185,7 @@ def undo(memory: Memory, output: Output, session: str | None, batch: str | None)
         output.json(asdict(undone))
     else:
         output.line(f"{len(undone.facts)} memories changed back, {len(undone.conflicts)} left alone: changed since")
-    return 0
+    return OK
 
 
 @click.command()
@@ -186,16 +201,18 @@ def stats(memory: Memory, output: Output) -> int:
     else:
         rows = [("all", counted.total), *counted.by_scope.items(), *counted.by_category.items()]
         output.table(("", "memories"), rows)
-    return 0
+    return OK
 
 
-def _print(output: Output, facts: Sequence[Fact]) -> None:
+def print_facts(output: Output, facts: Sequence[Fact]) -> None:
+    """Print memories, one a line."""
     if output.as_json:
         output.json({"facts": [asdict(fact) for fact in facts]})
         return
-    rows = [(fact.id[:SHORT_ID], _day(fact.effective_date), fact.category, fact.text) for fact in facts]
+    rows = [(fact.id[:SHORT_ID], day(fact.effective_date), fact.category, fact.text) for fact in facts]
     output.table(("id", "day", "category", "text"), rows)
 
 
-def _day(seconds: float) -> str:
+def day(seconds: float) -> str:
+    """Return the day of a time, where the user is."""
     return dt.datetime.fromtimestamp(seconds).astimezone().date().isoformat()

@@ -12,8 +12,10 @@ from perdure.errors import PerdureError
 COMMANDS = {
     "audit": "perdure.cli.audit",
     "backup": "perdure.cli.backup",
+    "categories": "perdure.cli.scopes",
     "checkpoint": "perdure.cli.checkpoint",
     "classify": "perdure.cli.audit",
+    "config": "perdure.cli.config",
     "consolidate": "perdure.cli.upkeep",
     "demo": "perdure.cli.demo",
     "distill": "perdure.cli.upkeep",
@@ -21,26 +23,35 @@ COMMANDS = {
     "export": "perdure.cli.exchange",
     "files": "perdure.cli.files",
     "forget": "perdure.cli.facts",
+    "graph": "perdure.cli.links",
+    "history": "perdure.cli.changes",
     "import": "perdure.cli.exchange",
     "index": "perdure.cli.files",
-    "link": "perdure.cli.facts",
+    "link": "perdure.cli.links",
     "list": "perdure.cli.facts",
     "lookup": "perdure.cli.facts",
     "model": "perdure.cli.model",
     "openclaw": "perdure.cli.openclaw",
+    "pin": "perdure.cli.changes",
     "proposals": "perdure.cli.proposals",
     "purge": "perdure.cli.purge",
     "recall": "perdure.cli.recall",
     "reflect": "perdure.cli.upkeep",
     "replay": "perdure.cli.replay",
     "review": "perdure.cli.review",
+    "scope": "perdure.cli.scopes",
     "scrub": "perdure.cli.scrub",
+    "search": "perdure.cli.search",
     "show": "perdure.cli.facts",
     "stats": "perdure.cli.facts",
     "status": "perdure.cli.status",
     "store": "perdure.cli.facts",
     "undo": "perdure.cli.facts",
     "unforget": "perdure.cli.facts",
+    "uninstall": "perdure.cli.uninstall",
+    "unlink": "perdure.cli.links",
+    "unpin": "perdure.cli.changes",
+    "update": "perdure.cli.changes",
     "vault": "perdure.cli.vault",
     "verify": "perdure.cli.verify",
     "why": "perdure.cli.recall",
@@ -69,7 +80,17 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="perdure")
 def cli() -> None:
-    """Long-term memory for AI agents that just works."""
+    r"""Long-term memory for AI agents that just works.
+
+    \b
+    Exit codes:
+      0    done
+      1    nothing was found, a check found something, or an error
+      2    a wrong call, such as an unknown option
+      130  stopped by you
+
+    Example: perdure recall "Which database is staging?"
+    """
 
 
 def main() -> None:

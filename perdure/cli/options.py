@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,6 +13,7 @@ import click
 from perdure.cli.output import Output
 from perdure.errors import InputError
 from perdure.plugin.memory import Memory
+from perdure.store.scope import SHARED, Scope
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -41,7 +42,7 @@ def on_memory(*, model: bool = False) -> Callable[[Callable[..., int]], Callable
         @functools.wraps(function)
         def run(home: Path | None, agent: str | None, user: str | None, as_json: bool, **arguments: Any) -> int:
             settings: dict[str, Any] = {} if model else {"embedder": "none"}
-            with Memory.open(home, agent=agent, user=user, **settings) as memory:
+            with Memory.open(home, agent=agent, user=user, scopes=_shared(arguments), **settings) as memory:
                 if model:
                     memory.ready()
                 return function(memory, Output(as_json), **arguments)
@@ -49,6 +50,12 @@ def on_memory(*, model: bool = False) -> Callable[[Callable[..., int]], Callable
         return run
 
     return decorate
+
+
+def _shared(arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the scope that a command is about, if anyone may name it: it is read, too, then."""
+    scope = arguments.get("scope")
+    return (scope,) if scope and Scope.parse(scope).kind in SHARED else ()
 
 
 def moment(text: str | None) -> float | None:

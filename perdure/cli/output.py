@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+OK = 0
+FOUND_NOTHING = 1
+"""Nothing fits. Checks that found something, and errors of ours with a line on stderr, end so, too."""
+
+
 class Output:
     """A command's stdout. With `as_json` only `json` prints."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,12 +12,14 @@ from perdure.plugin import audit, classify, review
 from perdure.plugin.audit import Audit, Progress, no_progress
 from perdure.plugin.classify import Classified
 from perdure.plugin.engine import Engine, audience_of
+from perdure.plugin.fact_search import Hit, search_facts
 from perdure.plugin.scrubbing import Scrubbed
 from perdure.store import lifecycle, listing, search
 from perdure.store.backup import backup
 from perdure.store.checks import Finding
 from perdure.store.exchange import Exported, export
 from perdure.store.fact import Fact
+from perdure.store.history import History, history
 from perdure.store.importing import Imported, bring_in
 from perdure.store.listing import Filter, Stats
 from perdure.store.purge import Purge
@@ -62,10 +64,50 @@ class Admin:
         with self._engine.store.database.read() as connection:
             return listing.list_facts(connection, view, chosen, limit, offset)
 
-    def stats(self) -> Stats:
-        """Count the memories that the caller may read, by scope and category."""
+    def search(
+        self,
+        query: str,
+        chosen: Filter = Filter(),  # noqa: B008 - frozen
+        *,
+        limit: int = 10,
+        tag: str | None = None,
+        as_of: float | None = None,
+        include_superseded: bool = False,
+    ) -> Sequence[Hit]:
+        """Search all memories that the caller may read, best first; see `perdure.plugin.fact_search`.
+
+        Args:
+            query: what is looked for.
+            chosen: which.
+            limit: so many at the most.
+            tag: with this tag.
+            as_of: as of this time, epoch seconds.
+            include_superseded: also former versions.
+
+        Raises:
+            InputError: the query is empty, or the limit out of range.
+        """
+        view = self._view(tag=tag, as_of=as_of, include_superseded=include_superseded)
+        return search_facts(self._engine, view, query, chosen, limit)
+
+    def history(self, fact_id: str) -> History:
+        """Return all versions of a memory, also if it is forgotten, and what was done to them.
+
+        Raises:
+            InputError, NotFoundError, AmbiguousIdError: see `perdure.errors`.
+        """
         with self._engine.store.database.read() as connection:
-            return listing.stats(connection, self._view())
+            return history(connection, fact_id, self._view())
+
+    def stats(self, chosen: Filter = Filter()) -> Stats:  # noqa: B008 - frozen
+        """Count the memories that the caller may read and a filter chooses, by scope and category."""
+        with self._engine.store.database.read() as connection:
+            return listing.stats(connection, self._view(), chosen)
+
+    def scopes(self) -> Mapping[str, int]:
+        """Count the memories of every scope of the store, whoever may read it."""
+        with self._engine.store.database.read() as connection:
+            return listing.scope_counts(connection, self._engine.clock.now())
 
     def forget_many(self, chosen: Filter, *, dry_run: bool = False) -> int:
         """Forget all memories that a filter chooses; `undo` brings them back.

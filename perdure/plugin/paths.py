@@ -43,8 +43,8 @@ def record_home(host: str, home: Path) -> Path:
     return path
 
 
-def recorded_home() -> Path | None:
-    """Return the folder of the host that was installed into, or None.
+def recorded_host() -> tuple[str, Path] | None:
+    """Return the name of the host that was installed into, and its folder, or None.
 
     Raises:
         SettingsError: the record cannot be read.
@@ -52,13 +52,28 @@ def recorded_home() -> Path | None:
     path = _record_file()
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        return Path(record["home"])
+        return str(record["host"]), Path(record["home"])
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SettingsError(
             f"{path} cannot be read ({type(error).__name__}); delete it, or set {HOME_VARIABLE}"
         ) from error
+
+
+def recorded_home() -> Path | None:
+    """Return the folder of the host that was installed into, or None.
+
+    Raises:
+        SettingsError: the record cannot be read.
+    """
+    recorded = recorded_host()
+    return recorded[1] if recorded else None
+
+
+def forget_home() -> None:
+    """Take back `record_home`. Without a record there is nothing to do."""
+    _record_file().unlink(missing_ok=True)
 
 
 def _record_file() -> Path:

@@ -168,14 +168,40 @@ class Settings(BaseModel):
             dict(keywords or {}),
         ):
             for key in source:
-                _check_known(key)
+                check_known(key)
             merged |= source
+        return cls._checked(merged)
+
+    @classmethod
+    def origins(cls, *, environ: Mapping[str, str] = os.environ, file: Path | None = None) -> dict[str, str]:
+        """Return where each setting comes from that is set: its environment variable, or the settings file.
+
+        Raises:
+            SettingsError: the file cannot be read.
+        """
+        path = str(file or config_file(environ))
+        of_file = dict.fromkeys(_from_file(file, environ), path)
+        return of_file | {key: f"{PREFIX}{key.upper()}" for key in _from_environment(environ)}
+
+    @classmethod
+    def parse(cls, name: str, text: str) -> Any:
+        """Return the value that a text gives a setting, in the form of environment variables, as JSON could hold it.
+
+        Raises:
+            SettingsError: there is no such setting, or the value does not fit.
+        """
+        check_known(name)
+        given = cls._checked({name: _of_text(name, name, text)})
+        return given.model_dump(mode="json", include={name})[name]
+
+    @classmethod
+    def _checked(cls, values: Mapping[str, Any]) -> Settings:
         try:
-            return cls(**merged)
+            return cls(**values)
         except ValidationError as error:
             first = error.errors()[0]
             name = ".".join(str(part) for part in first["loc"][:1])
-            raise SettingsError(f"setting {name} = {merged.get(name)!r}: {first['msg']}") from None
+            raise SettingsError(f"setting {name} = {values.get(name)!r}: {first['msg']}") from None
 
 
 def _from_file(file: Path | None, environ: Mapping[str, str]) -> dict[str, Any]:
@@ -195,11 +221,14 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     for variable, text in environ.items():
         if variable.startswith(PREFIX) and variable not in _NOT_SETTINGS:
             key = variable.removeprefix(PREFIX).lower()
-            if key in _JSON:
-                found[key] = _json(variable, text)
-            else:
-                found[key] = _list(text) if key in _LISTS else text
+            found[key] = _of_text(key, variable, text)
     return found
+
+
+def _of_text(key: str, name: str, text: str) -> Any:
+    if key in _JSON:
+        return _json(name, text)
+    return _list(text) if key in _LISTS else text
 
 
 def _json(variable: str, text: str) -> Any:
@@ -213,7 +242,12 @@ def _list(text: str) -> list[str]:
     return [name for part in text.split(",") if (name := part.strip())]
 
 
-def _check_known(key: str) -> None:
+def check_known(key: str) -> None:
+    """Refuse what is no setting.
+
+    Raises:
+        SettingsError: with the nearest one.
+    """
     known = list(Settings.model_fields)
     if key not in known:
         near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import apsw
@@ -34,9 +36,22 @@ class Change:
     session: str | None
 
 
-def changes(connection: apsw.Connection, audience: Audience, since: int, limit: int) -> list[Change]:
-    """Return changes of facts that the audience may read, after a number, oldest first."""
+def changes(
+    connection: apsw.Connection, audience: Audience, since: int, limit: int, *, of: Iterable[str] | None = None
+) -> list[Change]:
+    """Return changes of facts that the audience may read, after a number, oldest first.
+
+    Args:
+        connection: a reader.
+        audience: who asks.
+        since: the number.
+        limit: so many at the most; -1: all.
+        of: ids of the facts that count; None: all.
+    """
     condition, values = audience.sql()
+    if of is not None:
+        condition += " AND j.fact_id IN (SELECT value FROM json_each(?))"
+        values += (json.dumps(list(of)),)
     others, other_values = audience.sql("o")
     columns = "j.seq, j.at, j.action, o.id, j.channel, j.host, j.session"
     rows = run(

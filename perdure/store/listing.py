@@ -10,7 +10,7 @@ import apsw
 
 from perdure.errors import InputError
 from perdure.store.database import run
-from perdure.store.fact import SELECT, Fact, folded_slot, from_row
+from perdure.store.fact import SELECT, Fact, folded_slot, from_row, live_sql
 from perdure.store.scope import Scope
 from perdure.store.search import View
 from perdure.text.clean import clean
@@ -57,6 +57,19 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
+class Chosen(View):
+    """A view of those facts alone that a filter chooses."""
+
+    chosen: Filter = Filter()
+
+    def sql(self) -> tuple[str, tuple[Any, ...]]:
+        """Return the condition on `facts`, and its values."""
+        seen, seen_values = View.sql(self)
+        wanted, wanted_values = self.chosen.sql()
+        return f"{seen} AND {wanted}", (*seen_values, *wanted_values)
+
+
+@dataclass(frozen=True, slots=True)
 class Stats:
     """How many facts may be seen, in all and by scope and category."""
 
@@ -93,9 +106,9 @@ def matching_ids(connection: apsw.Connection, view: View, chosen: Filter) -> lis
     ]
 
 
-def stats(connection: apsw.Connection, view: View) -> Stats:
-    """Count what may be seen."""
-    condition, values = view.sql()
+def stats(connection: apsw.Connection, view: View, chosen: Filter = Filter()) -> Stats:
+    """Count what may be seen and a filter chooses."""
+    condition, values = _condition(view, chosen)
     columns = "facts.scope, facts.scope_target, facts.category"
     sql = f"SELECT {columns}, count(*) FROM facts WHERE {condition} GROUP BY {columns}"
     by_scope: dict[str, int] = {}
@@ -105,6 +118,13 @@ def stats(connection: apsw.Connection, view: View) -> Stats:
         by_scope[scope] = by_scope.get(scope, 0) + count
         by_category[category] = by_category.get(category, 0) + count
     return Stats(sum(by_scope.values()), dict(sorted(by_scope.items())), dict(sorted(by_category.items())))
+
+
+def scope_counts(connection: apsw.Connection, now: float) -> dict[str, int]:
+    """Count the live facts of every scope of the store: for its owner, since it heeds no audience."""
+    live, values = live_sql(now)
+    sql = f"SELECT facts.scope, facts.scope_target, count(*) FROM facts WHERE {live} GROUP BY 1, 2"
+    return dict(sorted((str(Scope(kind, target)), count) for kind, target, count in run(connection, sql, values)))
 
 
 def _cleaned(text: str | None) -> str | None:

@@ -79,7 +79,14 @@ READS: Mapping[str, Entry] = {
     "Admin.list, tag": lambda memory, canary, context: memory.admin.list(tag=canary.tag),
     "Admin.list, entity": lambda memory, canary, context: memory.admin.list(Filter(entity=canary.entity)),
     "Admin.list, scope": lambda memory, canary, context: memory.admin.list(Filter(scope=canary.scope)),
+    "Admin.search": lambda memory, canary, context: memory.admin.search(f"Where does the {canary.word} sing?"),
+    "Admin.search, superseded": lambda memory, canary, context: memory.admin.search(
+        "sings in the harbour", limit=1000, include_superseded=True
+    ),
+    "Admin.search, scope": lambda memory, canary, context: memory.admin.search("sings", Filter(scope=canary.scope)),
+    "Admin.history": lambda memory, canary, context: memory.admin.history(canary.facts[1][:8]),
     "Admin.stats": lambda memory, canary, context: memory.admin.stats(),
+    "Admin.stats, scope": lambda memory, canary, context: memory.admin.stats(Filter(scope=canary.scope)),
     "Admin.review": lambda memory, canary, context: (memory.admin.review(), memory.admin.list()),
     "Admin.approve, dry": lambda memory, canary, context: memory.admin.approve(canary.facts[1], dry_run=True),
     "Admin.audit": lambda memory, canary, context: memory.admin.audit(),
@@ -166,7 +173,7 @@ NOTHING_OF_FACTS = {
 """These take and return nothing of facts."""
 WHOLE_STORE = {
     "Admin.verify", "Memory.vault", "Admin.backup", "Admin.export", "Admin.import_from", "Files.sync", "Files.embed",
-    "Admin.scrub",
+    "Admin.scrub", "Admin.scopes",
 }  # fmt: skip
 """These are for who owns the folder: they work on all of it, by files or behind a passphrase."""
 
@@ -305,6 +312,7 @@ COUNTING: Mapping[str, Callable[[Memory], object]] = {
     "Admin.list": lambda memory: memory.admin.list(include_superseded=True),
     "Admin.list, offset": lambda memory: memory.admin.list(limit=1, offset=1),
     "Admin.forget_many": lambda memory: memory.admin.forget_many(Filter(after=0.0), dry_run=True),
+    "Admin.search": lambda memory: memory.admin.search("Who paints the harbour at night?"),
     "Memory.live_ids": lambda memory: len(memory.live_ids()),
     "Memory.lookup": lambda memory: memory.lookup("Cage0"),
     "Memory.recall, whole text": lambda memory: memory.recall("The canaryaaaa sings in the harbour at night."),

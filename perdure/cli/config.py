@@ -1,0 +1,125 @@
+"""`perdure config`: what is set, where, and setting it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from perdure.cli.output import FOUND_NOTHING, OK, Output
+from perdure.plugin.config_file import set_setting, unset_setting
+from perdure.plugin.paths import config_file
+from perdure.plugin.settings import Settings, check_known
+
+DEFAULT = "default"
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+
+
+@click.group()
+def config() -> None:
+    """Show and change settings. What a host's own config or a program sets is not seen here.
+
+    Example: perdure config show
+    """
+
+
+@config.command()
+@click.option("--changed", is_flag=True, help="Only what is set somewhere.")
+@_JSON
+def show(changed: bool, as_json: bool) -> int:
+    """Show every setting, its value and where that comes from.
+
+    Example: perdure config show --changed
+    """
+    values, origins = _values(), Settings.origins()
+    output = Output(as_json)
+    rows = [(name, values[name], origins.get(name, DEFAULT)) for name in values if name in origins or not changed]
+    if as_json:
+        output.json({"settings": {name: {"value": value, "from": origin} for name, value, origin in rows}})
+    else:
+        output.table(("setting", "value", "from"), [(name, _plain(value), origin) for name, value, origin in rows])
+    return OK
+
+
+@config.command()
+@click.argument("name")
+@_JSON
+def get(name: str, as_json: bool) -> int:
+    """Show one setting.
+
+    Example: perdure config get recall_limit
+    """
+    check_known(name)
+    value = _values()[name]
+    if as_json:
+        Output(True).json({"name": name, "value": value, "from": Settings.origins().get(name, DEFAULT)})
+    else:
+        click.echo(_plain(value))
+    return OK
+
+
+@config.command(name="set")
+@click.argument("name")
+@click.argument("value")
+@_JSON
+def set_(name: str, value: str, as_json: bool) -> int:
+    """Write a setting to your settings file. Lists are written with commas, maps as JSON.
+
+    Example: perdure config set recall_limit 5
+    """
+    written = set_setting(config_file(), name, value)
+    origin = Settings.origins().get(name, DEFAULT)
+    wins = None if origin == str(config_file()) else origin
+    if as_json:
+        Output(True).json({"name": name, "value": written, "file": str(config_file()), "overridden_by": wins})
+        return OK
+    click.echo(f"{name} = {_plain(written)} in {config_file()}")
+    if wins:
+        click.echo(f"{wins} is set, too, and wins", err=True)
+    return OK
+
+
+@config.command()
+@click.argument("name")
+@_JSON
+def unset(name: str, as_json: bool) -> int:
+    """Take a setting out of your settings file, so that its default holds. Exit code 1: it was not in it.
+
+    Example: perdure config unset recall_limit
+    """
+    gone = unset_setting(config_file(), name)
+    if as_json:
+        Output(True).json({"name": name, "removed": gone, "file": str(config_file())})
+    else:
+        click.echo(f"{name} is {'no longer' if gone else 'not'} in {config_file()}")
+    return OK if gone else FOUND_NOTHING
+
+
+@config.command()
+@_JSON
+def path(as_json: bool) -> int:
+    """Show where your settings file is, or would be.
+
+    Example: perdure config path
+    """
+    if as_json:
+        Output(True).json({"file": str(config_file()), "exists": config_file().is_file()})
+    else:
+        click.echo(config_file())
+    return OK
+
+
+def _values() -> dict[str, Any]:
+    return Settings.load().model_dump(mode="json")
+
+
+def _plain(value: Any) -> str:
+    """Return a value as it would be written with `perdure config set`."""
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    if isinstance(value, bool):
+        return str(value).lower()
+    return json.dumps(value) if isinstance(value, dict) else str(value)

@@ -1,0 +1,130 @@
+"""What holds for every command, and which method of the library each stands for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from perdure.cli.main import cli
+from perdure.plugin.admin import Admin
+from perdure.plugin.files import Files
+from perdure.plugin.memory import Memory
+from scripts.reference import commands
+
+COMMANDS = dict(commands(cli))
+PLAIN = {name: command for name, command in COMMANDS.items() if not isinstance(command, click.Group)}
+
+METHODS: Mapping[str, str] = {
+    "Memory.store": "perdure store",
+    "Memory.update": "perdure update",
+    "Memory.forget": "perdure forget",
+    "Memory.unforget": "perdure unforget",
+    "Memory.pin": "perdure pin",
+    "Memory.link": "perdure link",
+    "Memory.unlink": "perdure unlink",
+    "Memory.related": "perdure graph",
+    "Memory.undo": "perdure undo",
+    "Memory.recall": "perdure recall",
+    "Memory.evaluate": "perdure eval",
+    "Memory.why": "perdure why",
+    "Memory.why_not": "perdure why-not",
+    "Memory.get": "perdure show",
+    "Memory.lookup": "perdure lookup",
+    "Memory.changes": "perdure history",
+    "Memory.status": "perdure status",
+    "Memory.vault": "perdure vault list",
+    "Admin.list": "perdure list",
+    "Admin.search": "perdure search",
+    "Admin.history": "perdure history",
+    "Admin.stats": "perdure stats",
+    "Admin.scopes": "perdure scope list",
+    "Admin.forget_many": "perdure forget",
+    "Admin.review": "perdure review list",
+    "Admin.approve": "perdure review approve",
+    "Admin.reject": "perdure review reject",
+    "Admin.audit": "perdure audit",
+    "Admin.classify": "perdure classify",
+    "Admin.purge": "perdure purge",
+    "Admin.scrub": "perdure scrub",
+    "Admin.verify": "perdure verify",
+    "Admin.backup": "perdure backup",
+    "Admin.export": "perdure export",
+    "Admin.import_from": "perdure import",
+    "Files.search": "perdure files search",
+    "Files.read": "perdure files read",
+    "Files.add": "perdure files add",
+    "Files.remove": "perdure files remove",
+    "Files.add_transcript": "perdure files transcript",
+    "Files.sync": "perdure index",
+    "Files.embed": "perdure index",
+    "Files.status": "perdure files status",
+    "Files.append_note": "perdure files note",
+}
+
+NO_COMMAND: Mapping[str, str] = {
+    "Memory.open": "every command opens the store",
+    "Memory.close": "every command closes it",
+    "Memory.ready": "a command that needs the model waits for it",
+    "Memory.settle": "a command leaves nothing behind to wait for",
+    "Memory.sync_index": "the worker does it, and `perdure verify --fix` mends it",
+    "Memory.has": "`perdure show` says so with its exit code",
+    "Memory.live_ids": "`perdure list --json` has them",
+    "Memory.embed": "a vector tells a person nothing",
+    "Memory.turns": "what a host tells of its turns; `perdure replay` plays them",
+    "Memory.files": "`perdure files`",
+    "Memory.admin": "its methods have commands of their own",
+    "Files.flush_due": "only a host knows its window of tokens",
+    "Files.prompt_sections": "only a host has a system prompt",
+}
+"""Methods that make no sense on the command line, and why."""
+
+
+def public(of: type) -> set[str]:
+    return {f"{of.__name__}.{name}" for name in vars(of) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("of", [Memory, Admin, Files])
+def test_every_public_method_has_its_command_or_a_reason(of: type) -> None:
+    named = {name for name in METHODS.keys() | NO_COMMAND.keys() if name.startswith(f"{of.__name__}.")}
+    assert named == public(of), "name it in METHODS or NO_COMMAND"
+
+
+def test_the_commands_that_methods_stand_for_are_there() -> None:
+    assert set(METHODS.values()) <= COMMANDS.keys()
+    assert not METHODS.keys() & NO_COMMAND.keys()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_ends_with_one_example_that_parses(name: str) -> None:
+    *_, last = (COMMANDS[name].help or "").strip().splitlines()
+    assert last.strip().startswith("Example: perdure ")
+    assert (COMMANDS[name].help or "").count("Example:") == 1
+    result = CliRunner().invoke(cli, [*name.split()[1:], "--help"])
+    assert result.exit_code == 0
+    assert "Example: perdure" in result.output
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_every_command_takes_json_and_explains_its_options(name: str) -> None:
+    options = {option: each for each in PLAIN[name].params if isinstance(each, click.Option) for option in each.opts}
+    assert "--json" in options
+    # Types and choices say all there is to say of these.
+    assert [
+        option for option, each in options.items() if not each.help and option not in ("--type", "--strength")
+    ] == []
+
+
+def test_a_wrong_call_ends_with_2_and_what_is_not_there_with_1(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PERDURE_HOME", str(tmp_path))
+    assert [code("list", "--no-such-option"), code("show", "deadbeef"), code("list")] == [2, 1, 0]
+
+
+def code(*words: str) -> int:
+    """Return the exit code of a command."""
+    return subprocess.run([sys.executable, "-m", "perdure", *words], capture_output=True).returncode

@@ -1,0 +1,182 @@
+"""`perdure config` and `perdure uninstall`."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perdure.cli.main import cli
+from perdure.errors import InputError, SettingsError, StoreBusyError
+from perdure.plugin.config_file import with_setting
+from perdure.plugin.memory import Memory
+from perdure.plugin.paths import config_file, data_folder, record_home, recorded_home
+from perdure.plugin.settings import Settings
+
+
+def run(*words: str, code: int = 0, answer: str | None = None) -> str:
+    result = CliRunner(env={"COLUMNS": "300"}).invoke(cli, words, standalone_mode=False, input=answer)
+    if result.exception:
+        raise result.exception
+    assert result.return_value == code, result.output
+    return result.stdout
+
+
+def call(*words: str, code: int = 0) -> Any:
+    return json.loads(run(*words, "--json", code=code))
+
+
+def test_a_setting_is_written_read_and_taken_out_again() -> None:
+    assert call("config", "get", "recall_limit") == {"name": "recall_limit", "value": 10, "from": "default"}
+    run("config", "set", "recall_limit", "5")
+    assert Settings.load().recall_limit == 5
+    shown = call("config", "show", "--changed")["settings"]
+    assert shown == {"recall_limit": {"value": 5, "from": str(config_file())}}
+    assert set(call("config", "show")["settings"]) == set(Settings.model_fields)
+    run("config", "unset", "recall_limit")
+    run("config", "unset", "recall_limit", code=1)
+    assert Settings.load().recall_limit == 10
+    assert call("config", "path") == {"file": str(config_file()), "exists": True}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("auto_recall", "no", False),
+        ("sources", "memory", ("memory",)),
+        ("sources", "", ()),
+        ("half_life_days", "7.5", 7.5),
+        ("workspace", "/notes", Path("/notes")),
+        ("directive_tasks", '{"deploy": ["heron", "café"]}', {"deploy": ("heron", "café")}),
+        ("flush_prompt", 'Say "yes" # or\nno', 'Say "yes" # or\nno'),
+    ],
+)
+def test_every_kind_of_value_comes_back_as_it_was_set(name: str, text: str, value: object) -> None:
+    run("config", "set", name, text)
+    assert getattr(Settings.load(), name) == value
+
+
+def test_what_wins_over_the_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERDURE_RECALL_LIMIT", "7")
+    assert call("config", "set", "recall_limit", "5")["overridden_by"] == "PERDURE_RECALL_LIMIT"
+    assert call("config", "get", "recall_limit")["from"] == "PERDURE_RECALL_LIMIT"
+
+
+def test_what_cannot_be_set_is_refused_and_the_file_stays() -> None:
+    run("config", "set", "recall_limit", "5")
+    before = config_file().read_bytes()
+    for name, value, message in (
+        ("recal_limit", "5", "did you mean recall_limit"),
+        ("recall_limit", "0", "recall_limit = '0'"),
+        ("directive_tasks", "{", "JSON"),
+        ("llm_model", "AKIA" + "Q3EGRZTJPL5RMXWN", "looks like a secret"),
+    ):
+        with pytest.raises(SettingsError, match=message):
+            run("config", "set", name, value)
+    for wrong in (("get", "recal_limit"), ("unset", "recal_limit")):
+        with pytest.raises(SettingsError, match="did you mean"):
+            run("config", *wrong)
+    assert config_file().read_bytes() == before
+
+
+def test_comments_and_everything_else_in_the_file_stay() -> None:
+    config_file().parent.mkdir(parents=True)
+    config_file().write_text(
+        '# mine\nrecall_limit = 5   # few\nsources = [\n  "memory", # notes\n]\n\n'
+        '[tag_patterns]\nbird = "heron|egret"\n'
+    )
+    run("config", "set", "recall_limit", "6")
+    run("config", "set", "watch", "false")
+    run("config", "set", "sources", "memory,sessions")
+    assert config_file().read_text() == (
+        '# mine\nrecall_limit = 6   # few\nsources = ["memory", "sessions"]\n\nwatch = false\n'
+        '[tag_patterns]\nbird = "heron|egret"\n'
+    )
+    with pytest.raises(SettingsError, match="by hand"):
+        run("config", "set", "tag_patterns", '{"bird": "crane"}')
+
+
+VALUES = st.one_of(
+    st.booleans(), st.integers(-(10**9), 10**9), st.floats(allow_nan=False, allow_infinity=False),
+    st.text(st.characters(codec="utf-8")), st.lists(st.text("ab #=[]\"'\n"), max_size=3),
+)  # fmt: skip
+LINES = st.lists(
+    st.sampled_from(["# comment", "", "a = 1", "b = [1,", "2]", "c = , ", 'd = "#" # x', "[t]", "e = 2", "a.b = 3"]),
+    max_size=8,
+)
+
+
+@given(LINES, st.sampled_from("abcde"), VALUES)
+def test_only_the_one_key_changes_whatever_the_file_looks_like(lines: list[str], name: str, value: object) -> None:
+    document = "\n".join(lines)
+    try:
+        before = tomllib.loads(document)
+    except tomllib.TOMLDecodeError:
+        with pytest.raises(SettingsError, match="no TOML"):
+            with_setting(document, name, value)
+        return
+    try:
+        changed = with_setting(document, name, value)
+    except SettingsError:
+        assert isinstance(before.get(name), dict)
+        return
+    assert tomllib.loads(changed) == before | {name: value}
+    if name not in before:
+        assert changed.count("# comment") == document.count("# comment")
+    removed = tomllib.loads(with_setting(changed, name, None))
+    assert removed == {key: held for key, held in before.items() if key != name}
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """Return the folder of a host that perdure was installed into, with a memory in it."""
+    home = tmp_path / "host" / "memory"
+    with Memory.open(home, embedder="none") as memory:
+        memory.store("The staging database is called heron.")
+        memory.admin.backup()
+    record_home("openclaw", home)
+    return home
+
+
+def test_uninstall_forgets_the_host_and_keeps_the_memories(installed: Path) -> None:
+    told = run("uninstall", "--dry-run")
+    assert "openclaw" in told
+    assert recorded_home() == installed
+    assert call("uninstall")["done"] is True
+    assert recorded_home() is None
+    assert (installed / "facts.db").is_file()
+    assert data_folder() != installed
+    run("uninstall")
+
+
+def test_the_data_goes_only_when_confirmed_and_nothing_else_with_it(installed: Path) -> None:
+    (installed / "thesis.md").write_text("mine")
+    shown = run("uninstall", "--purge-data", "--dry-run")
+    assert "backups" in shown
+    assert "thesis.md" in shown
+    with pytest.raises(click.Abort):
+        run("uninstall", "--purge-data", answer="n\n")
+    assert (installed / "facts.db").is_file()
+    opened = [Memory.open(installed, embedder="none") for _ in range(2)]
+    with pytest.raises(StoreBusyError, match="in use"):
+        run("uninstall", "--purge-data", "--yes")
+    for memory in opened:
+        memory.close()
+    assert (installed / "facts.db").is_file()
+    run("uninstall", "--purge-data", "--yes")
+    assert [path.name for path in installed.iterdir()] == ["thesis.md"]
+    with pytest.raises(InputError, match="no store"):
+        run("uninstall", "--purge-data", "--yes", "--home", str(installed))
+    assert [path.name for path in installed.iterdir()] == ["thesis.md"]
+
+
+def test_a_folder_with_nothing_else_in_it_goes_as_a_whole(installed: Path) -> None:
+    run("uninstall", "--purge-data", "--yes")
+    assert not installed.exists()

@@ -1,0 +1,178 @@
+"""Explicit search, the graph of links, scopes, versions: what can be seen of memories."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from perdure.cli.main import cli
+from perdure.errors import InputError, NotFoundError
+
+ACTIONS = ["add", "add", "supersede", "succeed", "forget"]
+"""What an update and a forgetting leave in the journal."""
+
+
+def invoke(*words: str, **options: Any) -> Result:
+    return CliRunner(env={"COLUMNS": "300"}).invoke(cli, words, standalone_mode=False, **options)
+
+
+def run(*words: str, code: int = 0) -> str:
+    """Run a command and return what it printed."""
+    result = invoke(*words)
+    if result.exception:
+        raise result.exception
+    assert result.return_value == code, result.output
+    return result.stdout
+
+
+def call(*words: str, code: int = 0) -> Any:
+    return json.loads(run(*words, "--json", code=code))
+
+
+def stored(text: str, *options: str) -> str:
+    """Store a memory and return its id."""
+    return str(call("store", text, *options)["facts"][0]["id"])
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PERDURE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PERDURE_EMBEDDER", "hash")
+    return tmp_path / "home"
+
+
+def found(*words: str, code: int = 0) -> list[str]:
+    return [hit["fact"]["text"] for hit in call("search", *words, code=code)["results"]]
+
+
+def test_search_finds_by_words_and_heeds_every_filter() -> None:
+    stored("The staging database is called heron.", "--tags", "infra", "--category", "entity")
+    stored("The staging server has a green door.", "--tags", "house", "--category", "fact", "--scope", "global")
+    both = {"The staging database is called heron.", "The staging server has a green door."}
+    assert set(found("staging")) == both
+    assert len(found("staging", "--limit", "1")) == 1
+    for chosen in (("--tag", "infra"), ("--category", "entity"), ("--scope", "user:owner")):
+        assert found("staging", *chosen) == ["The staging database is called heron."]
+    assert found("zebra crossing", code=1) == []
+    with pytest.raises(InputError, match="empty"):
+        run("search", " ")
+    with pytest.raises(InputError, match="10000"):
+        run("search", "staging", "--limit", "0")
+
+
+def test_a_filter_reaches_what_lies_behind_many_better_hits() -> None:
+    for number in range(40):
+        stored(f"The harbour has a staging staging staging crane number {number}.")
+    stored("In the harbour of long ago there was, behind the mill, staging.", "--tags", "old")
+    assert found("staging", "--limit", "2", "--tag", "old")
+
+
+def test_search_shows_what_never_comes_up_unasked_and_marks_it(tmp_path: Path) -> None:
+    stored("The staging database is called heron.")
+    run("export", str(tmp_path / "out.jsonl"))
+    elsewhere = str(tmp_path / "elsewhere")
+    assert call("import", str(tmp_path / "out.jsonl"), "--home", elsewhere)
+    assert "heron" not in run("recall", "What is the staging database called?", "--home", elsewhere)
+    [hit] = call("search", "staging database", "--home", elsewhere)["results"]
+    assert hit["marks"] == ["import"]
+    assert "import" in run("search", "staging database", "--home", elsewhere)
+
+
+def test_search_sees_the_past_and_former_versions() -> None:
+    old = stored("The staging database is called heron.")
+    new = call("update", old[:8], "--text", "The staging database is called egret.")["facts"][0]
+    assert new["id"] != old
+    assert found("staging database") == ["The staging database is called egret."]
+    assert len(found("staging database", "--superseded")) == 2
+    assert found("staging", "--as-of", "2020-01-01", code=1) == []
+
+
+def test_an_agent_searches_its_own_memories_and_the_users() -> None:
+    stored("The staging database is called heron.", "--agent", "ann")
+    assert found("staging", "--agent", "ann")
+    assert found("staging", "--agent", "bob", code=1) == []
+    assert found("staging", code=1) == []
+
+
+def test_history_shows_all_versions_and_who_changed_what() -> None:
+    old = stored("The staging database is called heron.")
+    new = call("update", old, "--text", "The staging database is called egret.")["facts"][0]["id"]
+    run("forget", new)
+    for start in (old, new):
+        told = call("history", start)
+        assert [fact["id"] for fact in told["versions"]] == [old, new]
+        assert [change["action"] for change in told["changes"]] == ACTIONS
+    shown = run("history", new[:8])
+    assert "former" in shown
+    assert "forgotten" in shown
+    whole = call("history")["changes"]
+    assert [change["action"] for change in whole] == ACTIONS
+    assert call("history", "--since", str(whole[2]["seq"]))["changes"] == whole[3:]
+    with pytest.raises(NotFoundError):
+        run("history", "deadbeef")
+
+
+def test_the_graph_is_a_tree_of_links() -> None:
+    first, second, third = (stored(f"The {name} is number {name}.") for name in ("crane", "heron", "egret"))
+    run("link", first, second, "--type", "CAUSED_BY")
+    run("link", third, second, "--type", "PART_OF")
+    shown = run("graph", first[:8], "--depth", "2").splitlines()
+    assert shown == [
+        f"{first[:8]} The crane is number crane.",
+        f"└─ CAUSED_BY -> {second[:8]} The heron is number heron.",
+        f"   └─ <- PART_OF {third[:8]} The egret is number egret.",
+    ]
+    assert [each["depth"] for each in call("graph", first)["related"]] == [1, 2]
+    run("unlink", first, second, "--type", "CAUSED_BY")
+    assert call("graph", first)["related"] == []
+    with pytest.raises(InputError, match="11"):
+        run("graph", first, "--depth", "11")
+
+
+def test_scopes_and_categories_are_counted() -> None:
+    stored("The staging database is called heron.")
+    stored("The harbour is closed.", "--agent", "ann", "--category", "fact")
+    stored("The pier is wet.", "--scope", "project:pier")
+    assert call("scope", "list")["scopes"] == {"user:owner": 1}
+    assert call("scope", "list", "--all")["scopes"] == {"agent:ann": 1, "project:pier": 1, "user:owner": 1}
+    assert call("scope", "show", "project:pier")["total"] == 1
+    assert call("scope", "show", "agent:ann")["total"] == 0
+    assert call("scope", "show", "agent:ann", "--agent", "ann")["by_category"] == {"fact": 1}
+    assert [fact["text"] for fact in call("list", "--scope", "project:pier")["facts"]] == ["The pier is wet."]
+    assert call("categories")["categories"]["entity"] == 1
+    assert call("categories", "--scope", "project:pier")["categories"]["entity"] == 0
+
+
+def test_pinned_memories_are_listed_until_unpinned() -> None:
+    one = stored("The staging database is called heron.")
+    stored("The harbour is closed.")
+    run("pin", one)
+    assert [fact["id"] for fact in call("list", "--pinned")["facts"]] == [one]
+    run("unpin", one)
+    assert call("list", "--pinned")["facts"] == []
+
+
+def test_many_are_forgotten_by_scope_or_date_only() -> None:
+    stored("The staging database is called heron.")
+    stored("The pier is wet.", "--scope", "project:pier")
+    assert call("forget", "--scope", "project:pier", "--dry-run") == {"forgotten": 0, "chosen": 1}
+    assert call("forget", "--scope", "project:pier") == {"forgotten": 1, "chosen": 1}
+    assert call("scope", "list", "--all")["scopes"] == {"user:owner": 1}
+    assert call("forget", "--before", "2020-01-01", code=1) == {"forgotten": 0, "chosen": 0}
+    for wrong in (("forget",), ("forget", "deadbeef", "--before", "2020-01-01"), ("store",), ("update", "deadbeef")):
+        assert "UsageError" in repr(invoke(*wrong).exception)
+
+
+def test_a_memory_is_given_with_an_option_and_all_its_parts() -> None:
+    [fact] = call(
+        "store", "--text", "Lunch is at noon.", "--decay", "durable", "--importance", "0.9", "--entity", "lunch",
+        "--key", "time", "--value", "noon", "--why", "the canteen closes", "--category", "fact",
+    )["facts"]  # fmt: skip
+    assert (fact["decay_class"], fact["importance"], fact["why"]) == ("durable", 0.9, "the canteen closes")
+    assert (fact["entity"], fact["key"], fact["value"], fact["category"]) == ("lunch", "time", "noon", "fact")
+    [changed] = call("update", fact["id"], "--tags", "food,canteen", "--importance", "0.4")["facts"]
+    assert (changed["id"], changed["tags"], changed["importance"]) == (fact["id"], ["food", "canteen"], 0.4)
