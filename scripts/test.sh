@@ -10,4 +10,5 @@ cd "$root"
 "$venv/bin/ruff" check --quiet
 "$venv/bin/ruff" format --check --quiet
 "$venv/bin/mypy" --no-error-summary
+NO_MKDOCS_2_WARNING=1 "$venv/bin/mkdocs" build --strict --quiet
 exec "$venv/bin/pytest" --numprocesses auto "$@"

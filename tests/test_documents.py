@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import inspect
+import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+import tomllib
+from contextlib import suppress
 from pathlib import Path
 
+import click
 import pytest
 
-from perdure.cli.main import COMMANDS
+from perdure.cli.main import COMMANDS, cli
 from perdure.cli.script import Script
-from perdure.plugin.settings import Settings
+from perdure.hooks.spec import HOOK_NAMES, host_hooks
+from perdure.plugin.settings import Settings, check_known
+from scripts.reference import FILE, reference
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+PAGES = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *DOCS)}
+
+RUN = "python"
+READ = ("sh", "toml", "json")
+SHOWN = ("text", "console")
+"""Languages of code blocks: what is run, what is read by its own parser, what is output."""
 
 
 def blocks(document: str, language: str) -> list[str]:
@@ -23,14 +40,115 @@ def blocks(document: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", document, re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.parametrize("source", blocks(README, "python"))
-def test_readme_examples_run(source: str, tmp_path: Path) -> None:
+def table(name: str) -> dict[str, str]:
+    """Return the rows of a page's tables whose first cell is code: the second cell by the first."""
+    rows = re.findall(r"^\| `([^`]+)` \| (.*?) \|", PAGES[f"docs/{name}.md"], re.MULTILINE)
+    return dict(rows)
+
+
+def called(page: str) -> list[str]:
+    """Return the calls of perdure and of benches in a page, in shell blocks and in the text."""
+    text = PAGES[page]
+    lines = [line for block in blocks(text, "sh") for line in block.splitlines()]
+    lines += re.findall(r"^ {4}((?:perdure|python -m bench)[. ].*)$", text, re.MULTILINE)
+    lines += re.findall(
+        r"`((?:perdure|python -m bench\.\w+)(?: [^`]+)?)`", re.sub(r"^```.*?^```$", "", text, flags=re.S | re.M)
+    )
+    # What stands behind a pipe or a redirection is the shell's; "…" stands for something left out.
+    return [re.split(r" [|<>] | #", line)[0] for line in lines if "…" not in line]
+
+
+def parse(words: list[str], command: click.Command) -> None:
+    """Have click parse a call, without running it.
+
+    Raises:
+        click.ClickException: it does not parse.
+    """
+    if isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        _, below, rest = command.resolve_command(click.Context(command), words)
+        assert below is not None
+        return parse(rest, below)
+    if words and {"-h", "--help", "--version"}.isdisjoint(words):
+        # A text may name a command without its arguments.
+        with suppress(click.MissingParameter):
+            command.parse_args(click.Context(command, info_name=command.name), list(words))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(PAGES[page], RUN)])
+def test_the_examples_of_a_page_run_in_their_order(page: str, tmp_path: Path) -> None:
     environment = os.environ | {"PERDURE_HOME": str(tmp_path / "home"), "PYTHONPATH": str(ROOT)}
-    # The model may still be loading at the first recall of a process, so the example must work by words too.
-    result = subprocess.run([sys.executable, "-c", source], env=environment, capture_output=True, text=True, timeout=60)
+    environment |= {"PERDURE_VAULT_PASSPHRASE": "correct horse battery staple"}
+    # The model may still be loading at the first recall of a process, so the examples must work by words too.
+    source = "\n".join(blocks(PAGES[page], RUN))
+    result = subprocess.run(
+        [sys.executable, "-c", source], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
     assert result.returncode == 0, result.stderr
     if "print(recall.block)" in source:
         assert "heron" in result.stdout
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_code_block_is_run_read_or_marked_as_output(page: str) -> None:
+    languages = re.findall(r"^```(.*)$", PAGES[page], re.MULTILINE)[::2]
+    assert set(languages) <= {RUN, *READ, *SHOWN}
+    for source in blocks(PAGES[page], "json"):
+        json.loads(source)
+    for source in blocks(PAGES[page], "toml"):
+        for name in tomllib.loads(source).keys() - {"project"}:
+            check_known(name)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if called(page)])
+def test_every_command_in_a_page_parses(page: str) -> None:
+    for line in called(page):
+        words = shlex.split(line)
+        if words[0] == "perdure":
+            parse(words[1:], cli)
+        elif words[:2] == ["python", "-m"] and words[2].startswith("bench."):
+            parse(words[3:], importlib.import_module(words[2]).main)
+
+
+def test_a_wrong_call_in_a_page_would_be_noticed() -> None:
+    for wrong in ("no-such-command", "list --no-such-option", "review aprove 1f0c9a3e", "link 1 2 --type LIKES"):
+        with pytest.raises(click.ClickException):
+            parse(shlex.split(wrong), cli)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_files_that_a_page_names_are_there(page: str) -> None:
+    for name in re.findall(r"`((?:perdure|tests|bench|docs|scripts)/[\w/.]+\.\w+)`", PAGES[page]):
+        assert (ROOT / name).is_file(), name
+
+
+def test_every_page_is_in_the_site() -> None:
+    nav = re.findall(r": ([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(nav) == [path.name for path in DOCS], "name the page in the nav of mkdocs.yml"
+
+
+def test_the_commands_page_is_fresh() -> None:
+    assert FILE.read_text(encoding="utf-8") == reference(), "docs/commands.md is stale: python -m scripts.reference"
+
+
+def test_the_hooks_page_has_every_hook_with_its_arguments() -> None:
+    rows = table("hooks")
+    assert tuple(rows) == HOOK_NAMES
+    hooks = host_hooks("perdure")
+    for name in HOOK_NAMES:
+        taken = [each for each in inspect.signature(getattr(hooks, name)).parameters if each != "self"]
+        assert re.findall(r"`(\w+)`", rows[name]) == taken, name
+
+
+@pytest.mark.skipif(importlib.util.find_spec("perdure.plugin.tools") is None, reason="there are no tools")
+def test_the_tools_page_has_every_tool() -> None:
+    tools = importlib.import_module("perdure.plugin.tools")
+    assert set(table("tools")) == {tool.name for tool in tools.ALL}
+
+
+def test_the_benchmarks_page_has_every_bench() -> None:
+    benches = {path.stem for path in (ROOT / "bench").glob("*.py") if "python -m bench." in path.read_text()}
+    named = set(re.findall(r"python -m bench\.(\w+)", PAGES["docs/benchmarks.md"]))
+    assert named == benches
 
 
 def test_ci_runs_the_test_command_of_the_readme() -> None:

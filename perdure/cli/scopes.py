@@ -9,6 +9,7 @@ import click
 from perdure.cli.options import on_memory
 from perdure.cli.output import OK, Output
 from perdure.plugin.memory import Memory
+from perdure.plugin.settings import Settings
 from perdure.store.fact import CATEGORIES
 from perdure.store.listing import Filter
 from perdure.store.scope import Scope
@@ -59,12 +60,12 @@ def show(memory: Memory, output: Output, scope: str) -> int:
 @click.option("--scope", help="Of this scope only.")
 @on_memory()
 def categories(memory: Memory, output: Output, scope: str | None) -> int:
-    """Count the memories of each category.
+    """Count the memories of each category, your own categories included.
 
     Example: perdure categories
     """
     counted = memory.admin.stats(Filter(scope=Scope.parse(scope) if scope else None)).by_category
-    counts = {**dict.fromkeys(CATEGORIES, 0), **counted}
+    counts = {**dict.fromkeys([*CATEGORIES, *Settings.load().categories], 0), **counted}
     if output.as_json:
         output.json({"categories": counts})
     else:

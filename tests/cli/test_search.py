@@ -133,7 +133,8 @@ def test_the_graph_is_a_tree_of_links() -> None:
         run("graph", first, "--depth", "11")
 
 
-def test_scopes_and_categories_are_counted() -> None:
+def test_scopes_and_categories_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERDURE_CATEGORIES", '{"sailing": "\\\\bboats?\\\\b"}')
     stored("The staging database is called heron.")
     stored("The harbour is closed.", "--agent", "ann", "--category", "fact")
     stored("The pier is wet.", "--scope", "project:pier")
@@ -143,7 +144,9 @@ def test_scopes_and_categories_are_counted() -> None:
     assert call("scope", "show", "agent:ann")["total"] == 0
     assert call("scope", "show", "agent:ann", "--agent", "ann")["by_category"] == {"fact": 1}
     assert [fact["text"] for fact in call("list", "--scope", "project:pier")["facts"]] == ["The pier is wet."]
-    assert call("categories")["categories"]["entity"] == 1
+    assert call("categories")["categories"] == {
+        "preference": 0, "fact": 0, "decision": 0, "entity": 1, "other": 0, "sailing": 0,
+    }  # fmt: skip
     assert call("categories", "--scope", "project:pier")["categories"]["entity"] == 0
 
 
