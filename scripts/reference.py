@@ -25,9 +25,9 @@ Every command ends with an exit code that a script can use:
 | 2 | a wrong call, such as an unknown option; `perdure verify`: it could not look |
 | 130 | stopped by you |
 
-On a terminal there are tables and colours, in a pipe plain text. With `--json` a command prints one JSON object and
-nothing else. Ids can be shortened to their first eight digits. Times are written as 2026-01-15, 2026-01-15T10:00 or
-epoch seconds.
+On a terminal there are tables and colours; in a pipe each row is one line, with tabs between its cells. With `--json` a
+command prints one JSON object and nothing else. Ids can be shortened to their first eight digits. Times are written as
+2026-01-15, 2026-01-15T10:00 or epoch seconds.
 """
 
 

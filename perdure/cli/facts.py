@@ -95,13 +95,16 @@ def list_(
 @click.argument("key", required=False)
 @click.option("--tag", help="With this tag.")
 @click.option("--as-of", help="What was true at this time.")
+@click.option("--superseded", is_flag=True, help="Also former versions.")
 @on_memory()
-def lookup(memory: Memory, output: Output, entity: str, key: str | None, tag: str | None, as_of: str | None) -> int:
+def lookup(
+    memory: Memory, output: Output, entity: str, key: str | None, tag: str | None, as_of: str | None, superseded: bool
+) -> int:
     """Show what is known about an entity, and a key of it. Exit code 1: nothing is.
 
     Example: perdure lookup user birthday
     """
-    facts = memory.lookup(entity, key, tag=tag, as_of=moment(as_of))
+    facts = memory.lookup(entity, key, tag=tag, as_of=moment(as_of), include_superseded=superseded)
     print_facts(output, facts)
     return OK if facts else FOUND_NOTHING
 
@@ -189,13 +192,14 @@ def undo(memory: Memory, output: Output, session: str | None, batch: str | None)
 
 
 @click.command()
+@click.option("--scope", help="Of this scope only.")
 @on_memory()
-def stats(memory: Memory, output: Output) -> int:
+def stats(memory: Memory, output: Output, scope: str | None) -> int:
     """Count memories by scope and category.
 
     Example: perdure stats
     """
-    counted = memory.admin.stats()
+    counted = memory.admin.stats(Filter(scope=Scope.parse(scope) if scope else None))
     if output.as_json:
         output.json(asdict(counted))
     else:

@@ -11,7 +11,7 @@ from typing import Any, cast, get_args
 import click
 
 from perdure.cli.options import on_memory
-from perdure.cli.output import Output, progress
+from perdure.cli.output import FOUND_NOTHING, OK, Output, progress
 from perdure.errors import InputError
 from perdure.files.index import Progress
 from perdure.files.options import SOURCES
@@ -90,7 +90,7 @@ def status(memory: Memory, output: Output, deep: bool) -> int:
 def search(
     memory: Memory, output: Output, query: str, limit: int | None, min_score: float | None, source: str | None
 ) -> int:
-    """Search memory files and past conversations.
+    """Search memory files and past conversations. Exit code 1: nothing fits.
 
     Example: perdure files search "staging database" --limit 3
     """
@@ -101,7 +101,7 @@ def search(
         output.json(answer.to_dict())
     else:
         _answered(output, answer)
-    return 0
+    return OK if answer.results else FOUND_NOTHING
 
 
 @files.command()

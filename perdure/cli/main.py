@@ -80,7 +80,7 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="perdure")
 def cli() -> None:
-    r"""Long-term memory for AI agents that just works.
+    """Long-term memory for AI agents that just works.
 
     \b
     Exit codes:
@@ -90,7 +90,7 @@ def cli() -> None:
       130  stopped by you
 
     Example: perdure recall "Which database is staging?"
-    """
+    """  # noqa: D301 - click takes the escape for "keep these lines"
 
 
 def main() -> None:

@@ -49,13 +49,17 @@ class Output:
             console().print(text, style=style, highlight=False, markup=False)
 
     def table(self, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Print a table."""
+        """Print a table: aligned on a terminal; in a pipe a line for each row, with tabs between its cells."""
         if self.as_json:
+            return
+        if not sys.stdout.isatty():
+            for row in ([header] if any(header) else []) + list(rows):
+                sys.stdout.write("\t".join(" ".join(str(cell).split()) for cell in row) + "\n")
             return
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(show_header=any(header), box=None, pad_edge=False)
+        table = Table(show_header=any(header), box=None, pad_edge=False, header_style="bold cyan")
         for name in header:
             table.add_column(name)
         for row in rows:

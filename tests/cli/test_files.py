@@ -54,7 +54,12 @@ def as_json(*words: str | Path, code: int = 0) -> dict[str, Any]:
 
 
 def found_paths(*words: str | Path) -> list[str]:
-    return [result["path"] for result in as_json("files", "search", *words)["results"]]
+    """Search; the exit code says whether anything was found."""
+    search = ["files", "search", *(str(word) for word in words), "--json"]
+    result = CliRunner().invoke(cli, search, standalone_mode=False, catch_exceptions=False)
+    found = [each["path"] for each in json.loads(result.stdout)["results"]]
+    assert result.return_value == (0 if found else 1)
+    return found
 
 
 def test_a_folder_is_added_indexed_and_searched(workspace: Path) -> None:
@@ -107,7 +112,7 @@ def test_people_see_score_citation_and_the_text_as_it_stands(workspace: Path) ->
     assert "memory/plans.md#L1-L3" in shown
     assert "see [/etc/redis] and [notes]" in shown
     assert "search:" not in shown
-    assert told("files", "search", "unheard-of zygote", "--min-score", "0.9") == "nothing found"
+    assert told("files", "search", "unheard-of zygote", "--min-score", "0.9", code=1) == "nothing found"
 
 
 def test_a_search_without_a_model_says_so(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +124,7 @@ def test_a_search_without_a_model_says_so(workspace: Path, monkeypatch: pytest.M
     assert f"search: keyword; {answer['reason']}" in told("files", "search", "staging database")
     assert "words alone" in told("index")
     monkeypatch.setenv("PERDURE_SOURCES", "")
-    assert "search: disabled; no source is switched on" in told("files", "search", "staging database")
+    assert "search: disabled; no source is switched on" in told("files", "search", "staging database", code=1)
 
 
 def test_search_options_reach_the_search(workspace: Path) -> None:

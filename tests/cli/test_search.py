@@ -71,6 +71,14 @@ def test_a_filter_reaches_what_lies_behind_many_better_hits() -> None:
     assert found("staging", "--limit", "2", "--tag", "old")
 
 
+def test_in_a_pipe_each_memory_is_one_line_whatever_its_length() -> None:
+    text = "The staging database is called heron, " + "and it stands in the basement, " * 20 + "behind the lamp."
+    stored(text)
+    header, line = run("list").splitlines()
+    assert header.split("\t") == ["id", "day", "category", "text"]
+    assert line.split("\t")[-1] == text
+
+
 def test_search_shows_what_never_comes_up_unasked_and_marks_it(tmp_path: Path) -> None:
     stored("The staging database is called heron.")
     run("export", str(tmp_path / "out.jsonl"))
