@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from perdure.cli.main import COMMANDS
 from perdure.cli.output import OK, Output
 from perdure.plugin.paths import data_folder, forget_home, recorded_host
 from perdure.store.removal import Contents, contents, remove
@@ -47,7 +48,8 @@ def uninstall(home: Path | None, purge_data: bool, dry_run: bool, yes: bool, as_
 def _show(output: Output, folder: Path, recorded: tuple[str, Path] | None, doomed: Contents | None) -> None:
     if recorded is not None:
         output.line(f"{recorded[1]} is no longer the data folder of {recorded[0]}.")
-        output.line(f"The config of {recorded[0]} is not touched; take perdure out of it there, too.")
+        how = f"; do that first: perdure {recorded[0]} uninstall" if recorded[0] in COMMANDS else ""
+        output.line(f"This takes nothing out of the config of {recorded[0]}{how}.")
     if doomed is None:
         output.line(f"The memories in {folder} stay; --purge-data removes them.")
         return
