@@ -9,7 +9,7 @@ import click
 from perdure.cli.main import COMMANDS
 from perdure.cli.output import OK, Output
 from perdure.plugin.paths import data_folder, forget_home, recorded_host
-from perdure.store.removal import Contents, contents, remove
+from perdure.store.teardown import Contents, contents, remove
 
 
 @click.command()
