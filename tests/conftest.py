@@ -14,5 +14,7 @@ def isolated_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     for name in [name for name in os.environ if name.startswith("PERDURE_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("PERDURE_LOAD_EXTENSIONS", "0")
+    # A test that wants the timers says so: they would write beside what is tested.
+    monkeypatch.setenv("PERDURE_TIMERS", "false")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg-config"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg-data"))

@@ -19,6 +19,7 @@ FUNCTION_LINES = 60
 BROAD = {"Exception", "BaseException"}
 BOUNDARY = {
     "perdure/background/keeper.py",
+    "perdure/background/scheduler.py",
     "perdure/capture/rules.py",
     "perdure/hooks/host.py",
     "perdure/hosts/openclaw/server.py",

@@ -80,6 +80,19 @@ class Indexer:
             _log.warning("the LanceDB table is made anew: %s", why)
             self._queue_all(space, IndexState(generation=self._known(space).generation + 1))
 
+    def optimise(self) -> str:
+        """Merge the table's fragments and drop versions that no reader needs; return one line about it.
+
+        Raises:
+            StoreUnavailableError: LanceDB failed.
+        """
+        space = self._store.space()
+        if space is None or not self._known(space).version:
+            return "there is no LanceDB table yet"
+        index = self._opened(space)
+        self._optimize(index)
+        return f"{index.size} rows"
+
     def close(self) -> None:
         """Merge what was written in single batches, and release the table."""
         if self._index is not None:

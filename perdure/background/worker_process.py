@@ -55,13 +55,18 @@ class WorkerProcess:
                 self._process.stdin.write(self._order)
                 self._process.stdin.flush()
 
+    def ask(self) -> None:
+        """Ask the worker to end, by the end of its stdin. Returns at once."""
+        with self._lock:
+            if self._process is not None and self._process.stdin is not None:
+                self._process.stdin.close()
+
     def stop(self, patience: float = 2.0) -> None:
-        """End the worker: it is asked to by the end of its stdin, then killed, which it can stand at any moment."""
+        """End the worker: it is asked to, then killed, which it can stand at any moment."""
+        self.ask()
         with self._lock:
             if self._process is None:
                 return
-            if self._process.stdin is not None:
-                self._process.stdin.close()
             deadline = time.monotonic() + patience
             while self._process.poll() is None and time.monotonic() < deadline:
                 time.sleep(0.01)

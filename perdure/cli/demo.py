@@ -91,7 +91,7 @@ def play(script: Script, home: Path, report: Report, *, on_session: Callable[[st
 
 def _play_session(session: ScriptSession, home: Path, summary: Summary, report: Report) -> None:
     clock = ManualClock(time.time() - session.days_ago * DAY)
-    with Memory.open(home, clock=clock) as memory:
+    with Memory.open(home, clock=clock, timers=False) as memory:
         runner = HookRunner()
         runner.register(hookimpls_for(memory=memory), "perdure")
         host = FakeHost(runner, session_id=session.id, now=clock.now)

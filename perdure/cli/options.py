@@ -41,7 +41,7 @@ def on_memory(*, model: bool = False) -> Callable[[Callable[..., int]], Callable
         @store_options
         @functools.wraps(function)
         def run(home: Path | None, agent: str | None, user: str | None, as_json: bool, **arguments: Any) -> int:
-            settings: dict[str, Any] = {} if model else {"embedder": "none"}
+            settings: dict[str, Any] = {"timers": False} | ({} if model else {"embedder": "none"})
             with Memory.open(home, agent=agent, user=user, scopes=_shared(arguments), **settings) as memory:
                 if model:
                     memory.ready()

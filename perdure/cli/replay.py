@@ -90,7 +90,7 @@ def measure(dialogues: Sequence[Dialogue], home: Path, on_turn: Callable[[], Non
     """Replay dialogues into a store and return the figures."""
     clock = ManualClock(start_of(dialogues))
     began = time.monotonic()
-    with Memory.open(home) as memory:
+    with Memory.open(home, timers=False) as memory:
         stopwatch = Stopwatch(memory, home / "append.probe", on_turn)
         play_dialogues(dialogues, memory, clock, stopwatch)
         stopwatch.close()

@@ -18,7 +18,7 @@ def status(home: Path | None, as_json: bool) -> int:
 
     Example: perdure status
     """
-    with Memory.open(home) as memory:
+    with Memory.open(home, timers=False) as memory:
         memory.ready()
         state = memory.status()
     output = Output(as_json)

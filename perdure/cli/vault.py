@@ -56,7 +56,7 @@ def store_secret(
     """
     expires_at = None if days is None else time.time() + days * DAY
     # The memory is opened first: what is wrong with a setting is known before anything is stored.
-    with Memory.open(home) as memory, _opened(home) as opened:
+    with Memory.open(home, timers=False) as memory, _opened(home) as opened:
         opened.unlock()
         record = opened.store(
             service, _value(), kind=kind, name=name, expires_at=expires_at, replace_value=replace_value
@@ -182,7 +182,7 @@ def vault_status(home: Path | None, as_json: bool) -> int:
 
 
 def _forget_pointer(record: VaultRecord, home: Path | None) -> None:
-    with Memory.open(home) as memory:
+    with Memory.open(home, timers=False) as memory:
         for fact in memory.lookup(record.service):
             if fact.text == pointer_text(record):
                 memory.forget(fact.id)

@@ -13,16 +13,19 @@ from perdure.plugin.audit import Audit, Progress, no_progress
 from perdure.plugin.classify import Classified
 from perdure.plugin.engine import Engine, audience_of
 from perdure.plugin.fact_search import Hit, search_facts
+from perdure.plugin.jobs import DAY, run_and_wait
 from perdure.plugin.scrubbing import Scrubbed
 from perdure.store import lifecycle, listing, search
 from perdure.store.backup import backup
 from perdure.store.checks import Finding
 from perdure.store.exchange import Exported, export
+from perdure.store.expiry import Pruned, prune
 from perdure.store.fact import Fact
 from perdure.store.history import History, history
 from perdure.store.importing import Imported, bring_in
 from perdure.store.listing import Filter, Stats
 from perdure.store.purge import Purge
+from perdure.store.schedule import JobState
 from perdure.store.scope import Scope
 from perdure.store.search import View
 from perdure.store.sources import load_source
@@ -207,6 +210,38 @@ class Admin:
         """
         author = Author(Channel.LIBRARY, self._context.host, self._context.session_id)
         return self._engine.scrub(author, dry_run=dry_run)
+
+    def prune(self, *, dry_run: bool = False, confirmed: bool = False) -> Pruned:
+        """Let expire what is over, in all scopes, and remove what expired long ago.
+
+        Args:
+            dry_run: only say what would be done.
+            confirmed: also if so much would expire at once that the clock may be wrong.
+
+        Raises:
+            StoreError: it could not be written; what was done before is kept.
+        """
+        retention = self._engine.settings.retention_days * DAY
+        return prune(self._engine.store, retention, dry_run=dry_run, confirmed=confirmed)
+
+    def jobs(self) -> Mapping[str, JobState | None]:
+        """Return what is known of the background jobs, by name; None: it never was due."""
+        timers = self._engine.timers
+        known = timers.states()
+        return {name: known.get(name) for name in timers.names}
+
+    def run_job(self, name: str, timeout: float = 600.0) -> str:
+        """Run a background job now and wait for its end; return one line about it.
+
+        Args:
+            name: see `jobs`.
+            timeout: seconds to wait for the worker process.
+
+        Raises:
+            InputError: there is no such job.
+            StoreError: that it ran cannot be noted.
+        """
+        return run_and_wait(self._engine.timers, name, timeout)
 
     def verify(self) -> Sequence[Finding]:
         """Look for damage and drift in the whole store; mend it with `perdure verify --fix`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
@@ -36,6 +37,7 @@ from perdure.plugin.composing import (
 from perdure.plugin.echoes import earlier, of_passages
 from perdure.plugin.file_memory import FileMemory, files_options
 from perdure.plugin.file_purge import cleaner
+from perdure.plugin.jobs import timers_of
 from perdure.plugin.ledger import Ledger, newest_reply
 from perdure.plugin.llm import llm_factory
 from perdure.plugin.model import Model, Recipes
@@ -54,6 +56,8 @@ from perdure.store.usage import note_injected, used
 from perdure.store.vector_index import VectorIndex
 
 WORKER = "perdure.plugin.worker"
+CLOSING = 2.0
+"""Seconds in which all is to be finished and closed."""
 _log = logging.getLogger("perdure.plugin")
 
 
@@ -90,10 +94,10 @@ class Engine:
         self.ledger = Ledger(self.store.key, earlier(self.store))
         quota = Quota(settings.capture_turn_facts, settings.capture_session_facts, settings.capture_day_facts)
         self.categories = compile_categories(settings.categories)
-        self._capturer = Capturer(
+        self.capturer = Capturer(
             self.store, self.writer, lambda: self.rules, quota, self.ledger.traces, self.categories
         )
-        self._drain = Drain(self.store, self._capturer, self.keeper, self.gate)
+        self._drain = Drain(self.store, self.capturer, self.keeper, self.gate)
         self._worker = WorkerProcess(WORKER, self.store.folder, json_settings(settings))
         self.files = FileMemory(
             self.store, settings, self.clock, self.keeper, self.gate,
@@ -110,6 +114,10 @@ class Engine:
         self.keeper.submit("recover", self._drain.recover)
         self.keeper.submit("scrub", lambda: scrub_if_due(self.store, self.scrub))
         self.keeper.submit("certify", self._certify)
+        self.timers = timers_of(self)
+        if settings.timers:
+            # Behind the recovery: what a dead process left is stored before anything is looked after.
+            self.keeper.submit("timers", self.timers.start)
         self.model.start()
         atexit.register(self.close)
 
@@ -230,12 +238,16 @@ class Engine:
             return
         self._closed = True
         atexit.unregister(self.close)
+        deadline = time.monotonic() + CLOSING
+        self.timers.stop()
         self.files.sync.close()
-        self.keeper.close()
+        self.keeper.close(_left(deadline))
+        self._worker.ask()
+        self.timers.close(_left(deadline))
         self._recaller.close()
         self.files.close()
-        self.model.close()
-        self._worker.stop()
+        self.model.close(_left(deadline))
+        self._worker.stop(_left(deadline))
         self.store.close()
 
     @cached_property
@@ -309,6 +321,10 @@ class Engine:
         space = self.store.space()
         if space is not None and without_vector(self.store, space.id, 1):
             self.start_worker()
+
+
+def _left(deadline: float) -> float:
+    return max(0.1, deadline - time.monotonic())
 
 
 def conversation(context: TurnContext, audience: Audience) -> str | None:

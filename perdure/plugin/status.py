@@ -8,6 +8,7 @@ from typing import Any
 from perdure.plugin.engine import Engine
 from perdure.plugin.llm import llm_state
 from perdure.store.database import run
+from perdure.store.expiry import parked_expiry
 from perdure.store.journal import newest
 from perdure.store.left_out import counts
 from perdure.store.scope import Audience
@@ -31,6 +32,9 @@ class Status:
         parked: entries that were put aside because they failed again and again.
         review: facts that the caller may read and that wait for review.
         left_out: secrets that were left out of what was captured, "2 password"; `perdure vault store` keeps them.
+        timers: which process looks after the store: "this process", "another process" or "none".
+        failing: background jobs whose last run failed, and how.
+        parked_expiry: why memories that are over do not expire: `perdure prune --yes` lets them; None: all is well.
         auto_recall, auto_capture: the two switches.
         extensions: installed extensions, name and version.
         problems: what was skipped at the start, and why.
@@ -48,6 +52,9 @@ class Status:
     parked: int
     review: int
     left_out: tuple[str, ...]
+    timers: str
+    failing: tuple[str, ...]
+    parked_expiry: str | None
     auto_recall: bool
     auto_capture: bool
     extensions: tuple[str, ...]
@@ -82,8 +89,20 @@ def status_of(engine: Engine, audience: Audience) -> Status:
         parked=parked + outbox.parked,
         review=review,
         left_out=counts(engine.store),
+        timers=engine.timers.leader,
+        failing=tuple(f"{name}: {state.result}" for name, state in engine.timers.states().items() if state.failures),
+        parked_expiry=_parked_expiry(engine),
         auto_recall=engine.settings.auto_recall,
         auto_capture=engine.settings.auto_capture,
         extensions=tuple(f"{name} {version}" for name, version in extensions.distributions),
         problems=tuple(f"{problem.name} ({problem.stage}): {problem.error}" for problem in extensions.problems),
+    )
+
+
+def _parked_expiry(engine: Engine) -> str | None:
+    parked = parked_expiry(engine.store)
+    if parked is None:
+        return None
+    return (
+        f"{parked.facts} of {parked.total} memories would expire at once: see that the clock is right, then prune --yes"
     )

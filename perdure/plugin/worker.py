@@ -17,12 +17,15 @@ from filelock import FileLock, Timeout
 
 from perdure.background.indexer import Indexer
 from perdure.background.reembed import Reembedder
+from perdure.background.scheduler import Scheduler
+from perdure.background.turn_gate import TurnGate
 from perdure.embed.base import Embedder
 from perdure.errors import ModelError, PerdureError
 from perdure.failpoints import fail_point
 from perdure.files.index import FileIndex
 from perdure.plugin.composing import load_extensions
 from perdure.plugin.file_memory import files_options
+from perdure.plugin.jobs import worker_jobs
 from perdure.plugin.model import Recipes
 from perdure.plugin.settings import Settings
 from perdure.store.spaces import VectorSpace
@@ -75,8 +78,10 @@ def work(home: Path, settings: Settings, stop: threading.Event, idle_seconds: fl
     reembedder = Reembedder(store, embedder_of)
     files = FileIndex(store, files_options(settings))
 
+    jobs = Scheduler(store, worker_jobs(store, settings, indexer), store.clock, TurnGate(), stop=stop)
+
     def step() -> bool:
-        return indexer.step() or reembedder.step() or _embed_files(files, of_the_store)
+        return indexer.step() or reembedder.step() or _embed_files(files, of_the_store) or bool(jobs.run_wanted())
 
     try:
         while not stop.is_set():

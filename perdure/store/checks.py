@@ -20,7 +20,7 @@ from perdure.store.words import damaged_words
 from perdure.text.normalise import NORMALISER_VERSION
 
 BACKUP = "restore a backup: perdure backup list"
-PRIVATE = ("facts.db", "index-", "vault.db", "inbox", "lancedb", "backups", "presence", "worker.lock")
+PRIVATE = ("facts.db", "index-", "vault.db", "inbox", "lancedb", "backups", "presence", "worker.lock", "leader.lock")
 """What names of our files in the data folder begin with."""
 WAL_FIXED = (3, 51, 3)
 WAL_BACKPORTS = ((3, 44, 6), (3, 50, 7))

@@ -12,6 +12,8 @@ from perdure.store.fact import COLUMNS, Fact
 from perdure.store.transaction import CHANGEABLE, StoredVector, Transaction
 
 _NEW_VERSION = frozenset({"text", "why", "entity", "key", "value", "summary", "metadata"})
+REVIVED = 0.5
+"""How certain an expired fact is at least that was brought back."""
 UPDATABLE = _NEW_VERSION | {"category", "importance", "tags", "decay_class", "confidence", "valid_from", "valid_until"}
 
 
@@ -39,15 +41,27 @@ def retract(tx: Transaction, fact_id: str, reason: str = "") -> Fact:
 
 
 def unforget(tx: Transaction, fact_id: str) -> Fact:
-    """Bring a forgotten fact back.
+    """Bring a forgotten fact back, or an expired one, whose lifetime starts anew.
 
     Raises:
         NotFoundError: there is no such fact.
-        InputError: it is not forgotten.
+        InputError: it is neither forgotten nor expired.
     """
-    if tx.fact(fact_id).forgotten_at is None:
-        raise InputError(f"fact {fact_id} is not forgotten")
-    return tx.change(fact_id, "unforget", {"forgotten_at": None})
+    fact = tx.fact(fact_id)
+    over = fact.expires_at is not None and fact.expires_at <= tx.now
+    if fact.forgotten_at is None and not over:
+        raise InputError(f"fact {fact_id} is not forgotten, and has not expired")
+    renewed = revived(fact, tx.now) | ({"valid_until": None} if fact.superseded_at is None else {}) if over else {}
+    return tx.change(fact_id, "unforget", {"forgotten_at": None, **renewed})
+
+
+def revived(fact: Fact, now: float) -> dict[str, Any]:
+    """Return the values with which a fact that has expired begins a new life: bringing it back confirms it."""
+    return {
+        "expires_at": expiry(fact.decay_class, now, fact.decay_freeze_until),
+        "last_confirmed_at": now,
+        "confidence": max(fact.confidence, REVIVED),
+    }
 
 
 def pin(tx: Transaction, fact_id: str, pinned: bool = True) -> Fact:

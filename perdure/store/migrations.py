@@ -185,6 +185,15 @@ CREATE TABLE proposals (
     expires_at REAL NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX proposals_fact ON proposals (fact_id);
+CREATE TABLE jobs (
+    name TEXT PRIMARY KEY,
+    last_run REAL,
+    next_run REAL NOT NULL,
+    took REAL,
+    result TEXT,
+    failures INTEGER NOT NULL DEFAULT 0,
+    state TEXT NOT NULL DEFAULT 'waiting'
+) WITHOUT ROWID;
 """
 
 

@@ -20,7 +20,8 @@ from perdure.store.certificate import BEYOND, MIN_TEXT, Needles, Searched, piece
 from perdure.store.database import run
 from perdure.store.drift import drop_index
 from perdure.store.presence import alone
-from perdure.store.seals import seal, seal_fact
+from perdure.store.removal import remove
+from perdure.store.seals import seal
 from perdure.store.search import MIN_PREFIX
 from perdure.store.store import Store
 from perdure.store.tombstones import bury
@@ -246,16 +247,9 @@ def without_survivors(connection: apsw.Connection, needles: Needles) -> Needles:
 
 
 def _remove(tx: Transaction, key: bytes, fact_id: str, purge_id: str) -> None:
-    connection = tx.connection
-    [(row, text)] = run(connection, "SELECT seq, text FROM facts WHERE id = ?", (fact_id,))
-    bury(connection, key, text)
-    linked = run(connection, "SELECT source_fact_id FROM memory_links WHERE target_fact_id = ?", (fact_id,))
-    run(connection, "DELETE FROM facts_fts WHERE rowid = ?", (row,))
-    run(connection, "DELETE FROM facts WHERE id = ?", (fact_id,))
-    tx.journal("purge", fact_id, detail={"purge": purge_id})
-    tx.queue(fact_id)
-    for (source,) in linked:
-        seal_fact(connection, source)
+    [(text,)] = run(tx.connection, "SELECT text FROM facts WHERE id = ?", (fact_id,))
+    bury(tx.connection, key, text)
+    remove(tx, fact_id, "purge", {"purge": purge_id})
 
 
 def _scrub(connection: apsw.Connection, texts: Sequence[str], ids: Sequence[str]) -> None:

@@ -42,3 +42,9 @@ def by_prefix(connection: apsw.Connection, prefix: str, scope: str) -> str | Non
     sql = "SELECT id FROM receipts WHERE substr(id, 1, ?) = ? AND scope = ? ORDER BY at DESC LIMIT 1"
     rows = run(connection, sql, (len(prefix), prefix, scope))
     return rows[0][0] if rows else None
+
+
+def drop_before(connection: apsw.Connection, at: float, limit: int) -> int:
+    """Drop up to `limit` receipts that are older than `at`, epoch seconds; return how many there were."""
+    sql = "DELETE FROM receipts WHERE rowid IN (SELECT rowid FROM receipts WHERE at < ? LIMIT ?) RETURNING 1"
+    return len(run(connection, sql, (at, limit)))

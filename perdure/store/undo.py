@@ -12,12 +12,15 @@ import apsw
 from perdure.errors import NotFoundError
 from perdure.store.database import run
 from perdure.store.fact import split_tags, to_column
+from perdure.store.lifecycle import revived
 from perdure.store.links import between, link, unlink
 from perdure.store.scope import Audience
 from perdure.store.transaction import Transaction
 
-_NOT_UNDONE = ("embed", "purge", "use")
+_NOT_UNDONE = ("embed", "purge", "prune", "use")
 """Bookkeeping, and what cannot come back."""
+_EXPIRE = "expire"
+"""Nobody's last change: it is taken back only by its batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ def last_batch(connection: apsw.Connection, audience: Audience) -> str:
     Raises:
         NotFoundError: there is none.
     """
-    found = batches(connection, audience, limit=1)
+    found = batches(connection, audience, limit=1, expiries=False)
     if not found:
         raise NotFoundError("there is nothing left to undo")
     return found[0]
@@ -54,13 +57,14 @@ def batches(
     session: str | None = None,
     host: str | None = None,
     limit: int = 1_000_000,
+    expiries: bool = True,
 ) -> list[str]:
     """Return transactions that can be undone, newest first; of one session or host only, if asked."""
     condition, values = audience.sql()
     marks = ", ".join("?" * len(_NOT_UNDONE))
     sql = (
         "SELECT j.batch FROM journal j JOIN facts ON facts.id = j.fact_id"
-        f" WHERE {condition} AND j.action NOT IN ({marks}) AND j.action <> 'undo'"
+        f" WHERE {condition} AND j.action NOT IN ({marks}) AND j.action <> 'undo' AND (? OR j.action <> '{_EXPIRE}')"
         # Taking back a link writes a row of its own kind, which must not make the undo look like a change.
         " AND NOT EXISTS (SELECT 1 FROM journal d WHERE d.batch = j.batch AND d.action = 'undo')"
         " AND (? IS NULL OR j.session = ?) AND (? IS NULL OR j.host = ?)"
@@ -68,7 +72,7 @@ def batches(
         " AND u.action = 'undo' AND json_extract(u.detail, '$.undoes') = j.batch)"
         " GROUP BY j.batch ORDER BY max(j.seq) DESC LIMIT ?"
     )
-    rows = run(connection, sql, (*values, *_NOT_UNDONE, session, session, host, host, *values, limit))
+    rows = run(connection, sql, (*values, *_NOT_UNDONE, expiries, session, session, host, host, *values, limit))
     return [row[0] for row in rows]
 
 
@@ -121,6 +125,8 @@ def _reverse(tx: Transaction, action: str, fact_id: str, other_id: str | None, d
     if any(to_column(name, getattr(fact, name)) != value for name, value in after.items()):
         return False
     values = {name: split_tags(value) if name == "tags" else value for name, value in before.items()}
+    if action == _EXPIRE:
+        values |= revived(fact, tx.now)
     tx.change(fact_id, "undo", values)
     return True
 

@@ -35,6 +35,8 @@ CHECKS: dict[str, Check] = {
 """In the order in which they are done."""
 DERIVED = frozenset({"permissions", "row", "index"})
 """Repairs that write no row of a fact: done also while facts.db itself is damaged."""
+REPAIRABLE_UNASKED = DERIVED | {"words", "vectors", "outbox", "orphans"}
+"""Repairs that only make anew what is derived from the facts; all others accept or note something."""
 
 
 def verify(store: Store, done: Callable[[str], None] = lambda name: None) -> list[Finding]:

@@ -172,7 +172,8 @@ NOTHING_OF_FACTS = {
 }  # fmt: skip
 """These take and return nothing of facts."""
 WHOLE_STORE = {
-    "Admin.verify", "Memory.vault", "Admin.backup", "Admin.export", "Admin.import_from", "Files.sync", "Files.embed",
+    "Admin.verify", "Admin.prune", "Admin.jobs", "Admin.run_job",
+    "Memory.vault", "Admin.backup", "Admin.export", "Admin.import_from", "Files.sync", "Files.embed",
     "Admin.scrub", "Admin.scopes",
 }  # fmt: skip
 """These are for who owns the folder: they work on all of it, by files or behind a passphrase."""

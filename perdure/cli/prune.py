@@ -1,0 +1,36 @@
+"""`perdure prune`: let memories expire whose time is over."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from perdure.cli.options import on_memory
+from perdure.cli.output import Output
+from perdure.plugin.memory import Memory
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--yes", is_flag=True, help="Also if much would expire at once: the clock is right.")
+@on_memory()
+def prune(memory: Memory, output: Output, dry_run: bool, yes: bool) -> int:
+    """Let memories expire whose time is over, and remove what expired long ago. Exit code 1: it waits for --yes.
+
+    Example: perdure prune --dry-run
+    """
+    done = memory.admin.prune(dry_run=dry_run, confirmed=yes)
+    if output.as_json:
+        output.json(asdict(done))
+    elif done.parked is not None:
+        output.line(
+            f"{done.parked.facts} of {done.parked.total} memories would expire at once, so none did. If the clock "
+            "is right: perdure prune --yes"
+        )
+    else:
+        would = "would be " if dry_run else ""
+        output.line(f"{len(done.expired)} memories {would}expired, {len(done.removed)} {would}removed")
+        if done.batch:
+            output.line(f"They come back with: perdure undo --batch {done.batch}")
+    return int(done.parked is not None)

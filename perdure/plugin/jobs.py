@@ -1,0 +1,113 @@
+"""The background jobs of a store, with what they work on. In the order in which they run at the first start."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from perdure.background.canary import Canary
+from perdure.background.indexer import Indexer
+from perdure.background.prune import Retention, prune
+from perdure.background.scheduler import Job, Pause, Scheduler
+from perdure.background.upkeep import reconcile, rotate, tidy
+from perdure.hooks.types import Channel, TurnContext
+from perdure.plugin.settings import Settings
+from perdure.store.database import run
+from perdure.store.scope import GLOBAL, Audience, Scope
+from perdure.store.store import Store
+from perdure.store.transaction import Author
+
+if TYPE_CHECKING:
+    from perdure.plugin.engine import Engine
+
+MINUTE = 60.0
+HOUR = 3_600.0
+DAY = 86_400.0
+LOOK = 0.05
+_AUTHOR = Author(Channel.UNKNOWN, "timers")
+
+
+def timers_of(engine: Engine) -> Scheduler:
+    """Return the timers of an open store; they do not run yet."""
+    jobs = host_jobs(engine) + worker_jobs(engine.store, engine.settings, None)
+    return Scheduler(engine.store, jobs, engine.clock, engine.gate, start_worker=engine.start_worker)
+
+
+def host_jobs(engine: Engine) -> list[Job]:
+    """Return the jobs that run in the host's process: each steps aside for turns."""
+    settings = engine.settings
+    canary = Canary(engine.store, engine.capturer, lambda prompt, scope: _recalled(engine, prompt, scope))
+    days = settings.conversation_days
+    keep = Retention(settings.retention_days * DAY, settings.receipt_days * DAY, None if days is None else days * DAY)
+    log = engine.files.log
+    return [
+        Job("prune", settings.prune_minutes * MINUTE, 0, lambda pause: prune(engine.store, log, keep, pause),
+            at_start=True),
+        Job("canary", settings.canary_hours * HOUR, 2, canary.sing, at_start=True),
+        Job("files", settings.sync_minutes * MINUTE, 10, lambda pause: _files(engine)),
+        Job("classify", settings.classify_hours * HOUR, 5 * MINUTE, lambda pause: _classify(engine, pause)),
+    ]  # fmt: skip
+
+
+def worker_jobs(store: Store, settings: Settings, indexer: Indexer | None) -> list[Job]:
+    """Return the jobs that run in the worker process.
+
+    Args:
+        store: the truth.
+        settings: how often, and how much is kept.
+        indexer: of the worker; None in a host's process, which only plans these jobs.
+    """
+
+    def optimise(_: Pause) -> str:
+        return indexer.optimise() if indexer else "only the worker does this"
+
+    return [
+        Job("backup", settings.backup_hours * HOUR, MINUTE, lambda pause: rotate(store, settings.backup_keep), True),
+        Job("optimise", settings.optimise_hours * HOUR, 2 * MINUTE, optimise, True),
+        Job("reconcile", settings.reconcile_hours * HOUR, 10 * MINUTE, lambda pause: reconcile(store, pause), True),
+        Job("tidy", settings.tidy_hours * HOUR, 15 * MINUTE, lambda pause: tidy(store, pause), True),
+    ]
+
+
+def run_and_wait(timers: Scheduler, name: str, timeout: float) -> str:
+    """Run a job now, wherever it belongs, and wait up to `timeout` seconds; return one line about it.
+
+    Raises:
+        InputError: there is no such job.
+        StoreError: that it ran cannot be noted.
+    """
+    said = timers.run(name)
+    deadline = time.monotonic() + timeout
+    while (state := timers.states().get(name)) is not None and state.state != "waiting":
+        if time.monotonic() > deadline:
+            return f"{said}, which has not ended it in {timeout:.0f} s"
+        timers.remind()
+        time.sleep(LOOK)
+    return (state.result if state else None) or said
+
+
+def _recalled(engine: Engine, prompt: str, scope: Scope) -> str:
+    context = TurnContext(scopes=(str(scope),), host="canary")
+    recall = engine.recall(prompt, context, receipt_to=lambda receipt: None)
+    return recall.block if recall else ""
+
+
+def _files(engine: Engine) -> str:
+    if not engine.files.sync.roots():
+        return "there are no files or conversations"
+    left = engine.files.sync.fresh()
+    return f"{left} files are being read" if left else "up to date"
+
+
+def _classify(engine: Engine, pause: Pause) -> str:
+    from perdure.plugin.classify import OTHER, classify
+
+    with engine.store.database.read() as connection:
+        scopes = run(connection, "SELECT DISTINCT scope, scope_target FROM facts WHERE category = ?", (OTHER,))
+    done = 0
+    for kind, target in scopes:
+        # Scope by scope: the memories of one caller say nothing of those of another.
+        scope = Scope(kind, target)
+        audience = Audience(frozenset({GLOBAL, scope}), scope)
+        done += len(classify(engine, audience, _AUTHOR, progress=lambda looked, total: pause()))
+    return f"{done} memories got a category" if done else "nothing to classify"

@@ -1,0 +1,165 @@
+"""What has outlived its time: out of every answer first, which can be undone, and out of the store much later."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import apsw
+
+from perdure.hooks.types import Channel
+from perdure.ranking.decay import OLD_AGE, OLD_AGE_FACTOR
+from perdure.store.database import run
+from perdure.store.removal import remove
+from perdure.store.store import Store
+from perdure.store.transaction import Author
+
+FAINT = 0.1
+"""A fact that is less certain than that goes as one does whose time is over."""
+SHARE = 0.2
+FEW = 10
+"""When more than a fifth of all facts, and more than ten, would expire at once, the clock may be wrong."""
+BATCH = 20
+"""Facts in a transaction: others write in between."""
+_PARKED = "expiry_parked"
+_AUTHOR = Author(Channel.UNKNOWN, "timers")
+_MORTAL = "facts.superseded_at IS NULL AND facts.forgotten_at IS NULL AND facts.pinned = 0"
+_OPEN = "(facts.valid_until IS NULL OR facts.valid_until > facts.expires_at)"
+_OVER = f"facts.expires_at <= :now AND {_OPEN}"
+_OLD = f":now > facts.last_confirmed_at + {OLD_AGE} * (facts.expires_at - facts.last_confirmed_at)"
+_FADED = (
+    "(facts.expires_at IS NULL OR facts.expires_at > :now) AND"
+    f" facts.confidence * CASE WHEN facts.expires_at IS NOT NULL AND {_OLD} THEN {OLD_AGE_FACTOR} ELSE 1 END < {FAINT}"
+)
+_DUE = f"SELECT facts.id FROM facts WHERE {_MORTAL} AND ({_OVER} OR {_FADED})"
+_REMOVABLE = (
+    "SELECT facts.id FROM facts WHERE facts.superseded_at IS NULL AND facts.pinned = 0"
+    " AND facts.expires_at <= :now AND facts.valid_until <= facts.expires_at AND coalesce("
+    "(SELECT max(at) FROM journal WHERE fact_id = facts.id AND action = 'expire'), facts.expires_at) <= :before"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """An expiry that waits for a word: `facts` of `total` at once, noticed `at` (epoch seconds)."""
+
+    facts: int
+    total: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What a prune did, or would do.
+
+    Attributes:
+        expired: ids of facts that are in no answer any more; `undo` brings them back.
+        removed: ids of facts that are in no table any more.
+        parked: set if nothing was done, as too much would have expired at once.
+        batch: names what expired, for `undo`.
+    """
+
+    expired: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    parked: Parked | None = None
+    batch: str | None = None
+
+
+def prune(
+    store: Store,
+    retention: float,
+    *,
+    dry_run: bool = False,
+    confirmed: bool = False,
+    pause: Callable[[], None] = lambda: None,
+) -> Pruned:
+    """Let expire what is over, and remove what expired long ago. May be killed between any two transactions.
+
+    Args:
+        store: the truth.
+        retention: seconds from expiry to removal.
+        dry_run: only tell.
+        confirmed: also if much expires at once.
+        pause: called between transactions.
+
+    Raises:
+        StoreError: it could not be written; what was done before is kept.
+    """
+    now = store.clock.now()
+    times = {"now": now, "before": now - retention}
+    with store.database.read() as connection:
+        due = _ids(connection, _DUE, times)
+        old = _ids(connection, _REMOVABLE, times)
+        total: int = run(connection, f"SELECT count(*) FROM facts WHERE {_MORTAL} AND NOT ({_gone()})", times)[0][0]
+    parked = None
+    if not confirmed and len(due) > max(FEW, SHARE * total):
+        parked = Parked(len(due), total, now)
+    if dry_run:
+        return Pruned(tuple(due), tuple(old), parked)
+    _park(store, parked)
+    if parked is not None:
+        return Pruned(parked=parked)
+    batch = uuid.uuid4().hex
+    expired = [fact_id for some in _some(due, pause) for fact_id in _expire(store, some, times, batch)]
+    removed = [fact_id for some in _some(old, pause) for fact_id in _remove(store, some, times)]
+    return Pruned(tuple(expired), tuple(removed), batch=batch if expired else None)
+
+
+def parked_expiry(store: Store) -> Parked | None:
+    """Return the expiry that waits for a word, or None."""
+    text = store.meta(_PARKED)
+    return Parked(**json.loads(text)) if text else None
+
+
+def _gone() -> str:
+    return "facts.expires_at <= :now AND facts.valid_until <= facts.expires_at"
+
+
+def _expire(store: Store, fact_ids: Sequence[str], times: dict[str, float], batch: str) -> list[str]:
+    with store.write(_AUTHOR) as tx:
+        tx.batch = batch
+        # What was confirmed meanwhile lives on.
+        still = _ids(tx.connection, f"{_DUE} AND {_among()}", {**times, "ids": json.dumps(fact_ids)})
+        for fact_id in still:
+            expires = tx.fact(fact_id).expires_at
+            if expires is not None and expires <= times["now"]:
+                tx.change(fact_id, "expire", {"valid_until": expires}, reason="its time was over")
+            else:
+                ends = {"expires_at": times["now"], "valid_until": times["now"]}
+                tx.change(fact_id, "expire", ends, reason="too uncertain")
+    return still
+
+
+def _remove(store: Store, fact_ids: Sequence[str], times: dict[str, float]) -> list[str]:
+    with store.write(_AUTHOR) as tx:
+        still = _ids(tx.connection, f"{_REMOVABLE} AND {_among()}", {**times, "ids": json.dumps(fact_ids)})
+        for fact_id in still:
+            remove(tx, fact_id, "prune")
+    return still
+
+
+def _among() -> str:
+    return "facts.id IN (SELECT value FROM json_each(:ids))"
+
+
+def _ids(connection: apsw.Connection, sql: str, values: dict[str, Any]) -> list[str]:
+    return [row[0] for row in connection.execute(f"{sql} ORDER BY facts.seq", values)]
+
+
+def _some(ids: Sequence[str], pause: Callable[[], None]) -> Iterator[Sequence[str]]:
+    for first in range(0, len(ids), BATCH):
+        pause()
+        yield ids[first : first + BATCH]
+
+
+def _park(store: Store, parked: Parked | None) -> None:
+    text = json.dumps(asdict(parked)) if parked else None
+    if parked is None and store.meta(_PARKED) is None:
+        return
+    with store.database.write(durable=False) as connection:
+        run(connection, "DELETE FROM meta WHERE key = ?", (_PARKED,))
+        if text:
+            run(connection, "INSERT INTO meta VALUES (?, ?)", (_PARKED, text))

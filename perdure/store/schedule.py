@@ -1,0 +1,88 @@
+"""When each background job ran and is due: in the store, so that a restart neither skips nor repeats one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import apsw
+
+from perdure.store.database import run
+
+MAX_RESULT = 300
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """What is known of a job.
+
+    Attributes:
+        name: of the job.
+        last_run: when it last ended, well or not; epoch seconds.
+        next_run: when it is due; of a job in the worker's hands, when the worker is given up.
+        took: seconds of the last run.
+        result: one line about the last run.
+        failures: failed runs since the last good one.
+        state: "waiting" until it is due, "wanted" from the worker process, or "taken" by it.
+    """
+
+    name: str
+    last_run: float | None
+    next_run: float
+    took: float | None
+    result: str | None
+    failures: int
+    state: Literal["waiting", "wanted", "taken"]
+
+
+def states(connection: apsw.Connection) -> dict[str, JobState]:
+    """Return what is known of all jobs that were ever planned, by name."""
+    rows = run(connection, "SELECT name, last_run, next_run, took, result, failures, state FROM jobs ORDER BY name")
+    return {row[0]: JobState(*row) for row in rows}
+
+
+def plan(connection: apsw.Connection, name: str, next_run: float) -> None:
+    """Note when a job is due."""
+    _put(connection, name, next_run, "waiting")
+
+
+def want(connection: apsw.Connection, name: str, until: float) -> None:
+    """Note that the worker process is to do a job now, and until when it has time to."""
+    _put(connection, name, until, "wanted")
+
+
+def take(connection: apsw.Connection, name: str) -> bool:
+    """Note that the worker does a job from now on; return whether it was still wanted."""
+    sql = "UPDATE jobs SET state = 'taken' WHERE name = ? AND state = 'wanted' RETURNING name"
+    return bool(run(connection, sql, (name,)))
+
+
+def ended(
+    connection: apsw.Connection, name: str, at: float, next_run: float, *, took: float, result: str, failed: bool
+) -> None:
+    """Note that a job has run.
+
+    Args:
+        connection: of a write.
+        name: of the job.
+        at: when it ended, epoch seconds.
+        next_run: when it is due again.
+        took: seconds.
+        result: one line, without any text of a memory.
+        failed: whether it failed.
+    """
+    sql = (
+        "INSERT INTO jobs (name, last_run, next_run, took, result, failures) VALUES (?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (name) DO UPDATE SET last_run = excluded.last_run, next_run = excluded.next_run,"
+        " took = excluded.took, result = excluded.result, state = 'waiting',"
+        " failures = CASE WHEN excluded.failures THEN failures + 1 ELSE 0 END"
+    )
+    run(connection, sql, (name, at, next_run, took, result[:MAX_RESULT], int(failed)))
+
+
+def _put(connection: apsw.Connection, name: str, next_run: float, state: str) -> None:
+    sql = (
+        "INSERT INTO jobs (name, next_run, state) VALUES (?, ?, ?)"
+        " ON CONFLICT (name) DO UPDATE SET next_run = excluded.next_run, state = excluded.state"
+    )
+    run(connection, sql, (name, next_run, state))
