@@ -50,6 +50,7 @@ class WorkerProcess:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 close_fds=True,
+                bufsize=0,
             )
             if self._process.stdin is not None:
                 self._process.stdin.write(self._order)
@@ -60,6 +61,11 @@ class WorkerProcess:
         with self._lock:
             if self._process is not None and self._process.stdin is not None:
                 self._process.stdin.close()
+
+    def abandon(self) -> None:
+        """Let go of the worker in a forked child: it is the parent's, and ends with it."""
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
 
     def stop(self, patience: float = 2.0) -> None:
         """End the worker: it is asked to, then killed, which it can stand at any moment."""

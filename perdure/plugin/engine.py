@@ -37,6 +37,7 @@ from perdure.plugin.composing import (
 from perdure.plugin.echoes import earlier, of_passages
 from perdure.plugin.file_memory import FileMemory, files_options
 from perdure.plugin.file_purge import cleaner
+from perdure.plugin.forking import watch
 from perdure.plugin.jobs import timers_of
 from perdure.plugin.ledger import Ledger, newest_reply
 from perdure.plugin.llm import llm_factory
@@ -109,7 +110,7 @@ class Engine:
             Expander(self.store, self.llm),
         )  # fmt: skip
         self._cursors: dict[str, str] = {}
-        self._closed = False
+        self.closed = False
         self.keeper.start()
         self.keeper.submit("recover", self._drain.recover)
         self.keeper.submit("scrub", lambda: scrub_if_due(self.store, self.scrub))
@@ -120,6 +121,7 @@ class Engine:
             self.keeper.submit("timers", self.timers.start)
         self.model.start()
         atexit.register(self.close)
+        watch(self)
 
     def recall(
         self,
@@ -232,11 +234,15 @@ class Engine:
         """Start the worker process, which brings the derived index up to date."""
         self._worker.ensure()
 
+    def abandon_worker(self) -> None:
+        """Let go of the worker in a forked child."""
+        self._worker.abandon()
+
     def close(self) -> None:
         """Finish what was begun within two seconds, stop all threads and the worker, close all files."""
-        if self._closed:
+        if self.closed:
             return
-        self._closed = True
+        self.closed = True
         atexit.unregister(self.close)
         deadline = time.monotonic() + CLOSING
         self.timers.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -27,6 +28,7 @@ class PerdurePlugin:
         self._open = open_memory
         self._memory: Memory | None = None
         self._lock = threading.Lock()
+        self._process = os.getpid()
         self._retry_at = 0.0
         self._said: dict[str, float] = {}
 
@@ -57,6 +59,8 @@ class PerdurePlugin:
 
     def host_stopping(self, context: TurnContext) -> None:
         """Finish what was begun and close the store; a later hook opens it again."""
+        if self._process != os.getpid():
+            return
         with self._lock:
             memory, self._memory = self._memory, None
         if memory is not None:
@@ -71,6 +75,9 @@ class PerdurePlugin:
         return None if memory is None else self._shielded(hook, lambda: work(memory))
 
     def _opened(self) -> Memory | None:
+        if self._process != os.getpid():
+            # Forked: the memory is the parent's, and the lock may be held by a thread that is not here.
+            self._process, self._memory, self._lock = os.getpid(), None, threading.Lock()
         with self._lock:
             if self._memory is None and time.monotonic() >= self._retry_at:
                 self._retry_at = time.monotonic() + RETRY_SECONDS

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import apsw
 
@@ -30,7 +32,12 @@ CHECKPOINT_PAGES = 500
 """The write-ahead log is copied back when it has about so many pages: 4 MB."""
 PROGRESS_STEPS = 2_000
 """SQLite's virtual machine steps between two looks at the clock: well under a millisecond."""
+FORK_PATIENCE = 1.0
+"""Seconds for which a fork waits until no thread is inside SQLite."""
 Row = tuple[Any, ...]
+_open: WeakSet[Database] = WeakSet()
+_abandoned: list[apsw.Connection] = []
+"""Connections of the parent that a forked child must neither use nor close."""
 
 
 def run(connection: apsw.Connection, sql: str, values: Sequence[Any] = ()) -> list[Row]:
@@ -68,6 +75,9 @@ class Database:
         self._readers: list[apsw.Connection] = []
         self._reader_lock = threading.Lock()
         self._closed = False
+        self._forked = False
+        self._lent = 0
+        self._held = False
         private_file(path)
         with self._translated():
             first = apsw.Connection(str(path))
@@ -77,6 +87,7 @@ class Database:
             finally:
                 first.close()
             self._writer = self._connect()
+        _open.add(self)
 
     @contextmanager
     def write(self, *, durable: bool = True) -> Iterator[apsw.Connection]:
@@ -89,8 +100,7 @@ class Database:
             StoreError: one of its kinds.
         """
         with self._write_lock, self._translated():
-            if self._closed:
-                raise StoreClosedError(f"{self.path.name} is closed")
+            self._check_open()
             run(self._writer, f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             run(self._writer, "BEGIN IMMEDIATE")
             fail_point("transaction.begun")
@@ -126,7 +136,10 @@ class Database:
                 if deadline is not None:
                     connection.set_progress_handler(None, PROGRESS_STEPS)
                 with self._reader_lock:
-                    if self._closed:
+                    self._lent -= 1
+                    if self._forked:
+                        _abandoned.append(connection)
+                    elif self._closed:
                         connection.close()
                     else:
                         self._readers.append(connection)
@@ -141,13 +154,63 @@ class Database:
                 connection.close()
             self._readers.clear()
 
+    def hold(self, deadline: float) -> None:
+        """Let no other thread into SQLite until `resume` or `abandon`: this process is about to be forked.
+
+        Args:
+            deadline: `time.monotonic()` at which those who are in it are no longer waited for.
+        """
+        mine = self._write_lock.acquire(timeout=max(0.0, deadline - time.monotonic()))
+        quiet = mine and not self._writer.in_transaction
+        self._reader_lock.acquire()
+        while quiet and self._lent and time.monotonic() < deadline:
+            self._reader_lock.release()
+            time.sleep(0.001)
+            self._reader_lock.acquire()
+        self._held = quiet and not self._lent
+        if mine and not self._held:
+            self._write_lock.release()
+
+    def resume(self) -> None:
+        """Let others in again, after `hold`."""
+        self._reader_lock.release()
+        if self._held:
+            self._held = False
+            self._write_lock.release()
+
+    def abandon(self) -> None:
+        """Let go of the file in a forked child, after `hold`: SQLite's connections are the parent's.
+
+        They are closed only if no thread was in them, as its locks would never be released here. Else they are kept
+        as they are, unused.
+        """
+        connections = [] if self._closed else [*self._readers, self._writer]
+        if not self._held:
+            _abandoned.extend(connections)
+        for connection in connections if self._held else ():
+            connection.close()
+        self._readers.clear()
+        self._closed = self._forked = True
+        self._write_lock, self._reader_lock = threading.RLock(), threading.Lock()
+
+    def _check_open(self) -> None:
+        if self._forked:
+            raise StoreClosedError(f"{self.path.name} was opened before this process was forked; open it anew here")
+        if self._closed:
+            raise StoreClosedError(f"{self.path.name} is closed")
+
     def _take_reader(self) -> apsw.Connection:
         with self._reader_lock:
-            if self._closed:
-                raise StoreClosedError(f"{self.path.name} is closed")
+            self._check_open()
+            self._lent += 1
             if self._readers:
                 return self._readers.pop()
-        return self._connect()
+        try:
+            return self._connect()
+        except BaseException:
+            with self._reader_lock:
+                self._lent -= 1
+            raise
 
     def _connect(self) -> apsw.Connection:
         connection = apsw.Connection(str(self.path))
@@ -205,3 +268,30 @@ def _translate(error: apsw.Error, path: Path) -> StoreError:
             return StoreUnavailableError(f"{path} cannot be read or written ({type(error).__name__})")
         case _:
             return StoreError(f"{name}: {type(error).__name__}")
+
+
+_at_fork: list[Database] = []
+
+
+def _before_fork() -> None:
+    _at_fork[:] = list(_open)
+    deadline = time.monotonic() + FORK_PATIENCE
+    for database in _at_fork:
+        database.hold(deadline)
+
+
+def _in_parent() -> None:
+    for database in _at_fork:
+        database.resume()
+    _at_fork.clear()
+
+
+def _in_child() -> None:
+    for database in _at_fork:
+        database.abandon()
+    _at_fork.clear()
+    _open.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)

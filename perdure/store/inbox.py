@@ -136,6 +136,13 @@ class Inbox:
                 _lock_path(self._path).unlink(missing_ok=True)
             self._owner.release()
 
+    def abandon(self) -> None:
+        """Let go of the file in a forked child: what is in it is the parent's."""
+        self._closed = True
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
     def _opened(self) -> int:
         if self._handle is None:
             self._owner = _file_lock(self._path)
