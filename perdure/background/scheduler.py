@@ -49,7 +49,7 @@ class Job:
     Attributes:
         name: unique.
         every: seconds between two runs; 0: never by itself.
-        first: seconds after the start of the host before it runs at all.
+        first: seconds after the start of the host before it runs at all; its interval if that is shorter.
         work: does it, and returns one line about what was done, or why there was nothing to do.
         in_worker: it holds the interpreter too long for the host's process.
         at_start: it runs once at each start as well.
@@ -224,7 +224,7 @@ class Scheduler:
         due: list[tuple[float, str]] = []
         for name, job in self._jobs.items():
             state = known.get(name)
-            if not job.every or self._began + job.first > now:
+            if not job.every or self._began + min(job.first, job.every) > now:
                 continue
             greeting = job.at_start and name not in self._greeted
             self._greeted.add(name)

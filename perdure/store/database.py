@@ -87,7 +87,8 @@ class Database:
             finally:
                 first.close()
             self._writer = self._connect()
-        _open.add(self)
+        with _fork_lock:
+            _open.add(self)
 
     @contextmanager
     def write(self, *, durable: bool = True) -> Iterator[apsw.Connection]:
@@ -161,7 +162,7 @@ class Database:
             deadline: `time.monotonic()` at which those who are in it are no longer waited for.
         """
         mine = self._write_lock.acquire(timeout=max(0.0, deadline - time.monotonic()))
-        quiet = mine and not self._writer.in_transaction
+        quiet = mine and not self._closed and not self._writer.in_transaction
         self._reader_lock.acquire()
         while quiet and self._lent and time.monotonic() < deadline:
             self._reader_lock.release()
@@ -271,9 +272,12 @@ def _translate(error: apsw.Error, path: Path) -> StoreError:
 
 
 _at_fork: list[Database] = []
+_fork_lock = threading.Lock()
+"""Held from before a fork until after it, so that two threads do not fork at once."""
 
 
 def _before_fork() -> None:
+    _fork_lock.acquire()
     _at_fork[:] = list(_open)
     deadline = time.monotonic() + FORK_PATIENCE
     for database in _at_fork:
@@ -284,6 +288,7 @@ def _in_parent() -> None:
     for database in _at_fork:
         database.resume()
     _at_fork.clear()
+    _fork_lock.release()
 
 
 def _in_child() -> None:
@@ -291,6 +296,7 @@ def _in_child() -> None:
         database.abandon()
     _at_fork.clear()
     _open.clear()
+    _fork_lock.release()
 
 
 if hasattr(os, "register_at_fork"):

@@ -34,10 +34,11 @@ _FADED = (
     "(facts.expires_at IS NULL OR facts.expires_at > :now) AND"
     f" facts.confidence * CASE WHEN facts.expires_at IS NOT NULL AND {_OLD} THEN {OLD_AGE_FACTOR} ELSE 1 END < {FAINT}"
 )
+_GONE = "(facts.expires_at <= :now AND facts.valid_until <= facts.expires_at)"
 _DUE = f"SELECT facts.id FROM facts WHERE {_MORTAL} AND ({_OVER} OR {_FADED})"
 _REMOVABLE = (
     "SELECT facts.id FROM facts WHERE facts.superseded_at IS NULL AND facts.pinned = 0"
-    " AND facts.expires_at <= :now AND facts.valid_until <= facts.expires_at AND coalesce("
+    f" AND {_GONE} AND coalesce("
     "(SELECT max(at) FROM journal WHERE fact_id = facts.id AND action = 'expire'), facts.expires_at) <= :before"
 )
 
@@ -93,7 +94,9 @@ def prune(
     with store.database.read() as connection:
         due = _ids(connection, _DUE, times)
         old = _ids(connection, _REMOVABLE, times)
-        total: int = run(connection, f"SELECT count(*) FROM facts WHERE {_MORTAL} AND NOT ({_gone()})", times)[0][0]
+        total: int = run(connection, f"SELECT count(*) FROM facts WHERE {_MORTAL} AND NOT coalesce({_GONE}, 0)", times)[
+            0
+        ][0]
     parked = None
     if not confirmed and len(due) > max(FEW, SHARE * total):
         parked = Parked(len(due), total, now)
@@ -112,10 +115,6 @@ def parked_expiry(store: Store) -> Parked | None:
     """Return the expiry that waits for a word, or None."""
     text = store.meta(_PARKED)
     return Parked(**json.loads(text)) if text else None
-
-
-def _gone() -> str:
-    return "facts.expires_at <= :now AND facts.valid_until <= facts.expires_at"
 
 
 def _expire(store: Store, fact_ids: Sequence[str], times: dict[str, float], batch: str) -> list[str]:

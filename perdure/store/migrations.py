@@ -221,6 +221,8 @@ def check(connection: apsw.Connection, path: Path) -> None:
         StoreTooNewError: a newer perdure wrote it.
         StoreCorruptError: it is a database of something else.
     """
+    # In this order: another process may be creating it, and its mark is committed together with its tables.
+    used = bool(run(connection, "SELECT 1 FROM sqlite_schema LIMIT 1"))
     version = _version(connection)
     owner = int(run(connection, "PRAGMA application_id")[0][0])
     if owner == APPLICATION_ID:
@@ -229,7 +231,7 @@ def check(connection: apsw.Connection, path: Path) -> None:
                 f"{path} has schema {version}, this perdure knows up to {len(STEPS)}; "
                 "it was left untouched. Upgrade perdure"
             )
-    elif version or run(connection, "SELECT 1 FROM sqlite_schema LIMIT 1"):
+    elif version or used:
         raise StoreCorruptError(f"{path} is the database of another program; it was left untouched. Move it away")
 
 

@@ -1,0 +1,95 @@
+"""The worker's jobs: backups that rotate, stores that are brought to agree, a file that gives back free room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from perdure.background.upkeep import reconcile, rotate, tidy
+from perdure.clock import ManualClock
+from perdure.hooks.types import Channel
+from perdure.plugin.memory import Memory
+from perdure.store.backup import backups
+from perdure.store.database import run
+from perdure.store.fact import Fact
+from perdure.store.store import Store
+from perdure.store.transaction import Author
+
+AUTHOR = Author(Channel.LIBRARY)
+
+
+def nothing() -> None:
+    """Never pause."""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store(tmp_path / "home", clock=ManualClock())
+    with store.write(AUTHOR) as tx:
+        tx.add(Fact("The heron nests at the lake."))
+    yield store
+    store.close()
+
+
+def test_backups_rotate_and_others_are_left_alone(store: Store) -> None:
+    by_hand = store.folder / "backups" / "facts-before-schema-2.db"
+    rotate(store, 3)
+    by_hand.write_bytes(b"kept")
+    for _ in range(4):
+        store.clock.advance(60)  # type: ignore[attr-defined]
+        assert rotate(store, 3).startswith("facts-")
+    names = sorted(file.path.name for file in backups(store.folder) if file.kind == "backup")
+    assert len(names) == 3
+    assert names[-1] == "facts-20270115T080400Z.db"
+    assert by_hand.exists()
+
+
+def test_stores_that_agree_are_left_alone(store: Store) -> None:
+    assert reconcile(store, nothing) == "all agree"
+
+
+def test_words_that_were_lost_are_made_anew(store: Store) -> None:
+    with store.database.write() as connection:
+        run(connection, "DELETE FROM facts_fts")
+    assert reconcile(store, nothing).endswith("mended")
+    with store.database.read() as connection:
+        assert run(connection, "SELECT count(*) FROM facts_fts WHERE facts_fts MATCH 'heron'") == [(1,)]
+    assert reconcile(store, nothing) == "all agree"
+
+
+def test_a_fact_that_was_changed_behind_our_back_is_named_and_left(store: Store) -> None:
+    with store.database.write() as connection:
+        run(connection, "UPDATE facts SET importance = 0.9")
+    assert reconcile(store, nothing) == "all agree, 1 left: fact is changed since it was written; see perdure verify"
+    with store.database.read() as connection:
+        assert run(connection, "SELECT importance FROM facts") == [(0.9,)]
+
+
+def test_free_room_is_given_back_once_there_is_much(store: Store) -> None:
+    assert tidy(store, nothing).endswith("the file stays as it is")
+    with store.write(AUTHOR) as tx:
+        facts = [tx.add(Fact(f"{number} " + "heron " * 16_000)) for number in range(120)]
+    with store.database.write() as connection:
+        connection.executemany("DELETE FROM facts WHERE id = ?", [(fact.id,) for fact in facts])
+    assert tidy(store, nothing).endswith("pages given back")
+    with store.database.read() as connection:
+        assert run(connection, "PRAGMA freelist_count") == [(0,)]
+
+
+def test_every_job_runs_or_says_why_it_has_nothing_to_do(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "home", embedder="none") as memory:
+        assert set(memory.admin.jobs().values()) == {None}
+        said = {name: memory.admin.run_job(name, 60) for name in memory.admin.jobs()}
+        assert memory.status().failing == ()
+    assert said.pop("backup").startswith("facts-")
+    assert said.pop("tidy").endswith("the file stays as it is")
+    assert said == {
+        "prune": "nothing is due",
+        "canary": "captured, recalled and removed",
+        "files": "there are no files or conversations",
+        "classify": "nothing to classify",
+        "optimise": "there is no LanceDB table yet",
+        "reconcile": "all agree",
+    }
