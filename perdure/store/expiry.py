@@ -94,9 +94,7 @@ def prune(
     with store.database.read() as connection:
         due = _ids(connection, _DUE, times)
         old = _ids(connection, _REMOVABLE, times)
-        total: int = run(connection, f"SELECT count(*) FROM facts WHERE {_MORTAL} AND NOT coalesce({_GONE}, 0)", times)[
-            0
-        ][0]
+        total = len(_ids(connection, f"SELECT facts.id FROM facts WHERE {_MORTAL} AND NOT coalesce({_GONE}, 0)", times))
     parked = None
     if not confirmed and len(due) > max(FEW, SHARE * total):
         parked = Parked(len(due), total, now)
