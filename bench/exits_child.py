@@ -50,7 +50,7 @@ def main(home: str, run: str, settings: str, seconds: str) -> None:
             word = marker(run, number)
             context = TurnContext(session_id=run, turn_id=word, host="bench")
             plugin.before_agent_start(f"Where does the heron {word} nest?", tuple(messages), context)
-            messages.append({"role": "user", "content": f"My heron {word} nests at the lake."})
+            messages.append({"role": "user", "content": f"Remember that the heron {word} nests at the lake."})
             plugin.agent_end(tuple(messages), True, context)
             sys.stdout.write(f"{word}\n")
             sys.stdout.flush()

@@ -80,7 +80,7 @@ def _soak(home: Path, seconds: float, pause: float, errors: Errors) -> dict[str,
         if warm is None and passed > WARM_SHARE * seconds:
             warm = (len(times), *_held())
         what = _word(turns % FACTS)
-        times.append(host.turn(f"My heron {what} nests at the lake. Where does my {what} nest?").recall_seconds)
+        times.append(host.turn(f"Remember that the heron {what} nests at the lake. Where does it nest?").recall_seconds)
         turns += 1
         if turns % 50 == 0:
             host.new_session(f"session-{turns}")

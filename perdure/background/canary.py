@@ -58,7 +58,7 @@ class Canary:
         scope = Scope("custom", f"{PREFIX}{name}")
         word = _word()
         try:
-            if not self._capture(f"My canary {word} sings in the harbour.", scope, name, pause):
+            if not self._capture(f"Remember that the canary {word} sings in the harbour.", scope, name, pause):
                 raise CanaryError("the canary was not captured")
             pause()
             if word not in self._recalled(f"Where does the canary {word} sing?", scope):

@@ -81,7 +81,8 @@ def work(home: Path, settings: Settings, stop: threading.Event, idle_seconds: fl
     jobs = Scheduler(store, worker_jobs(store, settings, indexer), store.clock, TurnGate(), stop=stop)
 
     def step() -> bool:
-        return indexer.step() or reembedder.step() or _embed_files(files, of_the_store) or bool(jobs.run_wanted())
+        # Jobs first: in a busy host there is always something to index.
+        return bool(jobs.run_wanted()) or indexer.step() or reembedder.step() or _embed_files(files, of_the_store)
 
     try:
         while not stop.is_set():

@@ -120,7 +120,7 @@ def test_the_recovery_comes_before_the_first_prune(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder="none", clock=clock) as memory:
         engine = memory._engine
         engine.keeper.close()
-        engine.capture([{"role": "user", "content": "My heron nests at the lake."}], TurnContext())
+        engine.capture([{"role": "user", "content": "Remember that the heron nests at the lake."}], TurnContext())
         assert engine.store.inbox.waiting == 1
     clock.advance(30 * 86_400)
     with Memory.open(tmp_path, embedder="none", timers=True, clock=clock) as memory:
@@ -173,7 +173,7 @@ def test_a_stopped_host_may_start_again(tmp_path: Path) -> None:
     plugin = hookimpls_for(home=tmp_path, embedder="none", timers=True)
     for _ in range(2):
         plugin.host_started(TurnContext())
-        plugin.agent_end([{"role": "user", "content": "My heron nests at the lake."}], True, TurnContext())
+        plugin.agent_end([{"role": "user", "content": "Remember that the heron nests at the lake."}], True, TurnContext())
         plugin.host_stopping(TurnContext())
         assert not _locked(tmp_path)
 
