@@ -16,7 +16,10 @@ from perdure.plugin.memory import Memory
 
 @click.group()
 def checkpoint() -> None:
-    """Keep for four hours what is about to be done, where things stand and what should come of it."""
+    """Keep for four hours what is about to be done, where things stand and what should come of it.
+
+    Example: perdure checkpoint restore
+    """
 
 
 @checkpoint.command()

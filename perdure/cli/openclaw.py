@@ -30,7 +30,10 @@ def _on_host(function: Callable[..., int]) -> Callable[..., int]:
 
 @click.group()
 def openclaw() -> None:
-    """Make perdure the memory of OpenClaw, or take it out again."""
+    """Make perdure the memory of OpenClaw, or take it out again.
+
+    Example: perdure openclaw install --dry-run
+    """
 
 
 @openclaw.command()

@@ -16,7 +16,10 @@ SHORT_ID = 8
 
 @click.group()
 def proposals() -> None:
-    """See, accept or refuse what MEMORY.md could say of what you have said again and again."""
+    """See, accept or refuse what MEMORY.md could say of what you have said again and again.
+
+    Example: perdure proposals list
+    """
 
 
 @proposals.command(name="list")

@@ -39,6 +39,13 @@ METHODS: Mapping[str, str] = {
     "Memory.changes": "perdure history",
     "Memory.status": "perdure status",
     "Memory.vault": "perdure vault list",
+    "Memory.consolidate": "perdure consolidate",
+    "Memory.reflect": "perdure reflect",
+    "Memory.distill": "perdure distill",
+    "Memory.proposals": "perdure proposals list",
+    "Memory.checkpoint": "perdure checkpoint save",
+    "Memory.checkpoints": "perdure checkpoint list",
+    "Memory.restore": "perdure checkpoint restore",
     "Admin.list": "perdure list",
     "Admin.search": "perdure search",
     "Admin.history": "perdure history",
@@ -52,6 +59,9 @@ METHODS: Mapping[str, str] = {
     "Admin.classify": "perdure classify",
     "Admin.purge": "perdure purge",
     "Admin.scrub": "perdure scrub",
+    "Admin.prune": "perdure prune",
+    "Admin.jobs": "perdure jobs",
+    "Admin.run_job": "perdure jobs run",
     "Admin.verify": "perdure verify",
     "Admin.backup": "perdure backup",
     "Admin.export": "perdure export",
@@ -86,7 +96,7 @@ NO_COMMAND: Mapping[str, str] = {
 
 
 def public(of: type) -> set[str]:
-    return {f"{of.__name__}.{name}" for name in vars(of) if not name.startswith("_")}
+    return {f"{of.__name__}.{name}" for name in dir(of) if not name.startswith("_")}
 
 
 @pytest.mark.parametrize("of", [Memory, Admin, Files])
