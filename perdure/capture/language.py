@@ -26,7 +26,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 STARTS = ("question", "talk", "request", "unsure", "continues")
 ANYWHERE = (
     "remember", "convention", "passing", "doubt", "reported",
-    "decision", "preference", "entity", "factual", "own", "chat",
+    "decision", "preference", "entity", "factual", "own", "chat", "calendar",
 )  # fmt: skip
 
 
@@ -49,6 +49,7 @@ class Language:
         decision, preference, entity, factual: signals of a statement of this kind.
         own: words for oneself.
         chat: what makes talk of a sentence that only `own` speaks for: "you", thanks.
+        calendar: a date far enough away that what is said of it is no passing state.
     """
 
     code: str
@@ -68,6 +69,7 @@ class Language:
     factual: re.Pattern[str]
     own: re.Pattern[str]
     chat: re.Pattern[str]
+    calendar: re.Pattern[str]
 
 
 @cache

@@ -10,7 +10,7 @@ MAX_EMOJI = 3
 _QUOTED = re.compile(r"\s*[>|]")
 _PAIR = re.compile(r"\s*[\"']?[\w.-]{1,60}[\"']?\s?[:=](?:\s|$)")
 _LOG = re.compile(
-    r"\s*(?:\d\d:\d\d:\d\d\b|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d"
+    r"\s*(?:\d\d:\d\d:\d\d\b|\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d"
     r"|(?i:cron|poll|heartbeat|keepalive|scheduled|automated|reminder trigger)\b[^:.]{0,30}:"
     r"|(?:GET|POST|PUT|DELETE|HEAD|PATCH) /|(?:FAILED|PASSED|ERROR|WARN|npm|pip)\b "
     r"|(?i:info|debug|warn|warning|error|fatal|trace|critical|system)\b ?[:\]]"

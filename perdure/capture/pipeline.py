@@ -206,5 +206,6 @@ def _draft(
         provenance_session=entry.get("session"),
         source_turn=entry.get("turn"),
         extraction_method=f"rule:{statement.cue}",
+        confidence=statement.confidence,
         extraction_confidence=statement.confidence,
     )

@@ -16,7 +16,7 @@ _LEAD_IN = re.compile(
 )
 _OWN = r"(?:I(?:'m|'ve)? |my |we(?:'re|'ve)? |our )(?!think|mean|guess|hope|know)"
 _NAME = r"(?-i:[A-Z][\w-]+ (?:is|was|has|\w{2,}s)\b)"
-_JOIN = re.compile(rf"(?:,|;|,? and|,? but) (?={_OWN}|{_NAME})", re.IGNORECASE)
+_JOIN = re.compile(rf"(?:,|;|,? and|,? but) (?={_OWN}|{_NAME})|(?::| [–—-]) (?={_OWN})", re.IGNORECASE)
 _TAG = re.compile(r",? (?:ok|okay|right|yeah|yes|alright|please|deal|got it|understood)\?+$", re.IGNORECASE)
 
 
@@ -28,7 +28,9 @@ def sentences(text: str, code: str = "en") -> list[str]:
         code: its language; of one that the library does not know, it takes the nearest.
     """
     found: list[str] = []
-    for line in filter(None, map(str.strip, text.split("\n"))):
+    # The library refuses half a surrogate pair, which JSON from a host may hold.
+    whole = text.encode("utf-8", "replace").decode("utf-8")
+    for line in filter(None, map(str.strip, whole.split("\n"))):
         open_end = False
         for sentence in sentencex.segment(code, _BULLET.sub("", line)):
             for part in _split(sentence):

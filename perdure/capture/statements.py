@@ -31,25 +31,42 @@ _QUOTATION = re.compile(
     r"|“[^\s”]+(?: [^\s”]+){2,}”|«[^\s»]+(?: [^\s»]+){2,}»)"
 )
 _CUES = ("decision", "preference", "factual")
+_NO_NAMES = (
+    r"An?|The|This|That|It|There|They|He|She|You|We|What\w*|Who\w*|Which|Whose|Where|When|Why|How|Here|Those|These|One|"
+    r"Another|Any\w*|Both|Each|Either|Every\w*|Few|Many|Most|Much|Neither|Nobody|None|Nothing|Others?|Some\w*|Such|If|"
+    r"Because|Since|Although|Though|Until|Unless|Before|After|As|By|From|Into|Than|To|Too|Very|Just|Maybe|Also|Still|Yet|"
+    r"Then|Now|Thanks|Sounds|Looks|Yes|No|Not|So|But|And|Or|Oh|Well|Hey|Hi|Wow|Great|Good|Art|People|Life|Time|Family|"
+    r"For|With|In|On|At|Of|\w+ing"
+)
 # The head of a sentence about a named person or thing. Any sentence begins with a capital, so the words that
 # commonly do are no names.
 _NAMED = re.compile(
-    r"(?!(?:The|This|That|It|There|They|He|She|You|We|What|Here|Those|These|Thanks|Sounds|Looks|Yes|No|Not|So|But|"
-    r"And|Oh|Well|Hey|Hi|Wow|Great|Good|Art|Nothing|Everything|Someone|Something|Everyone|People|Life|Time|Family|For|With|In|On|At|Of|\w+ing)\b)"
-    r"[A-Z][\w-]+(?:'s)?(?: (?:and )?[A-Z][\w-]+)?(?: [\w-]+){0,2} (?:is|are|was|were|has|have|lives|works|likes|"
+    rf"(?!(?:{_NO_NAMES})\b)"
+    r"[A-Z][\w-]+(?:'s)?(?: (?:and )?[A-Z][\w-]*)?(?: [\w-]+){0,2} (?:is|are|was|were|has|have|lives|works|likes|"
     r"loves|hates|prefers|moved|started|joined|got|runs|owns|plays|speaks|needs|uses|will|starts|opens|leads|ends|"
     r"turns|wants|knows|broke|left|sold|bought|went|took|lost|won|gave|met|can't|doesn't|didn't|won't|isn't)(?!\w)"
 )
 # A thing that is known to both, and something definite that is said of it: a number or a name.
 _DEFINITE = re.compile(
-    r"(?:[Tt]he|[Oo]ur|[Tt]his|[Ee]very|[Ee]ach|[Aa]ll)? ?[\w' -]{1,40}? "
-    r"(?:is|are|has|have|gets?|runs?|starts?|ends?|opens?|closes?|lives?|takes?|goes|uses?|leads?|costs?|\w+ed)\b"
-    r"[^.!?]{0,60}? [\"']?(?:\d|[A-Z][a-z]|\w+[/.@_]\w)"
+    r"(?!\d|for |if |while )(?:[Tt]he|[Oo]ur|[Tt]his|[Ee]very|[Ee]ach|[Aa]ll)? ?[\w' -]{1,40}? "
+    r"(?:is|are|has|have|gets?|runs?|starts?|ends?|opens?|closes?|lives?|takes?|goes|uses?|leads?|costs?|\w+ed|\w{3,}(?<![su])s)\b"
+    r"[^.!?]{0,60}? [\"']?(?:\d|#\w|[A-Z][a-z]|\w+[/.@_]\w)"
+)
+# What a thing or person does as a rule: the simple present tells a habit or a trait, not what goes on just now.
+_HABIT = re.compile(
+    rf"(?:(?!(?:{_NO_NAMES})\b)[A-Z][\w'-]+|(?:[Tt]he|[Mm]y|[Oo]ur)(?: [\w'-]+){{1,3}}?) "
+    r"(?!is\b|was\b|has\b|goes\b|says\b|feels\b|seems\b|looks\b|sounds\b|smells\b|makes\b|keeps\b)[a-z]{3,}(?<![su])s"
+    r"(?:[,.]| (?:in|on|to|at|for|from|with|behind|under|its|the|an?|my|our|only|no|like|\w+wards)\b|$)"
 )
 _JOKE = re.compile(
     r"(?:^|\s)(?:/s|/j|lol|lmao|rofl|haha+|hehe+|jk|just kidding|xd|;-?\)|😂|🤣|😜|🙄|🙃)\W*$", re.IGNORECASE
 )
 _SPECIFIC = re.compile(r"\d|(?<=\s)[A-Z][a-z]")
+# "im", "dont": typed without an apostrophe.
+_SHORT = re.compile(
+    r"\b(?:(?P<head>i(?=m|ve)|(?:you|they)(?=re|ve)|we(?=ve)|(?:that|what|there|he|she)(?=s)|"
+    r"(?:do|does|did|ca|wo|is|are|was|were|could|would|should|have|has|had)(?=nt))(?P<n>n?)(?P<tail>m|ve|re|s|t))\b"
+)
 _LEANS = re.compile(r"\b(?:it|that|this|them|him|her|so|too|there)[.!]*$")
 
 
@@ -116,10 +133,16 @@ def _of_sentence(sentence: str, words: Language, rules: tuple[CaptureRule, ...])
         cue = foreign.cue_of(sentence, fold(sentence), code)
         stated = [Statement(_capital(sentence), cue)] if cue else []
     else:
-        stated = _stated(_without_question(without_tag(sentence), language(code)), language(code))
+        stated = _beside_question(without_tag(sentence), language(code))
     if not stated and (cue := next(filter(None, (rule(sentence) for rule in rules)), None)):
         return [Statement(sentence, cue)]
     return stated
+
+
+def _beside_question(sentence: str, words: Language) -> list[Statement]:
+    told = _without_question(sentence, words)
+    # What leads up to a question is mostly its occasion.
+    return [found for found in _stated(told, words) if told == sentence or found.confidence == STRONG]
 
 
 def _stated(sentence: str, words: Language) -> list[Statement]:
@@ -153,9 +176,13 @@ def _without_question(sentence: str, words: Language) -> str:
     if not sentence.endswith(("?", "？")) or words.question.match(fold(sentence)):
         return sentence
     for comma in re.finditer(r"[,;:–-] ", sentence):
-        if words.question.match(fold(sentence[comma.end() :])):
+        if _asks(fold(sentence[comma.end() :]), words):
             return sentence[: comma.start()] + "."
     return sentence
+
+
+def _asks(tail: str, words: Language) -> bool:
+    return bool(words.question.match(tail) or tail.startswith("so ") or "please?" in tail)
 
 
 def _announced(sentence: str, words: Language) -> str:
@@ -167,7 +194,7 @@ def _announced(sentence: str, words: Language) -> str:
 
 def _is_foreign(sentence: str, words: Language) -> bool:
     """Return whether a whole sentence says nothing of the user: asked, supposed, quoted or joked."""
-    folded = fold(_QUOTATION.sub('""', sentence))
+    folded = _folded(sentence, words)
     if sentence.rstrip("\"')]」』 ").endswith(("?", "？")) or words.reported.search(folded):
         return True
     if _JOKE.search(sentence) or folded.startswith('""'):
@@ -177,7 +204,7 @@ def _is_foreign(sentence: str, words: Language) -> bool:
 
 def _is_asked(clause: str, words: Language) -> bool:
     """Return whether a clause asks for an answer or for work."""
-    folded = fold(_QUOTATION.sub('""', clause))
+    folded = _folded(clause, words)
     if words.question.match(folded):
         return True
     rule = words.remember.search(folded) or words.convention.search(folded)
@@ -186,14 +213,16 @@ def _is_asked(clause: str, words: Language) -> bool:
 
 def _is_fleeting(clause: str, words: Language) -> bool:
     """Return whether a clause is over tomorrow, or not meant."""
-    folded = fold(_QUOTATION.sub('""', clause))
+    folded = _folded(clause, words)
     if words.remember.search(folded):
         return False
+    if words.calendar.search(folded):
+        return bool(words.doubt.search(folded))
     return bool(words.passing.search(folded) or words.doubt.search(folded))
 
 
 def _judged(sentence: str, words: Language) -> Statement | None:
-    folded = fold(_QUOTATION.sub('""', sentence))
+    folded = _folded(sentence, words)
     if len(sentence) < 8 and not any(map(dense_script, sentence)):
         return None
     for cue in ("remember", "convention", "entity", "decision"):
@@ -204,9 +233,16 @@ def _judged(sentence: str, words: Language) -> Statement | None:
     for cue in ("preference", "factual"):
         if getattr(words, cue).search(folded):
             return Statement(_capital(sentence), cue)
+    if words.calendar.search(folded) and words.own.search(folded):
+        return Statement(_capital(sentence), "factual")
     if words.chat.search(folded):
         return None
-    if _NAMED.match(sentence) or _DEFINITE.match(sentence) or _is_own(sentence, folded, words):
+    if (
+        _NAMED.match(sentence)
+        or _DEFINITE.match(sentence)
+        or _HABIT.match(sentence)
+        or _is_own(sentence, folded, words)
+    ):
         return Statement(_capital(sentence), "factual", WEAK)
     return None
 
@@ -216,6 +252,12 @@ def _is_own(sentence: str, folded: str, words: Language) -> bool:
     length = len(folded.split()) + (3 if _SPECIFIC.search(sentence) else 0)
     dense = any(map(dense_script, sentence))
     return (length >= MIN_OWN_WORDS or dense) and bool(words.own.search(folded))
+
+
+def _folded(text: str, words: Language) -> str:
+    """Return a text as the patterns want it: without what it quotes, short forms with their apostrophe."""
+    folded = fold(_QUOTATION.sub('""', text))
+    return _SHORT.sub(r"\g<head>\g<n>'\g<tail>", folded) if words.code == "en" else folded
 
 
 def _capital(text: str) -> str:

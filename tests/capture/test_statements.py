@@ -221,6 +221,58 @@ def test_only_what_is_said_of_the_user_is_left(message: str, kept: list[str]) ->
 @pytest.mark.parametrize(
     "sentence",
     [
+        "Im no longer with the bank.",
+        "We dont eat pork.",
+        "I'll be away from the tenth of May until the end of June.",
+        "On Fridays we close at noon; in this office nobody works late.",
+        "Shellfish gives me a rash.",
+        "The cellar door opens at 8 in the evening.",
+        "Three cats, all of them rescued.",
+        "Metric units only.",
+        "Spiders frighten me.",
+        "The cellar door sticks in winter.",
+        "Sold the car, keeping the bicycle.",
+        "I'd sooner take the train, don't ever offer me flights.",
+    ],
+)
+def test_notes_are_kept_although_a_word_or_an_apostrophe_is_missing(sentence: str) -> None:
+    assert statements(sentence)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The children are painting the kitchen table.",
+        "I have got about ten minutes.",
+        "Great, another letter from the tax office in Graz.",
+        "The app has lost my order for the third time.",
+        "My parrot has asked our lawyers for a salary.",
+        "Never lend a poet money, he rhymes it with honey.",
+        "She was like I never said that in Rome.",
+        "The man on the radio announced that we should all move to Mars.",
+        "Our gutter leaks, what would you do?",
+        "The hero of the game is called Otto and lives in a mill.",
+        "One has to laugh at times.",
+        "Everybody loves a holiday.",
+    ],
+)
+def test_what_is_over_soon_or_not_meant_is_passed_over(sentence: str) -> None:
+    assert statements(sentence) == []
+
+
+def test_a_statement_behind_a_colon_or_dash_stands_alone() -> None:
+    [found] = statements("I keep getting lost in these menus, but since you ask - I have two sisters in Ghent.")
+    assert found.text == "I have two sisters in Ghent."
+
+
+def test_half_a_surrogate_pair_costs_nothing() -> None:
+    [found] = statements("I live in Graz. \ud83d")
+    assert found.text == "I live in Graz."
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
         "I met Dr. Wagner at St. Anna in Graz.",
         "I work from 9 a.m. to 5 p.m. on weekdays.",
         "I have approx. 40 plants.",
