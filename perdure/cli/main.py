@@ -31,6 +31,7 @@ COMMANDS = {
     "link": "perdure.cli.links",
     "list": "perdure.cli.facts",
     "lookup": "perdure.cli.facts",
+    "mcp": "perdure.hosts.mcp.command",
     "model": "perdure.cli.model",
     "openclaw": "perdure.cli.openclaw",
     "pin": "perdure.cli.changes",

@@ -15,7 +15,7 @@ from perdure.files.flush import append_daily_note
 from perdure.files.index import Progress, Synced
 from perdure.files.prompt import PromptSection, prompt_sections
 from perdure.files.reading import MAX_BYTES, Reading, read_memory, read_text
-from perdure.files.roots import Kind, Root
+from perdure.files.roots import Kind, Root, scan
 from perdure.files.search import Answer, Ask
 from perdure.files.transcript_log import safe_name
 from perdure.hooks.types import Messages, TurnContext
@@ -127,6 +127,21 @@ class Files:
             InputError: it names no memory file, or a number is out of range.
         """
         return read_memory(self._roots(), path, start, lines)
+
+    def paths(self) -> tuple[str, ...]:
+        """Return the memory files that `read` reads for the caller, as it names them, in order."""
+        index = self._engine.files.index
+        return tuple(
+            sorted(
+                {
+                    root.label(found.relative)
+                    for root in self._roots()
+                    if root.kind != "sessions"
+                    for found in scan(root, index.max_bytes(root)).values()
+                    if found.skipped is None
+                }
+            )
+        )
 
     def add(self, path: Path | str, kind: Kind = "workspace", *, pattern: str = "**/*.md") -> None:
         """Search a folder from now on, for whom the caller stores.

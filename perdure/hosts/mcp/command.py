@@ -1,0 +1,26 @@
+"""`perdure mcp`: memory for a client of the Model Context Protocol."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from perdure.hosts.extras import need
+
+
+@click.command()
+@click.option("--home", type=click.Path(path_type=Path), help="The data folder, if it is not the usual one.")
+@click.option("--agent", help="Act for this agent.")
+@click.option("--user", help="Another user than the owner of this machine.")
+@click.option("--workspace", type=click.Path(path_type=Path), help="Folder with MEMORY.md and memory/.")
+def mcp(home: Path | None, agent: str | None, user: str | None, workspace: Path | None) -> int:
+    """Serve memory over stdin and stdout to a client of the Model Context Protocol.
+
+    Example: claude mcp add perdure -- perdure mcp
+    """
+    need("mcp.server.lowlevel", "mcp")
+    from perdure.hosts.mcp.server import serve
+
+    serve(home, agent=agent, user=user, workspace=workspace)
+    return 0
