@@ -100,7 +100,7 @@ READS: Mapping[str, Entry] = {
     ),
     "Files.read": lambda memory, canary, context: memory.files.read("MEMORY.md"),
     "Files.status": lambda memory, canary, context: memory.files.status(deep=True),
-    "Files.paths": lambda memory, canary, context: memory.files.paths(),
+    "Files.paths": lambda memory, canary, context: [memory.files.read(path) for path in memory.files.paths()],
     "Files.prompt_sections": lambda memory, canary, context: memory.files.prompt_sections(),
     "Upkeep.checkpoints": lambda memory, canary, context: memory.checkpoints(),
     "Upkeep.restore": lambda memory, canary, context: memory.restore(),

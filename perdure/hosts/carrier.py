@@ -1,0 +1,68 @@
+"""perdure for a host that takes an object instead of a plugin: asked before a run, told after it."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from perdure.hooks.host import HookRunner
+from perdure.hooks.types import Messages, Recall, TurnContext
+from perdure.plugin.memory import Memory
+from perdure.plugin.plugin import hookimpls_for
+
+PATIENCE = 5.0
+"""Seconds that an async host waits for a hook at the most; recall has its own, shorter deadline."""
+
+
+class Carrier:
+    """Carries turns from a host to a store and what is recalled back. Nothing that goes wrong here reaches the host."""
+
+    def __init__(
+        self, host: str, memory: Memory | None, *, agent: str | None, user: str | None, settings: dict[str, Any]
+    ) -> None:
+        """Open the store, or take an open one.
+
+        Args:
+            host: the host's name, for the journal.
+            memory: an open store, which its owner closes; None: one is opened.
+            agent: who answers.
+            user: whom the agent serves; None: the owner of this machine.
+            settings: arguments of `Memory.open`.
+        """
+        self._host, self._agent, self._user = host, agent, user
+        self._owned = memory is None
+        # A host that names no conversation has one for as long as its object lives.
+        self._alone = f"{host}-{uuid.uuid4().hex}"
+        self._runner = HookRunner(timeout=PATIENCE)
+        self._runner.register(hookimpls_for(memory=memory, agent=agent, user=user, **settings))
+        # So that the model is loading before the first turn.
+        self._runner.host_started(self.context(None))
+
+    def context(self, session: str | None) -> TurnContext:
+        """Return who asks, in which conversation; None: the one of this object."""
+        return TurnContext(session_id=session or self._alone, agent_id=self._agent, user_id=self._user, host=self._host)
+
+    def before(self, prompt: str, session: str | None) -> Recall | None:
+        """Return what the model should see with a prompt."""
+        return _first(self._runner.before_agent_start(prompt, (), self.context(session)))
+
+    async def a_before(self, prompt: str, session: str | None) -> Recall | None:
+        """Return what the model should see with a prompt."""
+        return _first(await self._runner.a_before_agent_start(prompt, (), self.context(session)))
+
+    def after(self, messages: Messages, session: str | None) -> None:
+        """Take in a run that went well."""
+        self._runner.agent_end(messages, True, self.context(session))
+
+    async def a_after(self, messages: Messages, session: str | None) -> None:
+        """Take in a run that went well."""
+        await self._runner.a_agent_end(messages, True, self.context(session))
+
+    def close(self) -> None:
+        """Close the store, if it was opened here; a later run opens it again."""
+        if self._owned:
+            self._runner.host_stopping(self.context(None))
+
+
+def _first(recalls: tuple[Recall, ...]) -> Recall | None:
+    return next((recall for recall in recalls if recall.block), None)

@@ -1,0 +1,134 @@
+"""perdure as a middleware of a LangChain agent."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any
+
+from perdure.hooks.types import Message, Placement, Recall
+from perdure.hosts.carrier import Carrier
+from perdure.hosts.extras import need
+from perdure.plugin.memory import Memory
+
+need("langchain.agents", "langchain")
+
+from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse  # noqa: E402
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage  # noqa: E402
+from langgraph.runtime import Runtime  # noqa: E402
+
+RUNS = 64
+"""Runs side by side whose block is remembered."""
+
+
+class PerdureMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
+    """Recalls before a run and captures after it. The block is in the model's calls, never in the agent's state.
+
+    Example:
+        agent = create_agent("openai:gpt-5", middleware=[PerdureMiddleware()])
+    """
+
+    def __init__(
+        self, memory: Memory | None = None, *, agent: str | None = None, user: str | None = None, **settings: Any
+    ) -> None:
+        """Open the store, or take an open one. A store that cannot be opened is logged; runs go on without it.
+
+        Args:
+            memory: an open store, which its owner closes; None: one is opened.
+            agent: who answers, if memories are to belong to an agent.
+            user: whom the agent serves; None: the owner of this machine.
+            settings: arguments of `Memory.open`.
+        """
+        super().__init__()
+        self._carrier = Carrier("langchain", memory, agent=agent, user=user, settings=settings)
+        self._recalls: OrderedDict[str, Recall | None] = OrderedDict()
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        """Call the model with what memory holds on the newest user message."""
+        at = _newest(request.messages)
+        if at is None:
+            return handler(request)
+        asked = request.messages[at]
+        if (key := _key(asked)) not in self._recalls:
+            self._keep(key, self._carrier.before(_text(asked), _session(request.runtime)))
+        return handler(_with(self._recalls.get(key), request, at))
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        """Call the model with what memory holds on the newest user message."""
+        at = _newest(request.messages)
+        if at is None:
+            return await handler(request)
+        asked = request.messages[at]
+        if (key := _key(asked)) not in self._recalls:
+            self._keep(key, await self._carrier.a_before(_text(asked), _session(request.runtime)))
+        return await handler(_with(self._recalls.get(key), request, at))
+
+    def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+        """Take in what the user said."""
+        self._carrier.after(list(_spoken(state["messages"])), _session(runtime))
+
+    async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+        """Take in what the user said."""
+        await self._carrier.a_after(list(_spoken(state["messages"])), _session(runtime))
+
+    def close(self) -> None:
+        """Close the store, if it was opened here."""
+        self._carrier.close()
+
+    def _keep(self, key: str, recall: Recall | None) -> None:
+        # Every call of a run is given the same block: a second recall would spoil the provider's prompt cache.
+        self._recalls[key] = recall
+        while len(self._recalls) > RUNS:
+            self._recalls.popitem(last=False)
+
+
+def _newest(messages: Sequence[AnyMessage]) -> int | None:
+    return next((at for at in range(len(messages) - 1, -1, -1) if isinstance(messages[at], HumanMessage)), None)
+
+
+def _key(message: AnyMessage) -> str:
+    # LangGraph gives every message of a state an id.
+    return str(message.id or id(message))
+
+
+def _with(recall: Recall | None, request: ModelRequest[Any], at: int) -> ModelRequest[Any]:
+    if recall is None:
+        return request
+    block = {"type": "text", "text": recall.block}
+    if recall.placement is Placement.SYSTEM:
+        system = _parts(request.system_message) if request.system_message else []
+        return request.override(system_message=SystemMessage(content=[*system, block]))
+    asked = request.messages[at]
+    behind = recall.placement is Placement.TAIL
+    content = [*_parts(asked), block] if behind else [block, *_parts(asked)]
+    messages = [*request.messages[:at], asked.model_copy(update={"content": content}), *request.messages[at + 1 :]]
+    return request.override(messages=messages)
+
+
+def _parts(message: AnyMessage) -> list[Any]:
+    return [{"type": "text", "text": message.content}] if isinstance(message.content, str) else list(message.content)
+
+
+def _session(runtime: Runtime[Any] | None) -> str | None:
+    info = runtime.execution_info if runtime else None
+    return info.thread_id if info else None
+
+
+def _spoken(messages: Sequence[AnyMessage]) -> Iterator[Message]:
+    """Yield the messages of a state as hosts of perdure have them."""
+    for message in messages:
+        if isinstance(message, HumanMessage):
+            yield {"role": "user", "content": _text(message)}
+        elif isinstance(message, AIMessage) and not message.tool_calls:
+            yield {"role": "assistant", "content": _text(message)}
+        elif not isinstance(message, SystemMessage):
+            # What a tool brought is nobody's word, but that one was used counts.
+            yield {"role": "tool", "content": ""}
+
+
+def _text(message: AnyMessage) -> str:
+    return str(message.text)

@@ -1,0 +1,120 @@
+"""perdure as a capability of a Pydantic AI agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from perdure.hooks.types import Message, Placement, Recall
+from perdure.hosts.carrier import Carrier
+from perdure.hosts.extras import need
+from perdure.plugin.memory import Memory
+
+need("pydantic_ai", "pydantic-ai")
+
+from pydantic_ai import AgentRunResult, RunContext  # noqa: E402 - after the check that it is there
+from pydantic_ai.capabilities import AbstractCapability  # noqa: E402
+from pydantic_ai.messages import (  # noqa: E402
+    ModelMessage,
+    ModelRequest,
+    SystemPromptPart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserContent,
+    UserPromptPart,
+)
+from pydantic_ai.models import ModelRequestContext  # noqa: E402
+
+
+class PerdureMemory(AbstractCapability[Any]):
+    """Recalls before a run and captures after it. The block is in the requests of the run, never in its history.
+
+    Example:
+        agent = Agent("openai:gpt-5", capabilities=[PerdureMemory()])
+    """
+
+    def __init__(
+        self, memory: Memory | None = None, *, agent: str | None = None, user: str | None = None, **settings: Any
+    ) -> None:
+        """Open the store, or take an open one. A store that cannot be opened is logged; runs go on without it.
+
+        Args:
+            memory: an open store, which its owner closes; None: one is opened.
+            agent: who answers, if memories are to belong to an agent.
+            user: whom the agent serves; None: the owner of this machine.
+            settings: arguments of `Memory.open`.
+        """
+        self._carrier = Carrier("pydantic-ai", memory, agent=agent, user=user, settings=settings)
+
+    async def for_run(self, ctx: RunContext[Any]) -> AbstractCapability[Any]:
+        """Return the capability of one run, in which every request is given the same block."""
+        return _Run(self._carrier)
+
+    def close(self) -> None:
+        """Close the store, if it was opened here."""
+        self._carrier.close()
+
+
+class _Run(AbstractCapability[Any]):
+    def __init__(self, carrier: Carrier) -> None:
+        self._carrier = carrier
+        self._asked = False
+        self._recall: Recall | None = None
+
+    async def before_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        if not self._asked:
+            self._asked = True
+            self._recall = await self._carrier.a_before(_text(ctx.prompt), ctx.conversation_id)
+        return _with(self._recall, request_context) if self._recall else request_context
+
+    async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
+        await self._carrier.a_after(list(_spoken(result.all_messages())), ctx.conversation_id)
+        return result
+
+
+def _with(recall: Recall, request: ModelRequestContext) -> ModelRequestContext:
+    messages = list(request.messages)
+    if recall.placement is Placement.SYSTEM:
+        # Not among the instructions: Pydantic AI writes those into the history.
+        messages.insert(0, ModelRequest(parts=[SystemPromptPart(recall.block)]))
+        return replace(request, messages=messages)
+    for at in range(len(messages) - 1, -1, -1):
+        message = messages[at]
+        if isinstance(message, ModelRequest) and any(isinstance(part, UserPromptPart) for part in message.parts):
+            messages[at] = _beside(recall, message)
+            return replace(request, messages=messages)
+    return request
+
+
+def _beside(recall: Recall, message: ModelRequest) -> ModelRequest:
+    parts = list(message.parts)
+    at = max(index for index, part in enumerate(parts) if isinstance(part, UserPromptPart))
+    part = parts[at]
+    if isinstance(part, UserPromptPart):
+        content: Sequence[UserContent] = [part.content] if isinstance(part.content, str) else part.content
+        behind = recall.placement is Placement.TAIL
+        parts[at] = replace(part, content=[*content, recall.block] if behind else [recall.block, *content])
+    return replace(message, parts=parts)
+
+
+def _spoken(messages: Sequence[ModelMessage]) -> Iterator[Message]:
+    """Yield the messages of a run as hosts of perdure have them."""
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, UserPromptPart):
+                yield {"role": "user", "content": _text(part.content), "timestamp": part.timestamp.timestamp() * 1000}
+            elif isinstance(part, TextPart):
+                yield {"role": "assistant", "content": part.content}
+            elif isinstance(part, ToolCallPart | ToolReturnPart):
+                # What a tool brought is nobody's word, but that one was used counts.
+                yield {"role": "tool", "content": ""}
+
+
+def _text(content: str | Sequence[UserContent] | None) -> str:
+    if content is None or isinstance(content, str):
+        return content or ""
+    return "\n".join(part for part in content if isinstance(part, str))

@@ -1,0 +1,138 @@
+"""perdure in LangChain: real agents, with a chat model that repeats what it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("langchain", reason="the extra `langchain` is not installed")
+
+from langchain.agents import create_agent
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatResult
+from langgraph.checkpoint.memory import InMemorySaver
+
+from perdure.hosts.langchain import PerdureMiddleware
+from perdure.plugin.memory import Memory
+from perdure.text.fence import TAG
+from tests.plugin.conftest import OpenMemory, complaints, kept
+
+FACT = "The staging database is called heron."
+QUESTION = "What is the staging database called?"
+Run = Callable[[Any, str], dict[str, Any]]
+THREAD: Any = {"configurable": {"thread_id": "t"}}
+
+
+class Model(GenericFakeChatModel):
+    """LangChain's own fake model; it also remembers what it was sent."""
+
+    seen: list[str]
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        self.seen.append(str(messages))
+        return super()._generate(messages, *args, **kwargs)
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+        return self
+
+
+def model_saying(*answers: AIMessage) -> Model:
+    def messages() -> Iterator[AIMessage]:
+        yield from answers
+        while True:
+            yield AIMessage("OK.")
+
+    return Model(messages=messages(), seen=[])
+
+
+def sync(agent: Any, text: str) -> dict[str, Any]:
+    return dict(agent.invoke({"messages": [{"role": "user", "content": text}]}, THREAD))
+
+
+def in_a_loop(agent: Any, text: str) -> dict[str, Any]:
+    return dict(asyncio.run(agent.ainvoke({"messages": [{"role": "user", "content": text}]}, THREAD)))
+
+
+@pytest.mark.parametrize("run", [sync, in_a_loop])
+def test_what_is_said_in_one_run_is_known_in_the_next(open_memory: OpenMemory, home: Path, run: Run) -> None:
+    memory, model = open_memory(), model_saying()
+    agent = create_agent(model, middleware=[PerdureMiddleware(memory)])
+    run(agent, f"Hi! {FACT} Can you fix the tests?")
+    assert TAG not in model.seen[0]
+    assert memory.settle()
+    state = run(agent, QUESTION)
+    assert FACT in model.seen[1]
+    assert FACT not in str(state["messages"])
+    assert TAG not in str(state["messages"])
+    assert memory.settle()
+    assert kept(home) == [FACT]
+
+
+@pytest.mark.parametrize("placement", ["head", "tail", "system"])
+def test_the_block_is_in_no_history_and_is_never_captured(open_memory: OpenMemory, home: Path, placement: str) -> None:
+    memory, model = open_memory(recall_placement=placement), model_saying()
+    memory.store(FACT)
+    agent = create_agent(
+        model, system_prompt="Be brief.", middleware=[PerdureMiddleware(memory)], checkpointer=InMemorySaver()
+    )
+    sync(agent, QUESTION)
+    state = sync(agent, "My cat is called Tom.")
+    assert FACT in model.seen[0]
+    assert "Be brief." in model.seen[0]
+    assert QUESTION in model.seen[1]
+    assert model.seen[1].count(FACT) <= 1
+    assert TAG not in str(state["messages"])
+    assert memory.settle()
+    assert kept(home) == [FACT, "My cat is called Tom."]
+
+
+def test_every_call_of_a_run_has_the_same_block(open_memory: OpenMemory) -> None:
+    def shout(word: str) -> str:
+        """Say a word loudly."""
+        return word.upper()
+
+    call = AIMessage("", tool_calls=[{"name": "shout", "args": {"word": "heron"}, "id": "1"}])
+    memory, model = open_memory(), model_saying(call)
+    memory.store(FACT)
+    sync(create_agent(model, tools=[shout], middleware=[PerdureMiddleware(memory)]), QUESTION)
+    assert [seen.count(FACT) for seen in model.seen] == [1, 1]
+
+
+def broken_by_a_file(home: Path) -> PerdureMiddleware:
+    home.write_text("a file stands where the folder should be")
+    return PerdureMiddleware(home=home)
+
+
+def broken_by_closing(home: Path) -> PerdureMiddleware:
+    memory = Memory.open(home, embedder="none")
+    memory.close()
+    return PerdureMiddleware(memory)
+
+
+@pytest.mark.parametrize("run", [sync, in_a_loop])
+@pytest.mark.parametrize("broken", [broken_by_a_file, broken_by_closing])
+def test_a_store_that_fails_leaves_the_run_untouched(
+    home: Path, caplog: pytest.LogCaptureFixture, broken: Callable[[Path], PerdureMiddleware], run: Run
+) -> None:
+    model = model_saying()
+    middleware = broken(home)
+    state = run(create_agent(model, middleware=[middleware]), QUESTION)
+    assert state["messages"][-1].content == "OK."
+    assert len(model.seen) == 1
+    assert complaints(caplog)
+    middleware.close()
+
+
+def test_a_store_that_it_opened_is_closed_and_opened_again(home: Path) -> None:
+    middleware = PerdureMiddleware(home=home, embedder="hash")
+    agent = create_agent(model_saying(), middleware=[middleware])
+    sync(agent, FACT)
+    middleware.close()
+    sync(agent, "My cat is called Tom.")
+    middleware.close()
+    assert kept(home) == [FACT, "My cat is called Tom."]
