@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from perdure.errors import PerdureError
     from perdure.hooks.types import Recall, RecallItem, TurnContext
+    from perdure.plugin.async_memory import AsyncMemory
     from perdure.plugin.extensions import hookimpl
     from perdure.plugin.memory import Memory
     from perdure.plugin.plugin import hookimpls_for
     from perdure.store.fact import Fact
 
 _HOMES = {
+    "AsyncMemory": "perdure.plugin.async_memory",
     "Fact": "perdure.store.fact",
     "Memory": "perdure.plugin.memory",
     "PerdureError": "perdure.errors",
@@ -25,6 +27,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "AsyncMemory",
     "Fact",
     "Memory",
     "PerdureError",

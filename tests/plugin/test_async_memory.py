@@ -1,0 +1,107 @@
+"""The async twin: everything that `Memory` can do, without holding up the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event, get_ident
+
+import pytest
+
+from perdure import AsyncMemory
+from perdure.clock import ManualClock
+from perdure.errors import InputError, StoreUnavailableError
+from perdure.hooks.types import TurnContext
+from perdure.plugin.admin import Admin
+from perdure.plugin.async_memory import AsyncAdmin, AsyncFiles, AsyncTurns, Twin
+from perdure.plugin.files import Files
+from perdure.plugin.memory import Memory
+from perdure.plugin.turns import Turns
+
+FACT = "The staging database is called heron."
+QUESTION = "What is the staging database called?"
+
+
+def public(kind: type) -> dict[str, object]:
+    return {name: inspect.getattr_static(kind, name) for name in vars(kind) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize(
+    ("sync", "twin"), [(Memory, AsyncMemory), (Turns, AsyncTurns), (Files, AsyncFiles), (Admin, AsyncAdmin)]
+)
+def test_the_twin_has_every_public_method_with_the_same_parameters(sync: type, twin: type[Twin[object]]) -> None:
+    assert public(twin).keys() == public(sync).keys()
+    for name, method in public(sync).items():
+        other = public(twin)[name]
+        assert isinstance(other, property) == isinstance(method, property)
+        if inspect.isfunction(method):
+            assert inspect.iscoroutinefunction(other), name
+            assert inspect.signature(other) == inspect.signature(method)
+
+
+def test_a_session_with_the_twin(tmp_path: Path) -> None:
+    async def session() -> None:
+        async with await AsyncMemory.open(tmp_path / "home", embedder="hash") as memory:
+            fact = await memory.store(FACT)
+            assert await memory.get(fact.id) == fact
+            assert [each.id for each in await memory.admin.list()] == [fact.id]
+            recall = await memory.recall(QUESTION)
+            assert recall is not None
+            assert FACT in recall.block
+            context = TurnContext(session_id="s")
+            assert await memory.turns.before(QUESTION, context) is not None
+            assert await memory.turns.after([{"role": "user", "content": "My cat is called Tom."}], True, context) == 1
+            assert await memory.settle()
+            assert await memory.files.paths() == ()
+            with pytest.raises(InputError):
+                await memory.store("")
+
+    asyncio.run(session())
+
+
+def test_errors_of_opening_come_through(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("a file")
+    with pytest.raises(StoreUnavailableError):
+        asyncio.run(AsyncMemory.open(tmp_path / "home"))
+
+
+def test_a_call_runs_in_a_thread_with_the_callers_context(tmp_path: Path) -> None:
+    tenant = contextvars.ContextVar("tenant", default="nobody")
+    seen: list[tuple[str, bool]] = []
+
+    class Clock(ManualClock):
+        def now(self) -> float:
+            seen.append((tenant.get(), get_ident() == loop_thread))
+            return super().now()
+
+    async def session() -> None:
+        async with await AsyncMemory.open(tmp_path / "home", embedder="none", clock=Clock()) as memory:
+            seen.clear()
+            tenant.set("me")
+            await memory.store(FACT)
+
+    loop_thread = get_ident()
+    asyncio.run(session())
+    assert ("me", False) in seen
+    assert not any(on_loop for _, on_loop in seen)
+
+
+def test_a_recall_that_finds_no_free_thread_lets_the_turn_go_on(tmp_path: Path) -> None:
+    free = Event()
+
+    async def session() -> None:
+        memory = await AsyncMemory.open(tmp_path / "home", embedder="none", recall_deadline_ms=1)
+        await memory.store(FACT)
+        busy = ThreadPoolExecutor(1)
+        asyncio.get_running_loop().set_default_executor(busy)
+        blocked = asyncio.get_running_loop().run_in_executor(None, free.wait)
+        assert await memory.recall(QUESTION) is None
+        assert await memory.turns.before(QUESTION, TurnContext(session_id="s")) is None
+        free.set()
+        await blocked
+        await memory.close()
+
+    asyncio.run(session())
