@@ -6,7 +6,9 @@ import sys
 from importlib import import_module
 
 import click
+from click.shell_completion import CompletionItem
 
+from perdure.cli.summaries import SUMMARIES
 from perdure.errors import PerdureError
 
 COMMANDS = {
@@ -15,10 +17,12 @@ COMMANDS = {
     "categories": "perdure.cli.scopes",
     "checkpoint": "perdure.cli.checkpoint",
     "classify": "perdure.cli.audit",
+    "completion": "perdure.cli.completion",
     "config": "perdure.cli.config",
     "consolidate": "perdure.cli.upkeep",
     "demo": "perdure.cli.demo",
     "distill": "perdure.cli.upkeep",
+    "doctor": "perdure.cli.doctor",
     "eval": "perdure.cli.recall",
     "export": "perdure.cli.exchange",
     "files": "perdure.cli.files",
@@ -79,6 +83,16 @@ class Commands(click.Group):
         command: click.Command = getattr(module, f"{name}_", None) or getattr(module, name)
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands, without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, SUMMARIES.get(name, "")) for name in self.list_commands(ctx)])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands, or options, that go on from what is typed, without importing any command."""
+        names = [CompletionItem(name, help=SUMMARIES.get(name, "")) for name in COMMANDS if name.startswith(incomplete)]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
+
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="perdure")
@@ -99,7 +113,7 @@ def cli() -> None:
 def main() -> None:
     """Run the command line: exit code 0 is success, 1 a finding or an error of ours, 2 a wrong call."""
     try:
-        sys.exit(cli.main(standalone_mode=False))
+        sys.exit(cli.main(prog_name="perdure", standalone_mode=False))
     except PerdureError as error:
         sys.stderr.write(f"perdure: {error}\n")
         sys.exit(1)

@@ -1,0 +1,34 @@
+"""`perdure doctor`: what is wrong, and what to do about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from perdure.cli.output import Output
+from perdure.plugin.doctor import examine
+
+
+@click.command()
+@click.option("--home", type=click.Path(path_type=Path), help="The data folder, if it is not the usual one.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def doctor(home: Path | None, as_json: bool) -> int:
+    """Find out what is wrong, and say what to do about each. Exit code: 0 all is well, 1 something is wrong.
+
+    Example: perdure doctor --json
+    """
+    found = examine(home)
+    wrong = [each for each in found if each.wrong]
+    output = Output(as_json)
+    if as_json:
+        output.json({"healthy": not wrong, "checks": [each.to_dict() for each in found]})
+        return 1 if wrong else 0
+    output.table(
+        ("", "what", "how it is"), [("WRONG" if each.wrong else "ok", each.name, each.state) for each in found]
+    )
+    if wrong:
+        output.title("\nWhat to do")
+        for each in wrong:
+            output.line(f"{each.name}: {each.fix}")
+    return 1 if wrong else 0

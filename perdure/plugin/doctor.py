@@ -1,0 +1,171 @@
+"""What is wrong with an installation, from the settings to the index, and what to do about each.
+
+Unlike `verify`, which reads every row for damage, this looks at what is around them, and takes seconds.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from perdure.errors import PerdureError
+from perdure.plugin.engine import Engine
+from perdure.plugin.memory import Memory
+from perdure.plugin.paths import HOME_VARIABLE, data_folder, recorded_home
+from perdure.plugin.settings import Settings
+from perdure.store import checks
+from perdure.store.checks import Finding
+from perdure.store.drift import drift
+
+MODEL_SECONDS = 60.0
+LAG_SECONDS = 86_400.0
+"""A vector waits longer than this for the derived index only if no host has been running, or its worker fails."""
+WORKS_WITHOUT = ("ready", "off by setting", "switching")
+"""How the state of a model begins with which nothing is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkup:
+    """One thing that was looked at.
+
+    Attributes:
+        name: what.
+        state: how it is.
+        fix: what to do about it; empty: nothing is wrong.
+    """
+
+    name: str
+    state: str
+    fix: str = ""
+
+    @property
+    def wrong(self) -> bool:
+        """Whether there is something to do."""
+        return bool(self.fix)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the values as JSON can hold them."""
+        return {**asdict(self), "ok": not self.wrong}
+
+
+def examine(home: str | Path | None = None, environ: Mapping[str, str] = os.environ) -> list[Checkup]:
+    """Look at everything; nothing is repaired, and no store is made.
+
+    Args:
+        home: the data folder; None: the usual one.
+        environ: the environment, for which folder is the usual one.
+    """
+    found = [*_settings(), *_host(home, environ)]
+    try:
+        folder = data_folder(home, environ)
+    except PerdureError:
+        return found  # said by the look at the host's record
+    if not (folder / "facts.db").is_file():
+        return [*found, Checkup("store", f"none in {folder} yet; the first memory makes it")]
+    try:
+        with Memory.open(folder) as memory:
+            # One by one: what was found before a look breaks off is kept.
+            for each in _opened(memory):
+                found.append(each)
+    except PerdureError as error:
+        found.append(Checkup("store", str(error), "do what the message says; then perdure verify"))
+    return found
+
+
+def _opened(memory: Memory) -> Iterator[Checkup]:
+    engine = memory._engine
+    store = engine.store
+    yield Checkup("store", f"{memory.status().facts} memories in {store.folder}")
+    yield _model(memory)
+    yield from _findings(
+        "sqlite", f"version {apsw.sqlite_lib_version()} has no known fault", checks.sqlite_version(store)
+    )
+    yield from _findings("permissions", "for the owner only", checks.permissions(store))
+    yield from _findings("queues", "nothing was put aside", checks.queues(store))
+    yield _index(engine)
+    yield from _findings("drift", "the derived index agrees with the facts", drift(store))
+    yield _watcher(memory)
+    yield from _extensions(memory)
+
+
+def _settings() -> Iterator[Checkup]:
+    try:
+        settings = Settings.load({})
+    except PerdureError as error:
+        yield Checkup("settings", str(error), "correct or remove it; docs/settings.md names all settings")
+        return
+    off = [name for name in ("auto_recall", "auto_capture") if not getattr(settings, name)]
+    yield Checkup("settings", f"off: {', '.join(off)}" if off else "recall and capture are on")
+
+
+def _host(home: str | Path | None, environ: Mapping[str, str]) -> Iterator[Checkup]:
+    try:
+        recorded = recorded_home()
+    except PerdureError as error:
+        yield Checkup("host", str(error), "delete that file, and install into the host again")
+        return
+    if recorded is None:
+        yield Checkup("host", "none was installed into")
+    elif not recorded.is_dir():
+        yield Checkup("host", f"its folder {recorded} is not there", "install into the host again")
+    elif home is None and data_folder(None, environ).resolve() != recorded.resolve():
+        fix = f"unset {HOME_VARIABLE}, or set it for the host as well"
+        yield Checkup("host", f"its memories are in {recorded}, but {HOME_VARIABLE} names another folder", fix)
+    else:
+        yield Checkup("host", f"its memories are in {recorded}")
+
+
+def _model(memory: Memory) -> Checkup:
+    memory.ready(MODEL_SECONDS)
+    state = memory.status().model
+    fine = state.startswith(WORKS_WITHOUT)
+    return Checkup("model", state, "" if fine else "perdure model shows which there are; until then words alone count")
+
+
+def _index(engine: Engine) -> Checkup:
+    state = engine.store.outbox_state()
+    said = f"{state.waiting} facts wait for the derived index"
+    if state.problem is not None:
+        return Checkup("index", f"{said}: {state.problem}", "see that the disk has room; then perdure verify --fix")
+    if state.oldest is None or engine.store.space() is None:
+        return Checkup("index", said)
+    behind = engine.clock.now() - state.oldest
+    fix = "leave a host running that uses this store; if that does not help, perdure verify --fix"
+    return Checkup("index", f"{said}, the oldest for {behind / 3600:.0f} h", fix if behind > LAG_SECONDS else "")
+
+
+def _watcher(memory: Memory) -> Checkup:
+    memory.settle()
+    status = memory.files.status()
+    if not status.roots:
+        return Checkup("files", "there are none to watch")
+    state = f"{status.files} files, noticed by {status.watcher}"
+    if status.watcher == "polling" and status.watcher_reason:
+        return Checkup("files", f"{state}: {status.watcher_reason}", "do so, or set watch = false to be told no more")
+    return Checkup("files", state)
+
+
+def _extensions(memory: Memory) -> Iterator[Checkup]:
+    status = memory.status()
+    for problem in status.problems:
+        yield Checkup("extension", problem, "update or uninstall it, or name it in disabled_extensions")
+    if not status.problems:
+        yield Checkup("extensions", ", ".join(status.extensions) or "none")
+
+
+def _findings(name: str, fine: str, found: Iterable[Finding]) -> Iterator[Checkup]:
+    """Yield what a check of `verify` has found, each kind once."""
+    kinds: dict[str, list[Finding]] = {}
+    for finding in found:
+        kinds.setdefault(finding.what, []).append(finding)
+    for what, those in kinds.items():
+        more = f" and {len(those) - 1} more" if len(those) > 1 else ""
+        fix = "perdure verify --fix" if those[0].fixable else those[0].hint
+        yield Checkup(name, f"{what}: {those[0].where}{more}", fix)
+    if not kinds:
+        yield Checkup(name, fine)

@@ -1,0 +1,94 @@
+"""The command line as a whole: help without imports, completion, exit codes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from perdure.cli.main import COMMANDS, cli
+from perdure.cli.summaries import SUMMARIES
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def perdure(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "perdure", *arguments],
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_the_summaries_are_what_the_commands_say_of_themselves() -> None:
+    context = click.Context(cli)
+    own = {name: cli.get_command(context, name) for name in COMMANDS}
+    assert {name: command.get_short_help_str(100) for name, command in own.items() if command} == SUMMARIES
+
+
+def test_help_and_completion_import_no_command() -> None:
+    code = (
+        "import sys\n"
+        "from perdure.cli.main import cli\n"
+        "from click.shell_completion import ShellComplete\n"
+        "help = cli.get_help(__import__('click').Context(cli))\n"
+        "assert 'recall' in help and 'Show what a prompt would bring up.' in help\n"
+        "found = ShellComplete(cli, {}, 'perdure', '_PERDURE_COMPLETE').get_completions([], 'rec')\n"
+        "assert [item.value for item in found] == ['recall']\n"
+        "heavy = {'pydantic', 'apsw', 'numpy'}\n"
+        "print(sorted(name for name in sys.modules if name.startswith('perdure.cli.') or name in heavy))\n"
+    )
+    child = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True
+    )
+    assert child.stdout.strip() == "['perdure.cli.main', 'perdure.cli.summaries']", child.stderr
+
+
+def test_reading_needs_no_numpy(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "from perdure.cli.main import cli\n"
+        "assert cli.main(['list', '--home', sys.argv[1]], standalone_mode=False) == 0\n"
+        "print({'numpy', 'lancedb', 'onnxruntime', 'pyarrow'} & set(sys.modules))\n"
+    )
+    child = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert child.stdout.splitlines()[-1] == "set()", child.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_is_told_how_to_complete(shell: str) -> None:
+    script = perdure("completion", shell)
+    assert script.returncode == 0
+    assert "_PERDURE_COMPLETE" in script.stdout
+    assert "perdure" in script.stdout
+
+
+def test_what_the_script_calls_completes_commands_and_options() -> None:
+    def completed(words: str, at: int) -> list[str]:
+        answer = perdure(_PERDURE_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(at))
+        return [line.partition(",")[2] for line in answer.stdout.splitlines()]
+
+    assert completed("perdure unf", 1) == ["unforget"]
+    assert {"store", "get"} <= set(completed("perdure vault ", 2))
+    assert "--category" in completed("perdure list --cat", 2)
+
+
+def test_exit_codes(tmp_path: Path) -> None:
+    assert perdure("list", "--home", str(tmp_path / "home")).returncode == 0
+    missing = perdure("show", "00000000", "--home", str(tmp_path / "home"))
+    assert missing.returncode == 1
+    assert missing.stderr.startswith("perdure: ")
+    assert perdure("list", "--no-such-option").returncode == 2
+    assert perdure("no-such-command").returncode == 2
