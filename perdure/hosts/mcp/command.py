@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import click
@@ -19,8 +20,11 @@ def mcp(home: Path | None, agent: str | None, user: str | None, workspace: Path 
 
     Example: claude mcp add perdure -- perdure mcp
     """
+    # Hundreds of models are built at import and all are kept: the collector would take a sixth of the time for nothing.
+    gc.disable()
     need("mcp.server.lowlevel", "mcp")
     from perdure.hosts.mcp.server import serve
 
+    gc.enable()
     serve(home, agent=agent, user=user, workspace=workspace)
     return 0
