@@ -20,6 +20,7 @@ SUMMARIES: dict[str, str] = {
     "lookup": "Show what is known about an entity, and a key of it.",
     "mcp": "Serve memory over stdin and stdout to a client of the Model Context Protocol.",
     "model": "Show or change the embedding model of the store.",
+    "openclaw": "Make perdure the memory of OpenClaw, or take it out again.",
     "purge": "Remove memories from every file of the data folder; this cannot be undone.",
     "recall": "Show what a prompt would bring up.",
     "replay": "Play a transcript through the hooks, and show what was kept and how long it took.",
