@@ -117,7 +117,7 @@ def _host(home: str | Path | None, environ: Mapping[str, str]) -> Iterator[Check
         fix = f"unset {HOME_VARIABLE}, or set it for the host as well"
         yield Checkup("host", f"its memories are in {recorded}, but {HOME_VARIABLE} names another folder", fix)
     else:
-        yield Checkup("host", f"its memories are in {recorded}")
+        yield Checkup("host", f"its memories are in {recorded}; its own config: perdure openclaw status")
 
 
 def _model(memory: Memory) -> Checkup:
