@@ -23,6 +23,7 @@ from perdure.text.fence import TAG
 from tests.plugin.conftest import OpenMemory, complaints, kept
 
 FACT = "The staging database is called heron."
+LATER = "The staging database called heron is in Linz."
 QUESTION = "What is the staging database called?"
 Run = Callable[[Any, str], dict[str, Any]]
 THREAD: Any = {"configurable": {"thread_id": "t"}}
@@ -94,13 +95,14 @@ def test_the_block_is_in_no_history_and_is_never_captured(open_memory: OpenMemor
 def test_every_call_of_a_run_has_the_same_block(open_memory: OpenMemory) -> None:
     def shout(word: str) -> str:
         """Say a word loudly."""
+        memory.store(LATER)
         return word.upper()
 
     call = AIMessage("", tool_calls=[{"name": "shout", "args": {"word": "heron"}, "id": "1"}])
     memory, model = open_memory(), model_saying(call)
     memory.store(FACT)
     sync(create_agent(model, tools=[shout], middleware=[PerdureMiddleware(memory)]), QUESTION)
-    assert [seen.count(FACT) for seen in model.seen] == [1, 1]
+    assert [(seen.count(FACT), seen.count(LATER)) for seen in model.seen] == [(1, 0), (1, 0)]
 
 
 def broken_by_a_file(home: Path) -> PerdureMiddleware:

@@ -21,6 +21,7 @@ from perdure.text.fence import TAG
 from tests.plugin.conftest import OpenMemory, complaints, kept
 
 FACT = "The staging database is called heron."
+LATER = "The staging database called heron is in Linz."
 QUESTION = "What is the staging database called?"
 
 
@@ -86,10 +87,11 @@ def test_every_request_of_a_run_has_the_same_block(open_memory: OpenMemory) -> N
 
     @agent.tool_plain
     def shout(word: str) -> str:
+        memory.store(LATER)
         return word.upper()
 
     agent.run_sync(QUESTION)
-    assert [seen.count(FACT) for seen in model.seen] == [1, 1]
+    assert [(seen.count(FACT), seen.count(LATER)) for seen in model.seen] == [(1, 0), (1, 0)]
 
 
 def test_streams_and_images_beside_the_text_are_served(
