@@ -5,22 +5,20 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from perdure.errors import InputError
-
 VARIABLE = "_PERDURE_COMPLETE"
 """By which the shell asks for completions; click derives it from the name of the program."""
 
 
 @click.command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell")
 def completion(shell: str) -> int:
-    """Print what a shell needs to complete commands and options.
+    """Print what a shell needs to complete commands and options: bash, zsh or fish.
 
-    Example: perdure completion bash >> ~/.bashrc
+    Example: eval "$(perdure completion bash)"
     """
     kind = get_completion_class(shell)
     if kind is None:
-        raise InputError(f"this version of click knows nothing of {shell}; update it: pip install -U click")
+        raise click.BadParameter(f"{shell!r} is no shell that is known here; name bash, zsh or fish")
     script = kind(click.get_current_context().find_root().command, {}, "perdure", VARIABLE)
     # Not `source`: for bash that runs bash to find out its version, here, where it is not needed.
     click.echo(script.source_template % script.source_vars())

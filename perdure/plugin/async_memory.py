@@ -103,6 +103,12 @@ class AsyncAdmin(Twin[Admin]):
     backup = _async(Admin.backup)
     export = _async(Admin.export)
     import_from = _async(Admin.import_from)
+    run_job = _async(Admin.run_job)
+    jobs = _async(Admin.jobs)
+    prune = _async(Admin.prune)
+    scopes = _async(Admin.scopes)
+    history = _async(Admin.history)
+    search = _async(Admin.search)
 
 
 class AsyncMemory(Twin[Memory]):

@@ -90,6 +90,7 @@ def _opened(memory: Memory) -> Iterator[Checkup]:
     yield _index(engine)
     yield from _findings("drift", "the derived index agrees with the facts", drift(store))
     yield _watcher(memory)
+    yield from _jobs(memory)
     yield from _extensions(memory)
 
 
@@ -148,6 +149,15 @@ def _watcher(memory: Memory) -> Checkup:
     if status.watcher == "polling" and status.watcher_reason:
         return Checkup("files", f"{state}: {status.watcher_reason}", "do so, or set watch = false to be told no more")
     return Checkup("files", state)
+
+
+def _jobs(memory: Memory) -> Iterator[Checkup]:
+    # The canary, which takes the whole way of a memory, is one of them.
+    status = memory.status()
+    for failing in status.failing:
+        yield Checkup("job", failing, "perdure jobs run " + failing.partition(":")[0])
+    if not status.failing:
+        yield Checkup("jobs", f"none has failed; run by {status.timers}")
 
 
 def _extensions(memory: Memory) -> Iterator[Checkup]:

@@ -42,7 +42,7 @@ def test_a_sound_installation_is_healthy(home: Path) -> None:
     assert (code, report["healthy"]) == (0, True)
     assert {check["name"] for check in report["checks"]} == {
         "settings", "host", "store", "model", "sqlite", "permissions", "queues", "index", "drift", "files",
-        "extensions",
+        "jobs", "extensions",
     }  # fmt: skip
     assert all(check["ok"] and check["state"] and not check["fix"] for check in report["checks"])
 
@@ -131,6 +131,6 @@ def test_people_read_a_table_and_what_to_do(home: Path, monkeypatch: pytest.Monk
     missing_host(home, monkeypatch)
     result = CliRunner().invoke(doctor, [], standalone_mode=False, catch_exceptions=False)
     assert result.return_value == 1
-    assert "WRONG  host" in result.stdout
+    assert "WRONG\thost" in result.stdout
     assert "host: install into the host again" in result.stdout
-    assert "ok     model" in result.stdout
+    assert "ok\tmodel" in result.stdout
