@@ -13,15 +13,18 @@ import time
 from typing import NoReturn
 
 from perdure.hooks.types import TurnContext
-from perdure.plugin.plugin import hookimpls_for
+from perdure.plugin.memory import Memory
 
 SECONDS = 60.0
 """After so long it ends by itself, whatever it was told."""
 
 
 def marker(run: str, number: int) -> str:
-    """Return a word that stands for a turn: letters only, so that nothing takes it for a secret."""
-    return "m" + "".join(chr(ord("a") + int(digit)) for digit in f"{run}{number:05d}")
+    """Return a word that stands for a turn: letters only, so that nothing takes it for a secret.
+
+    The last one keeps two words from being forms of one.
+    """
+    return "m" + "".join(chr(ord("a") + int(digit)) for digit in f"{run}{number:05d}") + "x"
 
 
 def _stop(signum: int, frame: object) -> NoReturn:
@@ -40,7 +43,7 @@ def main(home: str, run: str, settings: str, seconds: str) -> None:
     # As a host does that wants to end tidily. SIGINT is put back in case a shell has it ignored.
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    plugin = hookimpls_for(home=home, **json.loads(settings))
+    memory = Memory.open(home, **json.loads(settings))
     until = time.monotonic() + min(float(seconds), SECONDS)
     messages: list[dict[str, str]] = []
     number = 0
@@ -49,11 +52,11 @@ def main(home: str, run: str, settings: str, seconds: str) -> None:
             number += 1
             word = marker(run, number)
             context = TurnContext(session_id=run, turn_id=word, host="bench")
-            plugin.before_agent_start(f"Where does the heron {word} nest?", tuple(messages), context)
+            memory.turns.before(f"Where does the heron {word} nest?", context)
             messages.append({"role": "user", "content": f"Remember that the heron {word} nests at the lake."})
-            plugin.agent_end(tuple(messages), True, context)
-            sys.stdout.write(f"{word}\n")
-            sys.stdout.flush()
+            if memory.turns.after(tuple(messages), True, context):
+                sys.stdout.write(f"{word}\n")
+                sys.stdout.flush()
             messages = messages[-4:]
     finally:
         sys.stdout.write("end\n")

@@ -173,8 +173,8 @@ def test_a_stopped_host_may_start_again(tmp_path: Path) -> None:
     plugin = hookimpls_for(home=tmp_path, embedder="none", timers=True)
     for _ in range(2):
         plugin.host_started(TurnContext())
-        said = [{"role": "user", "content": "Remember that the heron nests at the lake."}]
-        plugin.agent_end(said, True, TurnContext())
+        messages = [{"role": "user", "content": "Remember that the heron nests at the lake."}]
+        plugin.agent_end(messages, True, TurnContext())
         plugin.host_stopping(TurnContext())
         assert not _locked(tmp_path)
 
