@@ -109,7 +109,9 @@ def test_it_is_tried_once_more_and_no_more(server: Loopback, status: int) -> Non
     assert len(server.requests) == 4
 
 
-@pytest.mark.parametrize("after", ["120", format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)])
+@pytest.mark.parametrize(
+    "after", ["120", format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)], ids=["seconds", "date"]
+)
 def test_a_wait_beyond_the_timeout_is_not_waited(server: Loopback, after: str) -> None:
     error = error_of(server, Reply(None, 429, {"Retry-After": after}))
     assert len(server.requests) == 1
