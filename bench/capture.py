@@ -39,7 +39,7 @@ from perdure.store.listing import MAX_LIMIT, Filter
 from perdure.store.scope import Scope
 
 DATA = Path(__file__).parent / "data"
-HALVES = ("tuned", "untouched")
+HALVES = ("tuned", "more", "untouched")
 ACTIONS = ("ADD", "UPDATE", "DELETE", "NOOP")
 _TURN = re.compile(r"D(\d+):0*(\d+)")
 Item = Mapping[str, Any]

@@ -258,7 +258,7 @@ LIKINGS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
                  r"(?:a )?(?:big |huge |great )?(?:fan of|sucker for)|really into|fond of|keen on"),
         ("like", r"likes?"),
         ("enjoy", r"enjoys?"),
-        ("want", r"wants?|would like"),
+        ("want", r"wants?|(?:'d|would) (?:\w+ )?(?:like|love)"),
         ("avoid", r"avoids?"),
         ("need", r"needs?"),
     )
@@ -281,6 +281,8 @@ BASE_FORMS = {
     ).split()
 }  # fmt: skip
 """The base form of a verb, by its other forms."""
+
+BASES = frozenset(BASE_FORMS.values())
 
 VERBS = "|".join(
     sorted(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from perdure.capture.clauses import parts, trimmed
 from perdure.capture.slot_words import (
     BASE_FORMS,
+    BASES,
     DIETS,
     KEYS,
     KIN,
@@ -59,7 +60,7 @@ _SUBJECT = (
 )  # fmt: skip
 _ADVERBS = (
     r"(?: (?:now|still|currently|actually|really|just|also|recently|always|usually|mostly|much|only|absolutely|"
-    r"generally|secretly|do|does|both|all|finally|quite|already))*"
+    r"generally|secretly|do|does|both|all|finally|quite|already|tend to|try to))*"
 )
 _BE = r"(?:'s|'m|'re| is| am| are| was| were|'ve been| have been| has been)"
 _VALUE = r"(?P<value>\S.{0,300})"
@@ -102,7 +103,8 @@ def _filled(key: str, *, bare: bool = False) -> _Build:
 
 def _verb(match: re.Match[str]) -> Slot | None:
     entity, verb = _entity(match), match["verb"].casefold()
-    if entity is None:
+    if entity is None or (entity != USER and verb in BASES and not _PLURAL.search(entity)):
+        # "The release train leaves": a bare verb behind one thing is a noun.
         return None
     return Slot(entity, BASE_FORMS.get(verb, verb), trimmed(match["value"]))
 
@@ -121,6 +123,8 @@ def _attribute(match: re.Match[str]) -> Slot | None:
 
 def _key(noun: str, value: str) -> str:
     folded = noun.casefold()
+    if folded.endswith(" birthday"):
+        return "birthday"
     if "@" in value:
         return "email"
     if folded.endswith(("number", "phone", "mobile", "cell")) and sum(map(str.isdecimal, value)) >= 6:
@@ -147,7 +151,7 @@ def _state(match: re.Match[str]) -> Slot | None:
 
 
 def _choice(match: re.Match[str]) -> Slot | None:
-    value, other = trimmed(match["value"]), trimmed(match["other"])
+    value, other = trimmed(match["value"], bare=True), trimmed(match["other"])
     return Slot("decision", f"{value} over {other}", value) if value and other else None
 
 
@@ -171,11 +175,11 @@ def _liking(match: re.Match[str]) -> Slot | None:
 
 
 def _contact(match: re.Match[str]) -> Slot | None:
-    value = match["value"]
-    key = "email" if "@" in value else "phone"
-    before = match.string[: match.start("value")]
+    key = "email" if "@" in match["value"] else "phone"
+    before = _CHANNEL.sub("", match.string[: match.start("value")])
     who = _REACHED.search(before)
-    return Slot(QUALIFIERS.sub("", who["who"]) if who else USER, key, value)
+    named = who and (who["name"] or QUALIFIERS.sub("", who["who"] or ""))
+    return Slot(named or USER, key, match["value"])
 
 
 def _fronted(match: re.Match[str]) -> Slot | None:
@@ -192,11 +196,13 @@ _JOB = re.compile(
     r"pilot|cook|monk|priest|surgeon|vet|guide|scribe|smith|wright)))\b"
 )
 _TAIL = re.compile(r",? (?:please|ok|okay|thanks|will you|would you)$", re.IGNORECASE)
-_REACHED = re.compile(
-    r"(?:\b(?:reach|call|ring|phone|e?mail|text)(?: up)? (?:my|our|the) (?P<who>[\w-]+(?: [\w-]+)?) (?:at|on|under)"
-    r" )$",
+_CHANNEL = re.compile(
+    r"(?:(?:'?s)?(?:^| )(?:(?:work|office|home|direct|new) )?(?:mobile|phone|cell|telephone|number|tel|e-?mail|mail|contact)"
+    r"(?: (?:number|address))?)?(?:,?(?:^| )(?:is|at|on|under|to|via)|:)?(?: now)?\W*$",
     re.IGNORECASE,
 )
+_REACHED = re.compile(rf"(?P<name>{_NAME})$|(?:\b(?:my|our|the) |^)(?P<who>(?!.*\b(?:me|us|my|our)$){_WORD}(?: {_WORD})?)$", re.IGNORECASE)
+_PLURAL = re.compile(r"(?:s|people|children|men|women|folk|staff|police)$", re.IGNORECASE)
 _LIKING = "|".join(rf"(?:{pattern.pattern})" for _, pattern in LIKINGS)
 _IS = (
     r"(?:(?:'s| is| are| was| were) (?:going to be )?(?:(?:now|actually|really|still|currently|at|on|moved to|"
@@ -205,17 +211,17 @@ _IS = (
     r"|pushed)(?: back)? "
     r"to (?:the )?|(?: now)? (?:starts|turns|falls)(?: (?:at|on))? )"
 )
-_NOUN = r"(?P<noun>[\w-]+(?: [\w-]+){0,3}?)"
+_NOUN = r"(?P<noun>[\w-]+(?: [\w-]+){0,5}?)"
 _END_OF_CHOICE = r"(?P<value>[^,;:]{1,80}?) (?:over|instead of|rather than|and not) (?P<other>[^,;:]{1,80})"
 _CHOSEN = (
-    r"\b(?:decided|chose|chosen|picked|selected|settled|opted|agreed|went|going|go|voted|plumped|signed up|"
+    r"\b(?:decided|chose|chosen|picked|selected|settled|opted|agreed|went|going|gone|go|voted|plumped|signed up|"
     r"committed)"
 )
 _TO = r"(?: to| on| for| with| that(?: we(?:'ll| will)?)?)"
 
 _RULES: tuple[Rule, ...] = (
     _rule(
-        r"^(?:\W*(?:so|and|also|please|but|oh|btw|we|you|ok|hey|one rule|new rule|rule)[\s,:]+)*"
+        r"^(?:\W*(?:so|and|also|please|but|oh|btw|we|you|ok|hey|anyway|right|well|then|one rule|new rule|rule)[\s,:]+)*"
         r"(?P<how>always|never|from now on|by default|don'?t (?:you )?ever|do not ever)\b,? " + _VALUE,
         _convention,
     ),
@@ -232,7 +238,7 @@ _RULES: tuple[Rule, ...] = (
     ),
     _rule(rf"{_CHOSEN}(?: on| for| with)? {_END_OF_CHOICE}", _choice),
     _rule(rf"\b(?:decided|agreed|opted|voted|chose|committed){_TO} {_VALUE}", _decision),
-    _rule(r"\b(?:went|going|go|settled|plumped|signed up)(?: on| for| with) " + _VALUE, _decision),
+    _rule(r"\b(?:went|going|gone|go|settled|plumped|signed up)(?: on| for| with) " + _VALUE, _decision),
     _rule(r"\b(?:decided|chose|chosen|picked|selected) " + _VALUE, _decision),
     _rule(
         r"\b(?:use|using) (?P<value>[\w .+#-]{1,60}?) (?:over|instead of|rather than) (?P<other>[\w .+#-]{1,60})",
@@ -249,6 +255,10 @@ _RULES: tuple[Rule, ...] = (
         rf"|is called))"
         rf" {_VALUE}",
         _filled("name", bare=True),
+    ),
+    _rule(rf"^(?:my |our |the )?(?P<owned>{_NP})(?:'s)? name is {_VALUE}", _filled("name", bare=True)),
+    _rule(
+        rf"\b(?:calls?|nicknamed?) (?:my|our) (?P<owned>{_NP}) (?P<value>(?-i:[A-ZÀ-Þ])[\w-]+)", _filled("name", bare=True)
     ),
     _rule(
         rf"\b(?:we|I)(?:'ve| have)? (?:named|called|christened|nicknamed) (?:my|our|the) (?P<owned>{_NP}) "
@@ -275,8 +285,12 @@ _RULES: tuple[Rule, ...] = (
         _filled("location", bare=True),
     ),
     _rule(
-        rf"(?:{_SUBJECT}{_BE}?{_ADVERBS} |^(?:i )?)(?:(?:grew|grown) up in|raised in|(?:come|comes) from|"
-        rf"(?<=m )from|(?<=s )from|originally from) {_VALUE}",
+        rf"(?:{_SUBJECT}{_BE}?{_ADVERBS} |^(?:i )?)(?:(?:grew|grown) up in|(?:born and )?(?:raised|bred) in|originally from"
+        rf"|(?:come|comes) (?:originally )?from) {_VALUE}",
+        _filled("hometown", bare=True),
+    ),
+    _rule(
+        rf"{_SUBJECT}{_BE}{_ADVERBS} from (?P<value>(?-i:[A-ZÀ-Þ]).{{0,100}})",
         _filled("hometown", bare=True),
     ),
     _rule(
@@ -286,7 +300,7 @@ _RULES: tuple[Rule, ...] = (
     ),
     _rule(rf"{_SUBJECT}{_BE}?{_ADVERBS} (?:work|works|working) as (?:an? )?{_VALUE}", _filled("job", bare=True)),
     _rule(rf"{_SUBJECT}{_BE}?{_ADVERBS} (?:allergic to|(?:has|have) an allergy to) {_VALUE}", _filled("allergy")),
-    _rule(rf"{_SUBJECT}{_ADVERBS} (?:speaks?|fluent in) {_VALUE}", _filled("language")),
+    _rule(rf"{_SUBJECT}(?:{_BE}{_ADVERBS} fluent in|{_ADVERBS} speaks?)(?: only| just| mainly)? {_VALUE}", _filled("language")),
     _rule(rf"{_SUBJECT}{_ADVERBS} (?P<value>(?:don't|do not|doesn't|does not|never) eat .{{2,60}})", _filled("diet")),
     _rule(rf"(?:{_SUBJECT}(?:{_BE}|(?: just)? turned)|^been){_ADVERBS} {_VALUE}", _state),
     # Likings, in the verb's own words or in others.
@@ -297,7 +311,7 @@ _RULES: tuple[Rule, ...] = (
     ),
     _rule(r"\bI(?:'d| would) (?:much )?(?:rather have|rather|prefer) " + _VALUE, _filled("prefer")),
     _rule(
-        rf"(?:{_SUBJECT}(?:{_BE}|'d| would)?{_ADVERBS}|^\W*(?=not |a |big |huge )) ?\b(?P<liking>{_LIKING}) {_VALUE}",
+        rf"(?:{_SUBJECT}(?:{_BE})?{_ADVERBS}|^\W*(?=not |a |big |huge )) ?\b(?P<liking>{_LIKING}) {_VALUE}",
         _liking,
     ),
     _rule(
@@ -320,7 +334,7 @@ _RULES: tuple[Rule, ...] = (
         rf"\bthe {_NOUN} (?:is now|was moved|has moved|moved|has changed|changed|was changed)(?: to| at)? {_VALUE}",
         _attribute,
     ),
-    _rule(rf"{_SUBJECT}(?:'ve|'s)?{_ADVERBS} (?P<verb>{VERBS}) {_VALUE}", _verb),
+    _rule(rf"{_SUBJECT}(?:'ve|'s)?{_ADVERBS} (?P<verb>{VERBS}|(?<=ve )got|(?<='s )got) (?!\w+ed\b){_VALUE}", _verb),
 )
 
 
