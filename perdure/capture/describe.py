@@ -76,10 +76,10 @@ def describe(statement: Statement, own: CategoryPatterns = ()) -> Description:
 
 def _category(statement: Statement, slot: Slot | None) -> str:
     # The order of the hybrid-memory system: a decision is often worded as a preference, not the other way round.
-    if statement.cue == "convention" or (slot and slot.entity in ("decision", "convention")):
-        return "decision"
     if slot is not None:
-        return _of_slot(slot)
+        return "decision" if slot.entity in ("decision", "convention") else _of_slot(slot)
+    if statement.cue == "convention":
+        return "decision"
     folded = fold(statement.text)
     for category, pattern in _CATEGORIES:
         if pattern.search(folded):
@@ -118,7 +118,7 @@ _BEHIND = re.compile(
 _CATEGORIES = (
     ("decision", re.compile(
         r"\b(?:decided|chose|chosen|went with|going with|selected|settled on|opted|agreed (?:on|to|that)|always use|"
-        r"never use|will use|switched (?:to|from|over)|final answer|no exceptions|no exception)\b|\bdecision\b"
+        r"never use|will use|resolved to|made up (?:my|our) minds?|voted|switched (?:to|from|over)|final answer|no exceptions|no exception)\b|\bdecision\b"
         r"|^(?:please )?(?:always|never|do not ever|don't ever)\b|\b(?:from now on|by default|as a rule)\b"
         r"|^(?:every|each|all|any) [\w -]{1,40} (?:gets?|must|needs? to|has to|have to|should|shall)\b"
     )),
@@ -132,7 +132,7 @@ _CATEGORIES = (
     )),
 )  # fmt: skip
 _IDENTITY = frozenset(["name", "nickname", "email", "phone", "username", "handle", "website"])
-_NAMES = re.compile(r"(?:(?:Mr|Mrs|Ms|Dr|Prof)\.? )?[A-ZÀ-Þ][\w'-]+(?: [A-ZÀ-Þ][\w'-]+)?")
+_NAMES = re.compile(r"(?!(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)(?:(?:Mr|Mrs|Ms|Dr|Prof)\.? )?[A-ZÀ-Þ][\w'-]+(?: [A-ZÀ-Þ][\w'-]+)?")
 _NAMED_OTHERWISE = frozenset(
     ["location", "hometown", "employer", "job", "language", "allergy", "birthday", *BASE_FORMS.values()]
 )

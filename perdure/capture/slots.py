@@ -62,7 +62,7 @@ _ADVERBS = (
     r"(?: (?:now|still|currently|actually|really|just|also|recently|always|usually|mostly|much|only|absolutely|"
     r"generally|secretly|do|does|both|all|finally|quite|already|tend to|try to))*"
 )
-_BE = r"(?:'s|'m|'re| is| am| are| was| were|'ve been| have been| has been)"
+_BE = r"(?:'s|'m|'re| is| am| are| was| were| will be|'ve been| have been| has been)"
 _VALUE = r"(?P<value>\S.{0,300})"
 
 
@@ -112,7 +112,7 @@ def _verb(match: re.Match[str]) -> Slot | None:
 def _attribute(match: re.Match[str]) -> Slot | None:
     """Read "my X is Y" (X of the user), "Ann's X is Y" and "my Z's X is Y" (X of Ann, of Z)."""
     found = match.groupdict()
-    value = trimmed(found["value"])
+    value = trimmed(_CONTRAST.sub("", found["value"]))
     owner = found.get("owner") or found.get("thing") or found.get("person")
     if not value or (owner or "").split(" ")[0].casefold() in NOBODY or value.casefold().startswith("not "):
         return None
@@ -174,12 +174,17 @@ def _liking(match: re.Match[str]) -> Slot | None:
     return Slot(entity, verb, value) if entity and verb and value else None
 
 
+def _rather(match: re.Match[str]) -> Slot | None:
+    entity = _entity(match)
+    return Slot(entity, "prefer", f"{match['value']} over {trimmed(match['other'])}") if entity else None
+
+
 def _contact(match: re.Match[str]) -> Slot | None:
     key = "email" if "@" in match["value"] else "phone"
     before = _CHANNEL.sub("", match.string[: match.start("value")])
     who = _REACHED.search(before)
-    named = who and (who["name"] or QUALIFIERS.sub("", who["who"] or ""))
-    return Slot(named or USER, key, match["value"])
+    named = who["name"] or QUALIFIERS.sub("", who["who"]) if who else ""
+    return Slot(named if named.casefold() not in NOBODY and named else USER, key, match["value"])
 
 
 def _fronted(match: re.Match[str]) -> Slot | None:
@@ -201,7 +206,8 @@ _CHANNEL = re.compile(
     r"(?: (?:number|address))?)?(?:,?(?:^| )(?:is|at|on|under|to|via)|:)?(?: now)?\W*$",
     re.IGNORECASE,
 )
-_REACHED = re.compile(rf"(?P<name>{_NAME})$|(?:\b(?:my|our|the) |^)(?P<who>(?!.*\b(?:me|us|my|our)$){_WORD}(?: {_WORD})?)$", re.IGNORECASE)
+_REACHED = re.compile(rf"(?P<name>{_NAME})$|(?:\b(?:my|our|the) |^)(?P<who>(?!.*\b(?:me|us|my|our|the)$){_WORD}(?: {_WORD})?)$", re.IGNORECASE)
+_CONTRAST = re.compile(r",?(?: now)? (?:instead of|rather than|(?:and |but )?not|but)\b.*$", re.IGNORECASE)
 _PLURAL = re.compile(r"(?:s|people|children|men|women|folk|staff|police)$", re.IGNORECASE)
 _LIKING = "|".join(rf"(?:{pattern.pattern})" for _, pattern in LIKINGS)
 _IS = (
@@ -209,7 +215,7 @@ _IS = (
     r"changed to|being moved to|called|named|in|set for|due(?: on)?|planned for|scheduled for) )*"
     r"|(?: has| have| got| was| is)*(?: been| being)? (?:moved|changed|switched|renamed|rescheduled"
     r"|pushed)(?: back)? "
-    r"to (?:the )?|(?: now)? (?:starts|turns|falls)(?: (?:at|on))? )"
+    r"to (?:the )?| = |(?: now)? (?:starts|turns|falls)(?: (?:at|on))? )"
 )
 _NOUN = r"(?P<noun>[\w-]+(?: [\w-]+){0,5}?)"
 _END_OF_CHOICE = r"(?P<value>[^,;:]{1,80}?) (?:over|instead of|rather than|and not) (?P<other>[^,;:]{1,80})"
@@ -221,7 +227,7 @@ _TO = r"(?: to| on| for| with| that(?: we(?:'ll| will)?)?)"
 
 _RULES: tuple[Rule, ...] = (
     _rule(
-        r"^(?:\W*(?:so|and|also|please|but|oh|btw|we|you|ok|hey|anyway|right|well|then|one rule|new rule|rule)[\s,:]+)*"
+        r"^(?:\W*(?:so|and|also|please|but|oh|btw|we|you|ok|hey|anyway|right|well|then|remember to|make sure to|be sure to|one rule|new rule|rule)[\s,:]+)*"
         r"(?P<how>always|never|from now on|by default|don'?t (?:you )?ever|do not ever)\b,? " + _VALUE,
         _convention,
     ),
@@ -237,7 +243,7 @@ _RULES: tuple[Rule, ...] = (
         _decision,
     ),
     _rule(rf"{_CHOSEN}(?: on| for| with)? {_END_OF_CHOICE}", _choice),
-    _rule(rf"\b(?:decided|agreed|opted|voted|chose|committed){_TO} {_VALUE}", _decision),
+    _rule(rf"\b(?:decided|agreed|opted|voted|chose|committed|resolved){_TO} {_VALUE}", _decision),
     _rule(r"\b(?:went|going|gone|go|settled|plumped|signed up)(?: on| for| with) " + _VALUE, _decision),
     _rule(r"\b(?:decided|chose|chosen|picked|selected) " + _VALUE, _decision),
     _rule(
@@ -271,6 +277,7 @@ _RULES: tuple[Rule, ...] = (
     ),
     _rule(rf"\b(?P<person>{_NAME})(?:'s|s') {_NOUN}{_IS}{_VALUE}", _attribute),
     _rule(rf"^(?P<thing>[\w-]+(?: [\w-]+)?)'s {_NOUN}{_IS}{_VALUE}", _attribute),
+    _rule(rf"^(?:the )?{_NOUN} (?:for|of) (?:the|my|our) (?P<owner>{_NP}){_IS}{_VALUE}", _attribute),
     # What somebody is, where and with whom.
     _rule(
         rf"(?:{_SUBJECT}{_BE}?|^){_ADVERBS} ?\b(?:born on|was born on"
@@ -305,13 +312,13 @@ _RULES: tuple[Rule, ...] = (
     _rule(rf"(?:{_SUBJECT}(?:{_BE}|(?: just)? turned)|^been){_ADVERBS} {_VALUE}", _state),
     # Likings, in the verb's own words or in others.
     _rule(
-        r"\bI(?:'d| would) (?:rather have|rather|sooner|take) (?P<value>[^,;]{2,80}?) (?:over"
-        r"|than) (?P<other>[^,;]{2,60})",
-        lambda match: Slot(USER, "prefer", f"{match['value']} over {trimmed(match['other'])}"),
+        rf"{_SUBJECT}(?:'d| would) (?:rather have|rather|sooner|take) (?P<value>[^,;]{{2,80}}?) (?:over|than) "
+        r"(?P<other>[^,;]{2,60})",
+        _rather,
     ),
-    _rule(r"\bI(?:'d| would) (?:much )?(?:rather have|rather|prefer) " + _VALUE, _filled("prefer")),
+    _rule(rf"{_SUBJECT}(?:'d| would) (?:much )?(?:rather have|rather|prefer) {_VALUE}", _filled("prefer")),
     _rule(
-        rf"(?:{_SUBJECT}(?:{_BE})?{_ADVERBS}|^\W*(?=not |a |big |huge )) ?\b(?P<liking>{_LIKING}) {_VALUE}",
+        rf"(?:^\W*(?=not |a |big |huge )|{_SUBJECT}{_BE}?{_ADVERBS}) ?\b(?P<liking>{_LIKING}) {_VALUE}",
         _liking,
     ),
     _rule(
