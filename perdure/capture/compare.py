@@ -1,41 +1,34 @@
 """What a new statement does to one that is known: nothing, its place, its end, or it is known already.
 
 The cosine tells whether two statements speak of the same; it hardly shows who, which and whether. Those are read from
-the words (`reading`), and all of them must agree before anything is replaced.
+the words (`reading`) and weighed together by a logistic regression (`features`, data/judge.toml, fitted by
+bench/fit_judge.py). Guards stand before it and behind it: what is said of somebody else replaces nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import tomllib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
+from pathlib import Path
 
-from perdure.capture.change_words import ALSO, CHANGE, END, FORGET, FORMER, REPEAT
-from perdure.capture.likeness import (
-    SAME,
-    SAME_TOPIC,
-    alike,
-    denies,
-    ended,
-    focus,
-    other_subject,
-    other_value,
-    paraphrase,
-    refines,
-    replaceable,
-    same_entity,
-    same_people,
-)
-from perdure.capture.reading import Reading, read
-from perdure.capture.slot_words import PREFERENCES
+from perdure.capture.change_words import CHANGE, END, FORGET, FORMER
+from perdure.capture.features import Pair, features
+from perdure.capture.likeness import denies, ended, other_subject, same_entity, same_people
+from perdure.capture.reading import USER, read
+from perdure.capture.slot_words import BASES, PREFERENCES
 from perdure.store.fact import Fact
 from perdure.store.slots import is_single_valued
 from perdure.text.normalise import fingerprint, fold
 
 RELATED = 0.35
 """Cosine below which two statements have nothing to do with each other, unless they share a slot."""
-NEAR = 0.65
-"""Cosine from which on one statement may stand in the place of another that it differs from in one value."""
+FAVOUR = 0.25
+"""By how much another action must be likelier than an addition, which loses nothing."""
+WEIGHTS = Path(__file__).parent / "data" / "judge.toml"
 
 
 class Action(StrEnum):
@@ -64,93 +57,93 @@ class Verdict:
     doubtful: bool = False
 
 
+CLEAR = 0.6
+"""How likely an end must be that no word for it shows."""
+DOUBT = 0.4
+"""From which likelihood of a change on an addition is linked to what it may contradict."""
 BESIDE = Verdict(Action.ADD, "new", 1.0)
 ASKED = "asked to forget it"
 DOUBTFUL = Verdict(Action.ADD, "may contradict what is known", 0.4, doubtful=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """A known and a new statement, with what tells them apart.
-
-    Attributes:
-        old, new: the facts.
-        cosine: of their vectors.
-        before: the known text.
-        whole: the new text.
-        after: the clause of the new text that has most to do with the known one.
-        shared: stems that both have.
-        slot: whether both fill the same slot.
-        disjoint: whether they fill it with values that have no word in common.
-        changed: whether the new text says that something changed.
-        moved: whether their relative times were resolved to different days.
-    """
-
-    old: Fact
-    new: Fact
-    cosine: float
-    before: Reading
-    whole: Reading
-    after: Reading
-    shared: frozenset[str]
-    slot: bool
-    disjoint: bool
-    changed: bool
-    moved: bool
+Weights = Mapping[str, Mapping[Action, float]]
+_Rule = Callable[[Pair], Verdict | None]
 
 
-_Rule = Callable[[_Pair], Verdict | None]
-
-
-def compare(old: Fact, new: Fact, cosine: float) -> Verdict:
-    """Compare a new fact with a known one. The rules are asked in order; the first that has something to say decides.
+def compare(old: Fact, new: Fact, cosine: float, nearest: bool = True) -> Verdict:
+    """Compare a new fact with a known one.
 
     Args:
         old: what is known.
         new: what was said.
-        cosine: of their vectors; 0 where there are none.
+        cosine: of their vectors; where there are none, the share of their words that they have in common.
+        nearest: whether nothing known is nearer.
     """
-    pair = _paired(old, new, cosine)
-    return next(filter(None, (rule(pair) for rule in _RULES)), BESIDE)
+    return verdict(Pair.of(old, new, cosine, nearest), fitted())
 
 
-def same_slot(old: Fact, new: Fact) -> bool:
-    """Return whether two facts fill the same slot, in whatever case it is written."""
-    return bool(old.key and new.key) and fold(f"{old.entity}\0{old.key}") == fold(f"{new.entity}\0{new.key}")
+def verdict(pair: Pair, weights: Weights) -> Verdict:
+    """Compare two facts: by the guards, or where none has something to say by these weights of each feature."""
+    return next(filter(None, (guard(pair) for guard in _GUARDS)), None) or _weighed(pair, weights)
 
 
-def _paired(old: Fact, new: Fact, cosine: float) -> _Pair:
-    before, whole = read(old.text), read(new.text)
-    folded = fold(new.text)
-    slot = same_slot(old, new)
-    values = read(old.value or "").terms, read(new.value or "").terms
-    return _Pair(
-        old,
-        new,
-        cosine,
-        before,
-        whole,
-        after=focus(new.text, before),
-        shared=before.terms & whole.terms,
-        slot=slot,
-        disjoint=slot and all(values) and values[0].isdisjoint(values[1]),
-        changed=bool(CHANGE.search(folded)) and not REPEAT.search(folded),
-        moved=bool(before.dates and whole.dates and before.dates != whole.dates),
-    )
+def rank(found: Verdict) -> tuple[bool, float]:
+    """Return by what the verdicts on several known facts are ranked: the largest decides."""
+    return found.action is not Action.ADD, found.confidence
 
 
-def _unrelated(pair: _Pair) -> Verdict | None:
+@lru_cache(maxsize=1)
+def fitted() -> Weights:
+    """Return the weights of data/judge.toml."""
+    rows = tomllib.loads(WEIGHTS.read_text(encoding="utf-8"))
+    return {name: {Action(action): value for action, value in row.items()} for name, row in rows.items()}
+
+
+def _weighed(pair: Pair, weights: Weights) -> Verdict:
+    given = {"constant": 1.0, **features(pair)}
+    scores = {action: math.exp(sum(weights[name][action] * value for name, value in given.items())) for action in Action}
+    total = sum(scores.values())
+    likely = {action: score / total for action, score in scores.items()}
+    likely[Action.ADD] += FAVOUR
+    action = max(likely, key=lambda each: likely[each])
+    if action is Action.ADD:
+        unsure = likely[Action.UPDATE] + likely[Action.DELETE] > DOUBT or pair.before.denied != pair.after.denied
+        return DOUBTFUL if unsure else Verdict(Action.ADD, "new", min(1.0, likely[action]))
+    if _of_another(pair):
+        return Verdict(Action.ADD, "says it of somebody else", 0.8)
+    return _guarded(pair, Verdict(action, _REASONS[action], likely[action]))
+
+
+def _guarded(pair: Pair, found: Verdict) -> Verdict:
+    """Return a verdict, or where it might lose what still holds an addition."""
+    over = END.search(fold(pair.new.text))
+    if found.action is Action.DELETE and over and (
+        (pair.slot and pair.new.value) or not ended(pair.new.text, pair.before)
+    ):
+        # Something came in its place.
+        return Verdict(Action.UPDATE, _REASONS[Action.UPDATE], found.confidence)
+    unclear = found.confidence < CLEAR and not denies(pair.before, pair.after, pair.cosine)
+    if found.action is Action.DELETE and not over and unclear:
+        return DOUBTFUL
+    if found.action is Action.UPDATE and _may_both_hold(pair):
+        return DOUBTFUL
+    if found.action is Action.NOOP and _one_more(pair) and pair.whole.terms - pair.before.terms:
+        return Verdict(Action.ADD, "one more of its kind", 0.8)
+    return found
+
+
+def _unrelated(pair: Pair) -> Verdict | None:
     related = pair.slot or pair.cosine >= RELATED or len(pair.shared) >= 2
     if related or _former(pair) or (pair.shared & pair.before.subject and END.search(fold(pair.new.text))):
         return None
     return BESIDE
 
 
-def _forget(pair: _Pair) -> Verdict | None:
+def _forget(pair: Pair) -> Verdict | None:
     return Verdict(Action.DELETE, ASKED, 0.9) if FORGET.search(fold(pair.new.text)) else None
 
 
-def _same_value(pair: _Pair) -> Verdict | None:
+def _same_value(pair: Pair) -> Verdict | None:
     if pair.moved and pair.before.terms == pair.whole.terms:
         return Verdict(Action.UPDATE, "names another time", 0.8)
     if pair.slot and pair.old.value and fingerprint(pair.old.value) == fingerprint(pair.new.value or ""):
@@ -158,104 +151,46 @@ def _same_value(pair: _Pair) -> Verdict | None:
     return None
 
 
-def _others(pair: _Pair) -> Verdict | None:
-    if same_people(pair.before, pair.after) and same_people(pair.after, pair.whole):
-        return None
-    return Verdict(Action.ADD, "says it of somebody else", 0.8)
-
-
-def _over(pair: _Pair) -> Verdict | None:
-    stated = pair.slot and pair.new.value
-    if stated or not (pair.shared or pair.cosine >= 0.4) or not ended(pair.new.text, pair.before):
-        return None
-    return Verdict(Action.DELETE, "says that it is over", 0.8)
-
-
-def _known(pair: _Pair) -> Verdict | None:
-    if pair.changed or pair.moved or pair.disjoint or pair.before.denied != pair.after.denied:
-        return None
-    cosine = pair.cosine if same_entity(pair.old, pair.new) else pair.cosine - 0.1
-    return (
-        Verdict(Action.NOOP, "means what was said before", 0.8) if paraphrase(pair.before, pair.whole, cosine) else None
-    )
-
-
-def _disjoint_value(pair: _Pair) -> Verdict | None:
+def _single(pair: Pair) -> Verdict | None:
     single = pair.disjoint and is_single_valued(pair.new.key or "")
     return Verdict(Action.UPDATE, "slot holds one value", 0.95) if single else None
 
 
-def _new_value(pair: _Pair) -> Verdict | None:
-    key, old, new = pair.new.key or "", pair.old.value, pair.new.value
-    if not (pair.slot and old and new) or pair.old.entity in ("decision", "convention"):
-        return None
-    if is_single_valued(key):
-        return Verdict(Action.UPDATE, "slot holds one value", 0.95)
-    return Verdict(Action.UPDATE, "new value of the slot", 0.9) if pair.changed or alike(key, old, new) else None
+_GUARDS: tuple[_Rule, ...] = (_unrelated, _forget, _same_value, _single)
+_REASONS = {
+    Action.UPDATE: "says otherwise of the same",
+    Action.DELETE: "says that it is over",
+    Action.NOOP: "means what was said before",
+}
 
 
-def _in_addition(pair: _Pair) -> Verdict | None:
-    return Verdict(Action.ADD, "said in addition", 0.8) if ALSO.search(fold(pair.new.text)) else None
+_MANY = PREFERENCES | BASES
 
 
-def _changed(pair: _Pair) -> Verdict | None:
-    if _former(pair) and pair.old.category in (pair.new.category, "decision", "fact"):
-        return Verdict(Action.UPDATE, "names the value it replaces", 0.9)
-    near = pair.cosine >= 0.6 or (_topic(pair) and pair.cosine >= 0.3)
-    if pair.changed and near and not other_subject(pair.before, pair.after):
-        return Verdict(Action.UPDATE, "says that it has changed", 0.8)
-    old, new = pair.before.times, pair.whole.times
-    if pair.whole.denied and old & new and new - old:
-        return Verdict(Action.UPDATE, "names another time instead", 0.7)
-    return None
+def _of_another(pair: Pair) -> bool:
+    """Return whether the two are about different people, or say the same of different things."""
+    same_key = pair.old.key and pair.old.key == pair.new.key
+    same_person = pair.before.owner == pair.whole.owner != USER
+    if same_key and not same_person and not same_entity(pair.old, pair.new):
+        return True
+    return not same_people(pair.before, pair.whole) and not same_people(pair.before, pair.after)
 
 
-def _denied(pair: _Pair) -> Verdict | None:
-    if pair.before.denied == pair.after.denied:
-        return None
-    if pair.after.denied and denies(pair.before, pair.after, pair.cosine):
-        return Verdict(Action.DELETE, "says that it is not so", 0.7)
-    return DOUBTFUL
+def _one_more(pair: Pair) -> bool:
+    return pair.slot and pair.old.key in _MANY and not pair.before.terms <= pair.whole.terms
 
 
-def _refined(pair: _Pair) -> Verdict | None:
-    if pair.cosine >= SAME_TOPIC and refines(pair.before, pair.whole):
-        return Verdict(Action.UPDATE, "says the same more precisely", 0.7)
-    return None
+def _may_both_hold(pair: Pair) -> bool:
+    """Return whether nothing shows that the old must go for the new: another thing, or one more that is liked."""
+    if _former(pair) or CHANGE.search(fold(pair.new.text)):
+        return False
+    before, after = pair.before, pair.whole
+    beside = before.owner != USER and not pair.slot and pair.shared <= before.subject
+    another = bool(pair.old.entity and pair.new.entity) and not same_entity(pair.old, pair.new)
+    return _one_more(pair) or beside or another or other_subject(before, after)
 
 
-def _near(pair: _Pair) -> Verdict | None:
-    # Many things are liked at once: another figure is another thing.
-    if pair.old.key not in PREFERENCES and other_value(pair.before, pair.after, pair.cosine):
-        return Verdict(Action.UPDATE, "another value of the same", 0.6)
-    if pair.cosine >= NEAR and _topic(pair) and replaceable(pair.old, pair.new, pair.before, pair.after):
-        return Verdict(Action.UPDATE, "says something else of the same", 0.6)
-    return DOUBTFUL if pair.cosine >= SAME and pair.shared else Verdict(Action.ADD, "new", 0.7)
-
-
-_RULES: tuple[_Rule, ...] = (
-    _unrelated,
-    _forget,
-    _same_value,
-    _others,
-    _over,
-    _disjoint_value,
-    _known,
-    _new_value,
-    _in_addition,
-    _changed,
-    _denied,
-    _refined,
-    _near,
-)
-
-
-def _topic(pair: _Pair) -> frozenset[str]:
-    """Return what both speak of beside names: two sentences about Ann need not be about the same."""
-    return pair.shared - pair.before.names
-
-
-def _former(pair: _Pair) -> bool:
+def _former(pair: Pair) -> bool:
     match = FORMER.search(fold(pair.new.text))
     former = read(next(filter(None, match.groups()))).terms if match else frozenset()
     return bool(former) and former <= pair.before.terms

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import apsw
 
-from perdure.capture.compare import Action, Verdict, compare, same_slot
+from perdure.capture.compare import Action, compare, rank
 from perdure.capture.likeness import likeness
 from perdure.hooks.types import Channel
 from perdure.store.fact import Fact
@@ -135,18 +135,16 @@ def _same_details(old: Fact, new: Fact) -> bool:
 
 def _classified(fact: Fact, known: Sequence[Fact], near: Sequence[VectorHit]) -> Decision:
     cosines = {hit.id: hit.cosine for hit in near}
-    ranked: list[tuple[bool, bool, float, Fact, Verdict]] = []
-    for old in known:
-        overlap = likeness(old.text, fact.text).overlap
-        cosine = cosines.get(old.id, overlap)
-        verdict = compare(old, fact, cosine)
-        ranked.append((verdict.action is not Action.ADD, same_slot(old, fact), cosine + overlap, old, verdict))
-    if not ranked:
+    # What has no vector is judged by the words it shares.
+    alike = {old.id: cosines.get(old.id, likeness(old.text, fact.text).overlap) for old in known}
+    nearest = max(alike.values(), default=0.0)
+    verdicts = [(compare(old, fact, alike[old.id], alike[old.id] == nearest), old) for old in known]
+    if not verdicts:
         return NEW
-    decides, _, _, old, verdict = max(ranked, key=lambda item: item[:3])
-    if decides:
+    verdict, old = max(verdicts, key=lambda found: (*rank(found[0]), alike[found[1].id]))
+    if verdict.action is not Action.ADD:
         return Decision(verdict.action, old.id, verdict.reason, verdict.confidence)
-    doubtful = next((each for *_, each, found in ranked if found.doubtful), None)
+    doubtful = next((each for found, each in verdicts if found.doubtful), None)
     if doubtful is not None:
         return Decision(Action.ADD, None, "may contradict what is known", 0.4, doubtful.id)
-    return replace(NEW, confidence=verdict.confidence)
+    return replace(NEW, confidence=min(found.confidence for found, _ in verdicts))

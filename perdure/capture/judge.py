@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from perdure.capture.compare import Action
 from perdure.capture.decide import SURE, Decision, Levels, candidates, decide, own_view
@@ -13,7 +13,7 @@ from perdure.errors import ModelError
 from perdure.store.fact import Fact
 from perdure.store.store import Store
 
-TIER = "nano"
+TIER: Literal["nano"] = "nano"
 MOST = 10
 """Statements in one question; the rules decide on the rest."""
 SHOWN = 5
@@ -30,7 +30,7 @@ _PROMPT = (
 class Asks(Protocol):
     """Something that answers a prompt with JSON."""
 
-    def ask_json(self, prompt: str, tier: str) -> object | None:
+    def ask_json(self, prompt: str, *, tier: Literal["nano"]) -> object | None:
         """Return the JSON in the answer, or None if there is none."""
 
 
@@ -60,7 +60,7 @@ class LanguageJudge:
             for number, (at, known) in enumerate(unsure.items())
         ]
         try:
-            answer = self._model.ask_json(_PROMPT + json.dumps(items, ensure_ascii=False), TIER)
+            answer = self._model.ask_json(_PROMPT + json.dumps(items, ensure_ascii=False), tier=TIER)
         except ModelError:
             return verdicts
         places = list(unsure.items())

@@ -40,7 +40,7 @@ from perdure.plugin.file_purge import cleaner
 from perdure.plugin.forking import watch
 from perdure.plugin.jobs import timers_of
 from perdure.plugin.ledger import Ledger, newest_reply
-from perdure.plugin.llm import llm_factory
+from perdure.plugin.llm import judge_of, llm_factory
 from perdure.plugin.model import Model, Recipes
 from perdure.plugin.scrubbing import Scrubbed, scrub_folder, scrub_if_due
 from perdure.plugin.settings import Settings
@@ -91,7 +91,8 @@ class Engine:
             switch_by_itself=settings.model_switch == "auto",
             on_switch=self.start_worker,
         )
-        self.writer = Writer(self._leg, writing_options(settings))
+        self.llm = make_llm(self.store)
+        self.writer = Writer(self._leg, writing_options(settings), judge_of(settings, self.store, self.llm))
         self.ledger = Ledger(self.store.key, earlier(self.store))
         quota = Quota(settings.capture_turn_facts, settings.capture_session_facts, settings.capture_day_facts)
         self.categories = compile_categories(settings.categories)
@@ -104,7 +105,6 @@ class Engine:
             self.store, settings, self.clock, self.keeper, self.gate,
             embedder=self.model.embedder, start_worker=self.start_worker,
         )  # fmt: skip
-        self.llm = make_llm(self.store)
         self._recaller = Recaller(
             self.store, recall_options(settings), self.model.leg, self.clock, reranker, self.files.source,
             Expander(self.store, self.llm),

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from perdure.capture.judge import LanguageJudge
 from perdure.errors import SettingsError
+from perdure.plugin.composing import writing_options
 from perdure.plugin.settings import Settings
 from perdure.recall.expand import Expand
 from perdure.store.llm_tokens import TokenMeter
@@ -41,6 +43,11 @@ def llm_factory(settings: Settings) -> Callable[[Store], Llm | None]:
         return Llm(Endpoint(address, settings.llm_timeout), models, meter)
 
     return make
+
+
+def judge_of(settings: Settings, store: Store, model: Llm | None) -> LanguageJudge | None:
+    """Return what asks the language model where the rules of capture are unsure; None without one."""
+    return LanguageJudge(store, model, writing_options(settings).levels) if model else None
 
 
 def in_search(settings: Settings, wanted: bool | None) -> Expand:

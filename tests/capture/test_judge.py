@@ -30,7 +30,7 @@ class Answering:
         self.answer = answer
         self.asked: list[str] = []
 
-    def ask_json(self, prompt: str, tier: str) -> object | None:
+    def ask_json(self, prompt: str, *, tier: str) -> object | None:
         self.asked.append(prompt)
         return self.answer
 
@@ -38,7 +38,7 @@ class Answering:
 class Failing:
     """Is never there."""
 
-    def ask_json(self, prompt: str, tier: str) -> object | None:
+    def ask_json(self, prompt: str, *, tier: str) -> object | None:
         raise ModelError("the endpoint does not answer; check its address")
 
 
