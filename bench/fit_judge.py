@@ -87,8 +87,7 @@ def fit(chosen_cases: Sequence[Case]) -> Weights:
         error = (scores / scores.sum(axis=1, keepdims=True) - wanted) * share
         weights -= RATE * (matrix.T @ error + PENALTY * weights)
     return {
-        name: dict(zip(_ORDER, map(float, row.round(2)), strict=True))
-        for name, row in zip(names, weights, strict=True)
+        name: dict(zip(_ORDER, map(float, row.round(2)), strict=True)) for name, row in zip(names, weights, strict=True)
     }
 
 
@@ -134,9 +133,7 @@ def as_toml(weights: Weights) -> str:
 @click.option("--write", is_flag=True, help="Keep the weights that all items teach.")
 def main(write: bool) -> None:
     """Fit the judge."""
-    halves: dict[str, list[Case]] = {
-        name: cases(read(DATA / f"decisions-{name}.json")) for name in ("tuned", "more")
-    }
+    halves: dict[str, list[Case]] = {name: cases(read(DATA / f"decisions-{name}.json")) for name in ("tuned", "more")}
     ids: dict[str, Any] = {case.item["id"]: name for name, found in halves.items() for case in found}
     everything = [case for found in halves.values() for case in found]
     done = cross_validate(everything)

@@ -72,7 +72,8 @@ _BESIDE = re.compile(
     re.IGNORECASE,
 )
 _NOW = re.compile(
-    r",? (?:now|currently|these days|nowadays|at the moment|right now|at present|in the end|for good|after all|though|tbh|lol|haha|btw|by the way|any day|"
+    r",? (?:now|currently|these days|nowadays|at the moment|right now|at present|in the end|for good|after all"
+    r"|though|tbh|lol|haha|btw|by the way|any day|"
     r"any more|anymore|too|as well|originally|please|ok|okay)$",
     re.IGNORECASE,
 )

@@ -57,8 +57,6 @@ class Verdict:
     doubtful: bool = False
 
 
-CLEAR = 0.6
-"""How likely an end must be that no word for it shows."""
 DOUBT = 0.4
 """From which likelihood of a change on an addition is linked to what it may contradict."""
 BESIDE = Verdict(Action.ADD, "new", 1.0)
@@ -101,7 +99,9 @@ def fitted() -> Weights:
 
 def _weighed(pair: Pair, weights: Weights) -> Verdict:
     given = {"constant": 1.0, **features(pair)}
-    scores = {action: math.exp(sum(weights[name][action] * value for name, value in given.items())) for action in Action}
+    scores = {
+        action: math.exp(sum(weights[name][action] * value for name, value in given.items())) for action in Action
+    }
     total = sum(scores.values())
     likely = {action: score / total for action, score in scores.items()}
     likely[Action.ADD] += FAVOUR
@@ -117,13 +117,14 @@ def _weighed(pair: Pair, weights: Weights) -> Verdict:
 def _guarded(pair: Pair, found: Verdict) -> Verdict:
     """Return a verdict, or where it might lose what still holds an addition."""
     over = END.search(fold(pair.new.text))
-    if found.action is Action.DELETE and over and (
-        (pair.slot and pair.new.value) or not ended(pair.new.text, pair.before)
+    if (
+        found.action is Action.DELETE
+        and over
+        and ((pair.slot and pair.new.value) or not ended(pair.new.text, pair.before))
     ):
         # Something came in its place.
         return Verdict(Action.UPDATE, _REASONS[Action.UPDATE], found.confidence)
-    unclear = found.confidence < CLEAR and not denies(pair.before, pair.after, pair.cosine)
-    if found.action is Action.DELETE and not over and unclear:
+    if found.action is Action.DELETE and not over and not denies(pair.before, pair.after, pair.cosine):
         return DOUBTFUL
     if found.action is Action.UPDATE and _may_both_hold(pair):
         return DOUBTFUL

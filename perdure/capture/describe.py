@@ -35,6 +35,11 @@ class Description:
     decay_class: str
 
 
+IMPORTANCE = {"decision": 0.8, "preference": 0.7, "entity": 0.7, "fact": 0.6}
+"""How important a captured statement is, by its category; 0.5 for others."""
+ASKED_FOR = 0.9
+"""How important it is if it was asked to be remembered."""
+
 CategoryPatterns = tuple[tuple[str, re.Pattern[str]], ...]
 
 
@@ -72,6 +77,17 @@ def describe(statement: Statement, own: CategoryPatterns = ()) -> Description:
     configured = (name for name, pattern in own if pattern.search(statement.text))
     category = next(configured, None) or foreign.category_of(statement.cue, code) or _category(statement, slot)
     return Description(category, slot, _clipped(reason[1]) if reason else None, _decay_class(text, slot))
+
+
+def importance(category: str, statement: Statement) -> float:
+    """Return how important a captured statement is, 0.5 to 0.9: by what it is, less where it is hardly worth keeping.
+
+    Args:
+        category: what it is.
+        statement: what was said, and how sure it is that it is worth keeping.
+    """
+    most = ASKED_FOR if statement.cue == "remember" else IMPORTANCE.get(category, 0.5)
+    return round(0.5 + (most - 0.5) * statement.confidence, 2)
 
 
 def _category(statement: Statement, slot: Slot | None) -> str:
@@ -118,7 +134,8 @@ _BEHIND = re.compile(
 _CATEGORIES = (
     ("decision", re.compile(
         r"\b(?:decided|chose|chosen|went with|going with|selected|settled on|opted|agreed (?:on|to|that)|always use|"
-        r"never use|will use|resolved to|made up (?:my|our) minds?|voted|switched (?:to|from|over)|final answer|no exceptions|no exception)\b|\bdecision\b"
+        r"never use|will use|resolved to|made up (?:my|our) minds?|voted|switched (?:to|from|over)"
+        r"|final answer|no exceptions|no exception)\b|\bdecision\b"
         r"|^(?:please )?(?:always|never|do not ever|don't ever)\b|\b(?:from now on|by default|as a rule)\b"
         r"|^(?:every|each|all|any) [\w -]{1,40} (?:gets?|must|needs? to|has to|have to|should|shall)\b"
     )),
@@ -132,7 +149,9 @@ _CATEGORIES = (
     )),
 )  # fmt: skip
 _IDENTITY = frozenset(["name", "nickname", "email", "phone", "username", "handle", "website"])
-_NAMES = re.compile(r"(?!(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)(?:(?:Mr|Mrs|Ms|Dr|Prof)\.? )?[A-ZÀ-Þ][\w'-]+(?: [A-ZÀ-Þ][\w'-]+)?")
+_NAMES = re.compile(
+    r"(?!(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)(?:(?:Mr|Mrs|Ms|Dr|Prof)\.? )?[A-ZÀ-Þ][\w'-]+(?: [A-ZÀ-Þ][\w'-]+)?"
+)
 _NAMED_OTHERWISE = frozenset(
     ["location", "hometown", "employer", "job", "language", "allergy", "birthday", *BASE_FORMS.values()]
 )

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from perdure.capture.change_words import END, INSTEAD
 from perdure.capture.clauses import parts
 from perdure.capture.reading import USER, Reading, read
-from perdure.capture.slot_words import BASE_FORMS, KIN, PREFERENCES
 from perdure.store.fact import Fact
 from perdure.text.normalise import fold
 
@@ -37,13 +36,6 @@ def denies(before: Reading, after: Reading, cosine: float) -> bool:
         return False
     lost = before.terms - after.terms
     return not lost or (len(lost) == 1 and len(before.terms) > 2 and cosine >= SAME_TOPIC)
-
-
-def alike(key: str, old: str, new: str) -> bool:
-    """Return whether two values of "my X is ..." exclude each other: two names, two figures, two kinds of thing."""
-    if key.split()[-1].casefold() in KIN or key in BASE_FORMS.values() or key in PREFERENCES:
-        return False
-    return any(kind.match(old) and kind.match(new) for kind in _KINDS)
 
 
 def focus(text: str, before: Reading) -> Reading:
@@ -118,30 +110,9 @@ def other_subject(before: Reading, after: Reading) -> bool:
     return bool(before.subject - after.terms and after.subject - before.terms)
 
 
-def replaceable(old: Fact, new: Fact, before: Reading, after: Reading) -> bool:
-    """Return whether nothing shows that two statements which are near each other may both be true."""
-    if not told(before) or not told(after):
-        return False
-    listed = old.key in BASE_FORMS.values() or old.key in PREFERENCES
-    if listed or not same_entity(old, new) or _FRONTED.match(fold(new.text)):
-        return False
-    days, other_days = before.times - _MONTHS, after.times - _MONTHS
-    return not other_subject(before, after) and days <= other_days and other_days <= days
-
-
 def told(reading: Reading) -> bool:
     """Return whether it can be made out what a statement is about."""
     return bool(reading.subject) or not reading.words.isdisjoint(_SELF)
-
-
-def refines(before: Reading, after: Reading) -> bool:
-    """Return whether the new statement says all that the known one does, and something more of it."""
-    if not before.terms or not before.terms <= after.terms or not before.times <= after.times:
-        return False
-    if not told(before) or (before.subject and after.subject - before.terms):
-        return False
-    # "I have a daughter" and "my daughter is called ...": what is said of it is a fact of its own.
-    return bool(before.subject) or not after.subject & before.terms or not after.words.isdisjoint(("i", "we", "i'm"))
 
 
 def other_value(before: Reading, after: Reading, cosine: float) -> bool:
@@ -156,7 +127,6 @@ def other_value(before: Reading, after: Reading, cosine: float) -> bool:
 
 
 _SELF = frozenset(["i", "we", "my", "our", "i'm", "we're", "i've", "we've"])
-_FRONTED = re.compile(r"(?:at|in|on|for|to|during|before|after|with|from) .{1,40}? (?:i|we|the|my|our)\b")
 _PIECES = re.compile(r"[,;:.!?]\s+|\s+(?:and|but|so)\s+")
 _MONTHS = frozenset(
     [
@@ -174,4 +144,3 @@ _MONTHS = frozenset(
         "december",
     ]
 )
-_KINDS = (re.compile(r"\d"), re.compile(r"(?!(?:A|An|The)\b)[A-ZÀ-Þ]"), re.compile(r"an? ", re.IGNORECASE))

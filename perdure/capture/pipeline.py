@@ -11,7 +11,7 @@ from perdure.capture import answers
 from perdure.capture.compare import Action
 from perdure.capture.dates import dated, freeze_until
 from perdure.capture.decide import Decision, own_view
-from perdure.capture.describe import CategoryPatterns, describe
+from perdure.capture.describe import CategoryPatterns, describe, importance
 from perdure.capture.guards import Guard, Quota, held
 from perdure.capture.rules import guarded
 from perdure.capture.statements import CaptureRule, Statement, statements
@@ -26,7 +26,6 @@ from perdure.store.trust import SUPERSEDES
 from perdure.text.echo import Trace, echoes, quotes, same, trace
 from perdure.text.normalise import fingerprint
 
-IMPORTANCE = 0.7
 Shown = Mapping[str, Sequence[Trace]]
 """What a conversation was shown: traces by id of fact or passage."""
 _log = logging.getLogger("perdure.capture")
@@ -79,7 +78,7 @@ class Capturer:
             return []
         users, assistants = answers.split(entry["messages"])
         shown = self._shown(entry["cursor"])
-        prepared = self._prepared(self._drafts(users, entry), pause)
+        prepared = self._writer.judged(self._prepared(self._drafts(users, entry), pause), self._store.clock.now())
         if assistants:
             before = answers.heard(users, shown, self._store.key)
             self._note(answers.candidates(self._drafts(assistants, entry)), before, entry, pause)
@@ -193,7 +192,7 @@ def _draft(
         text=dated(statement.text, said_at),
         why=description.why,
         category=description.category,
-        importance=IMPORTANCE,
+        importance=importance(description.category, statement),
         entity=slot.entity if slot else None,
         key=slot.key if slot else None,
         value=slot.value if slot else None,

@@ -202,11 +202,15 @@ _JOB = re.compile(
 )
 _TAIL = re.compile(r",? (?:please|ok|okay|thanks|will you|would you)$", re.IGNORECASE)
 _CHANNEL = re.compile(
-    r"(?:(?:'?s)?(?:^| )(?:(?:work|office|home|direct|new) )?(?:mobile|phone|cell|telephone|number|tel|e-?mail|mail|contact)"
+    r"(?:(?:'?s)?(?:^| )(?:(?:work|office|home|direct|new) )?(?:mobile|phone|cell|telephone|number|tel"
+    r"|e-?mail|mail|contact)"
     r"(?: (?:number|address))?)?(?:,?(?:^| )(?:is|at|on|under|to|via)|:)?(?: now)?\W*$",
     re.IGNORECASE,
 )
-_REACHED = re.compile(rf"(?P<name>{_NAME})$|(?:\b(?:my|our|the) |^)(?P<who>(?!.*\b(?:me|us|my|our|the)$){_WORD}(?: {_WORD})?)$", re.IGNORECASE)
+_REACHED = re.compile(
+    rf"(?P<name>{_NAME})$|(?:\b(?:my|our|the) |^)(?P<who>(?!.*\b(?:me|us|my|our|the)$){_WORD}(?: {_WORD})?)$",
+    re.IGNORECASE,
+)
 _CONTRAST = re.compile(r",?(?: now)? (?:instead of|rather than|(?:and |but )?not|but)\b.*$", re.IGNORECASE)
 _PLURAL = re.compile(r"(?:s|people|children|men|women|folk|staff|police)$", re.IGNORECASE)
 _LIKING = "|".join(rf"(?:{pattern.pattern})" for _, pattern in LIKINGS)
@@ -227,7 +231,8 @@ _TO = r"(?: to| on| for| with| that(?: we(?:'ll| will)?)?)"
 
 _RULES: tuple[Rule, ...] = (
     _rule(
-        r"^(?:\W*(?:so|and|also|please|but|oh|btw|we|you|ok|hey|anyway|right|well|then|remember to|make sure to|be sure to|one rule|new rule|rule)[\s,:]+)*"
+        r"^(?:\W*(?:so|and|also|please|but|oh|btw|we|you|ok|hey|anyway|right|well|then|remember to|make sure to"
+        r"|be sure to|one rule|new rule|rule)[\s,:]+)*"
         r"(?P<how>always|never|from now on|by default|don'?t (?:you )?ever|do not ever)\b,? " + _VALUE,
         _convention,
     ),
@@ -264,7 +269,8 @@ _RULES: tuple[Rule, ...] = (
     ),
     _rule(rf"^(?:my |our |the )?(?P<owned>{_NP})(?:'s)? name is {_VALUE}", _filled("name", bare=True)),
     _rule(
-        rf"\b(?:calls?|nicknamed?) (?:my|our) (?P<owned>{_NP}) (?P<value>(?-i:[A-ZÀ-Þ])[\w-]+)", _filled("name", bare=True)
+        rf"\b(?:calls?|nicknamed?) (?:my|our) (?P<owned>{_NP}) (?P<value>(?-i:[A-ZÀ-Þ])[\w-]+)",
+        _filled("name", bare=True),
     ),
     _rule(
         rf"\b(?:we|I)(?:'ve| have)? (?:named|called|christened|nicknamed) (?:my|our|the) (?P<owned>{_NP}) "
@@ -292,7 +298,8 @@ _RULES: tuple[Rule, ...] = (
         _filled("location", bare=True),
     ),
     _rule(
-        rf"(?:{_SUBJECT}{_BE}?{_ADVERBS} |^(?:i )?)(?:(?:grew|grown) up in|(?:born and )?(?:raised|bred) in|originally from"
+        rf"(?:{_SUBJECT}{_BE}?{_ADVERBS} |^(?:i )?)(?:(?:grew|grown) up in"
+        r"|(?:born and )?(?:raised|bred) in|originally from"
         rf"|(?:come|comes) (?:originally )?from) {_VALUE}",
         _filled("hometown", bare=True),
     ),
@@ -307,7 +314,10 @@ _RULES: tuple[Rule, ...] = (
     ),
     _rule(rf"{_SUBJECT}{_BE}?{_ADVERBS} (?:work|works|working) as (?:an? )?{_VALUE}", _filled("job", bare=True)),
     _rule(rf"{_SUBJECT}{_BE}?{_ADVERBS} (?:allergic to|(?:has|have) an allergy to) {_VALUE}", _filled("allergy")),
-    _rule(rf"{_SUBJECT}(?:{_BE}{_ADVERBS} fluent in|{_ADVERBS} speaks?)(?: only| just| mainly)? {_VALUE}", _filled("language")),
+    _rule(
+        rf"{_SUBJECT}(?:{_BE}{_ADVERBS} fluent in|{_ADVERBS} speaks?)(?: only| just| mainly)? {_VALUE}",
+        _filled("language"),
+    ),
     _rule(rf"{_SUBJECT}{_ADVERBS} (?P<value>(?:don't|do not|doesn't|does not|never) eat .{{2,60}})", _filled("diet")),
     _rule(rf"(?:{_SUBJECT}(?:{_BE}|(?: just)? turned)|^been){_ADVERBS} {_VALUE}", _state),
     # Likings, in the verb's own words or in others.

@@ -93,12 +93,15 @@ class Writer:
         leg = self._leg()
         texts = [vector_text(fact.text, fact.entity, fact.key) for fact in facts]
         vectors = _vectors(texts, leg[0] if leg else None)
-        prepared = [
+        return [
             Prepared(self._tagged(fact), vector, _near(fact, vector, leg[1] if leg else None, now))
             for fact, vector in zip(facts, vectors, strict=True)
         ]
-        if self._judge is None or not self._options.levels.classify:
-            return prepared
+
+    def judged(self, prepared: Sequence[Prepared], now: float) -> list[Prepared]:
+        """Ask the judge, if there is one, about all of these at once. It may take as long as a language model does."""
+        if self._judge is None or not prepared or not self._options.levels.classify:
+            return list(prepared)
         verdicts = self._judge(prepared, now)
         return [replace(each, verdict=verdict) for each, verdict in zip(prepared, verdicts, strict=True)]
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure.capture.describe import MAX_FIELD, Description, compile_categories, describe
+from perdure.capture.describe import MAX_FIELD, Description, compile_categories, describe, importance
+from perdure.capture.slots import Slot
 from perdure.capture.statements import Statement, cue_of
 from perdure.capture.tags import extract_tags
 from perdure.errors import SettingsError
@@ -208,3 +209,41 @@ def test_own_categories_come_first() -> None:
 def test_an_own_category_that_cannot_work_is_refused(own: dict[str, str]) -> None:
     with pytest.raises(SettingsError, match="category"):
         compile_categories(own)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "the heron release train leaves from platform nine",
+        "the heron release train never leaves from platform nine",
+        "Our deadline has slipped.",
+    ],
+)
+def test_a_noun_that_could_be_a_verb_makes_no_slot(sentence: str) -> None:
+    assert described(sentence).slot is None
+
+
+@pytest.mark.parametrize(
+    ("sentence", "entity", "key", "value"),
+    [
+        ("Our servers use Debian.", "servers", "use", "Debian"),
+        ("I'm from Porto.", "user", "hometown", "Porto"),
+        ("My sister was born and raised in Oslo.", "sister", "hometown", "Oslo"),
+        ("The vet's number is 555-0172.", "vet", "phone", "555-0172"),
+        ("Our wedding is the 14th, not the 15th.", "user", "wedding", "the 14th"),
+        ("I'd like a bigger desk.", "user", "want", "a bigger desk"),
+        ("The codename for the merger is Bluebell.", "merger", "codename", "Bluebell"),
+    ],
+)
+def test_slots_by_grammar(sentence: str, entity: str, key: str, value: str) -> None:
+    assert described(sentence).slot == Slot(entity, key, value)
+
+
+def test_a_preference_over_something_is_no_decision() -> None:
+    assert described("I prefer tabs over spaces.").category == "preference"
+
+
+@given(st.sampled_from(["decision", "preference", "entity", "fact", "other"]), st.floats(0, 1))
+def test_importance_keeps_its_bounds(category: str, confidence: float) -> None:
+    assert 0.5 <= importance(category, Statement("x", "remember", confidence)) <= 0.9
+    assert importance(category, Statement("x", "fact", confidence)) <= importance("decision", Statement("x", "fact"))

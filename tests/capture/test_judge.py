@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,10 +16,12 @@ from perdure.capture.judge import LanguageJudge
 from perdure.capture.writing import Writer, WritingOptions, Written
 from perdure.clock import ManualClock
 from perdure.errors import ModelError
-from perdure.hooks.types import Channel
+from perdure.hooks.types import Channel, TurnContext
+from perdure.plugin.memory import Memory
 from perdure.store.fact import Fact
 from perdure.store.store import Store
 from perdure.store.transaction import Author
+from tests.loopback import Loopback, chat, loopback
 
 KNOWN = Fact(text="The spare key is under the blue pot.", channel=Channel.USER, scope="user", scope_target="owner")
 DOUBTED = replace(KNOWN, text="The spare key never leaves the kitchen drawer.")
@@ -53,7 +57,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def written(store: Store, model: Answering | Failing, fact: Fact = DOUBTED) -> Written:
     writer = Writer(lambda: None, WritingOptions(), LanguageJudge(store, model, Levels()))
-    [prepared] = writer.prepare([fact], store.clock.now())
+    [prepared] = writer.judged(writer.prepare([fact], store.clock.now()), store.clock.now())
     with store.write(Author(fact.channel)) as tx:
         return writer.write(tx, prepared)
 
@@ -103,3 +107,40 @@ def test_it_may_not_replace_what_the_channel_may_not(store: Store) -> None:
     done = written(store, model, replace(DOUBTED, channel=Channel.TOOL_UNASKED))
     assert done.decision.action is Action.ADD
     assert done.decision.against
+
+
+TOLD = ("My spare key is under the blue pot.", "My garden ladder is behind the red door.")
+DOUBTS = ("My spare key never leaves the kitchen drawer.", "My garden ladder never leaves the north cellar.")
+
+
+def taught(home: Path, server: Loopback) -> list[str]:
+    given: dict[str, Any] = {"llm_endpoint": f"{server.url}/v1", "llm_model": "m", "embedder": "none"}
+    with Memory.open(home, **given) as memory:
+        for known in TOLD:
+            memory.store(known)
+        assert server.requests == []
+        said = [{"role": "user", "content": " ".join(DOUBTS)}]
+        memory.turns.after(said, True, TurnContext(session_id="s", host="test"))
+        memory.settle(60)
+        return [fact.text for fact in memory.admin.list()]
+
+
+def test_the_configured_model_is_asked_once_for_all_statements_of_a_turn(tmp_path: Path) -> None:
+    answer = json.dumps([{"item": 0, "action": "UPDATE", "target": 0}])
+    with loopback(lambda request: chat(answer)) as server:
+        texts = taught(tmp_path, server)
+        assert len(server.requests) == 1
+        prompt = server.requests[0].body["messages"][-1]["content"]
+    assert all(doubt in prompt for doubt in DOUBTS)
+    assert len(texts) == 3
+    assert DOUBTS[0] in texts
+
+
+@pytest.mark.parametrize(
+    "answer", ["no JSON at all", '[{"item": 0, "action": "DELETE", "target": "no-such-id"}]', "[[", '{"item": 0}']
+)
+def test_a_useless_answer_of_the_configured_model_loses_nothing(tmp_path: Path, answer: str) -> None:
+    with loopback(lambda request: chat(answer)) as server:
+        texts = taught(tmp_path, server)
+        assert len(server.requests) == 1
+    assert sorted(texts) == sorted((*TOLD, *DOUBTS))
