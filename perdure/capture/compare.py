@@ -17,7 +17,7 @@ from pathlib import Path
 
 from perdure.capture.change_words import CHANGE, END, FORGET, FORMER
 from perdure.capture.features import Pair, features
-from perdure.capture.likeness import denies, ended, other_subject, same_entity, same_people
+from perdure.capture.likeness import denies, ended, other_subject, same_entity, same_people, told
 from perdure.capture.reading import USER, read
 from perdure.capture.slot_words import BASES, PREFERENCES
 from perdure.store.fact import Fact
@@ -188,7 +188,8 @@ def _may_both_hold(pair: Pair) -> bool:
     before, after = pair.before, pair.whole
     beside = before.owner != USER and not pair.slot and pair.shared <= before.subject
     another = bool(pair.old.entity and pair.new.entity) and not same_entity(pair.old, pair.new)
-    return _one_more(pair) or beside or another or other_subject(before, after)
+    untold = not told(before) or not told(after)
+    return untold or _one_more(pair) or beside or another or other_subject(before, after)
 
 
 def _former(pair: Pair) -> bool:

@@ -233,7 +233,7 @@ def test_a_text_of_300_characters_stands_for_itself(memory: Memory, way: Way) ->
 def test_what_was_asked_for_weighs_half_and_what_was_said_more(memory: Memory) -> None:
     assert memory.store("The berth numbers are painted in white.").importance == 0.5
     say(memory, "My dog is called Fido.")
-    [fact] = memory.lookup("user", "dog")
+    [fact] = memory.lookup("dog", "name")
     assert fact.importance == 0.7
 
 

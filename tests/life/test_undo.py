@@ -157,7 +157,7 @@ def test_a_whole_session_is_taken_back(memory: Memory) -> None:
     say(memory, "My cat is called Minka.", session="third")
     undone = memory.undo(session="second")
     assert undone.conflicts == ()
-    [cat] = memory.lookup("user", "cat")
+    [cat] = memory.lookup("cat", "name")
     assert state(memory).keys() == before.keys() | {cat.id}
     assert [fact.value for fact in memory.lookup("user", "birthday")] == ["3 May"]
     with pytest.raises(NotFoundError, match="'second'"):
