@@ -17,7 +17,7 @@ from pathlib import Path
 
 from perdure.capture.change_words import CHANGE, END, FORGET, FORMER
 from perdure.capture.features import Pair, features
-from perdure.capture.likeness import denies, ended, other_subject, same_entity, same_people, told
+from perdure.capture.likeness import denies, ended, other_one, other_subject, same_entity, same_people, told
 from perdure.capture.reading import USER, read
 from perdure.capture.slot_words import BASES, PREFERENCES
 from perdure.store.fact import Fact
@@ -128,6 +128,9 @@ def _guarded(pair: Pair, found: Verdict) -> Verdict:
         return DOUBTFUL
     if found.action is Action.UPDATE and _may_both_hold(pair):
         return DOUBTFUL
+    if found.action is Action.NOOP and not pair.whole.figures <= pair.before.figures:
+        # Two codes or numbers are two things, however near their sentences are.
+        return DOUBTFUL if pair.slot else Verdict(Action.ADD, "another figure", 0.8)
     if found.action is Action.NOOP and _one_more(pair) and pair.whole.terms - pair.before.terms:
         return Verdict(Action.ADD, "one more of its kind", 0.8)
     return found
@@ -153,7 +156,9 @@ def _same_value(pair: Pair) -> Verdict | None:
 
 
 def _single(pair: Pair) -> Verdict | None:
-    single = pair.disjoint and is_single_valued(pair.new.key or "")
+    told = pair.slot and pair.old.value and pair.new.value and is_single_valued(pair.new.key or "")
+    # A part of the value that is known says nothing new.
+    single = told and not read(pair.new.value or "").terms <= read(pair.old.value or "").terms
     return Verdict(Action.UPDATE, "slot holds one value", 0.95) if single else None
 
 
@@ -170,6 +175,8 @@ _MANY = PREFERENCES | BASES
 
 def _of_another(pair: Pair) -> bool:
     """Return whether the two are about different people, or say the same of different things."""
+    if not pair.slot and other_one(pair.old.text, pair.new.text):
+        return True
     same_key = pair.old.key and pair.old.key == pair.new.key
     same_person = pair.before.owner == pair.whole.owner != USER
     if same_key and not same_person and not same_entity(pair.old, pair.new):

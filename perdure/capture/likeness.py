@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perdure.capture.change_words import END, INSTEAD
 from perdure.capture.clauses import parts
-from perdure.capture.reading import USER, Reading, read
+from perdure.capture.reading import USER, Reading, has_verb, ordered, read
 from perdure.store.fact import Fact
 from perdure.text.normalise import fold
 
@@ -108,6 +109,27 @@ def paraphrase(before: Reading, after: Reading, cosine: float) -> bool:
 def other_subject(before: Reading, after: Reading) -> bool:
     """Return whether each subject has a word that the other statement lacks: the road bike and the mountain bike."""
     return bool(before.subject - after.terms and after.subject - before.terms)
+
+
+def other_one(before: str, after: str) -> bool:
+    """Return whether two texts of the same frame differ in whom or what they speak of, and not in what they say of it.
+
+    "Berth 12 is free" and "Berth 13 is free" do; so do two codes in "The marker … stands for the database". What
+    differs behind a verb, or at the end, may be another value of the same thing.
+    """
+    old, new = ordered(before), ordered(after)
+    start = _common(old, new)
+    end = _common(old[start:][::-1], new[start:][::-1])
+    lost, added = old[start : len(old) - end], new[start : len(new) - end]
+    if not lost or not added or any(map(has_verb, (old[:start], lost, added))):
+        return False
+    codes = all(any(map(str.isdecimal, word)) for word in (lost[0], added[0]))
+    return end > 1 or (codes and min(len(lost), len(added)) + end > 1)
+
+
+def _common(some: Sequence[str], others: Sequence[str]) -> int:
+    return next((at for at, (one, other) in enumerate(zip(some, others, strict=False)) if one != other),
+                min(len(some), len(others)))  # fmt: skip
 
 
 def told(reading: Reading) -> bool:

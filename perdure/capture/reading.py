@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -21,7 +22,7 @@ class Reading:
         words: all its words, folded, without possessive endings.
         subject: stems of what stands before the verb, without words that say whose it is.
         terms: stems of all words that carry meaning, figures included.
-        figures: numbers and times of day.
+        figures: numbers, times of day and codes with a digit in them.
         times: weekdays, months, seasons, years, parts of the day.
         names: stems of words written as names.
         dates: the days that its relative times were resolved to.
@@ -57,12 +58,23 @@ def read(text: str) -> Reading:
         words=frozenset(bare),
         subject=_terms(before[0]) if len(before) > 1 else frozenset(),
         terms=terms,
-        figures=frozenset(term for term in terms if term[0].isdecimal()),
+        figures=frozenset(term for term in terms if any(map(str.isdecimal, term))),
         times=frozenset(_TIMES[word] for word in words if word in _TIMES),
         names=names,
         dates=dates,
         denied=bool(_DENIED.search(plain)),
     )
+
+
+def ordered(text: str) -> tuple[str, ...]:
+    """Return the words of a statement as they stand, folded, without articles and without the day in brackets."""
+    words = _WORD.findall(_plain(_DATED.sub("", text)))
+    return tuple(word for word in words if word not in _ONLY_ARTICLES)
+
+
+def has_verb(words: Sequence[str]) -> bool:
+    """Return whether there is a verb, or somebody who speaks of himself, among the words."""
+    return bool(_VERB.search(" ".join(words))) or not _SPEAKER.isdisjoint(words)
 
 
 def _plain(text: str) -> str:
@@ -114,7 +126,9 @@ _SUBJECT_NAME = re.compile(
     r"owns|writes|and [A-Z]\w+)\b|'s? )"
 )
 _BARE = re.compile(r"[^\W_][\w-]*")
-_ARTICLES = frozenset(["a", "an", "the", "is", "are"])
+_ONLY_ARTICLES = frozenset(["a", "an", "the"])
+_ARTICLES = _ONLY_ARTICLES | {"is", "are"}
+_SPEAKER = frozenset(["i", "we", "i'm", "we're", "i've", "we've"])
 _DATED = re.compile(r" \((\d{4}-\d\d-\d\d(?: to \d{4}-\d\d-\d\d)?)\)")
 _IDIOM = re.compile(r"\b(?:can't|cannot|couldn't) (?:stand|bear)\b")
 _HALF_PAST = re.compile(r"\bhalf past (\w+)\b")

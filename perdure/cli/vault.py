@@ -56,7 +56,11 @@ def store_secret(
     """
     expires_at = None if days is None else time.time() + days * DAY
     # The memory is opened first: what is wrong with a setting is known before anything is stored.
-    with Memory.open(home, timers=False) as memory, _opened(home) as opened:
+    # A pointer names its secret by an id: no two of them say the same, however alike they are.
+    with (
+        Memory.open(home, timers=False, classify_before_write=False, duplicate_vector=False) as memory,
+        _opened(home) as opened,
+    ):
         opened.unlock()
         record = opened.store(
             service, _value(), kind=kind, name=name, expires_at=expires_at, replace_value=replace_value
