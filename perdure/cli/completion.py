@@ -14,7 +14,9 @@ VARIABLE = "_PERDURE_COMPLETE"
 def completion(shell: str) -> int:
     """Print what a shell needs to complete commands and options: bash, zsh or fish.
 
-    Example: eval "$(perdure completion bash)"
+    The shell runs what is printed: `eval "$(perdure completion bash)"` in ~/.bashrc.
+
+    Example: perdure completion bash
     """
     kind = get_completion_class(shell)
     if kind is None:

@@ -128,35 +128,34 @@ def why(caller: ToolCaller, given: arguments.Why) -> Answer:
     return Answer("\n".join([head, *silence, *lines]), {"turn": told.turn, "shown": [each.id for each in shown]})
 
 
-def checkpoint(caller: Any, given: arguments.Checkpoint) -> Answer:
+def checkpoint(caller: ToolCaller, given: arguments.Checkpoint) -> Answer:
     """Keep where things stand."""
-    return _done("Kept", caller.checkpoint(given.intent, given.state, given.expected))
+    kept = caller.checkpoint(given.intent, given.state, given.expected, channel=caller.channel)
+    return Answer(f"Kept as {_short(kept.id)} for a few hours.", {"id": kept.id})
 
 
-def prune(caller: Any, given: arguments.Prune) -> Answer:
-    """Remove what has expired."""
+def prune(caller: ToolCaller, given: arguments.Prune) -> Answer:
+    """Remove what has expired: counts alone, as it may be other callers' too."""
     if not caller.asked_for:
         return Answer(
             "Nothing was removed: the user did not ask for it in this turn. Ask first.",
             {"error": "not asked"},
             refused=True,
         )
-    return _done("Removed what has expired", caller.admin.prune())
+    pruned = caller.admin.prune()
+    if pruned.parked is not None:
+        text = "Nothing was removed: so much would expire at once that the clock may be wrong."
+        return Answer(f"{text} The user can run `perdure prune`.", {"error": "parked"}, refused=True)
+    counts = {"expired": len(pruned.expired), "removed": len(pruned.removed)}
+    return Answer(f"{counts['expired']} memories have expired, {counts['removed']} old ones are removed.", counts)
 
 
-def reflect(caller: Any, given: arguments.Reflect) -> Answer:
+def reflect(caller: ToolCaller, given: arguments.Reflect) -> Answer:
     """Look for patterns."""
-    return _done("Looked for patterns", caller.reflect(days=given.days))
-
-
-def _done(what: str, outcome: Any) -> Answer:
-    if isinstance(outcome, Fact):
-        return Answer(f"{what} as {_short(outcome.id)}.", {"id": outcome.id})
-    facts = [each for each in outcome if isinstance(each, Fact)] if isinstance(outcome, Sequence) else []
-    if facts:
-        return _listed(facts[:FACTS])
-    count = len(outcome) if isinstance(outcome, Sequence) else outcome
-    return Answer(f"{what}: {escape(str(count))}.")
+    found = caller.reflect(days=given.days, channel=caller.channel)
+    lines = "\n".join(f"- {escape(pattern.text)}" for pattern in found.patterns[:FACTS])
+    text = f"Looked at {found.examined} memories and found {len(found.patterns)} patterns."
+    return Answer(f"{text}\n{lines}".rstrip(), {"examined": found.examined, "patterns": len(found.patterns)})
 
 
 def _doubt(caller: ToolCaller, text: str, values: Mapping[str, Any], old: Fact) -> Answer:

@@ -90,9 +90,16 @@ NO_COMMAND: Mapping[str, str] = {
     "Memory.files": "`perdure files`",
     "Memory.admin": "its methods have commands of their own",
     "Files.flush_due": "only a host knows its window of tokens",
+    "Files.paths": "a client of the MCP server chooses among them; `perdure files search` names the file of each hit",
     "Files.prompt_sections": "only a host has a system prompt",
 }
 """Methods that make no sense on the command line, and why."""
+
+NO_JSON: Mapping[str, str] = {
+    "perdure completion": "a shell runs what it prints",
+    "perdure mcp": "what it prints is the protocol",
+}
+"""Commands whose output is not for a script to read, and why."""
 
 
 def public(of: type) -> set[str]:
@@ -108,6 +115,7 @@ def test_every_public_method_has_its_command_or_a_reason(of: type) -> None:
 def test_the_commands_that_methods_stand_for_are_there() -> None:
     assert set(METHODS.values()) <= COMMANDS.keys()
     assert not METHODS.keys() & NO_COMMAND.keys()
+    assert NO_JSON.keys() <= PLAIN.keys()
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -123,7 +131,7 @@ def test_the_help_ends_with_one_example_that_parses(name: str) -> None:
 @pytest.mark.parametrize("name", PLAIN)
 def test_every_command_takes_json_and_explains_its_options(name: str) -> None:
     options = {option: each for each in PLAIN[name].params if isinstance(each, click.Option) for option in each.opts}
-    assert "--json" in options
+    assert ("--json" in options) == (name not in NO_JSON)
     # Types and choices say all there is to say of these.
     assert [
         option for option, each in options.items() if not each.help and option not in ("--type", "--strength")

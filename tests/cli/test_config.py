@@ -33,7 +33,9 @@ def call(*words: str, code: int = 0) -> Any:
     return json.loads(run(*words, "--json", code=code))
 
 
-def test_a_setting_is_written_read_and_taken_out_again() -> None:
+def test_a_setting_is_written_read_and_taken_out_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    # What is changed is to be this one setting alone; no store is opened here.
+    monkeypatch.delenv("PERDURE_TIMERS")
     assert call("config", "get", "recall_limit") == {"name": "recall_limit", "value": 10, "from": "default"}
     run("config", "set", "recall_limit", "5")
     assert Settings.load().recall_limit == 5

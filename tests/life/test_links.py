@@ -17,6 +17,12 @@ CORE = ("SUPERSEDES", "CAUSED_BY", "PART_OF", "RELATED_TO", "DEPENDS_ON")
 FURTHER = ("CONTRADICTS", "INSTANCE_OF", "DERIVED_FROM")
 
 
+@pytest.fixture
+def memory(open_memory: OpenMemory) -> Memory:
+    """A memory that replaces nothing and links nothing unasked, however much alike the facts are."""
+    return open_memory(classify_before_write=False)
+
+
 def chain(memory: Memory, count: int) -> list[str]:
     """Store facts and link each to the next, every second link the other way round."""
     ids = [memory.store(f"Berth number {number} is free.").id for number in range(count)]

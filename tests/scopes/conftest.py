@@ -79,8 +79,10 @@ class House:
 
     def __init__(self, home: Path, *, scopes: tuple[Scope, ...] = SCOPES, **settings: Any) -> None:
         self.clock = ManualClock()
-        # By words alone, unless an embedder is named.
-        self.engine = Engine(home, Settings.load({"embedder": "none", "watch": False, **settings}), clock=self.clock)
+        # By words alone, unless an embedder is named. No timers: what conftest sets holds for no fixture of a module,
+        # and a job that gives categories would write beside what is tested.
+        given = {"embedder": "none", "watch": False, "timers": False, **settings}
+        self.engine = Engine(home, Settings.load(given), clock=self.clock)
         self.engine.model.wait(30.0)
         # A word has its number in every house, so that two houses differ only in who lives there.
         self.canaries = [self._canary(number, scope) for number, scope in enumerate(SCOPES) if scope in scopes]

@@ -18,7 +18,9 @@ from perdure.hosts.extras import need
 def mcp(home: Path | None, agent: str | None, user: str | None, workspace: Path | None) -> int:
     """Serve memory over stdin and stdout to a client of the Model Context Protocol.
 
-    Example: claude mcp add perdure -- perdure mcp
+    The client starts it itself, once it is told to: `claude mcp add perdure -- perdure mcp`
+
+    Example: perdure mcp
     """
     # Hundreds of models are built at import and all are kept: the collector would take a sixth of the time for nothing.
     gc.disable()
