@@ -12,6 +12,7 @@ import click
 
 from perdure.background.reembed import prune as prune_spaces
 from perdure.background.worker_process import WorkerProcess
+from perdure.cli.models import bring, show
 from perdure.cli.output import Output, progress
 from perdure.errors import ModelError, PerdureError, SettingsError
 from perdure.plugin.composing import load_extensions
@@ -19,6 +20,7 @@ from perdure.plugin.engine import WORKER
 from perdure.plugin.model import Recipes
 from perdure.plugin.paths import data_folder
 from perdure.plugin.settings import Settings
+from perdure.ranking.calibration import CLEAR
 from perdure.store import spaces
 from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
@@ -76,6 +78,45 @@ def status(home: Path | None, as_json: bool) -> int:
     return 0
 
 
+@model.command(name="list")
+@_home
+@_json
+def list_(home: Path | None, as_json: bool) -> int:
+    """Show the local models that perdure knows, which are here, and with * the one that the store uses.
+
+    Example: perdure model list
+    """
+    return show(home, as_json)
+
+
+@model.command()
+@click.argument("name")
+@click.option("--dry-run", is_flag=True, help="Only show what would be fetched, and from where.")
+@_json
+def fetch(name: str, dry_run: bool, as_json: bool) -> int:
+    """Fetch a local model from the hub. Nothing else does: no other command, no host, no recall.
+
+    What comes is checked against the sha256 that perdure knows. One that is cut off goes on where it was.
+
+    Example: perdure model fetch bge-small-en-v1.5 --dry-run
+    """
+    return bring(name, dry_run, as_json)
+
+
+@model.command()
+@click.argument("name")
+@_home
+@_json
+@click.pass_context
+def use(context: click.Context, name: str, home: Path | None, as_json: bool) -> int:
+    """Switch to a local model: short for `switch --embedder onnx --model NAME`.
+
+    Example: perdure model use bge-small-en-v1.5
+    """
+    switched: int = context.invoke(switch, embedder="onnx", model_name=name, home=home, as_json=as_json)
+    return switched
+
+
 @model.command()
 @click.option("--embedder", help="Name of the embedder; left out: as the settings say.")
 @click.option("--model", "model_name", help="Model of that embedder: a name or a folder.")
@@ -112,6 +153,8 @@ def switch(embedder: str | None, model_name: str | None, home: Path | None, as_j
     elif begun:
         output.line(f"{space.name} answers now; {vectors} of {facts} memories have a vector of it")
         output.line("Hosts follow at their next recall. Set the same model in their settings. Back: model rollback")
+        if space.description.get("model") not in CLEAR:
+            output.line("How near a memory must come was not measured for it: see perdure eval, setting min_cosine")
     else:
         output.line(f"the store's vectors are of {space.name} already; nothing to switch")
     return 0

@@ -75,17 +75,17 @@ def console() -> Console:
 
 
 @contextmanager
-def progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[], None]]:
-    """Show a progress bar on stderr, if that is a terminal; lends the function that moves it by one."""
+def progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[..., None]]:
+    """Show a progress bar on stderr, if that is a terminal; lends the function that moves it, by one or so many."""
     if quiet or not sys.stderr.isatty():
-        yield lambda: None
+        yield lambda count=1: None
         return
     from rich.console import Console
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True)) as bar:
         task = bar.add_task(what, total=total)
-        yield lambda: bar.advance(task)
+        yield lambda count=1: bar.advance(task, count)
 
 
 @contextmanager

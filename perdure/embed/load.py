@@ -1,45 +1,85 @@
-"""Finds the default model on this machine. Nothing is ever downloaded."""
+"""Finds a model of the catalogue on this machine and loads it. Nothing is ever downloaded here."""
 
 from __future__ import annotations
 
 import importlib.util
+import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.embed.catalogue import MINILM_INT8, OnnxModel
-from perdure.errors import ModelError
+from perdure.embed.catalogue import MINILM_INT8, MODELS, OnnxModel
+from perdure.embed.model_cache import fetched
+from perdure.errors import ModelError, SettingsError
 
 if TYPE_CHECKING:
     from perdure.embed.base import Embedder
 
 
 def load_default(weights: Path | None = None, *, threads: int = 1) -> Embedder:
-    """Load the default model.
+    """Load the default model; see `load_model`."""
+    return load_model(MINILM_INT8, weights, threads=threads)
+
+
+def load_model(model: OnnxModel, path: Path | None = None, *, threads: int = 1) -> Embedder:
+    """Load a model.
 
     Args:
-        weights: its ONNX file; None: the file in the installed package.
+        model: which build.
+        path: its ONNX file, or the folder with its files; None: where `find_weights` finds them.
         threads: CPU threads for one call.
 
     Raises:
-        ModelError: the file is missing or altered, or ONNX Runtime is not usable here.
+        ModelError: a file is missing or altered, or ONNX Runtime is not usable here.
     """
-    path = weights if weights is not None else find_weights(MINILM_INT8)
+    weights = find_weights(model) if path is None else _within(path, model)
     try:
         from perdure.embed.onnx import OnnxEmbedder
 
-        return OnnxEmbedder(MINILM_INT8, path, threads=threads)
+        return OnnxEmbedder(model, weights, tokenizer=_tokenizer(model, weights), threads=threads)
     except ImportError as error:
-        raise ModelError(
-            f"model {MINILM_INT8.name} needs onnxruntime and tokenizers ({error}); reinstall perdure"
-        ) from error
+        raise ModelError(f"model {model.name} needs onnxruntime and tokenizers ({error}); reinstall perdure") from error
+
+
+def known_model(key: str) -> OnnxModel:
+    """Return the model of the catalogue with this key.
+
+    Raises:
+        SettingsError: there is none.
+    """
+    model = MODELS.get(key)
+    if model is None:
+        raise SettingsError(f"{key!r} is no model that perdure knows; known are: {', '.join(MODELS)}")
+    return model
 
 
 def find_weights(model: OnnxModel) -> Path:
-    """Return where the weights of `model` lie in its package, which is located but never imported.
+    """Return where the weights of `model` lie: in its package, the user's Hugging Face cache or perdure's own.
+
+    A package is located but never imported.
 
     Raises:
-        ModelError: the package is not installed.
+        ModelError: they are nowhere.
     """
+    if model.hub is None:
+        return _in_package(model)
+    for folder in (_snapshot(model), fetched(model)):
+        if folder is not None:
+            return folder / model.file
+    raise ModelError(f"model {model.name} is not on this machine; fetch it: perdure model fetch {model.key}")
+
+
+def hub_cache(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the user's Hugging Face cache: HF_HUB_CACHE, else below HF_HOME, else in the user's cache folder."""
+    if environ.get("HF_HUB_CACHE"):
+        return Path(environ["HF_HUB_CACHE"]).expanduser()
+    if environ.get("HF_HOME"):
+        return Path(environ["HF_HOME"]).expanduser() / "hub"
+    # The hub's own library takes this folder on every system.
+    return Path(environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "huggingface" / "hub"
+
+
+def _in_package(model: OnnxModel) -> Path:
     spec = importlib.util.find_spec(model.package)
     folders = list(spec.submodule_search_locations or ()) if spec else []
     if not folders:
@@ -49,3 +89,34 @@ def find_weights(model: OnnxModel) -> Path:
             "Without a model, perdure recalls by keywords alone"
         )
     return Path(folders[0]) / model.file
+
+
+def _snapshot(model: OnnxModel) -> Path | None:
+    """Return the folder of the pinned revision in the Hugging Face cache, if all files are there."""
+    if model.hub is None:
+        return None
+    name = f"models--{model.hub.repo.replace('/', '--')}"
+    folder = hub_cache() / name / "snapshots" / model.hub.revision
+    complete = all(_size(folder / file) == size for file, (size, _) in model.pins.items())
+    return folder if complete else None
+
+
+def _within(path: Path, model: OnnxModel) -> Path:
+    if not path.is_dir():
+        return path
+    return next((path / file for file in (model.file, Path(model.file).name) if (path / file).is_file()), path)
+
+
+def _tokenizer(model: OnnxModel, weights: Path) -> Path | None:
+    """Return the tokenizer that comes with the weights: beside them, or above them as on the hub."""
+    if not model.tokenizer_size:
+        return None
+    beside, above = weights.with_name(model.tokenizer), weights.parent.parent / model.tokenizer
+    return above if above.is_file() and not beside.is_file() else beside
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1

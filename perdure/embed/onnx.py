@@ -22,6 +22,8 @@ _BATCH_ROWS: Final = 4
 _BATCH_TOKENS: Final = 320
 """Rows times longest row of a batch. Beyond it a batch is slower per text than one text at a time, and
 four rows of 256 tokens take over 100 MB more than loading the model does."""
+_STATES: Final = "last_hidden_state"
+"""The output that holds the token states, where a model has others beside it."""
 _WARNINGS_OFF: Final = 3
 """ONNX Runtime logs errors and worse."""
 
@@ -32,12 +34,13 @@ _Row = tuple[int, list[int]]
 class OnnxEmbedder:
     """Embeds texts with a model in ONNX form. Safe to use from several threads."""
 
-    def __init__(self, model: OnnxModel, weights: Path, *, threads: int = 1) -> None:
+    def __init__(self, model: OnnxModel, weights: Path, *, tokenizer: Path | None = None, threads: int = 1) -> None:
         """Verify the model's files and load them.
 
         Args:
             model: which build the files must be.
             weights: the ONNX file.
+            tokenizer: its tokenizer; None: the one among perdure's own data, or `tokenizer.json` beside the weights.
             threads: how many threads one call may compute on.
 
         Raises:
@@ -46,12 +49,15 @@ class OnnxEmbedder:
         """
         if threads < 1:
             raise InputError(f"threads is {threads}; give at least 1")
+        vocabulary = tokenizer or model.tokenizer_path or weights.with_name("tokenizer.json")
         _verify(weights, model.sha256)
-        _verify(model.tokenizer_path, model.tokenizer_sha256)
+        _verify(vocabulary, model.tokenizer_sha256)
         self._model = model
-        self._tokenizer = _load_tokenizer(model)
+        self._tokenizer = _load_tokenizer(vocabulary, model.max_tokens)
         self._session = _load_session(weights, threads)
         self._inputs = {node.name for node in self._session.get_inputs()}
+        outputs = [node.name for node in self._session.get_outputs()]
+        self._output = _STATES if _STATES in outputs else outputs[0]
         self._running: set[Any] = set()
         self._lock = threading.Lock()
 
@@ -79,7 +85,7 @@ class OnnxEmbedder:
         prefix = model.query_prefix if query else model.document_prefix
         vectors: Vectors = np.empty((len(texts), model.dims), dtype=np.float32)
         with self._run_options() as options:
-            for batch in _batches(self._rows(texts, prefix, options)):
+            for batch in _batches(self._rows(texts, prefix, options), 1 if model.alone else _BATCH_ROWS):
                 states, mask = self._run(batch, options)
                 if states.shape[2] != model.dims:
                     raise ModelError(
@@ -134,8 +140,9 @@ class OnnxEmbedder:
             ids_of[row, : len(ids)] = ids
             mask[row, : len(ids)] = 1
         feed = {"input_ids": ids_of, "attention_mask": mask, "token_type_ids": np.zeros_like(ids_of)}
+        wanted = {name: feed[name] for name in self._inputs if name in feed}
         try:
-            states = self._session.run(None, {name: feed[name] for name in self._inputs if name in feed}, options)[0]
+            [states] = self._session.run([self._output], wanted, options)
         except _runtime_errors() as error:
             if options.terminate:
                 raise _interrupted(self._model) from None
@@ -145,12 +152,12 @@ class OnnxEmbedder:
         return states, mask
 
 
-def _batches(rows: Iterator[_Row]) -> Iterator[list[_Row]]:
+def _batches(rows: Iterator[_Row], most: int) -> Iterator[list[_Row]]:
     batch: list[_Row] = []
     longest = 0
     for row in rows:
         longest = max(longest, len(row[1]))
-        if batch and (len(batch) == _BATCH_ROWS or (len(batch) + 1) * longest > _BATCH_TOKENS):
+        if batch and (len(batch) == most or (len(batch) + 1) * longest > _BATCH_TOKENS):
             yield batch
             batch, longest = [], len(row[1])
         batch.append(row)
@@ -177,17 +184,17 @@ def _verify(path: Path, expected: str) -> None:
     if found != expected:
         raise ModelError(
             f"model file {path} is altered: its sha256 is {found}, expected {expected}; reinstall the "
-            "package that holds it"
+            "package that holds it, or delete it and fetch it again"
         )
 
 
-def _load_tokenizer(model: OnnxModel) -> Any:
+def _load_tokenizer(path: Path, max_tokens: int) -> Any:
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(model.tokenizer_path))
+    tokenizer = Tokenizer.from_file(str(path))
     # The published file pads and cuts to 128 tokens.
     tokenizer.no_padding()
-    tokenizer.enable_truncation(model.max_tokens)
+    tokenizer.enable_truncation(max_tokens)
     return tokenizer
 
 

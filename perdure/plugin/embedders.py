@@ -18,20 +18,30 @@ _log = logging.getLogger("perdure.plugin")
 
 
 def local_embedder(settings: Settings) -> Embedder:
-    """Load the local ONNX model."""
-    from perdure.embed.load import load_default
+    """Load the ONNX model of the catalogue that `embedder_model` names; unset: the default.
 
-    return load_default(settings.model_path, threads=settings.model_threads)
+    Raises:
+        SettingsError: there is no such model.
+        ModelError: it is not on this machine, or cannot be loaded.
+    """
+    from perdure.embed.load import known_model, load_default, load_model
+
+    if settings.embedder_model is None:
+        return load_default(settings.model_path, threads=settings.model_threads)
+    return load_model(known_model(settings.embedder_model), settings.model_path, threads=settings.model_threads)
 
 
 def auto_embedder(settings: Settings) -> Embedder:
-    """Load the local model; where there is none, connect to the first of `embedder_fallbacks` that can be used.
+    """Load the default model; where there is none, connect to the first of `embedder_fallbacks` that can be used.
 
     Raises:
         ModelError: there is no local model, and nothing else is set or can be used.
     """
+    from perdure.embed.load import load_default
+
     try:
-        return local_embedder(settings)
+        # `embedder_model` is that of the fallbacks.
+        return load_default(settings.model_path, threads=settings.model_threads)
     except ModelError as error:
         if not settings.embedder_fallbacks:
             raise

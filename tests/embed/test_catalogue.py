@@ -18,13 +18,18 @@ def test_the_identity_holds_what_decides_about_comparing() -> None:
 
 
 def test_the_tokenizer_is_among_the_package_data() -> None:
+    assert MINILM_INT8.tokenizer_path is not None
     assert MINILM_INT8.tokenizer_path.is_file()
+    assert list(MINILM_INT8.pins) == [MINILM_INT8.file]
 
 
 @pytest.mark.parametrize(
     "change",
     [
+        {"key": ""},
         {"name": ""},
+        {"licence": ""},
+        {"size": 0},
         {"package": ""},
         {"file": ""},
         {"tokenizer": ""},
