@@ -46,7 +46,7 @@ from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
 
 OLD = HashEmbedder(384)
-SETTINGS: dict[str, Any] = {"embedder": "hash", "embedder_model": "384", "recall_deadline_ms": 60_000}
+SETTINGS: dict[str, Any] = {"embedder": "hash", "embedder_model": "384", "recall_deadline_ms": 60_000, "timers": False}
 KILLS = ("commit.before", "commit.after")
 SHARE = 6
 """An armed worker dies after one such part of the work, so that even some more deaths than two leave work to do."""
