@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 import apsw
 
 from perdure.capture.compare import Action, compare, rank
+from perdure.capture.features import same_slot
 from perdure.capture.likeness import likeness
 from perdure.hooks.types import Channel
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import View, by_hash, by_ids, lexical, lookup
+from perdure.store.slots import is_single_valued
 from perdure.store.trust import SUPERSEDES
 from perdure.store.vector_index import VectorHit
 from perdure.text.normalise import fingerprint
@@ -142,6 +144,11 @@ def _classified(fact: Fact, known: Sequence[Fact], near: Sequence[VectorHit]) ->
     if not verdicts:
         return NEW
     verdict, old = max(verdicts, key=lambda found: (*rank(found[0]), alike[found[1].id]))
+    # Undoing may have left two values where there is room for one: then the newest, which comes first, decides.
+    single = is_single_valued(fact.key) if fact.key else False
+    holder = next((found for found in verdicts if single and same_slot(found[1], fact)), None)
+    if holder is not None and holder[0].action is not Action.ADD:
+        verdict, old = holder
     if verdict.action is not Action.ADD:
         return Decision(verdict.action, old.id, verdict.reason, verdict.confidence)
     doubtful = next((each for found, each in verdicts if found.doubtful), None)
