@@ -28,6 +28,8 @@ RELATED = 0.35
 """Cosine below which two statements have nothing to do with each other, unless they share a slot."""
 FAVOUR = 0.25
 """By how much another action must be likelier than an addition, which loses nothing."""
+PARAPHRASE = 0.7
+"""Cosine below which a statement with a word that is not known is not taken for a repetition: it would be lost."""
 WEIGHTS = Path(__file__).parent / "data" / "judge.toml"
 
 
@@ -108,7 +110,7 @@ def _weighed(pair: Pair, weights: Weights) -> Verdict:
     action = max(likely, key=lambda each: likely[each])
     if action is Action.ADD:
         unsure = likely[Action.UPDATE] + likely[Action.DELETE] > DOUBT or pair.before.denied != pair.after.denied
-        return DOUBTFUL if unsure else Verdict(Action.ADD, "new", min(1.0, likely[action]))
+        return DOUBTFUL if unsure and not _of_another(pair) else Verdict(Action.ADD, "new", min(1.0, likely[action]))
     if _of_another(pair):
         return Verdict(Action.ADD, "says it of somebody else", 0.8)
     return _guarded(pair, Verdict(action, _REASONS[action], likely[action]))
@@ -131,6 +133,8 @@ def _guarded(pair: Pair, found: Verdict) -> Verdict:
     if found.action is Action.NOOP and not pair.whole.figures <= pair.before.figures:
         # Two codes or numbers are two things, however near their sentences are.
         return DOUBTFUL if pair.slot else Verdict(Action.ADD, "another figure", 0.8)
+    if found.action is Action.NOOP and pair.whole.terms - pair.before.terms and pair.cosine < PARAPHRASE:
+        return Verdict(Action.ADD, "in words that are not known", 0.7)
     if found.action is Action.NOOP and _one_more(pair) and pair.whole.terms - pair.before.terms:
         return Verdict(Action.ADD, "one more of its kind", 0.8)
     return found
@@ -175,7 +179,9 @@ _MANY = PREFERENCES | BASES
 
 def _of_another(pair: Pair) -> bool:
     """Return whether the two are about different people, or say the same of different things."""
-    if not pair.slot and other_one(pair.old.text, pair.new.text):
+    if pair.slot:
+        return False
+    if other_one(pair.old.text, pair.new.text):
         return True
     same_key = pair.old.key and pair.old.key == pair.new.key
     same_person = pair.before.owner == pair.whole.owner != USER

@@ -67,9 +67,9 @@ def read(text: str) -> Reading:
 
 
 def ordered(text: str) -> tuple[str, ...]:
-    """Return the words of a statement as they stand, folded, without articles and without the day in brackets."""
+    """Return the words of a statement as they stand, folded, without articles, whose it is and the day in brackets."""
     words = _WORD.findall(_plain(_DATED.sub("", text)))
-    return tuple(word for word in words if word not in _ONLY_ARTICLES)
+    return tuple(word for word in words if word not in _UNTOLD)
 
 
 def has_verb(words: Sequence[str]) -> bool:
@@ -126,8 +126,8 @@ _SUBJECT_NAME = re.compile(
     r"owns|writes|and [A-Z]\w+)\b|'s? )"
 )
 _BARE = re.compile(r"[^\W_][\w-]*")
-_ONLY_ARTICLES = frozenset(["a", "an", "the"])
-_ARTICLES = _ONLY_ARTICLES | {"is", "are"}
+_ARTICLES = frozenset(["a", "an", "the", "is", "are"])
+_UNTOLD = frozenset(["a", "an", "the", "my", "our", "your"])
 _SPEAKER = frozenset(["i", "we", "i'm", "we're", "i've", "we've"])
 _DATED = re.compile(r" \((\d{4}-\d\d-\d\d(?: to \d{4}-\d\d-\d\d)?)\)")
 _IDIOM = re.compile(r"\b(?:can't|cannot|couldn't) (?:stand|bear)\b")
