@@ -128,6 +128,8 @@ def _end(home: Path, run: str, way: str, after: float, found: Found) -> list[str
     ended = time.monotonic()
     for listener in listeners:
         listener.join(HANG)
+    process.stdout.close()
+    process.stderr.close()
     _judge(home, way, process.returncode, "".join(errors), found)
     took = ended - min(ends, default=ended)
     found.seconds.append(took)

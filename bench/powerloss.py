@@ -200,7 +200,9 @@ def cut_database(folder: Path, points: int, seed: int) -> tuple[Damage, dict[str
                 disk.cut(target, lambda: chance.random() < share)
                 cuts.append(Cut(target, Story(target, dict(story.states), dict(story.pending))))
 
-        settings = Settings.load({"embedder": "hash", "index_batch": 10_000, "index_seconds": 86_400}, environ={})
+        # Without timers: the canary's fact has no marker.
+        own = {"embedder": "hash", "index_batch": 10_000, "index_seconds": 86_400, "timers": False}
+        settings = Settings.load(own, environ={})
         actor = Actor(home, settings, chance, "d15c", tell)
         disk.on_event = on_event
         actor.open()
