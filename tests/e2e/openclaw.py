@@ -169,7 +169,12 @@ def _tools(story: Story) -> str:
         ("memory_search", {"query": "staging server heron", "minScore": 0}, "Go on.", "MEMORY.md"),
         ("memory_get", {"path": "MEMORY.md"}, "Go on.", "heron"),
         ("memory_why", {}, "When is my birthday?", "came up"),
-        ("memory_checkpoint", {"intent": "move the gull database"}, "Go on.", "Kept as"),
+        (
+            "memory_checkpoint",
+            {"intent": "move the gull database", "state": "copied", "expected": "reads from the copy"},
+            "Go on.",
+            "Kept as",
+        ),
         ("memory_prune", {}, "Please clean up what has expired.", "expired"),
         ("memory_reflect", {}, "Go on.", "patterns"),
     ]
