@@ -2,8 +2,9 @@
 
 python -m bench.soak --minutes 10 --json
 
-After a warming up its memory, threads and open files must stay as they are, no job and no turn may fail, and a recall
-must not become slower than the growing store explains.
+Seven tenths of the time are one life of a host: after a warming up its memory, threads and open files must stay as
+they are, and no job and no turn may fail. In the rest the same store is opened again and again, by turns with the jobs
+and without any timer, and the recalls of both are compared.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,14 @@ from perdure.hooks.host import HookRunner
 from perdure.plugin.memory import Memory
 from perdure.plugin.plugin import hookimpls_for
 
-WARM_SHARE = 0.2
-FACTS = 2_000
+LIFE_SHARE = 0.7
+WARM_SHARE = 0.3
+"""Of the one life: until then the memory may grow."""
+PAIRS = 3
+"""So often the store is opened with the jobs, and as often without."""
+SETTLING = 20
+"""Recalls after an opening that do not count."""
+FACTS = 500
 """So many different things are said, again and again: the store grows to that and no further."""
 FAST: dict[str, Any] = SETTINGS | {
     "prune_minutes": 0.05, "sync_minutes": 0.05, "canary_hours": 0.001, "classify_hours": 0.001,
@@ -67,49 +74,72 @@ def bench(seconds: float, pause: float = 0.01) -> dict[str, Any]:
 
 
 def _soak(home: Path, seconds: float, pause: float, errors: Errors) -> dict[str, Any]:
-    memory = Memory.open(home, **FAST)
-    memory.ready()
-    runner = HookRunner()
-    runner.register(hookimpls_for(memory=memory))
-    host = FakeHost(runner)
-    host.start()
-    began = time.monotonic()
-    turns, times = 0, list[float]()
-    warm: tuple[int, int, int, int] | None = None
-    while (passed := time.monotonic() - began) < seconds:
-        if warm is None and passed > WARM_SHARE * seconds:
-            warm = (len(times), *_held())
-        what = _word(turns % FACTS)
-        times.append(host.turn(f"Remember that the heron {what} nests at the lake. Where does it nest?").recall_seconds)
-        turns += 1
-        if turns % 50 == 0:
-            host.new_session(f"session-{turns}")
-        time.sleep(pause)
-    memory.settle(30.0)
-    assert warm is not None
+    life = Life(home, FAST)
+    warm = life.play(LIFE_SHARE * WARM_SHARE * seconds, pause)
     rss, threads, fds = _held()
-    jobs = memory.admin.jobs()
+    times = life.play(LIFE_SHARE * (1 - WARM_SHARE) * seconds, pause)
+    held = _held()
+    jobs = life.memory.admin.jobs()
     failed = [f"{name}: {state.result}" for name, state in jobs.items() if state and state.failures]
     idle = [name for name, state in jobs.items() if state is None or state.last_run is None]
-    host.stop()
-    memory.close()
+    life.end()
+    compared: dict[bool, list[float]] = {True: [], False: []}
+    for busy in [False, True] * PAIRS:
+        short = Life(home, FAST | {"timers": busy})
+        compared[busy] += short.play((1 - LIFE_SHARE) * seconds / (2 * PAIRS), pause)[SETTLING:]
+        short.end()
     deadline = time.monotonic() + ORPHAN
     while workers(home) and time.monotonic() < deadline:
         time.sleep(0.05)
-    measured = times[warm[0] :]
-    third = max(1, len(measured) // 3)
+    with_jobs, without = _p95(compared[True]), _p95(compared[False])
     return {
-        "turns": turns,
-        "rss_growth": round(rss / warm[1] - 1, 3),
+        "turns": len(warm) + len(times) + sum(map(len, compared.values())),
+        "rss_mb": round(held[0] / 1e6, 1),
+        "rss_growth": round(held[0] / rss - 1, 3),
         "errors": len(errors.said) + len(failed),
-        "threads_delta": threads - warm[2],
-        "fds_delta": fds - warm[3],
-        "recall_p95_ratio": round(_p95(measured[-third:]) / _p95(measured[:third]), 2),
-        "recall_p95_ms": round(_p95(measured) * 1000, 1),
+        "threads_delta": held[1] - threads,
+        "fds_delta": held[2] - fds,
+        "recall_p95_ratio": round(with_jobs / without, 2),
+        "recall_p95_ms": round(with_jobs * 1000, 1),
+        "recall_p95_quiet_ms": round(without * 1000, 1),
         "orphans": len(workers(home)),
         "jobs_never_run": idle,
         "details": [*dict.fromkeys(errors.said + failed)][:5],
     }
+
+
+class Life:
+    """A host with a memory, from its start to its end."""
+
+    def __init__(self, home: Path, settings: Mapping[str, Any]) -> None:
+        """Open the store and start the host."""
+        self.memory = Memory.open(home, **settings)
+        self.memory.ready()
+        runner = HookRunner()
+        runner.register(hookimpls_for(memory=self.memory))
+        self._host = FakeHost(runner)
+        self._host.start()
+        self._turns = 0
+
+    def play(self, seconds: float, pause: float) -> list[float]:
+        """Play turns for so long, and let what they left be done; return the seconds that each recall took."""
+        times = []
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            what = _word(self._turns % FACTS)
+            turn = self._host.turn(f"Remember that the heron {what} nests at the lake. Where does it nest?")
+            times.append(turn.recall_seconds)
+            self._turns += 1
+            if self._turns % 50 == 0:
+                self._host.new_session(f"session-{self._turns}")
+            time.sleep(pause)
+        self.memory.settle(30.0)
+        return times
+
+    def end(self) -> None:
+        """Stop the host."""
+        self._host.stop()
+        self.memory.close()
 
 
 def _held() -> tuple[int, int, int]:
@@ -122,7 +152,7 @@ def _held() -> tuple[int, int, int]:
 
 
 def _p95(times: Sequence[float]) -> float:
-    return sorted(times)[int(0.95 * (len(times) - 1))]
+    return sorted(times)[int(0.95 * (len(times) - 1))] if times else 1.0
 
 
 def _word(number: int) -> str:

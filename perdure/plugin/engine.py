@@ -59,6 +59,8 @@ from perdure.store.vector_index import VectorIndex
 WORKER = "perdure.plugin.worker"
 CLOSING = 2.0
 """Seconds in which all is to be finished and closed."""
+CURSORS = 1024
+"""Conversations of which it is at hand how far they were read, those that went on last; the store knows the others."""
 _log = logging.getLogger("perdure.plugin")
 
 
@@ -188,7 +190,10 @@ class Engine:
             given = self.settings
             limits = Limits(given.capture_min_chars, given.capture_max_chars, given.capture_assistant)
             intake = take(as_sequence(messages), tail, self.store.key, context.session_id, limits)
+            self._cursors.pop(cursor_key, None)
             self._cursors[cursor_key] = intake.tail
+            if len(self._cursors) > CURSORS:
+                del self._cursors[next(iter(self._cursors))]
             if intake.clipped:
                 _log.warning("%d messages were cut to %d characters", intake.clipped, limits.max_chars)
             if intake.left_out:

@@ -16,6 +16,8 @@ SESSIONS = 256
 """Conversations that are remembered, those that went on last."""
 ITEMS = 512
 """Memories of one conversation whose echo is told, those that were shown last."""
+TRACED = 16
+"""Conversations whose traces are at hand; those of others are read from their receipts when they go on."""
 Pairs = Sequence[tuple[str, str]]
 Traces = Mapping[str, Sequence[Trace]]
 
@@ -26,7 +28,6 @@ class _Shown:
     last: Pairs = ()
     ids: set[str] = field(default_factory=set)
     texts: dict[str, str] = field(default_factory=dict)
-    traces: dict[str, Sequence[Trace]] | None = None
 
 
 class Ledger:
@@ -43,6 +44,7 @@ class Ledger:
         self._earlier = earlier
         self._lock = threading.Lock()
         self._sessions: OrderedDict[str, _Shown] = OrderedDict()
+        self._traces: OrderedDict[str, Traces] = OrderedDict()
 
     def note(self, key: str, prompt: str, recall: Recall | None) -> None:
         """Keep what a turn was given."""
@@ -84,7 +86,7 @@ class Ledger:
         """
         with self._lock:
             known = self._sessions.get(key)
-            fresh, old = (dict(known.texts), known.traces) if known else ({}, None)
+            fresh, old = dict(known.texts) if known else {}, self._traces.get(key)
         found = dict(self._earlier(key) if old is None else old)
         for item_id, text in fresh.items():
             found.pop(item_id, None)
@@ -92,7 +94,10 @@ class Ledger:
         found = dict(list(found.items())[-ITEMS:])
         with self._lock:
             if known is not None and self._sessions.get(key) is known:
-                known.traces = found
+                self._traces[key] = found
+                self._traces.move_to_end(key)
+                while len(self._traces) > TRACED:
+                    self._traces.popitem(last=False)
                 # What was shown meanwhile waits for the next call.
                 known.texts = {each: text for each, text in known.texts.items() if fresh.get(each) != text}
         return found
@@ -101,6 +106,7 @@ class Ledger:
         """Take note that the model sees nothing of it any more, as after a compaction."""
         with self._lock:
             self._sessions.pop(key, None)
+            self._traces.pop(key, None)
 
     def _of(self, key: str) -> _Shown:
         shown = self._sessions.setdefault(key, _Shown())

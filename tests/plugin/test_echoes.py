@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from perdure.clock import ManualClock
-from perdure.hooks.types import Channel, TurnContext
+from perdure.hooks.types import Channel, Recall, RecallItem, TurnContext
+from perdure.plugin.ledger import TRACED, Ledger
 from perdure.plugin.memory import Memory
 from perdure.store.database import run
 from perdure.store.fact import Fact
+from perdure.text.echo import Trace
 from tests.plugin.conftest import OpenMemory
 
 KNOWN = (
@@ -198,3 +200,37 @@ def test_what_the_assistant_read_with_a_tool_is_not_kept(listening: Memory) -> N
     listening.turns.after(messages, True, context)
     listening.settle()
     assert facts(listening) == []
+
+
+def test_an_echo_is_told_after_many_other_conversations(open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    memory.store(KNOWN[0])
+    turn(memory, "Who is my dentist?", "{shown}", session="first")
+    for number in range(TRACED + 2):
+        turn(memory, "Who is my dentist?", "OK.", session=f"other {number}")
+    told_again = [
+        {"role": "user", "content": "Who is my dentist?"},
+        {"role": "assistant", "content": KNOWN[0]},
+        {"role": "user", "content": f"As you told me: {KNOWN[0]}"},
+    ]
+    memory.turns.after(told_again, True, TurnContext(session_id="first"))
+    memory.settle()
+    assert [fact.text for fact in facts(memory)] == [KNOWN[0]]
+
+
+def test_only_the_traces_of_the_last_conversations_are_held() -> None:
+    read: list[str] = []
+
+    def earlier(conversation: str) -> dict[str, tuple[Trace, ...]]:
+        read.append(conversation)
+        return {}
+
+    ledger = Ledger(b"key", earlier)
+    conversations = [f"conversation {number}" for number in range(TRACED + 1)]
+    for name in conversations:
+        ledger.note(name, "Who is my dentist?", Recall("", items=(RecallItem("1", KNOWN[0], "fact"),)))
+        assert list(ledger.traces(name)) == ["1"]
+    ledger.traces(conversations[-1])
+    assert read == conversations
+    ledger.traces(conversations[0])
+    assert read == [*conversations, conversations[0]]
