@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +77,9 @@ def bench(seconds: float, pause: float = 0.01) -> dict[str, Any]:
 def _soak(home: Path, seconds: float, pause: float, errors: Errors) -> dict[str, Any]:
     life = Life(home, FAST)
     warm = life.play(LIFE_SHARE * WARM_SHARE * seconds, pause)
-    rss, threads, fds = _held()
+    rss, threads, fds, disk = _held(home)
     times = life.play(LIFE_SHARE * (1 - WARM_SHARE) * seconds, pause)
-    held = _held()
+    held = _held(home)
     jobs = life.memory.admin.jobs()
     failed = [f"{name}: {state.result}" for name, state in jobs.items() if state and state.failures]
     idle = [name for name, state in jobs.items() if state is None or state.last_run is None]
@@ -99,6 +100,8 @@ def _soak(home: Path, seconds: float, pause: float, errors: Errors) -> dict[str,
         "errors": len(errors.said) + len(failed),
         "threads_delta": held[1] - threads,
         "fds_delta": held[2] - fds,
+        "disk_mb": round(held[3] / 1e6, 1),
+        "disk_growth": round(held[3] / disk - 1, 3),
         "recall_p95_ratio": round(with_jobs / without, 2),
         "recall_p95_ms": round(with_jobs * 1000, 1),
         "recall_p95_quiet_ms": round(without * 1000, 1),
@@ -142,13 +145,17 @@ class Life:
         self.memory.close()
 
 
-def _held() -> tuple[int, int, int]:
-    """Return resident bytes, threads and open files of this process (Linux; elsewhere bytes and files are 1)."""
+def _held(home: Path) -> tuple[int, int, int, int]:
+    """Return resident bytes, threads, open files and bytes on disk (Linux; elsewhere bytes and files are 1)."""
+    disk = 0
+    for file in home.rglob("*"):
+        with suppress(FileNotFoundError):
+            disk += file.lstat().st_size
     try:
         resident = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * PAGE
-        return resident, threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))
+        return resident, threading.active_count(), len(list(Path("/proc/self/fd").iterdir())), disk
     except OSError:
-        return 1, threading.active_count(), 1
+        return 1, threading.active_count(), 1, 1
 
 
 def _p95(times: Sequence[float]) -> float:

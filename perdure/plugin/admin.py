@@ -174,8 +174,10 @@ class Admin:
         Raises:
             StoreError: it could not be written.
         """
-        audience = audience_of(self._context)
-        return classify.classify(self._engine, audience, self._author(), dry_run=dry_run, progress=progress)
+        store, pause = self._engine.store, self._engine.gate.pause
+        return classify.classify(
+            store, audience_of(self._context), self._author(), pause=pause, dry_run=dry_run, progress=progress
+        )
 
     def purge(self, *fact_ids: str) -> Purge:
         """Remove memories from every file of the data folder; this cannot be undone.

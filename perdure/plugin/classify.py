@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -11,7 +11,6 @@ from perdure.capture.describe import describe
 from perdure.capture.statements import Statement, cue_of
 from perdure.errors import ScopeError
 from perdure.plugin.audit import Progress, every, no_progress
-from perdure.plugin.engine import Engine
 from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience, Scope
@@ -46,22 +45,28 @@ class Classified:
 
 
 def classify(
-    engine: Engine, audience: Audience, author: Author, *, dry_run: bool = False, progress: Progress = no_progress
+    store: Store,
+    audience: Audience,
+    author: Author,
+    *,
+    pause: Callable[[], None],
+    dry_run: bool = False,
+    progress: Progress = no_progress,
 ) -> Sequence[Classified]:
     """Classify what an audience may write; `undo` takes each batch of 20 back.
 
     Args:
-        engine: of the store.
+        store: where they are.
         audience: who asks.
         author: for the journal.
+        pause: called between two batches; lets turns go first.
         dry_run: only say what would be done.
         progress: called with how many of how many memories were looked at.
 
     Raises:
         StoreError: it could not be written; the batches before are kept.
     """
-    store = engine.store
-    view = View(audience, engine.clock.now())
+    view = View(audience, store.clock.now())
     index = _index(store)
     waiting = (
         (fact, made)
@@ -70,7 +75,7 @@ def classify(
     )
     done: list[Classified] = []
     for batch in _batches(waiting):
-        engine.gate.pause()
+        pause()
         done += (made for _, made in batch)
         if not dry_run:
             with store.write(author) as tx:

@@ -45,7 +45,6 @@ def host_jobs(engine: Engine) -> list[Job]:
             at_start=True),
         Job("canary", settings.canary_hours * HOUR, 2, canary.sing, at_start=True),
         Job("files", settings.sync_minutes * MINUTE, 10, lambda pause: _files(engine)),
-        Job("classify", settings.classify_hours * HOUR, 5 * MINUTE, lambda pause: _classify(engine, pause)),
     ]  # fmt: skip
 
 
@@ -62,6 +61,7 @@ def worker_jobs(store: Store, settings: Settings, indexer: Indexer | None) -> li
         return indexer.optimise() if indexer else "only the worker does this"
 
     return [
+        Job("classify", settings.classify_hours * HOUR, 5 * MINUTE, lambda pause: _classify(store, pause), True),
         Job("backup", settings.backup_hours * HOUR, MINUTE, lambda pause: rotate(store, settings.backup_keep), True),
         Job("optimise", settings.optimise_hours * HOUR, 2 * MINUTE, optimise, True),
         Job("reconcile", settings.reconcile_hours * HOUR, 10 * MINUTE, lambda pause: reconcile(store, pause), True),
@@ -99,15 +99,15 @@ def _files(engine: Engine) -> str:
     return f"{left} files are being read" if left else "up to date"
 
 
-def _classify(engine: Engine, pause: Pause) -> str:
-    from perdure.plugin.classify import OTHER, classify
+def _classify(store: Store, pause: Pause) -> str:
+    from perdure.plugin.classify import OTHER, classify  # it imports the engine, which imports this
 
-    with engine.store.database.read() as connection:
+    with store.database.read() as connection:
         scopes = run(connection, "SELECT DISTINCT scope, scope_target FROM facts WHERE category = ?", (OTHER,))
     done = 0
     for kind, target in scopes:
         # Scope by scope: the memories of one caller say nothing of those of another.
         scope = Scope(kind, target)
         audience = Audience(frozenset({GLOBAL, scope}), scope)
-        done += len(classify(engine, audience, _AUTHOR, progress=lambda looked, total: pause()))
+        done += len(classify(store, audience, _AUTHOR, pause=pause, progress=lambda looked, total: pause()))
     return f"{done} memories got a category" if done else "nothing to classify"

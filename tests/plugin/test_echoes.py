@@ -228,7 +228,7 @@ def test_only_the_traces_of_the_last_conversations_are_held() -> None:
     ledger = Ledger(b"key", earlier)
     conversations = [f"conversation {number}" for number in range(TRACED + 1)]
     for name in conversations:
-        ledger.note(name, "Who is my dentist?", Recall("", items=(RecallItem("1", KNOWN[0], "fact"),)))
+        ledger.note(name, "Who is my dentist?", Recall("", items=(RecallItem("1", KNOWN[0], "fact", "words", 1.0),)))
         assert list(ledger.traces(name)) == ["1"]
     ledger.traces(conversations[-1])
     assert read == conversations

@@ -34,7 +34,7 @@ home = Path(sys.argv[1])
 with Memory.open(home) as memory:
     memory.ready()
     memory.store("The heron nests at the lake.")
-    said = {name: memory.admin.run_job(name) for name in ("prune", "canary", "files", "classify")}
+    said = {name: memory.admin.run_job(name) for name in ("prune", "canary", "files")}
     wanted = [name for name in memory.admin.jobs() if name not in said]
     with memory._engine.store.database.write() as connection:
         for name in wanted:
