@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from perdure.hooks.types import Recall
+from perdure.store import receipts
 from perdure.store.database import run
 from perdure.store.store import Store
 from perdure.text.echo import Trace, traces
@@ -33,12 +34,8 @@ def earlier(store: Store) -> Callable[[str], Traces]:
     def read(conversation: str) -> Traces:
         scope, _, session = conversation.partition("\0")
         with store.database.read() as connection:
-            rows = run(
-                connection,
-                "SELECT body FROM receipts WHERE session IS ? AND scope = ? AND at > ? ORDER BY at DESC LIMIT ?",
-                (session or None, scope, store.clock.now() - SECONDS, RECEIPTS),
-            )
-            bodies = [json.loads(row[0]) for row in rows]
+            since = store.clock.now() - SECONDS
+            bodies = receipts.of_session(connection, session or None, scope, since, RECEIPTS)
             ids = {
                 candidate["id"]
                 for body in bodies

@@ -93,12 +93,12 @@ class Receipt:
         return {
             "id": fact_id,
             "change_seq": fact.change_seq,
-            "cosine": evidence.cosine,
+            "cosine": None if evidence.cosine is None else round(evidence.cosine, 6),
             "coverage": round(evidence.coverage, 4),
             "named": evidence.named,
             "rare": evidence.rare,
             "renamed": fact_id in self.renamed,
-            "legs": {leg: scores[fact_id] for leg, scores in found.scores.items() if fact_id in scores},
+            "legs": {leg: round(scores[fact_id], 6) for leg, scores in found.scores.items() if fact_id in scores},
             "factors": dict(self.factors.get(fact_id, {})),
             **score,
         }

@@ -211,7 +211,11 @@ def _third(connection: apsw.Connection) -> None:
     run(connection, _THIRD)
 
 
-STEPS = (_first, _second, _third)
+def _fourth(connection: apsw.Connection) -> None:
+    run(connection, "ALTER TABLE receipts ADD COLUMN details BLOB")
+
+
+STEPS = (_first, _second, _third, _fourth)
 
 
 def check(connection: apsw.Connection, path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import apsw
 
 from perdure.errors import AmbiguousIdError, InputError, NotFoundError
-from perdure.store import expansions
+from perdure.store import expansions, receipts
 from perdure.store.certificate import BEYOND, MIN_TEXT, Needles, Searched, pieces, search
 from perdure.store.database import run
 from perdure.store.drift import drop_index
@@ -257,11 +257,12 @@ def _scrub(connection: apsw.Connection, texts: Sequence[str], ids: Sequence[str]
 
     Of other wordings of questions nobody knows what they name, so all of them go.
     """
+    bringing_up = receipts.naming(connection, ids)
     for table, column, name in (("receipts", "body", "id"), ("inbox_parked", "entry", "entry_id")):
         for row_id, body in run(connection, f"SELECT {name}, {column} FROM {table}"):
             before = json.loads(body)
             after = _without(before, texts)
-            if "query" in before and any(fact_id in body for fact_id in ids):
+            if row_id in bringing_up:
                 after["query"] = ""
                 after.pop("expansion", None)
             if after != before:

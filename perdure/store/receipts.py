@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import zlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import apsw
@@ -12,21 +13,44 @@ from perdure.store.database import run
 
 Body = Mapping[str, Any]
 MIN_PREFIX = 8
+DETAILS = ("candidates", "echo")
+"""What of a body is written compressed, as it is nine tenths of it: ids, scores and keyed hashes, no words."""
 
 
 def put(connection: apsw.Connection, receipt_id: str, at: float, session: str | None, scope: str, body: Body) -> None:
     """Keep a receipt. Its body holds ids, scores and the redacted query, never the text of a memory."""
+    plain = {name: value for name, value in body.items() if name not in DETAILS}
+    details = {name: body[name] for name in DETAILS if name in body}
+    packed = zlib.compress(json.dumps(details).encode()) if details else None
     run(
         connection,
-        "INSERT OR REPLACE INTO receipts VALUES (?, ?, ?, ?, ?)",
-        (receipt_id, at, session, scope, json.dumps(body, ensure_ascii=False)),
+        "INSERT OR REPLACE INTO receipts (id, at, session, scope, body, details) VALUES (?, ?, ?, ?, ?, ?)",
+        (receipt_id, at, session, scope, json.dumps(plain, ensure_ascii=False), packed),
     )
 
 
 def get(connection: apsw.Connection, receipt_id: str, scope: str) -> Body | None:
     """Return a receipt's body, or None if there is none that this scope wrote."""
-    rows = run(connection, "SELECT body FROM receipts WHERE id = ? AND scope = ?", (receipt_id, scope))
-    return json.loads(rows[0][0]) if rows else None
+    rows = run(connection, "SELECT body, details FROM receipts WHERE id = ? AND scope = ?", (receipt_id, scope))
+    return _whole(*rows[0]) if rows else None
+
+
+def of_session(
+    connection: apsw.Connection, session: str | None, scope: str, since: float, limit: int
+) -> Sequence[Body]:
+    """Return the bodies of up to `limit` receipts of a conversation since then, epoch seconds, newest first."""
+    sql = "SELECT body, details FROM receipts WHERE session IS ? AND scope = ? AND at > ? ORDER BY at DESC LIMIT ?"
+    return [_whole(*row) for row in run(connection, sql, (session, scope, since, limit))]
+
+
+def naming(connection: apsw.Connection, fact_ids: Sequence[str]) -> frozenset[str]:
+    """Return the ids of all receipts that one of these facts was a candidate of."""
+    wanted = [fact_id.encode() for fact_id in fact_ids]
+    rows = run(connection, "SELECT id, body, details FROM receipts")
+    texts = (
+        (receipt_id, body.encode() + (zlib.decompress(packed) if packed else b"")) for receipt_id, body, packed in rows
+    )
+    return frozenset(receipt_id for receipt_id, text in texts if any(fact_id in text for fact_id in wanted))
 
 
 def latest(connection: apsw.Connection, scope: str) -> str | None:
@@ -48,3 +72,11 @@ def drop_before(connection: apsw.Connection, at: float, limit: int) -> int:
     """Drop up to `limit` receipts that are older than `at`, epoch seconds; return how many there were."""
     sql = "DELETE FROM receipts WHERE rowid IN (SELECT rowid FROM receipts WHERE at < ? LIMIT ?) RETURNING 1"
     return len(run(connection, sql, (at, limit)))
+
+
+def _whole(body: str, packed: bytes | None) -> Body:
+    return {**json.loads(body), **json.loads(_details(packed))}
+
+
+def _details(packed: bytes | None) -> bytes:
+    return zlib.decompress(packed) if packed else b"{}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from perdure.clock import ManualClock
 from perdure.hooks.types import Channel, Recall, RecallItem, TurnContext
 from perdure.plugin.ledger import TRACED, Ledger
 from perdure.plugin.memory import Memory
-from perdure.store.database import run
+from perdure.store import receipts
 from perdure.store.fact import Fact
 from perdure.text.echo import Trace
 from tests.plugin.conftest import OpenMemory
@@ -136,9 +136,9 @@ def test_a_passage_that_was_shown_is_known_after_a_restart(open_memory: OpenMemo
     assert facts(again) == []
 
 
-def receipts_of(memory: Memory) -> list[dict[str, Any]]:
+def receipts_of(memory: Memory) -> list[Mapping[str, Any]]:
     with memory._engine.store.database.read() as connection:
-        return [json.loads(row[0]) for row in run(connection, "SELECT body FROM receipts")]
+        return list(receipts.of_session(connection, "s", "user:owner", 0.0, 10))
 
 
 def test_what_was_shown_nowhere_is_news(open_memory: OpenMemory) -> None:
