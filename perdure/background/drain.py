@@ -16,6 +16,8 @@ from perdure.store.store import Store
 
 _log = logging.getLogger("perdure.background")
 Entry = Mapping[str, Any]
+POISON = (PerdureError, ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+"""What an entry may be to blame for; a full memory or disk it is not."""
 
 
 class Drain:
@@ -64,7 +66,7 @@ class Drain:
             self._capturer.process(entry, self._gate.pause)
         except (StoreBusyError, StoreFullError, StoreClosedError):
             raise
-        except (PerdureError, ValueError, KeyError, TypeError) as error:
+        except POISON as error:
             # Poisoned: it would fail for ever. It is put aside and reported, never dropped.
             self._store.park(str(entry.get("id")), type(error).__name__, json.dumps(dict(entry)))
             fail_point("drain.parked")

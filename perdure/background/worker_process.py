@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -11,6 +12,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+_log = logging.getLogger("perdure.background")
 
 
 class WorkerProcess:
@@ -38,23 +41,16 @@ class WorkerProcess:
         return self._process is not None and self._process.poll() is None
 
     def ensure(self) -> None:
-        """Start the worker unless it is at work."""
+        """Start the worker unless it is at work. If it cannot be started, the next call tries again."""
         with self._lock:
             if self.running:
                 return
             self._reap()
-            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                [sys.executable, "-P", "-m", self._module],
-                env=_environment(),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                close_fds=True,
-                bufsize=0,
-            )
-            if self._process.stdin is not None:
-                self._process.stdin.write(self._order)
-                self._process.stdin.flush()
+            try:
+                self._start()
+            except OSError as error:
+                # Too many processes or open files, or it ended at once: that is no reason for the caller to end too.
+                _log.warning("the worker cannot be started: %s", error.strerror)
 
     def ask(self) -> None:
         """Ask the worker to end, by the end of its stdin. Returns at once."""
@@ -77,6 +73,19 @@ class WorkerProcess:
             while self._process.poll() is None and time.monotonic() < deadline:
                 time.sleep(0.01)
             self._reap()
+
+    def _start(self) -> None:
+        self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+            [sys.executable, "-P", "-m", self._module],
+            env=_environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            close_fds=True,
+            bufsize=0,
+        )
+        if self._process.stdin is not None:
+            self._process.stdin.write(self._order)
 
     def _reap(self) -> None:
         if self._process is None:

@@ -2,6 +2,7 @@
 
 Reads one line of JSON on stdin: {"home": ..., "settings": {...}}. Ends when it has been idle, when its
 stdin closes (the host is gone), or when another worker has the store. It may be killed at any moment.
+The interpreter is not wound up: native threads and other people's code can abort or hold up its end.
 """
 
 from __future__ import annotations
@@ -10,8 +11,11 @@ import json
 import os
 import sys
 import threading
+import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 from filelock import FileLock, Timeout
 
@@ -32,6 +36,8 @@ from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
 
 IDLE_SECONDS = 5.0
+GRACE = 2.0
+"""Seconds for which what is being done may go on when the host is gone."""
 FILES_BATCH = 32
 """Texts of files that are embedded before facts are looked after again."""
 
@@ -39,7 +45,10 @@ FILES_BATCH = 32
 def main() -> int:
     """Run until there is nothing to do; return the exit code."""
     os.umask(0o077)  # LanceDB makes files by the umask
-    order = json.loads(sys.stdin.readline())
+    line = sys.stdin.readline()
+    if not line.endswith("\n"):
+        return 0  # the host was gone before it had said what is to be done
+    order = json.loads(line)
     home = Path(order["home"])
     stop = threading.Event()
     threading.Thread(target=_watch_host, args=(stop,), daemon=True).start()
@@ -114,7 +123,8 @@ def _watch_host(stop: threading.Event) -> None:
     sys.stdin.read()
     stop.set()
     # Whatever is being done can be done again: the host must not leave an orphan behind.
-    threading.Timer(2.0, os._exit, args=(0,)).start()
+    time.sleep(GRACE)
+    os._exit(0)
 
 
 def _embedders(settings: Settings) -> Callable[[VectorSpace], Embedder | None]:
@@ -129,5 +139,16 @@ def _embedders(settings: Settings) -> Callable[[VectorSpace], Embedder | None]:
     return of
 
 
+def _run() -> NoReturn:
+    code = 1
+    try:
+        code = main()
+    finally:
+        if sys.exception() is not None:
+            traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    _run()

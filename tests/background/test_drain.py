@@ -136,9 +136,8 @@ def test_notes_on_entries_of_living_processes_stay(tmp_path: Path) -> None:
         {"messages": None},
         {"messages": [{}]},
         {"messages": "text"},
-        pytest.param(
-            {"scope": "planet:earth"},
-        ),
+        {"scope": "planet:earth"},
+        {"at": 253402300799.0, "messages": [{"text": "Remember that the rent is due in 3 days.", "at": None}]},
     ],
     ids=str,
 )

@@ -38,7 +38,7 @@ import os, pathlib, time
 from perdure.plugin.extensions import hookimpl
 
 def hang(settings):
-    mark = pathlib.Path(os.environ["HANGING_MARK"])
+    mark = pathlib.Path(os.environ["ODD_MARK"])
     mark.with_suffix(".part").write_text(str(os.getpid()))
     mark.with_suffix(".part").rename(mark)
     while True:
@@ -56,6 +56,27 @@ from perdure.background.worker_process import WorkerProcess
 worker = WorkerProcess("perdure.plugin.worker", Path(sys.argv[1]), {"embedder": "hanging"})
 worker.ensure()
 sys.stdin.read()
+"""
+
+LINGERING = """
+import os, pathlib, time
+from perdure.plugin.extensions import hookimpl
+
+class Lingering:
+    def __del__(self):
+        time.sleep(3600)
+
+kept = Lingering()
+
+def linger(settings):
+    kept.itself = kept
+    pathlib.Path(os.environ["ODD_MARK"]).touch()
+    from perdure.embed.deterministic import HashEmbedder
+    return HashEmbedder()
+
+@hookimpl
+def perdure_register_embedders(register):
+    register("lingering", linger)
 """
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
@@ -172,18 +193,28 @@ def test_a_worker_that_is_killed_again_and_again_leaves_neither_gaps_nor_doubles
     assert indexed(tmp_path) == live(tmp_path) == sorted(ids)
 
 
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Install an extension's code for the worker; returns the file by which it says that it was used."""
+
+    def install(code: str) -> Path:
+        packages = tmp_path / "packages"
+        (packages / "odd-1.0.dist-info").mkdir(parents=True)
+        (packages / "odd-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: odd\nVersion: 1.0\n")
+        (packages / "odd-1.0.dist-info" / "entry_points.txt").write_text("[perdure]\nodd = odd_embedder\n")
+        (packages / "odd_embedder.py").write_text(code)
+        monkeypatch.delenv("PERDURE_LOAD_EXTENSIONS")
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(packages), os.environ.get("PYTHONPATH")])))
+        monkeypatch.setenv("ODD_MARK", str(tmp_path / "mark"))
+        return tmp_path / "mark"
+
+    return install
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-def test_a_worker_does_not_outlive_its_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_does_not_outlive_its_host(tmp_path: Path, install: Callable[[str], Path]) -> None:
     """Its embedder hangs for ever, so that nothing but the host's death can end it."""
-    packages = tmp_path / "packages"
-    (packages / "hanging-1.0.dist-info").mkdir(parents=True)
-    (packages / "hanging-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: hanging\nVersion: 1.0\n")
-    (packages / "hanging-1.0.dist-info" / "entry_points.txt").write_text("[perdure]\nhanging = hanging_embedder\n")
-    (packages / "hanging_embedder.py").write_text(HANGING)
-    monkeypatch.delenv("PERDURE_LOAD_EXTENSIONS")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(packages), os.environ.get("PYTHONPATH")])))
-    mark = tmp_path / "mark"
-    monkeypatch.setenv("HANGING_MARK", str(mark))
+    mark = install(HANGING)
     home = tmp_path / "home"
     fill(home, "heron")
     parent = subprocess.Popen([sys.executable, "-c", PARENT, str(home)], stdin=subprocess.PIPE)
@@ -194,10 +225,45 @@ def test_a_worker_does_not_outlive_its_host(tmp_path: Path, monkeypatch: pytest.
     finally:
         parent.kill()
         parent.communicate()
-    ended = until(lambda: not alive(pid), 15)
+    ended = until(lambda: not alive(pid), 5)
     if not ended:
         os.kill(pid, signal.SIGKILL)
     assert ended
+
+
+def test_a_worker_that_has_nothing_to_do_ends_whatever_the_code_of_others_does_at_the_end(
+    tmp_path: Path, install: Callable[[str], Path]
+) -> None:
+    mark = install(LINGERING)
+    home = tmp_path / "home"
+    fill(home, "heron")
+    worker = run_worker(home, embedder="lingering")
+    try:
+        assert until(mark.exists)
+        assert until(lambda: worker.poll() is not None)
+    finally:
+        worker.kill()
+        worker.communicate()
+    assert worker.returncode == 0
+    assert indexed(home) == live(home)
+
+
+def test_a_worker_whose_host_went_before_it_spoke_just_ends(tmp_path: Path) -> None:
+    worker = subprocess.Popen([sys.executable, "-m", MODULE], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    _, errors = worker.communicate(b'{"home": "', timeout=60)
+    assert (worker.returncode, errors) == (0, b"")
+
+
+def test_a_worker_that_cannot_be_started_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path, "heron")
+    worker = WorkerProcess(MODULE, tmp_path, {"embedder": "none"})
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", str(tmp_path / "absent"))
+        worker.ensure()
+        assert not worker.running
+    worker.ensure()
+    assert worker.running
+    worker.stop()
 
 
 def test_stopping_ends_the_worker(tmp_path: Path) -> None:
