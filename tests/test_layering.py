@@ -15,6 +15,7 @@ LEVELS: dict[str, float] = {
     "clock": 0,
     "failpoints": 0,
     "heap": 0,
+    "native": 0.5,
     "text": 1,
     "ranking": 1,
     "hooks": 1,

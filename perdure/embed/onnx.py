@@ -14,6 +14,7 @@ from perdure.embed.catalogue import OnnxModel
 from perdure.embed.prepare import clean_text, model_input, unit_rows
 from perdure.errors import InputError, ModelError
 from perdure.heap import give_back
+from perdure.native import native_call
 
 if TYPE_CHECKING:
     from perdure.embed.base import Vectors
@@ -54,7 +55,8 @@ class OnnxEmbedder:
         _verify(vocabulary, model.tokenizer_sha256)
         self._model = model
         self._tokenizer = _load_tokenizer(vocabulary, model.max_tokens)
-        self._session = _load_session(weights, threads)
+        with native_call():
+            self._session = _load_session(weights, threads)
         self._inputs = {node.name for node in self._session.get_inputs()}
         outputs = [node.name for node in self._session.get_outputs()]
         self._output = _STATES if _STATES in outputs else outputs[0]
@@ -142,7 +144,8 @@ class OnnxEmbedder:
         feed = {"input_ids": ids_of, "attention_mask": mask, "token_type_ids": np.zeros_like(ids_of)}
         wanted = {name: feed[name] for name in self._inputs if name in feed}
         try:
-            [states] = self._session.run([self._output], wanted, options)
+            with native_call():
+                [states] = self._session.run([self._output], wanted, options)
         except _runtime_errors() as error:
             if options.terminate:
                 raise _interrupted(self._model) from None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from perdure.embed.base import EmbedderIdentity
 from perdure.embed.prepare import clean_text, model_input, unit_rows
 from perdure.errors import ModelError
+from perdure.native import native_call
 
 if TYPE_CHECKING:
     from perdure.embed.base import Vectors
@@ -106,7 +107,8 @@ class SentenceTransformerEmbedder:
         # that it made itself to a model's own "passage" prompt.
         prompt = _prompt(self._model, _QUERY_PROMPTS if query else _DOCUMENT_PROMPTS)
         try:
-            rows = encode([model_input(text, self._max_tokens)], prompt=prompt, show_progress_bar=False)
+            with native_call():
+                rows = encode([model_input(text, self._max_tokens)], prompt=prompt, show_progress_bar=False)
         except (IndexError, RuntimeError, TypeError, ValueError) as error:
             raise ModelError(f"model {self._name} failed on a text of {len(text)} characters") from error
         return unit_rows(rows)[0]

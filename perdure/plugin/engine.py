@@ -26,6 +26,7 @@ from perdure.capture.writing import Writer
 from perdure.clock import Clock, SystemClock
 from perdure.embed.base import Embedder
 from perdure.hooks.types import Channel, Messages, Placement, Recall, TurnContext
+from perdure.native import at_exit
 from perdure.plugin.composing import (
     embedder_factory,
     json_settings,
@@ -122,7 +123,7 @@ class Engine:
             # Behind the recovery: what a dead process left is stored before anything is looked after.
             self.keeper.submit("timers", self.timers.start)
         self.model.start()
-        atexit.register(self.close)
+        at_exit(self.close)
         watch(self)
 
     def recall(

@@ -211,6 +211,8 @@ class Model:
             self._seen = space.id if space else None
             self._prepare()
         except PerdureError as error:
+            if self._closed:
+                return
             self._state = f"lexical only: {error}"
             if isinstance(error, EndpointError):
                 self._retry_at = time.monotonic() + self._retry

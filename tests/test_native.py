@@ -1,0 +1,130 @@
+"""The end of the interpreter waits for native calls that are under way, and lets none begin after it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAD = """
+import atexit, os, sys, threading, time
+
+said = []
+
+def last_words():
+    deadline = time.monotonic() + 20
+    while sys.argv[1:] == ["refuses"] and not said and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.write(1, "".join(said).encode())
+
+# Registered before perdure.native is imported, so called after its own.
+atexit.register(last_words)
+from perdure.errors import ModelError
+from perdure.native import native_call
+
+begun = threading.Event()
+
+def thread(work):
+    threading.Thread(target=work, daemon=True).start()
+    begun.wait()
+
+"""
+WAITS = """
+def work():
+    with native_call():
+        begun.set()
+        time.sleep(0.5)
+        said.append("done")
+
+thread(work)
+"""
+REFUSES = """
+def work():
+    try:
+        while True:
+            with native_call():
+                begun.set()
+    except ModelError as error:
+        said.append(str(error))
+
+thread(work)
+"""
+FORKS = """
+import perdure.native
+perdure.native.PATIENCE = 3600
+
+def work():
+    with native_call():
+        begun.set()
+        time.sleep(60)
+
+thread(work)
+if os.fork():
+    said.append(str(os.waitstatus_to_exitcode(os.wait()[1])))
+    last_words()
+    os._exit(0)
+"""
+SLOW = """
+from perdure.embed.load import load_default
+
+class Slow:
+    sleep = staticmethod(time.sleep)
+
+    def __del__(self):
+        self.sleep(1)
+
+slow = Slow()
+"""
+MODEL = """
+embedder = load_default()
+
+def work():
+    try:
+        while True:
+            embedder.embed(["The heron nests at the lake in the reeds. " * 40] * 4)
+            begun.set()
+    except ModelError:
+        return
+
+thread(work)
+"""
+LOADING = """
+def work():
+    begun.set()
+    try:
+        while True:
+            load_default()
+    except ModelError:
+        return
+
+thread(work)
+time.sleep(float(sys.argv[1]))
+"""
+
+
+def run(code: str, *arguments: str) -> tuple[int, str, str]:
+    ended = subprocess.run([sys.executable, "-c", HEAD + code, *arguments], capture_output=True, text=True, timeout=50)
+    return ended.returncode, ended.stdout, ended.stderr
+
+
+def test_what_is_under_way_is_waited_for() -> None:
+    assert run(WAITS) == (0, "done", "")
+
+
+def test_nothing_begins_afterwards() -> None:
+    assert run(REFUSES, "refuses") == (0, "the program is ending; no model is loaded or called any more", "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
+def test_a_forked_child_does_not_wait_for_its_parents_calls() -> None:
+    assert run(FORKS) == (0, "0", "")
+
+
+def test_a_program_may_end_while_a_thread_computes_vectors() -> None:
+    assert run(SLOW + MODEL) == (0, "", "")
+
+
+@pytest.mark.parametrize("after", ["0.3", "0.9"])
+def test_a_program_may_end_while_a_thread_loads_the_model(after: str) -> None:
+    assert run(SLOW + LOADING, after) == (0, "", "")
