@@ -191,15 +191,12 @@ class Engine:
             given = self.settings
             limits = Limits(given.capture_min_chars, given.capture_max_chars, given.capture_assistant)
             intake = take(as_sequence(messages), tail, self.store.key, context.session_id, limits)
-            self._cursors.pop(cursor_key, None)
-            self._cursors[cursor_key] = intake.tail
-            if len(self._cursors) > CURSORS:
-                del self._cursors[next(iter(self._cursors))]
             if intake.clipped:
                 _log.warning("%d messages were cut to %d characters", intake.clipped, limits.max_chars)
             if intake.left_out:
                 self.keeper.submit("left out", lambda: left_out.note(self.store, intake.left_out))
             if not intake.messages:
+                self._read_to(cursor_key, intake.tail)
                 return 0
             entry = self.store.inbox.append({
                 "at": self.clock.now() if context.now is None else context.now,
@@ -211,6 +208,8 @@ class Engine:
                 "turn": context.turn_id,
                 "messages": intake.messages,
             })  # fmt: skip
+            # Not before: a turn that could not be written comes again with the next one, and is new then.
+            self._read_to(cursor_key, intake.tail)
         self._drain.accept(entry)
         return len(intake.messages)
 
@@ -266,6 +265,12 @@ class Engine:
     def rules(self) -> tuple[CaptureRule, ...]:
         """The capture rules of extensions."""
         return *self._patterns, *(factory() for factory in self.extensions.capture_rules.values())
+
+    def _read_to(self, cursor_key: str, tail: str) -> None:
+        self._cursors.pop(cursor_key, None)
+        self._cursors[cursor_key] = tail
+        if len(self._cursors) > CURSORS:
+            del self._cursors[next(iter(self._cursors))]
 
     def _certify(self) -> None:
         certify(self.store, self._clean_files)

@@ -299,6 +299,22 @@ def test_a_failed_turn_is_not_captured(open_memory: OpenMemory) -> None:
     assert memory.turns.after(said, False, TurnContext(session_id="s")) == 0
 
 
+def test_a_turn_that_could_not_be_written_is_taken_in_with_the_next_one(open_memory: OpenMemory, home: Path) -> None:
+    memory, context, inbox = open_memory(), TurnContext(session_id="s"), home / "inbox"
+    first = {"role": "user", "content": "I prefer tea over coffee."}
+    inbox.rmdir()
+    inbox.write_text("no folder")
+    with pytest.raises(StoreUnavailableError):
+        memory.turns.after([first], True, context)
+    inbox.unlink()
+    inbox.mkdir()
+    second = {"role": "user", "content": "My cat is called Tom."}
+    assert memory.turns.after([first, second], True, context) == 2
+    assert memory.turns.after([first, second], True, context) == 0
+    memory.close()
+    assert kept(home) == ["I prefer tea over coffee.", "My cat is called Tom."]
+
+
 def test_what_was_acknowledged_before_a_crash_is_captured_at_the_next_start(
     open_memory: OpenMemory, home: Path, clock: ManualClock
 ) -> None:
