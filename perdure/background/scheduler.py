@@ -33,6 +33,7 @@ RETRY = 30.0
 MAX_DOUBLINGS = 20
 LEASE = 600.0
 """Seconds after which a job is taken back from a worker that has not ended it."""
+STOPPED = "stopped"
 _log = logging.getLogger("perdure.background")
 Pause = Callable[[], None]
 """To be called every two milliseconds or so: lets turns go first, and raises `Stopping` when the host ends."""
@@ -166,7 +167,8 @@ class Scheduler:
                 with self._store.database.write(durable=False) as connection:
                     mine = schedule.take(connection, name)
                 if mine:
-                    self._run_here(self._jobs[name])
+                    if self._run_here(self._jobs[name]) == STOPPED:
+                        self._want(name)
                     done.append(name)
         return done
 
@@ -182,8 +184,7 @@ class Scheduler:
             raise InputError(f"job {name!r} is unknown; use one of {', '.join(self._jobs)}")
         if not job.in_worker:
             return self._run_here(job)
-        with self._store.database.write(durable=False) as connection:
-            schedule.want(connection, name, self._clock.now() + LEASE)
+        self._want(name)
         self._start_worker()
         return "handed to the worker"
 
@@ -192,6 +193,10 @@ class Scheduler:
         if any(state.state == "wanted" for state in self.states().values()):
             self._start_worker()
 
+    def _want(self, name: str) -> None:
+        with self._store.database.write(durable=False) as connection:
+            schedule.want(connection, name, self._clock.now() + LEASE)
+
     def _run_here(self, job: Job) -> str:
         with self._busy:
             began = time.monotonic()
@@ -199,7 +204,7 @@ class Scheduler:
             try:
                 result = job.work(self._pause)
             except (Stopping, StoreClosedError):
-                return "stopped"
+                return STOPPED
             except Exception as error:  # noqa: BLE001 - one job that fails must not end the others
                 failed, result = True, f"failed: {type(error).__name__}"
                 _log.warning("job %s failed: %s", job.name, type(error).__name__)

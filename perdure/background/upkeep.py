@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perdure.background.scheduler import Pause
-from perdure.store.backup import BackupFile, backup, backups, vault_of
+from perdure.store.backup import BackupFile, backup, backups, backups_folder, vault_of
 from perdure.store.database import run
 from perdure.store.folder import sync_folder
 from perdure.store.store import Store
@@ -13,10 +13,15 @@ FREE_SHARE = 0.25
 """The file is written anew when so much of it is free."""
 FREE_PAGES = 1_000
 MERGE_PAGES = 500
+UNFINISHED = 86_400.0
+"""Seconds after which a copy that was not finished is what a killed process has left behind."""
 
 
 def rotate(store: Store, keep: int) -> str:
-    """Write a verified backup and remove the oldest ones beyond `keep`; return one line about it.
+    """Write a verified backup and remove the oldest ones beyond `keep`, and what was never finished.
+
+    Returns:
+        One line about it.
 
     Raises:
         StoreError: it could not be written; then none is removed either.
@@ -25,6 +30,9 @@ def rotate(store: Store, keep: int) -> str:
     old = [file for file in backups(store.folder) if file.kind == "backup" and file.path != made][keep - 1 :]
     for file in old:
         _remove(file)
+    for part in backups_folder(store.folder).glob("*.part*"):
+        if store.clock.now() - part.stat().st_mtime > UNFINISHED:
+            part.unlink(missing_ok=True)
     sync_folder(made.parent)
     return f"{made.name}" + (f", {len(old)} older removed" if old else "")
 

@@ -175,6 +175,23 @@ def test_what_the_worker_is_to_do_is_only_wanted_here(store: Store, clock: Manua
     assert len(starts) == 2
 
 
+def test_what_a_worker_gives_up_at_its_end_the_next_one_does(store: Store, clock: ManualClock) -> None:
+    starts, stop, counting = list[int](), threading.Event(), Counting()
+
+    def endless(pause: Pause) -> str:
+        stop.set()
+        while True:
+            pause()
+
+    host = scheduler(store, Job("backup", 3600, 0, endless, in_worker=True), start_worker=lambda: starts.append(1))
+    host.run_due()
+    Scheduler(store, [Job("backup", 3600, 0, endless)], clock, TurnGate(), stop=stop).run_wanted()
+    host.run_due()
+    assert len(starts) == 2
+    assert scheduler(store, counting.job("backup", 3600)).run_wanted() == ["backup"]
+    assert (host.states()["backup"].state, host.states()["backup"].failures) == ("waiting", 0)
+
+
 def test_a_worker_that_dies_of_a_job_is_not_started_again_and_again(store: Store, clock: ManualClock) -> None:
     starts = list[int]()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,6 +45,18 @@ def test_backups_rotate_and_others_are_left_alone(store: Store) -> None:
     assert len(names) == 3
     assert names[-1] == "facts-20270115T080400Z.db"
     assert by_hand.exists()
+
+
+def test_what_a_killed_process_did_not_finish_goes_once_it_is_old(store: Store) -> None:
+    folder = store.folder / "backups"
+    folder.mkdir()
+    old, present = folder / "facts-1.db.7.part", folder / "facts-2.db.8.part"
+    for path, age in ((old, 90_000), (present, 80_000)):
+        path.touch()
+        os.utime(path, (store.clock.now() - age,) * 2)
+    rotate(store, 3)
+    assert not old.exists()
+    assert present.exists()
 
 
 def test_stores_that_agree_are_left_alone(store: Store) -> None:
