@@ -17,7 +17,6 @@ from perdure.text.redact import redact
 from perdure.text.tokens import estimate_tokens
 
 Tier = Literal["nano", "default", "heavy"]
-TIERS: Final[tuple[Tier, ...]] = ("nano", "default", "heavy")
 """How large a model a task wants."""
 
 ANSWER_TOKENS: Final = 500

@@ -103,9 +103,10 @@ class Database:
         with self._write_lock, self._translated():
             self._check_open()
             run(self._writer, f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-            run(self._writer, "BEGIN IMMEDIATE")
-            fail_point("transaction.begun")
             try:
+                # In the block: a Ctrl-C may come right after it, and what is open then would refuse all that follow.
+                run(self._writer, "BEGIN IMMEDIATE")
+                fail_point("transaction.begun")
                 yield self._writer
                 fail_point("commit.before")
                 run(self._writer, "COMMIT")

@@ -20,7 +20,6 @@ from perdure.background.keeper import Keeper
 from perdure.background.turn_gate import TurnGate
 from perdure.clock import ManualClock
 from perdure.embed.base import Embedder
-from perdure.embed.faulty import FailingEmbedder
 from perdure.files import registry
 from perdure.files.index import FileIndex
 from perdure.files.options import FilesOptions
@@ -29,6 +28,7 @@ from perdure.files.transcript_log import TranscriptLog
 from perdure.store.database import run
 from perdure.store.scope import Audience, Scope
 from perdure.store.store import Store
+from tests.faulty import FailingEmbedder
 from tests.files.workshop import LONG_AGO, CountingEmbedder
 
 MINE = Scope("user", "owner")

@@ -11,7 +11,6 @@ from perdure.capture.compare import Action
 from perdure.capture.decide import decide
 from perdure.embed.base import Embedder
 from perdure.embed.deterministic import HashEmbedder
-from perdure.embed.faulty import FailingEmbedder
 from perdure.embed.guarded import GuardedEmbedder
 from perdure.hooks.types import Channel
 from perdure.store.database import run
@@ -19,6 +18,7 @@ from perdure.store.fact import Fact
 from perdure.store.store import VectorSpace
 from perdure.store.trust import SUPERSEDES
 from tests.capture.conftest import Notebook
+from tests.faulty import FailingEmbedder
 
 
 def actions(notebook: Notebook, *texts: str) -> list[Action]:

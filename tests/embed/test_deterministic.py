@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure.embed.deterministic import HashEmbedder
-from perdure.embed.faulty import FailingEmbedder, HangingEmbedder, NanEmbedder, WrongDimsEmbedder
 from perdure.embed.prepare import model_input, unit_rows
 from perdure.errors import InputError, ModelError
+from tests.faulty import FailingEmbedder, HangingEmbedder, NanEmbedder, WrongDimsEmbedder
 
 ROOT = Path(__file__).parents[2]
 TEXTS = st.lists(st.text(st.characters()), max_size=5)

@@ -12,10 +12,10 @@ import pytest
 from perdure.embed.base import Embedder
 from perdure.embed.deterministic import HashEmbedder
 from perdure.embed.failover import FAILURES, REST_SECONDS, FailoverEmbedder
-from perdure.embed.faulty import FailingEmbedder, HangingEmbedder
 from perdure.embed.providers import PROVIDERS, connect
 from perdure.embed.remote import RemoteEmbedder
 from perdure.errors import EndpointError, ModelError, SettingsError
+from tests.faulty import FailingEmbedder, HangingEmbedder
 from tests.loopback import Loopback, Reply, Request, loopback
 
 KEYS = {name: provider.key.variable for name, provider in PROVIDERS.items() if provider.key}

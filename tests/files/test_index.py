@@ -14,7 +14,6 @@ import pytest
 
 from perdure.clock import SystemClock
 from perdure.embed.deterministic import HashEmbedder
-from perdure.embed.faulty import FailingEmbedder
 from perdure.errors import ModelError
 from perdure.files.chunking import Chunking
 from perdure.files.entries import parts
@@ -24,6 +23,7 @@ from perdure.files.search import Ask, FileSearch
 from perdure.files.turns import Threshold
 from perdure.store.scope import Audience, Scope
 from perdure.text.fence import fence
+from tests.faulty import FailingEmbedder
 from tests.files.workshop import LONG_AGO, MINE, CountingEmbedder, Workshop
 
 Open = Callable[..., Workshop]

@@ -14,7 +14,6 @@ import pytest
 from perdure.clock import ManualClock
 from perdure.embed.base import Embedder
 from perdure.embed.deterministic import HashEmbedder
-from perdure.embed.faulty import FailingEmbedder
 from perdure.embed.load import load_default
 from perdure.errors import InputError, StoreFullError
 from perdure.files.index import FileIndex
@@ -24,6 +23,7 @@ from perdure.files.search import Answer, Ask, FileSearch, Result, citation
 from perdure.ranking.passages import Weights
 from perdure.store.scope import Audience, Scope
 from perdure.store.store import Store
+from tests.faulty import FailingEmbedder
 
 OWNER = Audience.of()
 MINE = Scope("user", "owner")

@@ -12,7 +12,6 @@ import apsw
 import pytest
 
 from perdure.embed.base import Embedder
-from perdure.embed.faulty import FailingEmbedder, HangingEmbedder, NanEmbedder, WrongDimsEmbedder
 from perdure.errors import ModelError
 from perdure.recall.options import PASSAGES
 from perdure.recall.slot import Breaker, Slot
@@ -21,6 +20,7 @@ from perdure.store.database import run
 from perdure.store.scope import Audience
 from perdure.store.search import View
 from perdure.store.vector_index import VectorHit
+from tests.faulty import FailingEmbedder, HangingEmbedder, NanEmbedder, WrongDimsEmbedder
 from tests.recall.conftest import Desk
 
 QUESTION = "What is the staging database called?"

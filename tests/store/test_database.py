@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 import threading
@@ -9,6 +10,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -162,6 +165,46 @@ def test_a_statement_is_broken_off_at_its_deadline_and_the_reader_lives_on(store
     with store.database.read() as connection:
         assert run(connection, "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 99999)"
                                " SELECT count(*) FROM n") == [(99999,)]  # fmt: skip
+
+
+def test_a_ctrl_c_at_any_line_of_a_write_keeps_all_or_nothing_and_the_next_write_works(tmp_path: Path) -> None:
+    database = Database(tmp_path / "numbers.db")
+    with database.write() as connection:
+        run(connection, "CREATE TABLE numbers (number)")
+    interrupts = 0
+    while interrupted(database, interrupts + 1):
+        interrupts += 1
+        with database.write() as connection:
+            run(connection, "INSERT INTO numbers VALUES (0)")
+    with database.read() as connection:
+        counts = run(connection, "SELECT number, count(*) FROM numbers GROUP BY number")
+    assert interrupts > 5
+    assert counts[0] == (0, interrupts)
+    assert {count for number, count in counts[1:]} == {2}
+    database.close()
+
+
+def interrupted(database: Database, moment: int) -> bool:
+    """Write two rows, with a Ctrl-C at the line of `write` that is run as the `moment`th; return whether it came."""
+    lines = itertools.count(1)
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        if frame.f_code.co_name != "write" or not frame.f_code.co_filename.endswith("database.py"):
+            return None
+        if event == "line" and next(lines) == moment:
+            raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        with database.write() as connection:
+            run(connection, "INSERT INTO numbers VALUES (?), (?)", (moment, moment))
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
 
 
 def test_after_closing_everything_says_so(tmp_path: Path) -> None:
