@@ -85,12 +85,13 @@ class Llm:
         used = asked
         try:
             answer = self._endpoint.post("/chat/completions", self._body(tier, messages, max_tokens), timeout=timeout)
+        except ModelError as error:
+            # Only who may have worked on it may charge for it.
+            used = asked if isinstance(error, EndpointError) and error.sent else 0
+            raise
+        else:
             text = _content(answer)
             used = _usage(answer) or asked + estimate_tokens(text)
-        except EndpointError as error:
-            # Only who may have worked on it may charge for it.
-            used = asked if error.sent else 0
-            raise
         finally:
             self._meter.settle(day, tier, asked + max_tokens, used)
         return text

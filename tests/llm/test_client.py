@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from perdure.clock import ManualClock
 from perdure.errors import EndpointError, ModelError, TokenBudgetError
 from perdure.llm.client import Llm, Tier, find_json
-from perdure.net.address import Address
+from perdure.net.address import Address, Key
 from perdure.net.endpoint import Endpoint
 from perdure.store.llm_tokens import TokenMeter
 from perdure.store.store import Store
@@ -65,6 +65,15 @@ def test_secrets_are_not_sent(server: Loopback, store: Store) -> None:
     secret = "sk-proj-abcdefghijklmnopqrstuvwx1234"
     make(server, store)[0].ask(f"My key is {secret}", system=f"Key: {secret}")
     assert secret not in str(server.requests[0].body)
+
+
+def test_a_question_that_lacks_its_key_costs_nothing(server: Loopback, store: Store) -> None:
+    meter = TokenMeter(store.database, store.clock, 10_000)
+    address = Address(f"{server.url}/v1", Key("PERDURE_TEST_KEY_THAT_IS_NOT_SET"))
+    with pytest.raises(ModelError, match="PERDURE_TEST_KEY_THAT_IS_NOT_SET is not set"):
+        Llm(Endpoint(address), MODELS, meter).ask("Hi")
+    assert server.requests == []
+    assert meter.used() == {"default": 0}
 
 
 def test_without_a_count_of_the_server_the_tokens_are_estimated(server: Loopback, store: Store) -> None:
