@@ -115,7 +115,7 @@ class Engine:
         self._cursors: dict[str, str] = {}
         self.closed = False
         self.keeper.start()
-        self.keeper.submit("recover", self._drain.recover)
+        self.recover()
         self.keeper.submit("scrub", lambda: scrub_if_due(self.store, self.scrub))
         self.keeper.submit("certify", self._certify)
         self.timers = timers_of(self)
@@ -230,6 +230,10 @@ class Engine:
         done = scrub_folder(self.store, files_options(self.settings), author, dry_run, self.gate.pause, self._worker)
         self._embed_missing()
         return done
+
+    def recover(self) -> None:
+        """Have the turns captured, soon, that processes which are gone have left behind."""
+        self.keeper.submit("recover", self._drain.recover)
 
     def settle(self, timeout: float) -> bool:
         """Wait until what turns have left behind is done; return whether that happened in time (seconds)."""

@@ -10,6 +10,7 @@ from perdure.background.indexer import Indexer
 from perdure.background.prune import Retention, prune
 from perdure.background.scheduler import Job, Pause, Scheduler
 from perdure.background.upkeep import reconcile, rotate, tidy
+from perdure.files.transcript_log import TranscriptLog
 from perdure.hooks.types import Channel, TurnContext
 from perdure.plugin.settings import Settings
 from perdure.store.database import run
@@ -41,8 +42,7 @@ def host_jobs(engine: Engine) -> list[Job]:
     keep = Retention(settings.retention_days * DAY, settings.receipt_days * DAY, None if days is None else days * DAY)
     log = engine.files.log
     return [
-        Job("prune", settings.prune_minutes * MINUTE, 0, lambda pause: prune(engine.store, log, keep, pause),
-            at_start=True),
+        Job("prune", settings.prune_minutes * MINUTE, 0, lambda pause: _prune(engine, log, keep, pause), at_start=True),
         Job("canary", settings.canary_hours * HOUR, 2, canary.sing, at_start=True),
         Job("files", settings.sync_minutes * MINUTE, 10, lambda pause: _files(engine)),
     ]  # fmt: skip
@@ -84,6 +84,12 @@ def run_and_wait(timers: Scheduler, name: str, timeout: float) -> str:
         timers.remind()
         time.sleep(LOOK)
     return (state.result if state else None) or said
+
+
+def _prune(engine: Engine, log: TranscriptLog, keep: Retention, pause: Pause) -> str:
+    # A host that runs for months would else leave what others left behind to its next start.
+    engine.recover()
+    return prune(engine.store, log, keep, pause)
 
 
 def _recalled(engine: Engine, prompt: str, scope: Scope) -> str:

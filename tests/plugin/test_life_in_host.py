@@ -16,7 +16,10 @@ from perdure.errors import StoreClosedError
 from perdure.hooks.types import TurnContext
 from perdure.plugin.memory import Memory
 from perdure.plugin.plugin import hookimpls_for
+from perdure.store.store import Store
+from tests.background.test_drain import ENTRY
 from tests.background.test_scheduler import until
+from tests.plugin.conftest import kept
 
 posix = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 SILENT = """
@@ -128,6 +131,17 @@ def test_the_recovery_comes_before_the_first_prune(tmp_path: Path) -> None:
         with memory._engine.store.database.read() as connection:
             rows = list(connection.execute("SELECT count(*) FROM facts"))
         assert rows == [(1,)]
+
+
+def test_what_another_process_leaves_behind_is_captured_without_a_new_start(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder="none") as memory:
+        assert memory.settle()
+        dead = Store(tmp_path)
+        dead.inbox.append(ENTRY)
+        dead.close()
+        memory.admin.run_job("prune")
+        assert memory.settle()
+        assert kept(tmp_path) == ["I prefer tea over coffee."]
 
 
 def test_no_job_opens_a_connection_and_each_says_what_it_did(tmp_path: Path) -> None:
