@@ -21,20 +21,16 @@ class Ticket(Generic[Result]):
         self._result: Result | None = None
         self.error: str | None = None
 
-    def run(self, free: Callable[[], None]) -> None:
-        """Do the work; an error of ours is kept for the receipt.
-
-        Args:
-            free: makes room for the next call. Called before the result is there, as whoever waits for it may have
-                another call ready.
-        """
+    def run(self) -> None:
+        """Do the work; an error of ours is kept for the receipt."""
         try:
             self._result = self._work()
         except PerdureError as error:
             self.error = type(error).__name__
-        finally:
-            free()
-            self._done.set()
+
+    def finish(self) -> None:
+        """Let whoever waits have the result."""
+        self._done.set()
 
     def result(self, timeout: float) -> Result | None:
         """Return the result, or None if there was an error or none within `timeout` seconds."""
@@ -72,7 +68,16 @@ class Slot:
 
     def _serve(self) -> None:
         while (ticket := self._queue.get()) is not None:
-            ticket.run(self._free.release)
+            try:
+                ticket.run()
+            except BaseException:
+                # This thread ends: the next call needs another one, also while this one is not gone yet.
+                self._thread = None
+                raise
+            finally:
+                # Before the result is there, as whoever waits for it may have another call ready.
+                self._free.release()
+                ticket.finish()
 
 
 class Breaker:

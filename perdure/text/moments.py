@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import datetime as dt
 
-MAX_MILLISECONDS = 1e14
-"""Host times beyond the year 5138 are no times."""
+MAX_SECONDS = 1e11
+"""Host times beyond the year 5138 are no times, and neither are those before 1970: no calendar need hold them."""
 
 
 def seconds(value: object) -> float | None:
     """Return a time of a host in epoch seconds: ISO 8601, seconds or milliseconds; None if it is no time."""
     if isinstance(value, str):
         try:
-            return dt.datetime.fromisoformat(value).timestamp()
+            at = dt.datetime.fromisoformat(value).timestamp()
         except (ValueError, OverflowError, OSError):
             return None
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < MAX_MILLISECONDS:
-        return value / 1000 if value > 1e11 else float(value)
+        return at if 0 < at <= MAX_SECONDS else None
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1000 * MAX_SECONDS:
+        return value / 1000 if value > MAX_SECONDS else float(value)
     return None

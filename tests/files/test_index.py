@@ -122,6 +122,14 @@ class TestSync:
         assert workshop.texts() == []
         assert workshop.index.difference(workshop.roots).dirty == 0
 
+    @pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", 10**400])
+    def test_a_time_that_no_calendar_has_does_not_stop_the_index(self, workshop: Workshop, time: object) -> None:
+        workshop.note("a", "heron")
+        line = {"role": "user", "content": "egret", "timestamp": time}
+        workshop.write("sessions/s1.jsonl", json.dumps(line) + "\n")
+        workshop.index.sync(workshop.roots)
+        assert workshop.texts() == ["egret", "heron"]
+
     def test_many_files_are_reported_as_they_are_done(self, workshop: Workshop) -> None:
         for number in range(BATCH + 10):
             workshop.note(str(number), f"note {number}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ import pytest
 from perdure.embed.base import Embedder
 from perdure.errors import ModelError
 from perdure.recall.options import PASSAGES
-from perdure.recall.slot import Breaker, Slot
+from perdure.recall.slot import Breaker, Slot, Ticket
 from perdure.recall.sources import Passage
 from perdure.store.database import run
 from perdure.store.scope import Audience
@@ -148,6 +149,24 @@ def test_a_slot_keeps_an_error_of_ours_for_the_receipt() -> None:
     assert ticket is not None
     assert ticket.result(HANGING) is None
     assert ticket.error == "ModelError"
+    slot.close()
+
+
+def test_a_slot_goes_on_after_a_call_that_ended_its_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    slot = Slot("test")
+    started: queue.SimpleQueue[Ticket[int] | None] = queue.SimpleQueue()
+    # The hook is called by the thread that is about to end.
+    monkeypatch.setattr(threading, "excepthook", lambda _: started.put(slot.start(lambda: 7)))
+
+    def fail() -> int:
+        raise ZeroDivisionError
+
+    ticket = slot.start(fail)
+    assert ticket is not None
+    assert ticket.result(HANGING) is None
+    following = started.get(timeout=HANGING)
+    assert following is not None
+    assert following.result(HANGING) == 7
     slot.close()
 
 
