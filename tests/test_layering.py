@@ -16,6 +16,7 @@ LEVELS: dict[str, float] = {
     "failpoints": 0,
     "heap": 0,
     "native": 0.5,
+    "recent": 0,
     "text": 1,
     "ranking": 1,
     "hooks": 1,

@@ -18,6 +18,7 @@ from perdure.files.index import Difference, FileIndex, Progress, Synced
 from perdure.files.roots import Root
 from perdure.files.transcript_log import TranscriptLog, safe_name
 from perdure.hooks.types import Messages
+from perdure.recent import Recent
 from perdure.store.scope import Scope
 from perdure.store.store import Store
 
@@ -29,6 +30,8 @@ SHARE = 20
 """While there are events, a scan is not repeated before the next one, for so many times as long as it took."""
 PATIENCE = 0.2
 """Seconds for which a synchronisation under way is waited for; after that the index is taken as it is."""
+RUNNING = 1024
+"""Conversations that are known to go on, those that did so last: many hosts never say that one has ended."""
 _log = logging.getLogger("perdure.background")
 
 
@@ -73,7 +76,7 @@ class FileSync:
         self._start_worker = start_worker
         self._watch = watch
         self._watcher = FileWatcher(lambda: keeper.submit("files", self._sync), debounce)
-        self._running: set[str] = set()
+        self._running: Recent[str, bool] = Recent(RUNNING)
         self._lock = threading.Lock()
         self._last = -float("inf")
         self._took = 0.0
@@ -104,7 +107,7 @@ class FileSync:
     @property
     def running(self) -> frozenset[str]:
         """Stems of the files of conversations that go on."""
-        return frozenset(self._running)
+        return self._running.keys()
 
     @property
     def last_synced(self) -> float | None:
@@ -113,19 +116,21 @@ class FileSync:
 
     def note(self, scope: Scope, session: str, messages: Messages) -> None:
         """Add what was said in a session to perdure's own record of it; the index follows by its threshold."""
-        self._running.add(safe_name(session))
+        self._running.put(safe_name(session), True)
         if self._log.append(scope, session, messages, self._clock.now()):
             registry.add_log(self._store, scope)
             self.start()
 
     def ended(self, session: str) -> None:
         """Take note that a session is over: all of it is indexed now."""
-        self._running -= {safe_name(session), session}
+        for stem in (safe_name(session), session):
+            self._running.drop(stem)
         self._keeper.submit("files", self._sync)
 
     def begun(self, session: str) -> None:
         """Take note that a session is going on."""
-        self._running |= {safe_name(session), session}
+        for stem in (safe_name(session), session):
+            self._running.put(stem, True)
 
     def fresh(self) -> int:
         """Bring the index up to date unless it has just been; return how many changed files are left for later.

@@ -48,6 +48,7 @@ from perdure.plugin.settings import Settings
 from perdure.recall.expand import Expander
 from perdure.recall.pipeline import Asked, Recaller
 from perdure.recall.receipt import Receipt
+from perdure.recent import Recent
 from perdure.store import left_out, receipts, spaces
 from perdure.store.purge import Purge, certify, purge
 from perdure.store.scope import Audience
@@ -112,7 +113,7 @@ class Engine:
             self.store, recall_options(settings), self.model.leg, self.clock, reranker, self.files.source,
             Expander(self.store, self.llm),
         )  # fmt: skip
-        self._cursors: dict[str, str] = {}
+        self._cursors: Recent[str, str] = Recent(CURSORS)
         self.closed = False
         self.keeper.start()
         self.recover()
@@ -196,7 +197,7 @@ class Engine:
             if intake.left_out:
                 self.keeper.submit("left out", lambda: left_out.note(self.store, intake.left_out))
             if not intake.messages:
-                self._read_to(cursor_key, intake.tail)
+                self._cursors.put(cursor_key, intake.tail)
                 return 0
             entry = self.store.inbox.append({
                 "at": self.clock.now() if context.now is None else context.now,
@@ -209,7 +210,7 @@ class Engine:
                 "messages": intake.messages,
             })  # fmt: skip
             # Not before: a turn that could not be written comes again with the next one, and is new then.
-            self._read_to(cursor_key, intake.tail)
+            self._cursors.put(cursor_key, intake.tail)
         self._drain.accept(entry)
         return len(intake.messages)
 
@@ -269,12 +270,6 @@ class Engine:
     def rules(self) -> tuple[CaptureRule, ...]:
         """The capture rules of extensions."""
         return *self._patterns, *(factory() for factory in self.extensions.capture_rules.values())
-
-    def _read_to(self, cursor_key: str, tail: str) -> None:
-        self._cursors.pop(cursor_key, None)
-        self._cursors[cursor_key] = tail
-        if len(self._cursors) > CURSORS:
-            del self._cursors[next(iter(self._cursors))]
 
     def _certify(self) -> None:
         certify(self.store, self._clean_files)

@@ -26,10 +26,13 @@ from perdure.hooks.types import Messages, TurnContext
 from perdure.plugin.file_purge import recordable
 from perdure.plugin.recall_source import RecallSource
 from perdure.plugin.settings import Settings
+from perdure.recent import Recent
 from perdure.store.scope import Audience
 from perdure.store.store import Store
 
 DEFAULTS = FilesOptions()
+KNOWN = 1024
+"""Conversations and folders that are remembered, those met last: of others it is found out or noted once more."""
 _log = logging.getLogger("perdure.plugin")
 
 
@@ -50,8 +53,8 @@ class FileMemory:
         self._store = store
         self._settings = settings
         self._keeper = keeper
-        self._roots_known: set[tuple[str, str]] = set()
-        self.flushed: dict[str, int] = {}
+        self._roots_known: Recent[tuple[str, str], bool] = Recent(KNOWN)
+        self.flushed: Recent[str, int] = Recent(KNOWN)
         self.index = FileIndex(store, files_options(settings))
         self.log = TranscriptLog(store.folder, recordable(store))
         self.sync = FileSync(
@@ -79,15 +82,19 @@ class FileMemory:
         )
         for path, kind in named:
             known = (str(audience.home), f"{kind} {path}")
-            if path is None or audience.home is None or known in self._roots_known:
+            if path is None or audience.home is None or self._roots_known.get(known):
                 continue
-            self._roots_known.add(known)
             try:
                 registry.add_root(self._store, audience.home, path, kind)
-            except (InputError, StoreError) as error:
+            except StoreError as error:
+                # A store that is busy now may not be at the next turn.
+                _log.warning("the %s folder of the host is not searched yet: %s", kind, type(error).__name__)
+                continue
+            except InputError as error:
                 _log.warning("the %s folder of the host is not searched: %s", kind, type(error).__name__)
             else:
                 self._keeper.submit("watch files", self.sync.start)
+            self._roots_known.put(known, True)
 
     def record(self, messages: Messages, context: TurnContext, audience: Audience) -> None:
         """Record a turn's conversation in the background, unless the host keeps its conversations itself."""

@@ -301,7 +301,7 @@ class Files:
         key = safe_name(f"{self._audience.home} {session}")
         if not policy.due(total_tokens, context_window, compactions, flushed.get(key)):
             return None
-        flushed[key] = compactions
+        flushed.put(key, compactions)
         today = dt.datetime.fromtimestamp(self._engine.clock.now()).astimezone().date()
         return FlushRequest(*policy.prompts(today))
 

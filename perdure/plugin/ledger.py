@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from perdure.hooks.types import Recall
+from perdure.recent import Recent
 from perdure.text.clean import message_text
 from perdure.text.echo import Trace, traces
 
 SESSIONS = 256
 """Conversations that are remembered, those that went on last."""
 ITEMS = 512
-"""Memories of one conversation whose echo is told, those that were shown last."""
+"""Memories of one conversation that are known to have been shown, and whose echo is told: those shown last."""
+PROMPT = 65_536
+"""Characters of a prompt by which it is told what a reply has from the memories and not from the prompt."""
 TRACED = 16
 """Conversations whose traces are at hand; those of others are read from their receipts when they go on."""
 Pairs = Sequence[tuple[str, str]]
 Traces = Mapping[str, Sequence[Trace]]
+Value = TypeVar("Value")
 
 
 @dataclass(slots=True)
 class _Shown:
     prompt: str = ""
     last: Pairs = ()
-    ids: set[str] = field(default_factory=set)
+    ids: dict[str, None] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
 
 
@@ -43,22 +46,22 @@ class Ledger:
         self._key = key
         self._earlier = earlier
         self._lock = threading.Lock()
-        self._sessions: OrderedDict[str, _Shown] = OrderedDict()
-        self._traces: OrderedDict[str, Traces] = OrderedDict()
+        self._sessions: Recent[str, _Shown] = Recent(SESSIONS)
+        self._traces: Recent[str, Traces] = Recent(TRACED)
 
     def note(self, key: str, prompt: str, recall: Recall | None) -> None:
         """Keep what a turn was given."""
         with self._lock:
             shown = self._of(key)
-            shown.prompt = prompt
+            shown.prompt = prompt[:PROMPT]
             shown.last = tuple((item.id, item.text) for item in recall.items) if recall else ()
-            shown.ids |= {fact_id for fact_id, _ in shown.last}
-            shown.texts.update(shown.last)
+            shown.ids = _newest({**shown.ids, **dict.fromkeys(fact_id for fact_id, _ in shown.last)})
+            # They wait for `traces`, which a host that captures nothing never asks for.
+            shown.texts = _newest({**shown.texts, **dict(shown.last)})
 
     def is_new(self, key: str) -> bool:
         """Return whether nothing is known of a conversation yet."""
-        with self._lock:
-            return key not in self._sessions
+        return self._sessions.get(key) is None
 
     def ids(self, key: str) -> frozenset[str]:
         """Return the ids of all that a conversation was given."""
@@ -91,13 +94,10 @@ class Ledger:
         for item_id, text in fresh.items():
             found.pop(item_id, None)
             found[item_id] = traces(text, self._key)
-        found = dict(list(found.items())[-ITEMS:])
+        found = _newest(found)
         with self._lock:
             if known is not None and self._sessions.get(key) is known:
-                self._traces[key] = found
-                self._traces.move_to_end(key)
-                while len(self._traces) > TRACED:
-                    self._traces.popitem(last=False)
+                self._traces.put(key, found)
                 # What was shown meanwhile waits for the next call.
                 known.texts = {each: text for each, text in known.texts.items() if fresh.get(each) != text}
         return found
@@ -105,15 +105,15 @@ class Ledger:
     def forget(self, key: str) -> None:
         """Take note that the model sees nothing of it any more, as after a compaction."""
         with self._lock:
-            self._sessions.pop(key, None)
-            self._traces.pop(key, None)
+            self._sessions.drop(key)
+            self._traces.drop(key)
 
     def _of(self, key: str) -> _Shown:
-        shown = self._sessions.setdefault(key, _Shown())
-        self._sessions.move_to_end(key)
-        while len(self._sessions) > SESSIONS:
-            self._sessions.popitem(last=False)
-        return shown
+        return self._sessions.first(key, _Shown())
+
+
+def _newest(shown: Mapping[str, Value]) -> dict[str, Value]:
+    return dict(list(shown.items())[-ITEMS:])
 
 
 def newest_reply(messages: Sequence[Any]) -> str:

@@ -15,8 +15,11 @@ from perdure.errors import PerdureError
 from perdure.hooks.spec import DEFAULT_PROJECT, HOOK_NAMES
 from perdure.hooks.types import Messages, Recall, TurnContext
 from perdure.plugin.memory import Memory
+from perdure.recent import Recent
 
 RETRY_SECONDS = 60.0
+SAID = 64
+"""Messages that are not repeated within a minute: some name a caller, and there may be any number of these."""
 _log = logging.getLogger("perdure.plugin")
 Result = TypeVar("Result")
 
@@ -30,7 +33,7 @@ class PerdurePlugin:
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._retry_at = 0.0
-        self._said: dict[str, float] = {}
+        self._said: Recent[str, float] = Recent(SAID)
 
     def host_started(self, context: TurnContext) -> None:
         """Open the store, so that the model is loading before the first turn."""
@@ -97,8 +100,9 @@ class PerdurePlugin:
     def _say(self, hook: str, what: str) -> None:
         """Tell the operator, the same thing at most once a minute."""
         now = time.monotonic()
-        if now - self._said.get(what, -RETRY_SECONDS) >= RETRY_SECONDS:
-            self._said[what] = now
+        last = self._said.get(what)
+        if last is None or now - last >= RETRY_SECONDS:
+            self._said.put(what, now)
             _log.error("memory is not working in %s, the turn goes on without it: %s", hook, what)
 
 

@@ -5,13 +5,12 @@ No search finds "always answer in French" for a question about the weather, so t
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import apsw
 
+from perdure.recent import Recent
 from perdure.store.database import run
 from perdure.store.fact import Fact, folded_slot
 from perdure.store.search import View, by_ids
@@ -107,9 +106,7 @@ class Profile:
 
     def __init__(self, sessions: int = SESSIONS) -> None:
         """Keep the profiles of so many sessions, those used last."""
-        self._limit = sessions
-        self._kept: OrderedDict[str, tuple[str, ...]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._kept: Recent[str, tuple[str, ...]] = Recent(sessions)
 
     def for_session(self, session: str | None, choose: Callable[[], list[Fact]]) -> tuple[str, ...]:
         """Return the ids of the profile of a session, to be read with `reread`.
@@ -118,25 +115,16 @@ class Profile:
             session: names the conversation and who takes part in it; None: nothing is kept.
             choose: chooses the profile if there is none yet; see `standing`.
         """
-        if session is None:
-            return tuple(fact.id for fact in choose())
-        with self._lock:
-            if session in self._kept:
-                self._kept.move_to_end(session)
-                return self._kept[session]
-        # The store is read without the lock: a slow reader holds up no other session.
+        known = None if session is None else self._kept.get(session)
+        if known is not None:
+            return known
+        # The store is read without a lock: a slow reader holds up no other session.
         chosen = tuple(fact.id for fact in choose())
-        with self._lock:
-            kept = self._kept.setdefault(session, chosen)
-            self._kept.move_to_end(session)
-            while len(self._kept) > self._limit:
-                self._kept.popitem(last=False)
-            return kept
+        return chosen if session is None else self._kept.first(session, chosen)
 
     def renew(self, session: str) -> None:
         """Have the profile of a session chosen anew: after a compaction, prompts begin differently anyway."""
-        with self._lock:
-            self._kept.pop(session, None)
+        self._kept.drop(session)
 
 
 def _trusted(view: View) -> View:

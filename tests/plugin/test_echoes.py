@@ -13,7 +13,7 @@ import pytest
 
 from perdure.clock import ManualClock
 from perdure.hooks.types import Channel, Recall, RecallItem, TurnContext
-from perdure.plugin.ledger import TRACED, Ledger
+from perdure.plugin.ledger import ITEMS, PROMPT, SESSIONS, TRACED, Ledger
 from perdure.plugin.memory import Memory
 from perdure.store import receipts
 from perdure.store.fact import Fact
@@ -234,3 +234,17 @@ def test_only_the_traces_of_the_last_conversations_are_held() -> None:
     assert read == conversations
     ledger.traces(conversations[0])
     assert read == [*conversations, conversations[0]]
+
+
+def test_a_conversation_that_never_ends_does_not_fill_the_memory() -> None:
+    ledger = Ledger(b"key", lambda conversation: {})
+    shown = [RecallItem(str(number), f"memory {number}", "fact", "lookup", 1.0) for number in range(ITEMS + 30)]
+    for item in shown:
+        ledger.note("endless", "x" * 2 * PROMPT, Recall("", items=(item,)))
+    newest = {item.id for item in shown[30:]}
+    assert ledger.ids("endless") == newest
+    assert ledger.traces("endless").keys() == newest
+    assert len(ledger.take("endless")[0]) == PROMPT
+    for number in range(SESSIONS):
+        ledger.note(f"other {number}", "Hello", None)
+    assert ledger.is_new("endless")

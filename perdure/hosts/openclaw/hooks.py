@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,6 +12,7 @@ from perdure.hosts.openclaw.mapping import HOST, data_home, messages_of, prompt_
 from perdure.hosts.openclaw.rpc import HISTORY_UNKNOWN, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError
 from perdure.plugin.plugin import PerdurePlugin, hookimpls_for
 from perdure.plugin.tools import call_tool
+from perdure.recent import Recent
 
 PROTOCOL = 1
 SESSIONS = 512
@@ -33,9 +32,8 @@ class OpenClawHooks:
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._environ = environ
-        self._lock = threading.Lock()
-        self._prompts: OrderedDict[str, str] = OrderedDict()
-        self._histories: OrderedDict[str, str] = OrderedDict()
+        self._prompts: Recent[str, str] = Recent(SESSIONS)
+        self._histories: Recent[str, str] = Recent(SESSIONS)
         self._runner = HookRunner()
         self._plugin: PerdurePlugin | None = None
         self._methods: Mapping[str, Handler] = {
@@ -85,7 +83,7 @@ class OpenClawHooks:
 
     def _before_prompt_build(self, params: Params) -> Any:
         context, prompt = _context(params), prompt_of(_object(params, "event"))
-        self._keep(self._prompts, context, prompt)
+        self._prompts.put(_key(context), prompt)
         recalls = self._runner.before_agent_start(prompt, (), context)
         found = next((recall for recall in recalls if recall.block), None)
         return {FIELDS[found.placement]: found.block} if found else {}
@@ -111,8 +109,8 @@ class OpenClawHooks:
         if memory is None:
             return _result("Memory cannot be opened at the moment. Go on without it.", {"error": "unavailable"})
         # Only the owner's own words count as the user's wish.
-        said = self._prompts.get(_key(context), "") if ctx.get("senderIsOwner") is not False else ""
-        result = call_tool(memory, name, _object(params, "arguments"), context, said)
+        said = self._prompts.get(_key(context)) if ctx.get("senderIsOwner") is not False else None
+        result = call_tool(memory, name, _object(params, "arguments"), context, said or "")
         return _result(result.text, result.details)
 
     def _resumed(self, params: Params, context: TurnContext) -> Any:
@@ -123,16 +121,8 @@ class OpenClawHooks:
             raise RpcError(INVALID_PARAMS, "history.before and history.after must be strings")
         if before and self._histories.get(_key(context)) != before:
             raise RpcError(HISTORY_UNKNOWN, "the history before these messages is not known here; send all of it")
-        self._keep(self._histories, context, after)
+        self._histories.put(_key(context), after)
         return messages_of(history.get("messages"))
-
-    def _keep(self, kept: OrderedDict[str, str], context: TurnContext, value: str) -> None:
-        with self._lock:
-            key = _key(context)
-            kept[key] = value
-            kept.move_to_end(key)
-            while len(kept) > SESSIONS:
-                kept.popitem(last=False)
 
 
 def _key(context: TurnContext) -> str:
