@@ -86,4 +86,7 @@ def _least(text: str, minimum: int) -> int:
 
 def as_sequence(messages: object) -> Sequence[Any]:
     """Return a host's messages, or none of them if it is no list. What is in it is looked at one by one."""
-    return messages if isinstance(messages, Sequence) and not isinstance(messages, str | bytes) else ()
+    if isinstance(messages, list | tuple):
+        return messages
+    # Not every sequence can be sliced: a host may keep its history in a deque.
+    return tuple(messages) if isinstance(messages, Sequence) and not isinstance(messages, str | bytes) else ()

@@ -51,7 +51,7 @@ from perdure.recall.receipt import Receipt
 from perdure.recent import Recent
 from perdure.store import left_out, receipts, spaces
 from perdure.store.purge import Purge, certify, purge
-from perdure.store.scope import Audience
+from perdure.store.scope import Audience, Scope
 from perdure.store.store import Store, VectorSpace
 from perdure.store.tiered_index import TieredIndex
 from perdure.store.transaction import Author
@@ -150,8 +150,11 @@ class Engine:
         if receipt_to is not None:
             receipt_to(receipt)
             return recall
-        self.ledger.note(session or f"{audience.home}\0", prompt, recall)
-        self.keeper.submit("receipt", lambda: self._file(receipt, audience, recall))
+        home = audience.home
+        if home is not None:
+            # Callers whose id fails closed would all share one name, and could ask what the others had asked.
+            self.ledger.note(session or f"{home}\0", prompt, recall)
+            self.keeper.submit("receipt", lambda: self._file(receipt, home, recall))
         return recall
 
     def note_use(self, messages: Messages, context: TurnContext) -> None:
@@ -278,13 +281,12 @@ class Engine:
     def _clean_files(self) -> Callable[[Sequence[str]], None]:
         return cleaner(self.store, files_options(self.settings))
 
-    def _file(self, receipt: Receipt, audience: Audience, recall: Recall | None) -> None:
+    def _file(self, receipt: Receipt, home: Scope, recall: Recall | None) -> None:
         body = {**receipt.body(recall_options(self.settings)), "echo": of_passages(recall, self.store.key)}
-        scope = str(audience.home or "global")
         injected = [item for item, verdict in receipt.verdicts.items() if verdict == "injected"]
         with self.store.database.write(durable=False) as connection:
             note_injected(connection, injected)
-            receipts.put(connection, receipt.id, receipt.at, receipt.session, scope, body)
+            receipts.put(connection, receipt.id, receipt.at, receipt.session, str(home), body)
 
     def _use(self, fact_ids: Sequence[str], context: TurnContext) -> None:
         if fact_ids:

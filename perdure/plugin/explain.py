@@ -98,7 +98,7 @@ def why(store: Store, view: View, turn: str | Receipt | None = None) -> Why:
             # What the body says of the options is of no interest here.
             receipt_id, at, body = turn.id, turn.at, turn.body(RecallOptions())
         else:
-            receipt_id, at, body = _receipt(connection, str(view.audience.home or "global"), turn)
+            receipt_id, at, body = _receipt(connection, str(view.audience.home), turn)
         candidates = body.get("candidates", [])
         ids = [candidate["id"] for candidate in candidates]
         facts = search.by_ids(connection, ids, replace(view, everything=True))

@@ -32,6 +32,8 @@ _CHANGEABLE = """
 """
 CHANGEABLE = frozenset(_CHANGEABLE.split())
 """Columns that hold no text, so that the journal may keep their former values."""
+_NAMED = ("category", "tags")
+"""Of these the columns that hold words of a caller's choice."""
 REWRITABLE = ("text", "why", "entity", "key", "value", "tags", "metadata", "summary", "normalized_hash")
 _INSERT = (
     f"INSERT INTO facts ({', '.join(COLUMNS)}, entity_folded, key_folded)"
@@ -172,6 +174,7 @@ class Transaction:
         if foreign:
             raise InputError(f"{', '.join(sorted(foreign))} cannot be changed in place; store a new version")
         fact = self.fact(fact_id)
+        values = {name: safe_values(value) if name in _NAMED else value for name, value in values.items()}
         after = {name: to_column(name, value) for name, value in values.items()}
         before = {name: to_column(name, getattr(fact, name)) for name in values}
         detail = {"before": before, "after": after} | _why(reason)
@@ -239,6 +242,7 @@ class Transaction:
             entity=_safe(fact.entity),
             key=_safe(fact.key),
             value=_safe(fact.value),
+            category=safe(fact.category),
             tags=tuple(safe(tag) for tag in fact.tags),
             metadata=safe_values(fact.metadata),
             summary=_safe(fact.summary) or summary_of(text),

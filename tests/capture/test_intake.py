@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -214,6 +215,11 @@ def test_a_block_of_another_session_stays_as_text(session: str | None) -> None:
 @pytest.mark.parametrize("messages", [None, 7, "I live in Graz.", b"I live in Graz.", {"role": "user"}, object()])
 def test_what_is_no_list_brings_nothing(messages: object) -> None:
     assert as_sequence(messages) == ()
+
+
+def test_any_sequence_of_messages_will_do() -> None:
+    history = deque([{"role": "user", "content": "I live in Graz."}])
+    assert texts(as_sequence(history)) == ["I live in Graz."]
 
 
 def test_what_is_no_message_does_not_hide_the_others() -> None:

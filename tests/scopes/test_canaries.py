@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure.errors import PerdureError
+from perdure.errors import NotFoundError, PerdureError
 from perdure.hooks.types import TurnContext
 from perdure.plugin.admin import Admin
 from perdure.plugin.files import Files
@@ -362,6 +362,15 @@ def test_who_takes_the_place_of_a_global_fact_in_private_stays_unnamed(aviary: H
         private = aviary.caller("eva").store("For me.", scope="user:eva", supersedes=fact.facts[1]).id
     assert aviary.caller("a stranger").get(fact.facts[1]).superseded_by in (None, fact.facts[1])
     assert not private or private not in repr(aviary.caller("a stranger").changes())
+
+
+def test_callers_whose_id_fails_closed_do_not_hear_of_each_other(aviary: House) -> None:
+    one, other = (aviary.caller(name) for name in ("a malformed user", "no agent"))
+    recall = one.recall("Where does the heron sing?")
+    aviary.engine.settle(30)
+    for turn in (None, recall.receipt_id if recall else "0" * 36):
+        with pytest.raises(NotFoundError):
+            other.why(turn)
 
 
 def test_every_public_method_is_asked() -> None:
