@@ -19,7 +19,7 @@ from perdure.capture.change_words import CHANGE, END, FORGET, FORMER
 from perdure.capture.features import Pair, features
 from perdure.capture.likeness import denies, ended, other_one, other_subject, same_entity, same_people, told
 from perdure.capture.reading import USER, read
-from perdure.capture.slot_words import BASES, PREFERENCES
+from perdure.capture.slot_words import BASES, MANY, PREFERENCES
 from perdure.store.fact import Fact
 from perdure.store.slots import is_single_valued
 from perdure.text.normalise import fingerprint, fold
@@ -174,7 +174,7 @@ _REASONS = {
 }
 
 
-_MANY = PREFERENCES | BASES
+_MANY = PREFERENCES | BASES | MANY
 
 
 def _of_another(pair: Pair) -> bool:
@@ -191,7 +191,7 @@ def _of_another(pair: Pair) -> bool:
 
 
 def _one_more(pair: Pair) -> bool:
-    return pair.slot and pair.old.key in _MANY and not pair.before.terms <= pair.whole.terms
+    return pair.slot and (pair.old.key or "").casefold() in _MANY and not pair.before.terms <= pair.whole.terms
 
 
 def _may_both_hold(pair: Pair) -> bool:

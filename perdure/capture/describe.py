@@ -167,7 +167,6 @@ _LASTING = (
     "decision",
     "allergy",
 )
-_NOBODY = frozenset(["it", "this", "that", "there", "he", "she", "they", "we", "you", "i", "which", "who", "what"])
 _DECAY = (
     ("permanent", re.compile(r"\b(?:decided|architecture|always use|never use|birthday|allergic)\b")),
     ("session", re.compile(r"\b(?:currently debugging|right now|this session)\b")),

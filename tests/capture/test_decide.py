@@ -90,6 +90,9 @@ def test_a_corrected_value_takes_the_place_of_the_old(
         ("My brother is a pilot.", "My brother is married to Eva."),
         ("My dog is a beagle.", "My dog is afraid of thunder."),
         ("I like tea.", "I like dark chocolate."),
+        ("I am allergic to peanuts.", "I am allergic to cats."),
+        ("My hobby is golf.", "My hobby is chess."),
+        ("My brother is Robert.", "My brother is Paul."),
         ("I live in Graz.", "My sister's location is Linz."),
         ("Never deploy on Fridays.", "Always deploy on Tuesdays."),
     ],
@@ -104,6 +107,7 @@ def test_what_may_be_true_beside_the_old_is_added(notebook: Notebook, old: str, 
     [
         ("Our builds run on Jenkins.", "We switched from Jenkins to GitHub Actions."),
         ("My dentist is Dr. Kay.", "My dentist is Dr. Lund instead of Dr. Kay."),
+        ("My hobby is golf.", "My hobby is chess now."),
     ],
 )
 def test_a_statement_that_names_the_former_value_replaces_it(notebook: Notebook, old: str, new: str) -> None:
