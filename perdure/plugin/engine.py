@@ -57,6 +57,7 @@ from perdure.store.tiered_index import TieredIndex
 from perdure.store.transaction import Author
 from perdure.store.usage import note_injected, used
 from perdure.store.vector_index import VectorIndex
+from perdure.text.moments import seconds
 
 WORKER = "perdure.plugin.worker"
 CLOSING = 2.0
@@ -203,7 +204,7 @@ class Engine:
                 self._cursors.put(cursor_key, intake.tail)
                 return 0
             entry = self.store.inbox.append({
-                "at": self.clock.now() if context.now is None else context.now,
+                "at": seconds(context.now) or self.clock.now(),
                 "session": context.session_id,
                 "cursor": cursor_key,
                 "tail": intake.tail,

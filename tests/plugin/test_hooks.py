@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -122,6 +123,14 @@ def test_captured_facts_stay_with_their_agent(open_host: OpenHost, open_memory: 
     for agent in ("bob", "", " ann", "ANN", None):
         other, _ = open_host(memory, agent_id=agent)
         assert other.turn(QUESTION).recalls == ()
+
+
+@pytest.mark.parametrize("now", [1e300, -1e300, float("nan"), -1.0])
+def test_a_time_that_no_calendar_has_loses_no_turn(open_memory: OpenMemory, now: float) -> None:
+    memory = open_memory()
+    assert memory.turns.after([{"role": "user", "content": TEXT}], True, replace(CONTEXT, now=now)) == 1
+    memory.settle()
+    assert [fact.text for fact in memory.admin.list()] == [TEXT]
 
 
 def test_an_empty_agent_id_writes_nothing_and_says_so(
