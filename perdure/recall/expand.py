@@ -17,6 +17,7 @@ from perdure.store import expansions
 from perdure.store.fact import Fact
 from perdure.store.store import Store
 from perdure.text.clean import clean
+from perdure.text.redact import redact
 
 Expand = Literal["no", "wait", "turn"]
 """Not at all; before the search, however long the model may take; beside it, within the deadline of the turn."""
@@ -101,6 +102,8 @@ class Expander:
         self._slot.close()
 
     def _asked(self, model: Model, query: str, timeout: float | None) -> Expansion:
+        # A secret in a prompt is for whom it was said to, not for another model.
+        query = redact(query).text
         key = expansions.key_of(self._store.key, query)
         try:
             with self._store.database.read() as connection:

@@ -60,7 +60,8 @@ class Receipt:
         """Return the receipt as JSON values."""
         body: dict[str, Any] = {
             "version": VERSION,
-            "query": redact(self.query[:MAX_QUERY]).text,
+            # Redacted before it is cut: half a secret may not look like one any more.
+            "query": redact(self.query).text[:MAX_QUERY],
             "silence": self.silence,
             "gate": {"floor": self.found.floor if self.found else None, "relative_cut": options.relative_cut},
             "tokens": self.tokens,

@@ -15,6 +15,7 @@ from perdure.embed.load import load_default
 from perdure.hooks.types import Channel, Placement, Recall
 from perdure.recall.block import HEADER
 from perdure.recall.options import LOOKUP
+from perdure.recall.receipt import MAX_QUERY
 from perdure.store.scope import Audience
 from perdure.store.trust import AUTO_RECALLED
 from perdure.text.tokens import estimate_tokens
@@ -354,3 +355,11 @@ def test_a_slot_that_the_prompt_names_is_evidence(desk: Desk, prompt: str, named
     if named:
         assert recall is not None
         assert recall.items[0].id == kept[named]
+
+
+@pytest.mark.parametrize("before", range(MAX_QUERY - 40, MAX_QUERY + 2, 3))
+def test_no_part_of_a_secret_at_the_cut_stands_in_a_receipt(desk: Desk, before: int) -> None:
+    query = "x" * (before - 1) + " ghp_" + "a1B2" * 9
+    body = desk.ask(query)[1].body(desk.options)
+    assert "a1B2" not in body["query"]
+    assert len(body["query"]) <= MAX_QUERY
