@@ -19,7 +19,7 @@ from perdure.files.roots import Root
 from perdure.files.transcript_log import TranscriptLog, safe_name
 from perdure.hooks.types import Messages
 from perdure.recent import Recent
-from perdure.store.scope import Scope
+from perdure.store.scope import Audience, Scope
 from perdure.store.store import Store
 
 BY_HAND = 200
@@ -95,9 +95,9 @@ class FileSync:
         """Stop watching."""
         self._watcher.stop()
 
-    def roots(self) -> list[Root]:
-        """Return where the files are, of every scope."""
-        return registry.roots(self._store, self._log)
+    def roots(self, audience: Audience | None = None) -> list[Root]:
+        """Return where the files are that an audience may read; without one those of every scope."""
+        return registry.roots(self._store, self._log, audience)
 
     @property
     def watcher(self) -> WatcherState:

@@ -7,18 +7,22 @@ from pathlib import Path
 from perdure.files.roots import Kind, Root, root_of
 from perdure.files.transcript_log import TranscriptLog
 from perdure.store.database import run
-from perdure.store.scope import Scope
+from perdure.store.scope import Audience, Scope
 from perdure.store.store import Store
 
 _LOG = "log"
 """The kind of a root that is perdure's own record of conversations: it moves with the data folder."""
 
 
-def roots(store: Store, log: TranscriptLog) -> list[Root]:
-    """Return all roots of a store, of every scope."""
-    sql = "SELECT scope, scope_target, kind, path, pattern FROM file_roots ORDER BY scope, scope_target, kind, path"
+def roots(store: Store, log: TranscriptLog, audience: Audience | None = None) -> list[Root]:
+    """Return the roots of a store that an audience may read; without one those of every scope."""
+    readable, values = ("true", ()) if audience is None else audience.sql("file_roots")
+    sql = (
+        f"SELECT scope, scope_target, kind, path, pattern FROM file_roots WHERE {readable}"
+        " ORDER BY scope, scope_target, kind, path"
+    )
     with store.database.read() as connection:
-        rows = run(connection, sql)
+        rows = run(connection, sql, values)
     found = []
     for scope_kind, target, kind, path, pattern in rows:
         scope = Scope(scope_kind, target)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from perdure.errors import ScopeError
 from perdure.plugin.engine import Engine
 from perdure.plugin.suspicions import NONE, SHARED, SINGLE, Desk, Suspect
 from perdure.store import lifecycle, links
@@ -121,11 +120,8 @@ def _mended(store: Store, audience: Audience, author: Author, found: Audit) -> A
 
 def _writable(tx: Transaction, audience: Audience, fact_id: str) -> bool:
     fact = tx.fact(fact_id)
-    try:
-        audience.writable(Scope(fact.scope, fact.scope_target))
-    except ScopeError:
-        return False
-    return fact.forgotten_at is None and fact.superseded_at is None
+    may = audience.may_write(Scope(fact.scope, fact.scope_target))
+    return may and fact.forgotten_at is None and fact.superseded_at is None
 
 
 def _mend(tx: Transaction, suspect: Suspect) -> bool:

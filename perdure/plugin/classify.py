@@ -9,7 +9,6 @@ from itertools import islice
 
 from perdure.capture.describe import describe
 from perdure.capture.statements import Statement, cue_of
-from perdure.errors import ScopeError
 from perdure.plugin.audit import Progress, every, no_progress
 from perdure.store.database import run
 from perdure.store.fact import Fact
@@ -71,7 +70,8 @@ def classify(
     waiting = (
         (fact, made)
         for fact in every(store, view, progress, f"facts.category = '{OTHER}'")
-        if _may_write(audience, fact) and (made := _of_rules(fact) or _of_neighbours(store, index, fact, view))
+        if audience.may_write(Scope(fact.scope, fact.scope_target))
+        and (made := _of_rules(fact) or _of_neighbours(store, index, fact, view))
     )
     done: list[Classified] = []
     for batch in _batches(waiting):
@@ -130,14 +130,6 @@ def _index(store: Store) -> _Index | None:
     # The stored vectors are compared with each other, so no model is needed.
     space = store.space()
     return _Index(space.id, ExactIndex(store.database, space.id, space.dims)) if space else None
-
-
-def _may_write(audience: Audience, fact: Fact) -> bool:
-    try:
-        audience.writable(Scope(fact.scope, fact.scope_target))
-    except ScopeError:
-        return False
-    return True
 
 
 def _batches(pairs: Iterator[tuple[Fact, Classified]]) -> Iterator[list[tuple[Fact, Classified]]]:

@@ -337,7 +337,7 @@ class Files:
 
     def _roots(self) -> list[Root]:
         """Return the folders that the caller may read: its own first, of these the workspace that is in use."""
-        may = [root for root in self._engine.files.sync.roots() if self._audience.may_read(root.scope)]
+        may = self._engine.files.sync.roots(self._audience)
         named = self._context.workspace or self._engine.settings.workspace
         current = _resolved(named) if named else None
         return sorted(may, key=lambda root: (root.scope != self._audience.home, root.path != current))

@@ -41,7 +41,7 @@ class Proposals:
             StoreError: it could not be written.
         """
         home = self._home()
-        roots = self._engine.files.sync.roots()
+        roots = self._engine.files.sync.roots(audience_of(self._context))
         known = (root.path for root in roots if root.kind == "workspace" and root.scope == home)
         folder = self._context.workspace or next(known, None)
         if folder is None:

@@ -122,6 +122,10 @@ class Audience:
         """Return whether memories of this scope may be shown."""
         return scope in self.scopes
 
+    def may_write(self, scope: Scope) -> bool:
+        """Return whether memories of this scope may be added and changed."""
+        return self.home is not None and scope in self.scopes
+
     def writable(self, scope: Scope | None = None) -> Scope:
         """Return the scope a new memory goes to: the one asked for, else the caller's own.
 
@@ -132,7 +136,7 @@ class Audience:
             raise ScopeError("the caller's user or agent id is missing or malformed; nothing may be written")
         if scope is None:
             return self.home
-        if scope not in self.scopes:
+        if not self.may_write(scope):
             raise ScopeError(f"scope {scope} may not be written by this caller; own scope: {self.home}")
         return scope
 
