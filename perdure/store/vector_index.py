@@ -143,7 +143,9 @@ class ExactIndex:
         with self._lock:
             self._refresh()
             count = len(self._ids)
-            allowed = np.isin(self._scopes[:count], [self._code(scope) for scope in view.audience.scopes])
+            # Those without facts get no code: each conversation has a scope of its own.
+            codes = [self._codes[scope] for scope in view.audience.scopes if scope in self._codes]
+            allowed = np.isin(self._scopes[:count], codes)
             if view.as_of is None:
                 allowed &= self._expires[:count] > view.now
                 if not view.include_superseded:

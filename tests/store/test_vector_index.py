@@ -169,6 +169,18 @@ class TestExactIndex:
         assert set(desk.found("heron", view=replace(desk.view(), include_superseded=True))) == {old, new}
         assert set(desk.found("heron", view=replace(desk.view(), as_of=store.clock.now() - 1))) == {old, new}
 
+    def test_conversations_that_store_nothing_of_their_own_take_no_memory(self, store: Store) -> None:
+        desk = Desk(store, "exact")
+        desk.add(Fact("The heron flies."))
+
+        def asked(numbers: range) -> int:
+            for number in numbers:
+                assert desk.found("heron", view=desk.view(Audience.of(session=f"session {number}")))
+            return len(vars(desk.index)["_codes"])
+
+        assert asked(range(1)) == asked(range(100))
+        desk.close()
+
     def test_grows_past_its_first_size_and_sees_other_processes(self, store: Store) -> None:
         desk = Desk(store, "exact")
         assert desk.search("heron") == []
