@@ -11,6 +11,7 @@ Words = Annotated[str, Field(min_length=1, max_length=2_000)]
 Id = Annotated[str, Field(min_length=1, max_length=200)]
 Short = Annotated[str, Field(min_length=1, max_length=200)]
 Share = Annotated[float, Field(ge=0, le=1)]
+Tags = Annotated[tuple[Short, ...], Field(max_length=20)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Maybe = SkipJsonSchema[None]
 """An argument that may be left out; providers differ in what they make of "null" in a schema."""
@@ -48,7 +49,7 @@ class Store(Arguments):
     key: Short | Maybe = Field(None, description="Which property, such as birthday.")
     value: Short | Maybe = Field(None, description="Its value.")
     why: Words | Maybe = Field(None, description="The reason, of a decision.")
-    tags: tuple[Short, ...] | Maybe = Field(None, max_length=20, description="Instead of those that are found.")
+    tags: Tags | Maybe = Field(None, description="Instead of those that are found.")
     supersedes: Id | Maybe = Field(None, description="Id of the memory whose place it takes.")
 
 
@@ -60,7 +61,7 @@ class Update(Arguments):
     category: Short | Maybe = Field(None, description="New category.")
     importance: Share | Maybe = Field(None, description="0 to 1.")
     value: Short | Maybe = Field(None, description="New value of its slot.")
-    tags: tuple[Short, ...] | Maybe = Field(None, max_length=20, description="New tags.")
+    tags: Tags | Maybe = Field(None, description="New tags.")
 
     @model_validator(mode="after")
     def _any(self) -> Update:
