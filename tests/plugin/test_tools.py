@@ -173,7 +173,7 @@ def test_a_memory_with_an_impossible_date_is_shown_without_it(memory: Memory) ->
 @pytest.mark.parametrize("tool", ALL, ids=lambda tool: tool.name)
 def test_null_is_as_good_as_left_out(memory: Memory, tool: Any) -> None:
     properties, required = tool.parameters["properties"], tool.parameters.get("required", ())
-    values = {name: "The boat is blue." if name in required else None for name in properties}
+    values: dict[str, Any] = {name: "The boat is blue." if name in required else None for name in properties}
     assert isinstance(call(memory, tool.name, ASKED, **values), ToolResult)
 
 
