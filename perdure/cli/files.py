@@ -61,7 +61,7 @@ def files() -> None:
 
 @files.command()
 @click.option("--deep", is_flag=True, help="Read every file, also those that look as before.")
-@on_memory(model=True)
+@on_memory()
 def status(memory: Memory, output: Output, deep: bool) -> int:
     """Show what is indexed, and how the disk differs from it. Changes nothing.
 
@@ -250,7 +250,7 @@ def _answered(output: Output, answer: Answer) -> None:
 
 
 def _figures(found: FilesStatus) -> list[tuple[str, object]]:
-    vectors = "no embedding model" if found.without_vector is None else found.without_vector
+    vectors = "no embedding model yet" if found.without_vector is None else found.without_vector
     return [
         ("sources", ", ".join(found.sources) or "none"),
         ("files", found.files),

@@ -40,13 +40,17 @@ class Output:
 
     def rule(self, text: str) -> None:
         """Print a heading."""
-        if not self.as_json:
-            console().print(f"\n--- {text} ---", style="bold", highlight=False, markup=False)
+        self.line(f"\n--- {text} ---", style="bold")
 
     def line(self, text: str, style: str | None = None) -> None:
         """Print a line."""
-        if not self.as_json:
-            console().print(text, style=style, highlight=False, markup=False)
+        if self.as_json:
+            return
+        if not sys.stdout.isatty():
+            sys.stdout.write(f"{text}\n")
+            sys.stdout.flush()
+            return
+        console().print(text, style=style, highlight=False, markup=False)
 
     def table(self, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Print a table: aligned on a terminal; in a pipe a line for each row, with tabs between its cells."""
@@ -68,10 +72,10 @@ class Output:
 
 
 def console() -> Console:
-    """Return the console on stdout. Rich is imported only when something is printed."""
+    """Return the console on stdout. Rich is imported for a terminal only."""
     from rich.console import Console
 
-    return Console(soft_wrap=True)
+    return Console(soft_wrap=True, emoji=False)
 
 
 @contextmanager

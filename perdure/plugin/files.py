@@ -39,7 +39,7 @@ class FilesStatus:
         files, chunks: how many are in the index.
         added, changed, removed: paths that differ on disk.
         skipped: files that are not indexed, with the reason.
-        without_vector: chunks that are found by words alone so far; None without a model.
+        without_vector: chunks that are found by words alone so far; None: the store has had no model yet.
         generation: number of the index file; 0 if there is none.
         last_synced: when this process last brought it up to date, epoch seconds.
         watcher: "events", "polling" or "stopped"; `watcher_reason` says why not by events.
@@ -241,7 +241,7 @@ class Files:
         roots = self._roots()
         differs = files.index.difference(roots, files.sync.running, deep=deep)
         generation = files.index.generations.live()
-        embedder = self._engine.model.embedder()
+        space = self._engine.store.space()
         indexed = without_vector = chunks = 0
         if generation is not None:
             scope, values = self._audience.sql("files")
@@ -251,9 +251,9 @@ class Files:
                 " (SELECT 1 FROM embedding_cache e WHERE e.space = ? AND e.hash = chunks.hash))"
                 f" FROM chunks WHERE {inner}"
             )
-            space = embedder.identity.id if embedder else ""
+            named = (*values, space.id if space else "", *values)
             with generation.database.read() as connection:
-                [(indexed, chunks, without_vector)] = run(connection, sql, (*values, space, *values))
+                [(indexed, chunks, without_vector)] = run(connection, sql, named)
         watcher = files.sync.watcher
         return FilesStatus(
             tuple((root.kind, str(root.path), str(root.scope)) for root in roots),
@@ -264,7 +264,7 @@ class Files:
             differs.changed,
             differs.removed,
             differs.skipped,
-            without_vector if embedder else None,
+            without_vector if space else None,
             generation.number if generation else 0,
             files.sync.last_synced,
             watcher.mode,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,8 +13,26 @@ import pytest
 
 from perdure.cli.main import COMMANDS, cli
 from perdure.cli.summaries import SUMMARIES
+from perdure.plugin.memory import Memory
 
 ROOT = Path(__file__).resolve().parents[2]
+READS = (
+    "list", "show ID", "lookup user", "history ID", "graph ID", "stats", "categories", "scope list", "review",
+    "jobs", "files status", "backup list", "checkpoint list", "config show",
+)  # fmt: skip
+READ_ALL = """
+import json, sys
+from perdure.cli.main import cli
+
+heavy = {"numpy", "lancedb", "onnxruntime", "pyarrow", "tokenizers", "rich", "asyncio"}
+for words in json.loads(sys.argv[1]):
+    cli.main(words, standalone_mode=False)
+    found = sorted(heavy & set(sys.modules))
+    if found:
+        break
+print(words[0], found) if found else print([])
+"""
+"""Runs commands in one process until one of them has imported something that takes long to import."""
 
 
 def perdure(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -51,20 +70,32 @@ def test_help_and_completion_import_no_command() -> None:
     assert child.stdout.strip() == "['perdure.cli.main', 'perdure.cli.summaries']", child.stderr
 
 
-def test_reading_needs_no_numpy(tmp_path: Path) -> None:
-    code = (
-        "import sys\n"
-        "from perdure.cli.main import cli\n"
-        "assert cli.main(['list', '--home', sys.argv[1]], standalone_mode=False) == 0\n"
-        "print({'numpy', 'lancedb', 'onnxruntime', 'pyarrow'} & set(sys.modules))\n"
-    )
+def test_reading_imports_nothing_heavy(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder="none", timers=False) as memory:
+        fact = memory.store("The staging database is called heron.")
+    reads = [line.replace("ID", fact.id).split() for line in READS]
     child = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        [sys.executable, "-c", READ_ALL, json.dumps(reads)],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PERDURE_HOME": str(tmp_path)},
         capture_output=True,
         text=True,
     )
-    assert child.stdout.splitlines()[-1] == "set()", child.stderr
+    assert child.stdout.splitlines()[-1:] == ["[]"], child.stdout + child.stderr
+    assert "heron" in child.stdout
+
+
+def test_a_terminal_is_shown_the_words_as_they_are() -> None:
+    pty = pytest.importorskip("pty", reason="there are no terminals here")
+    ours, theirs = pty.openpty()
+    code = "from perdure.cli.output import Output; Output().line('set :warning: [b]x[/b]', style='bold')"
+    child = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"}, stdout=theirs
+    )
+    os.close(theirs)
+    shown = os.read(ours, 4096).decode()
+    os.close(ours)
+    assert child.returncode == 0
+    assert "set :warning: [b]x[/b]" in shown
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
