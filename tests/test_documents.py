@@ -29,6 +29,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *DOCS)}
 
+FIRST = "docs/first-minute.md"
+"""Its blocks are processes of their own: tests/test_packaging.py runs them."""
 RUN = "python"
 READ = ("sh", "toml", "json")
 SHOWN = ("text", "console")
@@ -74,7 +76,7 @@ def parse(words: list[str], command: click.Command) -> None:
             command.parse_args(click.Context(command, info_name=command.name), list(words))
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(PAGES[page], RUN)])
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(PAGES[page], RUN) and page != FIRST])
 def test_the_examples_of_a_page_run_in_their_order(page: str, tmp_path: Path) -> None:
     environment = os.environ | {"PERDURE_HOME": str(tmp_path / "home"), "PYTHONPATH": str(ROOT)}
     environment |= {"PERDURE_VAULT_PASSPHRASE": "correct horse battery staple"}

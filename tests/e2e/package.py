@@ -1,0 +1,97 @@
+"""perdure's wheel and source distribution: how they are built, and what must be in them and what not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = (
+    "perdure/py.typed",
+    "perdure/capture/data/*.toml",
+    "perdure/cli/data/demo.json",
+    "perdure/embed/data/LICENSE",
+    "perdure/embed/data/NOTICE",
+    "perdure/embed/data/tokenizer.json",
+    "perdure/hosts/openclaw/index.js",
+    "perdure/hosts/openclaw/bridge.js",
+    "perdure/hosts/openclaw/generated.json",
+)
+"""Files of the package that are not Python. Each must be there, and there may be no other."""
+LARGE = "perdure/embed/data/tokenizer.json"
+FILE_BYTES = 64_000
+"""No other file is larger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The two files of a release."""
+
+    wheel: Path
+    sdist: Path
+
+
+def build(folder: Path) -> Built:
+    """Build both from the checkout, without a network."""
+    command = [sys.executable, "-m", "hatchling", "build", "--directory", str(folder), "-t", "wheel", "-t", "sdist"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    [wheel], [sdist] = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    return Built(wheel, sdist)
+
+
+def in_wheel(wheel: Path) -> dict[str, int]:
+    """Return the files of a wheel with their bytes."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {entry.filename: entry.file_size for entry in archive.infolist()}
+
+
+def in_sdist(sdist: Path) -> dict[str, int]:
+    """Return the files of a source distribution with their bytes, as seen from its folder."""
+    with tarfile.open(sdist) as archive:
+        return {member.name.partition("/")[2]: member.size for member in archive.getmembers() if member.isfile()}
+
+
+def source() -> list[str]:
+    """Return the files of the package in the checkout."""
+    files = (path for path in (ROOT / "perdure").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return sorted(path.relative_to(ROOT).as_posix() for path in files)
+
+
+def wheel_problems(files: Mapping[str, int]) -> list[str]:
+    """Return what is wrong with the content of a wheel, a line each."""
+    packed = [name for name in files if ".dist-info/" not in name]
+    stray = [name for name in packed if not name.startswith("perdure/") or not (name.endswith(".py") or _data(name))]
+    needed = {"METADATA", "RECORD", "entry_points.txt", "LICENSE"}
+    described = {Path(name).name for name in files if ".dist-info/" in name}
+    return [
+        *_missing(source(), packed),
+        *(f"nothing fits {pattern}" for pattern in DATA if not any(fnmatch(name, pattern) for name in packed)),
+        *(f"{name} does not belong there" for name in stray),
+        *(f"{name} has {files[name]} bytes" for name in packed if files[name] > FILE_BYTES and name != LARGE),
+        *(f"{name} is not among the metadata" for name in sorted(needed - described)),
+    ]
+
+
+def sdist_problems(files: Mapping[str, int]) -> list[str]:
+    """Return what is wrong with the content of a source distribution, a line each."""
+    needed = ("pyproject.toml", "README.md", "LICENSE", "openclaw.plugin.json", "package.json", "scripts/test.sh")
+    caches = [name for name in files if "__pycache__" in name or Path(name).parts[0].startswith(".")]
+    return [
+        *_missing((*source(), *needed), files),
+        *(f"{name} does not belong there" for name in caches if name != ".gitignore"),
+    ]
+
+
+def _missing(wanted: Iterable[str], there: Iterable[str]) -> list[str]:
+    return [f"{name} is missing" for name in sorted(set(wanted) - set(there))]
+
+
+def _data(name: str) -> bool:
+    return any(fnmatch(name, pattern) for pattern in DATA)
