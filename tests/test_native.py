@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -101,6 +102,21 @@ def work():
 thread(work)
 time.sleep(float(sys.argv[1]))
 """
+LEAVES_WHILE_THE_MODEL_LOADS = """
+import sys, time, traceback
+import perdure.plugin.engine
+
+def loading():
+    stacks = (traceback.extract_stack(frame) for frame in sys._current_frames().values())
+    return any(each.name == "_create_inference_session" for stack in stacks for each in stack)
+
+perdure.plugin.engine.CLOSING = 0.0
+deadline = time.monotonic() + 60
+with perdure.Memory.open(sys.argv[1], timers=False):
+    while not loading():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+"""
 
 
 def run(code: str, *arguments: str) -> tuple[int, str, str]:
@@ -128,3 +144,9 @@ def test_a_program_may_end_while_a_thread_computes_vectors() -> None:
 @pytest.mark.parametrize("after", ["0.3", "0.9"])
 def test_a_program_may_end_while_a_thread_loads_the_model(after: str) -> None:
     assert run(SLOW + LOADING, after) == (0, "", "")
+
+
+def test_a_program_that_ends_while_the_model_loads_ends_well(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", LEAVES_WHILE_THE_MODEL_LOADS, str(tmp_path)]
+    child = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert (child.returncode, child.stderr) == (0, "")
