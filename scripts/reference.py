@@ -24,10 +24,13 @@ Every command ends with an exit code that a script can use:
 | 1 | nothing was found, a check found something, or an error, which is told on stderr |
 | 2 | a wrong call, such as an unknown option; `perdure verify`: it could not look |
 | 130 | stopped by you |
+| 141 | whoever read the output has closed the pipe, as `head` does |
 
 On a terminal there are tables and colours; in a pipe each row is one line, with tabs between its cells. With `--json` a
-command prints one JSON object and nothing else. Ids can be shortened to their first eight digits. Times are written as
-2026-01-15, 2026-01-15T10:00 or epoch seconds.
+command prints one JSON object and nothing else; that of an error is
+`{"error": {"kind": "NotFoundError", "message": "..."}}`. Messages and progress go to stderr, progress only to a terminal.
+
+Ids can be shortened to their first eight digits. Times are written as 2026-01-15, 2026-01-15T10:00 or epoch seconds.
 """
 
 

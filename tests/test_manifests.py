@@ -11,7 +11,7 @@ import pytest
 
 from perdure.hosts.openclaw.manifest import camel, source_files
 from perdure.plugin.settings import Settings
-from perdure.plugin.tools import tools
+from perdure.plugin.tools import TOOLS
 
 ROOT = Path(__file__).parents[1]
 TYPES = {"string": str, "boolean": bool, "integer": int}
@@ -52,7 +52,7 @@ def test_packed_files_hold_the_entry_and_the_manifest() -> None:
 
 
 def test_tools_are_listed_by_name() -> None:
-    assert MANIFEST["contracts"]["tools"] == [tool.name for tool in tools()]
+    assert MANIFEST["contracts"]["tools"] == [tool.name for tool in TOOLS]
 
 
 @pytest.mark.parametrize("name", source_files())

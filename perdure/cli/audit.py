@@ -8,17 +8,15 @@ from dataclasses import asdict
 
 import click
 
-from perdure.cli.options import on_memory
-from perdure.cli.output import Output, progress
+from perdure.cli.options import dry_run_option, on_memory
+from perdure.cli.output import SHORT_ID, Output, progress
 from perdure.plugin.audit import Progress
 from perdure.plugin.memory import Memory
-
-SHORT_ID = 8
 
 
 @click.command()
 @click.option("--fix", is_flag=True, help="Forget, supersede and link; `perdure undo` takes it back.")
-@click.option("--dry-run", is_flag=True, help="Only tell what would be done, also with --fix.")
+@dry_run_option
 @on_memory()
 def audit(memory: Memory, output: Output, fix: bool, dry_run: bool) -> int:
     """Find memories that do more harm than good. Exit code 1: there are some that were not mended.
@@ -42,7 +40,7 @@ def audit(memory: Memory, output: Output, fix: bool, dry_run: bool) -> int:
 
 
 @click.command()
-@click.option("--dry-run", is_flag=True, help="Only tell what would be done.")
+@dry_run_option
 @on_memory()
 def classify(memory: Memory, output: Output, dry_run: bool) -> int:
     """Give memories of the category "other" a better one, by their words and by the memories that are near.

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import click
 
+from perdure.cli.options import dry_run_option, home_option, json_option
 from perdure.cli.output import Output
 from perdure.plugin.paths import data_folder
 from perdure.store import backup as backups
 from perdure.store.store import Store
 
-_HOME = click.option("--home", type=click.Path(path_type=Path), help="The data folder, if it is not the usual one.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
 @click.group(invoke_without_command=True)
 @click.option("--to", "target", type=click.Path(path_type=Path), help="The new file; without it one in backups/.")
-@_HOME
-@_JSON
+@home_option
+@json_option
 @click.pass_context
 def backup(context: click.Context, target: Path | None, home: Path | None, as_json: bool) -> int:
     """Copy the store while it is in use, and check the copy.
@@ -48,9 +48,9 @@ def backup(context: click.Context, target: Path | None, home: Path | None, as_js
 
 @backup.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--dry-run", is_flag=True, help="Check the backup and change nothing.")
-@_HOME
-@_JSON
+@dry_run_option
+@home_option
+@json_option
 def restore(file: Path, dry_run: bool, home: Path | None, as_json: bool) -> int:
     """Put a backup in the place of the store. The present one is kept in backups/.
 
@@ -74,8 +74,8 @@ def restore(file: Path, dry_run: bool, home: Path | None, as_json: bool) -> int:
 
 
 @backup.command("list")
-@_HOME
-@_JSON
+@home_option
+@json_option
 def list_(home: Path | None, as_json: bool) -> int:
     """Show what lies in backups/.
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from perdure.cli.facts import SHORT_ID, day, print_facts
+from perdure.cli.facts import day, print_facts
 from perdure.cli.options import on_memory
-from perdure.cli.output import OK, Output
+from perdure.cli.output import OK, SHORT_ID, Output
 from perdure.plugin.memory import Memory
 from perdure.ranking.decay import LIFETIMES
 from perdure.store.fact import Fact

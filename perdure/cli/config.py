@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
+from perdure.cli.options import json_option
 from perdure.cli.output import FOUND_NOTHING, OK, Output
 from perdure.plugin.config_file import set_setting, unset_setting
 from perdure.plugin.paths import config_file
 from perdure.plugin.settings import Settings, check_known
 
 DEFAULT = "default"
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 
 
 @click.group()
@@ -26,7 +26,7 @@ def config() -> None:
 
 @config.command()
 @click.option("--changed", is_flag=True, help="Only what is set somewhere.")
-@_JSON
+@json_option
 def show(changed: bool, as_json: bool) -> int:
     """Show every setting, its value and where that comes from.
 
@@ -44,7 +44,7 @@ def show(changed: bool, as_json: bool) -> int:
 
 @config.command()
 @click.argument("name")
-@_JSON
+@json_option
 def get(name: str, as_json: bool) -> int:
     """Show one setting.
 
@@ -62,7 +62,7 @@ def get(name: str, as_json: bool) -> int:
 @config.command(name="set")
 @click.argument("name")
 @click.argument("value")
-@_JSON
+@json_option
 def set_(name: str, value: str, as_json: bool) -> int:
     """Write a setting to your settings file. Lists are written with commas, maps as JSON.
 
@@ -82,7 +82,7 @@ def set_(name: str, value: str, as_json: bool) -> int:
 
 @config.command()
 @click.argument("name")
-@_JSON
+@json_option
 def unset(name: str, as_json: bool) -> int:
     """Take a setting out of your settings file, so that its default holds. Exit code 1: it was not in it.
 
@@ -97,7 +97,7 @@ def unset(name: str, as_json: bool) -> int:
 
 
 @config.command()
-@_JSON
+@json_option
 def path(as_json: bool) -> int:
     """Show where your settings file is, or would be.
 

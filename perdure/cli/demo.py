@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from perdure.cli.options import json_option
 from perdure.cli.output import Output
 from perdure.cli.script import Script, ScriptSession, ScriptTurn, load_script
 from perdure.clock import ManualClock
@@ -131,7 +132,7 @@ def folder(keep: Path | None) -> Iterator[Path]:
 @click.command()
 @click.option("--script", "script_file", type=click.Path(path_type=Path), help="Play this script (docs/demo.md).")
 @click.option("--keep", type=click.Path(path_type=Path), help="Use this folder for the store and keep it.")
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
+@json_option
 def demo(script_file: Path | None, keep: Path | None, as_json: bool) -> int:
     """Play a conversation of two sessions in which the agent remembers.
 

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import click
 
+from perdure.cli.options import home_option, json_option
 from perdure.cli.output import Output
 from perdure.plugin.doctor import examine
 
 
 @click.command()
-@click.option("--home", type=click.Path(path_type=Path), help="The data folder, if it is not the usual one.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@home_option
+@json_option
 def doctor(home: Path | None, as_json: bool) -> int:
     """Find out what is wrong, and say what to do about each. Exit code: 0 all is well, 1 something is wrong.
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from perdure.cli.options import dry_run_option, home_option, json_option
 from perdure.cli.output import Output, progress
 from perdure.errors import InputError
 from perdure.plugin.paths import data_folder
@@ -16,7 +17,6 @@ from perdure.store.importing import Imported, bring_in
 from perdure.store.sources import KINDS, load_source
 from perdure.store.store import Store
 
-_HOME = click.option("--home", type=click.Path(path_type=Path), help="The data folder, if it is not the usual one.")
 _SHOWN = 10
 
 
@@ -25,8 +25,8 @@ _SHOWN = 10
 @click.option("--vectors", is_flag=True, help="Also the vectors, so that nothing need be embedded anew.")
 @click.option("--journal", is_flag=True, help="Also the journal of changes, for reading.")
 @click.option("--daily", is_flag=True, help="Write today's file into backups/ and keep the newest seven.")
-@_HOME
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@home_option
+@json_option
 def export(file: Path | None, vectors: bool, journal: bool, daily: bool, home: Path | None, as_json: bool) -> int:
     """Write all memories with everything that is known of them as lines of JSON.
 
@@ -56,9 +56,9 @@ def export(file: Path | None, vectors: bool, journal: bool, daily: bool, home: P
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--from", "kind", type=click.Choice(KINDS), help="What it is; without it told by what is in it.")
 @click.option("--trust", is_flag=True, help="Vouch for what is in it: it is recalled as if you had said it.")
-@click.option("--dry-run", is_flag=True, help="Tell what would be done and change nothing.")
-@_HOME
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@dry_run_option
+@home_option
+@json_option
 def import_(path: Path, kind: str | None, trust: bool, dry_run: bool, home: Path | None, as_json: bool) -> int:
     """Take in an export, a folder of hybrid-memory, or a LanceDB folder of lancedb-pro.
 

@@ -9,16 +9,14 @@ from typing import Any
 
 import click
 
-from perdure.cli.options import moment, on_memory
-from perdure.cli.output import FOUND_NOTHING, OK, Output
+from perdure.cli.options import dry_run_option, moment, on_memory
+from perdure.cli.output import FOUND_NOTHING, OK, SHORT_ID, Output
 from perdure.hooks.types import Channel
 from perdure.plugin.memory import Memory
 from perdure.ranking.decay import LIFETIMES
 from perdure.store.fact import Fact
 from perdure.store.listing import Filter
 from perdure.store.scope import Scope
-
-SHORT_ID = 8
 
 
 @click.command()
@@ -131,7 +129,7 @@ def show(memory: Memory, output: Output, fact_id: str) -> int:
 @click.option("--after", help="All said at or after this time.")
 @click.option("--before", help="All said before this time.")
 @click.option("--category", help="Of these only the ones of this category.")
-@click.option("--dry-run", is_flag=True, help="Only show what would be forgotten.")
+@dry_run_option
 @on_memory()
 def forget(
     memory: Memory,

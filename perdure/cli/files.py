@@ -10,7 +10,7 @@ from typing import Any, cast, get_args
 
 import click
 
-from perdure.cli.options import on_memory
+from perdure.cli.options import dry_run_option, on_memory
 from perdure.cli.output import FOUND_NOTHING, OK, Output, progress
 from perdure.errors import InputError
 from perdure.files.index import Progress
@@ -149,7 +149,7 @@ def add(memory: Memory, output: Output, folder: Path, kind: str, pattern: str | 
 
 @files.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
+@dry_run_option
 @on_memory()
 def remove(memory: Memory, output: Output, folder: Path, dry_run: bool) -> int:
     """Search a folder no longer. Its files stay as they are; the index forgets them.

@@ -7,9 +7,8 @@ from dataclasses import asdict
 
 import click
 
-from perdure.cli.facts import SHORT_ID
 from perdure.cli.options import moment, on_memory
-from perdure.cli.output import OK, Output
+from perdure.cli.output import OK, SHORT_ID, Output
 from perdure.plugin.memory import Memory
 from perdure.store.links import TYPES, Related
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
+from perdure.cli.output import complain
 from perdure.cli.summaries import SUMMARIES
 from perdure.errors import PerdureError
 
@@ -35,7 +38,7 @@ COMMANDS = {
     "link": "perdure.cli.links",
     "list": "perdure.cli.facts",
     "lookup": "perdure.cli.facts",
-    "mcp": "perdure.hosts.mcp.command",
+    "mcp": "perdure.cli.mcp",
     "model": "perdure.cli.model",
     "openclaw": "perdure.cli.openclaw",
     "pin": "perdure.cli.changes",
@@ -65,6 +68,10 @@ COMMANDS = {
     "why-not": "perdure.cli.recall",
 }
 
+STOPPED = 130
+NOBODY_READS = 141
+"""As a shell tells of a command that ended by SIGPIPE."""
+
 
 class Commands(click.Group):
     """The group of all commands."""
@@ -82,6 +89,17 @@ class Commands(click.Group):
         name = cmd_name.replace("-", "_")
         command: click.Command = getattr(module, f"{name}_", None) or getattr(module, name)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command. Whoever reads what it prints may stop reading at any moment."""
+        try:
+            code = super().invoke(ctx)
+            sys.stdout.flush()
+            return code
+        except BrokenPipeError:
+            # The interpreter's own flush at the end must find somebody who reads.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(NOBODY_READS)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands, without importing any."""
@@ -105,6 +123,7 @@ def cli() -> None:
       1    nothing was found, a check found something, or an error
       2    a wrong call, such as an unknown option
       130  stopped by you
+      141  whoever read the output has closed the pipe
 
     Example: perdure recall "Which database is staging?"
     """  # noqa: D301 - click takes the escape for "keep these lines"
@@ -115,11 +134,11 @@ def main() -> None:
     try:
         sys.exit(cli.main(prog_name="perdure", standalone_mode=False))
     except PerdureError as error:
-        sys.stderr.write(f"perdure: {error}\n")
+        complain(type(error).__name__, str(error))
         sys.exit(1)
     except click.ClickException as error:
-        error.show()
+        complain(type(error).__name__, error.format_message(), shown=error.show)
         sys.exit(error.exit_code)
     except click.Abort:
-        sys.stderr.write("perdure: stopped\n")
-        sys.exit(130)
+        complain("Abort", "stopped")
+        sys.exit(STOPPED)

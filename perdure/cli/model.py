@@ -13,6 +13,7 @@ import click
 from perdure.background.reembed import prune as prune_spaces
 from perdure.background.worker_process import WorkerProcess
 from perdure.cli.models import bring, show
+from perdure.cli.options import dry_run_option, home_option, json_option
 from perdure.cli.output import Output, progress
 from perdure.errors import ModelError, PerdureError, SettingsError
 from perdure.plugin.composing import load_extensions
@@ -29,7 +30,6 @@ POLL_SECONDS = 0.2
 RESTART_SECONDS = 2.0
 PATIENCE_SECONDS = 300.0
 
-_home = click.option("--home", type=click.Path(path_type=Path), help="The data folder, if it is not the usual one.")
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
@@ -42,8 +42,8 @@ def model() -> None:
 
 
 @model.command()
-@_home
-@_json
+@home_option
+@json_option
 def status(home: Path | None, as_json: bool) -> int:
     """Show the store's model, those it had before, and how far a switch is.
 
@@ -79,8 +79,8 @@ def status(home: Path | None, as_json: bool) -> int:
 
 
 @model.command(name="list")
-@_home
-@_json
+@home_option
+@json_option
 def list_(home: Path | None, as_json: bool) -> int:
     """Show the local models that perdure knows, which are here, and with * the one that the store uses.
 
@@ -91,8 +91,8 @@ def list_(home: Path | None, as_json: bool) -> int:
 
 @model.command()
 @click.argument("name")
-@click.option("--dry-run", is_flag=True, help="Only show what would be fetched, and from where.")
-@_json
+@dry_run_option
+@json_option
 def fetch(name: str, dry_run: bool, as_json: bool) -> int:
     """Fetch a local model from the hub. Nothing else does: no other command, no host, no recall.
 
@@ -105,8 +105,8 @@ def fetch(name: str, dry_run: bool, as_json: bool) -> int:
 
 @model.command()
 @click.argument("name")
-@_home
-@_json
+@home_option
+@json_option
 @click.pass_context
 def use(context: click.Context, name: str, home: Path | None, as_json: bool) -> int:
     """Switch to a local model: short for `switch --embedder onnx --model NAME`.
@@ -120,8 +120,8 @@ def use(context: click.Context, name: str, home: Path | None, as_json: bool) -> 
 @model.command()
 @click.option("--embedder", help="Name of the embedder; left out: as the settings say.")
 @click.option("--model", "model_name", help="Model of that embedder: a name or a folder.")
-@_home
-@_json
+@home_option
+@json_option
 def switch(embedder: str | None, model_name: str | None, home: Path | None, as_json: bool) -> int:
     """Give every memory a vector of another model, then let that model answer.
 
@@ -161,8 +161,8 @@ def switch(embedder: str | None, model_name: str | None, home: Path | None, as_j
 
 
 @model.command()
-@_home
-@_json
+@home_option
+@json_option
 def rollback(home: Path | None, as_json: bool) -> int:
     """Stop a switch that is under way, or else let the former model answer again.
 
@@ -182,9 +182,9 @@ def rollback(home: Path | None, as_json: bool) -> int:
 
 
 @model.command()
-@click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
-@_home
-@_json
+@dry_run_option
+@home_option
+@json_option
 def prune(dry_run: bool, home: Path | None, as_json: bool) -> int:
     """Delete the vectors of models that the store has left. There is no way back to them then.
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from perdure.cli.options import dry_run_option, json_option
 from perdure.cli.output import Output
 from perdure.hosts.openclaw.host import OpenClaw
 from perdure.hosts.openclaw.install import Change, Installation
@@ -20,7 +21,7 @@ def _on_host(function: Callable[..., int]) -> Callable[..., int]:
     """Give a command `--openclaw` and `--json`, and call it with the installation and its output."""
 
     @click.option("--openclaw", type=click.Path(path_type=Path), help="OpenClaw's program, if it is not on the PATH.")
-    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+    @json_option
     @wraps(function)
     def run(openclaw: Path | None, as_json: bool, **arguments: Any) -> int:
         return function(Installation(OpenClaw.find(openclaw)), Output(as_json), **arguments)
@@ -37,7 +38,7 @@ def openclaw() -> None:
 
 
 @openclaw.command()
-@click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@dry_run_option
 @click.option("--home", type=click.Path(path_type=Path), help="The data folder, if not the one in OpenClaw's state.")
 @_on_host
 def install(installation: Installation, output: Output, dry_run: bool, home: Path | None) -> int:
@@ -55,7 +56,7 @@ def install(installation: Installation, output: Output, dry_run: bool, home: Pat
 
 
 @openclaw.command()
-@click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@dry_run_option
 @_on_host
 def uninstall(installation: Installation, output: Output, dry_run: bool) -> int:
     """Take perdure out of OpenClaw's config. Memories stay where they are.

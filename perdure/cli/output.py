@@ -17,6 +17,10 @@ FOUND_NOTHING = 1
 """Nothing fits. Checks that found something, and errors of ours with a line on stderr, end so, too."""
 
 
+SHORT_ID = 8
+"""Digits of an id in a table; they are enough to name a memory by."""
+
+
 class Output:
     """A command's stdout. With `as_json` only `json` prints."""
 
@@ -76,6 +80,23 @@ def console() -> Console:
     from rich.console import Console
 
     return Console(soft_wrap=True, emoji=False)
+
+
+def complain(kind: str, message: str, shown: Callable[[], object] | None = None) -> None:
+    """Tell of an error: people on stderr, a script that wants JSON on stdout.
+
+    Args:
+        kind: name of the error's class.
+        message: what is wrong, and what to do.
+        shown: writes it to stderr in another way.
+    """
+    if shown is not None:
+        shown()
+    else:
+        sys.stderr.write(f"perdure: {message}\n")
+    # The options may be what is wrong, so they cannot be asked.
+    if "--json" in sys.argv:
+        Output(True).json({"error": {"kind": kind, "message": message}})
 
 
 @contextmanager

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 import click
 
 from perdure.background.proposals import Proposal
-from perdure.cli.options import on_memory
-from perdure.cli.output import Output
+from perdure.cli.options import dry_run_option, on_memory
+from perdure.cli.output import SHORT_ID, Output
 from perdure.plugin.memory import Memory
-
-SHORT_ID = 8
 
 
 @click.group()
@@ -24,7 +22,7 @@ def proposals() -> None:
 
 @proposals.command(name="list")
 @click.option("--all", "everything", is_flag=True, help="Also what was answered, or had no time left.")
-@click.option("--dry-run", is_flag=True, help="Look for new ones without keeping them.")
+@dry_run_option
 @on_memory()
 def list_(memory: Memory, output: Output, everything: bool, dry_run: bool) -> int:
     """Look for new proposals, and show all that wait. Nothing is written into a file.
@@ -38,7 +36,7 @@ def list_(memory: Memory, output: Output, everything: bool, dry_run: bool) -> in
 
 @proposals.command()
 @click.argument("proposal_id", metavar="ID")
-@click.option("--dry-run", is_flag=True, help="Only show the line.")
+@dry_run_option
 @on_memory()
 def accept(memory: Memory, output: Output, proposal_id: str, dry_run: bool) -> int:
     """Write a proposal into MEMORY.md, in perdure's own section of it; eight digits of its id are enough.

@@ -6,13 +6,13 @@ from dataclasses import asdict
 
 import click
 
-from perdure.cli.options import on_memory
+from perdure.cli.options import dry_run_option, on_memory
 from perdure.cli.output import Output
 from perdure.plugin.memory import Memory
 
 
 @click.command()
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@dry_run_option
 @click.option("--yes", is_flag=True, help="Also if much would expire at once: the clock is right.")
 @on_memory()
 def prune(memory: Memory, output: Output, dry_run: bool, yes: bool) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from perdure.cli.options import confirm, dry_run_option, home_option, json_option, yes_option
 from perdure.cli.output import Output
 from perdure.errors import InputError
 from perdure.hooks.types import Channel
@@ -24,10 +25,10 @@ AUTHOR = Author(Channel.CLI, "cli")
 @click.argument("ids", nargs=-1)
 @click.option("--query", help="Also every memory that holds this text.")
 @click.option("--status", "only_status", is_flag=True, help="Finish and show earlier purges.")
-@click.option("--home", type=click.Path(path_type=Path), help="The data folder, if it is not the usual one.")
-@click.option("--dry-run", is_flag=True, help="Show what would be removed.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@home_option
+@dry_run_option
+@yes_option
+@json_option
 def purge(
     ids: tuple[str, ...],
     query: str | None,
@@ -53,7 +54,7 @@ def purge(
         if not yes and not as_json:
             _planned(output, as_json, doomed)
         if not yes:
-            click.confirm("Remove them for good?", abort=True, err=True)
+            confirm("Remove them for good?")
         made = remove(store, [item.id for item in doomed], AUTHOR)
         return _show(output, as_json, [item for item in _finish(store) if item.id == made.id])
     finally:

@@ -12,14 +12,13 @@ from typing import Any
 import click
 
 from perdure.cli.options import moment, on_memory
-from perdure.cli.output import Output
+from perdure.cli.output import SHORT_ID, Output
 from perdure.errors import InputError
 from perdure.plugin.evaluate import Evaluation, compare
 from perdure.plugin.explain import INJECTED, Considered, Why, silence
 from perdure.plugin.memory import Memory
 from perdure.recall.receipt import Receipt
 
-SHORT_ID = 8
 SHOWN = 10
 """Candidates that did not come up and that `why` shows without --all."""
 HEADER = ("id", "verdict", "score", "cosine", "words", "legs", "factors", "text")

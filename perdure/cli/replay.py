@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from perdure.cli.demo import folder
+from perdure.cli.options import json_option
 from perdure.cli.output import Output, progress
 from perdure.clock import ManualClock
 from perdure.files.transcripts import FORMATS, Dialogue, Exchange, read_transcript
@@ -182,7 +183,7 @@ def _ratio(one: dict[str, float], other: dict[str, float]) -> float | None:
 @click.option("--format", "form", type=click.Choice(FORMATS), default="auto", show_default=True, help="Kind of file.")
 @click.option("--conversation", help="Which conversation of a LoCoMo file; without it the first.")
 @click.option("--keep", type=click.Path(path_type=Path), help="Use this folder for the store and keep it.")
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as one JSON object.")
+@json_option
 def replay(file: Path, form: str, conversation: str | None, keep: Path | None, as_json: bool) -> int:
     """Play a transcript through the hooks, and show what was kept and how long it took.
 

@@ -8,12 +8,11 @@ from typing import Any
 
 import click
 
-from perdure.cli.options import on_memory, store_options
-from perdure.cli.output import Output
+from perdure.cli.options import dry_run_option, on_memory, store_options
+from perdure.cli.output import SHORT_ID, Output
 from perdure.plugin.memory import Memory
 from perdure.store.fact import Fact
 
-SHORT_ID = 8
 LIMIT = 100
 
 
@@ -44,7 +43,7 @@ def list_(memory: Memory, output: Output, limit: int) -> int:
 
 @review.command()
 @click.argument("fact_ids", metavar="ID...", nargs=-1, required=True)
-@click.option("--dry-run", is_flag=True, help="Only show them.")
+@dry_run_option
 @on_memory()
 def approve(memory: Memory, output: Output, fact_ids: tuple[str, ...], dry_run: bool) -> int:
     """Let memories be recalled from now on; `perdure undo` takes it back.
@@ -57,7 +56,7 @@ def approve(memory: Memory, output: Output, fact_ids: tuple[str, ...], dry_run: 
 
 @review.command()
 @click.argument("fact_ids", metavar="ID...", nargs=-1, required=True)
-@click.option("--dry-run", is_flag=True, help="Only show them.")
+@dry_run_option
 @on_memory()
 def reject(memory: Memory, output: Output, fact_ids: tuple[str, ...], dry_run: bool) -> int:
     """Keep memories from being recalled unasked; `perdure undo` takes it back.

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from perdure.cli.options import dry_run_option, home_option, json_option
 from perdure.cli.output import Output
 from perdure.hooks.types import Channel
 from perdure.plugin.file_memory import files_options
@@ -19,9 +20,9 @@ from perdure.store.transaction import Author
 
 
 @click.command()
-@click.option("--home", type=click.Path(path_type=Path), help="The data folder, if it is not the usual one.")
-@click.option("--dry-run", is_flag=True, help="Show what would be changed.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@home_option
+@dry_run_option
+@json_option
 def scrub(home: Path | None, dry_run: bool, as_json: bool) -> int:
     """Take the secrets out of what is stored; this cannot be undone. Exit code 1: old bytes are still there.
 

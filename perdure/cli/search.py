@@ -7,9 +7,9 @@ from dataclasses import asdict
 
 import click
 
-from perdure.cli.facts import SHORT_ID, day
+from perdure.cli.facts import day
 from perdure.cli.options import moment, on_memory
-from perdure.cli.output import FOUND_NOTHING, OK, Output
+from perdure.cli.output import FOUND_NOTHING, OK, SHORT_ID, Output
 from perdure.plugin.fact_search import Hit
 from perdure.plugin.memory import Memory
 from perdure.store.listing import Filter

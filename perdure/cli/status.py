@@ -6,13 +6,14 @@ from pathlib import Path
 
 import click
 
+from perdure.cli.options import home_option, json_option
 from perdure.cli.output import Output
 from perdure.plugin.memory import Memory
 
 
 @click.command()
-@click.option("--home", type=click.Path(path_type=Path), help="The data folder, if it is not the usual one.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@home_option
+@json_option
 def status(home: Path | None, as_json: bool) -> int:
     """Show how the store is, and what is wrong with it.
 

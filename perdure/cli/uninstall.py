@@ -7,17 +7,18 @@ from pathlib import Path
 import click
 
 from perdure.cli.main import COMMANDS
+from perdure.cli.options import confirm, dry_run_option, home_option, json_option, yes_option
 from perdure.cli.output import OK, Output
 from perdure.plugin.paths import data_folder, forget_home, recorded_host
 from perdure.store.teardown import Contents, contents, remove
 
 
 @click.command()
-@click.option("--home", type=click.Path(path_type=Path), help="The data folder, if it is not the usual one.")
+@home_option
 @click.option("--purge-data", is_flag=True, help="Also remove every memory, backup and secret in the data folder.")
-@click.option("--dry-run", is_flag=True, help="Only show what would go.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@dry_run_option
+@yes_option
+@json_option
 def uninstall(home: Path | None, purge_data: bool, dry_run: bool, yes: bool, as_json: bool) -> int:
     """Forget which host perdure was installed into and, if asked to, remove the data folder. Memories stay otherwise.
 
@@ -30,7 +31,7 @@ def uninstall(home: Path | None, purge_data: bool, dry_run: bool, yes: bool, as_
     if not dry_run:
         if doomed is not None:
             if not yes:
-                click.confirm("Remove them for good?", abort=True, err=True)
+                confirm("Remove them for good?")
             remove(folder)
         forget_home()
         output.line("Done. The program itself goes with: pip uninstall perdure")

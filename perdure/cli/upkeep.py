@@ -7,17 +7,15 @@ from dataclasses import asdict
 
 import click
 
-from perdure.cli.options import on_memory
+from perdure.cli.options import dry_run_option, on_memory
 from perdure.cli.output import Output, steps
 from perdure.hooks.types import Channel
 from perdure.plugin.memory import Memory
 
-DRY_RUN = click.option("--dry-run", is_flag=True, help="Only show what would be done.")
-
 
 @click.command()
 @click.option("--cosine", type=click.FloatRange(0.5, 1.0), help="From here on two memories may say the same.")
-@DRY_RUN
+@dry_run_option
 @on_memory(model=True)
 def consolidate(memory: Memory, output: Output, cosine: float | None, dry_run: bool) -> int:
     """Merge memories that say the same; `perdure undo` brings all of them back.
@@ -44,7 +42,7 @@ def consolidate(memory: Memory, output: Output, cosine: float | None, dry_run: b
 @click.command()
 @click.option("--days", type=float, help="So many days back; without it as the settings say (14).")
 @click.option("--observations", type=int, help="So many memories make a pattern; without it as the settings say (2).")
-@DRY_RUN
+@dry_run_option
 @on_memory(model=True)
 def reflect(memory: Memory, output: Output, days: float | None, observations: int | None, dry_run: bool) -> int:
     """Find what the memories of the last days have in common, and keep it with its evidence.
@@ -61,7 +59,7 @@ def reflect(memory: Memory, output: Output, days: float | None, observations: in
 
 
 @click.command()
-@DRY_RUN
+@dry_run_option
 @on_memory(model=True)
 def distill(memory: Memory, output: Output, dry_run: bool) -> int:
     """Capture recorded conversations that were not captured while they went on. Stopped, it goes on from there.

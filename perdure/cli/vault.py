@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from perdure.cli.options import dry_run_option, home_option, json_option
 from perdure.cli.output import Output, progress
 from perdure.errors import InputError
 from perdure.hooks.types import Channel
@@ -21,12 +22,6 @@ from perdure.store.vault_record import KINDS, MIN_PREFIX, VaultRecord, pointer_t
 
 DAY = 86_400.0
 EXPIRY_WARNING_DAYS = 7
-
-home_option = click.option(
-    "--home", type=click.Path(path_type=Path), help="The data folder, if it is not the usual one."
-)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-dry_run_option = click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 
 
 @click.group()

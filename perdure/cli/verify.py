@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from perdure.cli.output import Output, progress
-from perdure.errors import PerdureError
+from perdure.cli.options import home_option, json_option
+from perdure.cli.output import Output, complain, progress
+from perdure.errors import PerdureError, StoreUnavailableError
 from perdure.plugin.paths import data_folder
 from perdure.store.checks import Finding
 from perdure.store.store import Store
@@ -20,9 +20,9 @@ SOUND, FINDINGS, NOT_LOOKED = 0, 1, 2
 
 
 @click.command()
-@click.option("--home", type=click.Path(path_type=Path), help="The data folder, if it is not the usual one.")
+@home_option
 @click.option("--fix", "repair", is_flag=True, help="Repair what can be repaired.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def verify(home: Path | None, repair: bool, as_json: bool) -> int:
     """Check every fact, word, vector and file. Exit code: 0 sound, 1 findings are left, 2 could not look.
 
@@ -30,11 +30,11 @@ def verify(home: Path | None, repair: bool, as_json: bool) -> int:
     """
     folder = data_folder(home)
     if not (folder / "facts.db").is_file():
-        return _not_looked(f"{folder} holds no store; name its folder with --home")
+        return _not_looked(StoreUnavailableError(f"{folder} holds no store; name its folder with --home"))
     try:
         store = Store(folder)
     except PerdureError as error:
-        return _not_looked(str(error))
+        return _not_looked(error)
     try:
         with progress("Checking", len(CHECKS), quiet=as_json) as advance:
             found = look(store, lambda name: advance())
@@ -68,6 +68,6 @@ def _as_json(finding: Finding) -> dict[str, object]:
     return asdict(finding) | {"fixable": finding.fixable}
 
 
-def _not_looked(why: str) -> int:
-    sys.stderr.write(f"perdure: {why}\n")
+def _not_looked(error: PerdureError) -> int:
+    complain(type(error).__name__, str(error))
     return NOT_LOOKED

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 from perdure.hooks.host import HookRunner
 from perdure.hooks.types import Messages, Recall, TurnContext
 from perdure.plugin.memory import Memory
 from perdure.plugin.plugin import hookimpls_for
+from perdure.plugin.tools import ToolResult
 
 PATIENCE = 5.0
 """Seconds that an async host waits for a hook at the most; recall has its own, shorter deadline."""
@@ -34,7 +36,8 @@ class Carrier:
         # A host that names no conversation has one for as long as its object lives.
         self._alone = f"{host}-{uuid.uuid4().hex}"
         self._runner = HookRunner(timeout=PATIENCE)
-        self._runner.register(hookimpls_for(memory=memory, agent=agent, user=user, **settings))
+        self._plugin = hookimpls_for(memory=memory, agent=agent, user=user, **settings)
+        self._runner.register(self._plugin)
         # So that the model is loading before the first turn.
         self._runner.host_started(self.context(None))
 
@@ -57,6 +60,17 @@ class Carrier:
     async def a_after(self, messages: Messages, session: str | None) -> None:
         """Take in a run that went well."""
         await self._runner.a_agent_end(messages, True, self.context(session))
+
+    def call(self, tool: str, values: Mapping[str, Any], asked: str, session: str | None) -> ToolResult:
+        """Call a tool for the model. It blocks: for the disk, and at first for opening the store.
+
+        Args:
+            tool: its name.
+            values: its arguments, as the model gave them.
+            asked: what the user said in this turn: what they asked for counts as theirs.
+            session: the conversation; None: the one of this object.
+        """
+        return self._plugin.call_tool(tool, values, self.context(session), asked)
 
     def close(self) -> None:
         """Close the store, if it was opened here; a later run opens it again."""

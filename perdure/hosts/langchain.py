@@ -10,11 +10,14 @@ from perdure.hooks.types import Message, Placement, Recall
 from perdure.hosts.carrier import Carrier
 from perdure.hosts.extras import need
 from perdure.plugin.memory import Memory
+from perdure.plugin.tools import ALIKE, Tool
 
 need("langchain.agents", "langchain")
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse  # noqa: E402
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage  # noqa: E402
+from langchain_core.tools import BaseTool, StructuredTool  # noqa: E402
+from langgraph.prebuilt import ToolRuntime  # noqa: E402
 from langgraph.runtime import Runtime  # noqa: E402
 
 RUNS = 64
@@ -29,7 +32,13 @@ class PerdureMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     """
 
     def __init__(
-        self, memory: Memory | None = None, *, agent: str | None = None, user: str | None = None, **settings: Any
+        self,
+        memory: Memory | None = None,
+        *,
+        agent: str | None = None,
+        user: str | None = None,
+        tools: bool = False,
+        **settings: Any,
     ) -> None:
         """Open the store, or take an open one. A store that cannot be opened is logged; runs go on without it.
 
@@ -37,10 +46,12 @@ class PerdureMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             memory: an open store, which its owner closes; None: one is opened.
             agent: who answers, if memories are to belong to an agent.
             user: whom the agent serves; None: the owner of this machine.
+            tools: also give the model the tools of memory: see docs/tools.md.
             settings: arguments of `Memory.open`.
         """
         super().__init__()
         self._carrier = Carrier("langchain", memory, agent=agent, user=user, settings=settings)
+        self.tools = [_tool(self._carrier, tool) for tool in ALIKE] if tools else []
         self._recalls: OrderedDict[str, Recall | None] = OrderedDict()
 
     def wrap_model_call(
@@ -86,8 +97,25 @@ class PerdureMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             self._recalls.popitem(last=False)
 
 
+def _tool(carrier: Carrier, tool: Tool) -> BaseTool:
+    def call(runtime: ToolRuntime[Any, Any], **values: Any) -> str:
+        messages = runtime.state["messages"]
+        at = _newest(messages)
+        asked = "" if at is None else _text(messages[at])
+        return carrier.call(tool.name, values, asked, _session(runtime)).text
+
+    return StructuredTool.from_function(
+        call, name=tool.name, description=tool.description, args_schema=dict(tool.parameters)
+    )
+
+
 def _newest(messages: Sequence[AnyMessage]) -> int | None:
-    return next((at for at in range(len(messages) - 1, -1, -1) if isinstance(messages[at], HumanMessage)), None)
+    return next((at for at in range(len(messages) - 1, -1, -1) if _by_user(messages[at])), None)
+
+
+def _by_user(message: AnyMessage) -> bool:
+    # LangChain's own notes, such as a summary of the conversation, are human messages that name their source.
+    return isinstance(message, HumanMessage) and "lc_source" not in message.additional_kwargs
 
 
 def _key(message: AnyMessage) -> str:
@@ -113,7 +141,7 @@ def _parts(message: AnyMessage) -> list[Any]:
     return [{"type": "text", "text": message.content}] if isinstance(message.content, str) else list(message.content)
 
 
-def _session(runtime: Runtime[Any] | None) -> str | None:
+def _session(runtime: Runtime[Any] | ToolRuntime[Any, Any] | None) -> str | None:
     info = runtime.execution_info if runtime else None
     return info.thread_id if info else None
 
@@ -121,11 +149,11 @@ def _session(runtime: Runtime[Any] | None) -> str | None:
 def _spoken(messages: Sequence[AnyMessage]) -> Iterator[Message]:
     """Yield the messages of a state as hosts of perdure have them."""
     for message in messages:
-        if isinstance(message, HumanMessage):
+        if _by_user(message):
             yield {"role": "user", "content": _text(message)}
         elif isinstance(message, AIMessage) and not message.tool_calls:
             yield {"role": "assistant", "content": _text(message)}
-        elif not isinstance(message, SystemMessage):
+        elif not isinstance(message, SystemMessage | HumanMessage):
             # What a tool brought is nobody's word, but that one was used counts.
             yield {"role": "tool", "content": ""}
 

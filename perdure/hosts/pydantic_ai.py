@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -10,10 +11,12 @@ from perdure.hooks.types import Message, Placement, Recall
 from perdure.hosts.carrier import Carrier
 from perdure.hosts.extras import need
 from perdure.plugin.memory import Memory
+from perdure.plugin.tools import ALIKE, Tool
 
 need("pydantic_ai", "pydantic-ai")
 
-from pydantic_ai import AgentRunResult, RunContext  # noqa: E402 - after the check that it is there
+from pydantic_ai import AgentRunResult, FunctionToolset, RunContext  # noqa: E402 - after the check that it is there
+from pydantic_ai import Tool as AgentTool  # noqa: E402
 from pydantic_ai.capabilities import AbstractCapability  # noqa: E402
 from pydantic_ai.messages import (  # noqa: E402
     ModelMessage,
@@ -36,7 +39,13 @@ class PerdureMemory(AbstractCapability[Any]):
     """
 
     def __init__(
-        self, memory: Memory | None = None, *, agent: str | None = None, user: str | None = None, **settings: Any
+        self,
+        memory: Memory | None = None,
+        *,
+        agent: str | None = None,
+        user: str | None = None,
+        tools: bool = False,
+        **settings: Any,
     ) -> None:
         """Open the store, or take an open one. A store that cannot be opened is logged; runs go on without it.
 
@@ -44,36 +53,46 @@ class PerdureMemory(AbstractCapability[Any]):
             memory: an open store, which its owner closes; None: one is opened.
             agent: who answers, if memories are to belong to an agent.
             user: whom the agent serves; None: the owner of this machine.
+            tools: also give the model the tools of memory: see docs/tools.md.
             settings: arguments of `Memory.open`.
         """
         self._carrier = Carrier("pydantic-ai", memory, agent=agent, user=user, settings=settings)
+        self._tools = FunctionToolset([_tool(self._carrier, tool) for tool in ALIKE]) if tools else None
+        self._asked = False
+        self._recall: Recall | None = None
+
+    def get_toolset(self) -> FunctionToolset[Any] | None:
+        """Return the tools of memory, if the model is to have them."""
+        return self._tools
 
     async def for_run(self, ctx: RunContext[Any]) -> AbstractCapability[Any]:
         """Return the capability of one run, in which every request is given the same block."""
-        return _Run(self._carrier)
-
-    def close(self) -> None:
-        """Close the store, if it was opened here."""
-        self._carrier.close()
-
-
-class _Run(AbstractCapability[Any]):
-    def __init__(self, carrier: Carrier) -> None:
-        self._carrier = carrier
-        self._asked = False
-        self._recall: Recall | None = None
+        return copy(self)
 
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
+        """Put what memory holds on the prompt beside it."""
         if not self._asked:
             self._asked = True
             self._recall = await self._carrier.a_before(_text(ctx.prompt), ctx.conversation_id)
         return _with(self._recall, request_context) if self._recall else request_context
 
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
+        """Take in what the user said."""
         await self._carrier.a_after(list(_spoken(result.all_messages())), ctx.conversation_id)
         return result
+
+    def close(self) -> None:
+        """Close the store, if it was opened here."""
+        self._carrier.close()
+
+
+def _tool(carrier: Carrier, tool: Tool) -> AgentTool[Any]:
+    def call(ctx: RunContext[Any], **values: Any) -> str:
+        return carrier.call(tool.name, values, _text(ctx.prompt), ctx.conversation_id).text
+
+    return AgentTool.from_schema(call, tool.name, tool.description, dict(tool.parameters), takes_ctx=True)
 
 
 def _with(recall: Recall, request: ModelRequestContext) -> ModelRequestContext:

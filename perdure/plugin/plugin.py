@@ -15,11 +15,13 @@ from perdure.errors import PerdureError
 from perdure.hooks.spec import DEFAULT_PROJECT, HOOK_NAMES
 from perdure.hooks.types import Messages, Recall, TurnContext
 from perdure.plugin.memory import Memory
+from perdure.plugin.tools import ToolResult, call_tool
 from perdure.recent import Recent
 
 RETRY_SECONDS = 60.0
 SAID = 64
 """Messages that are not repeated within a minute: some name a caller, and there may be any number of these."""
+UNAVAILABLE = ToolResult("Memory fails at the moment. Go on without it.", {"error": "unavailable"}, refused=True)
 _log = logging.getLogger("perdure.plugin")
 Result = TypeVar("Result")
 
@@ -69,9 +71,12 @@ class PerdurePlugin:
         if memory is not None:
             self._shielded("host_stopping", memory.close)
 
-    def opened(self) -> Memory | None:
-        """Return the open store, for what is no hook; None if it cannot be opened, which is logged."""
-        return self._shielded("opened", self._opened)
+    def call_tool(
+        self, name: str, values: Mapping[str, Any], context: TurnContext, user_message: str = ""
+    ) -> ToolResult:
+        """Call a tool for the host's model, as `perdure.plugin.tools.call_tool` does. This never raises, either."""
+        done = self._guarded("tool", lambda memory: call_tool(memory, name, values, context, user_message))
+        return done or UNAVAILABLE
 
     def _guarded(self, hook: str, work: Callable[[Memory], Result]) -> Result | None:
         memory = self._shielded(hook, self._opened)

@@ -14,7 +14,6 @@ from perdure.errors import PerdureError
 from perdure.hooks.types import TurnContext
 from perdure.plugin import tool_arguments as arguments
 from perdure.plugin import tool_work as work
-from perdure.plugin.admin import Admin
 from perdure.plugin.memory import Memory
 from perdure.plugin.tool_caller import Answer, ToolCaller
 from perdure.text.clean import clip
@@ -48,14 +47,12 @@ class Tool:
         description: for the model.
         takes: its arguments.
         work: what it does.
-        needs: the class and the method of it that it stands on; None: it is always there.
     """
 
     name: str
     description: str
     takes: type[BaseModel]
     work: Callable[[ToolCaller, Any], Answer]
-    needs: tuple[type, str] | None = None
 
     @cached_property
     def parameters(self) -> Mapping[str, Any]:
@@ -64,17 +61,12 @@ class Tool:
         schema.pop("description", None)
         return schema
 
-    @property
-    def available(self) -> bool:
-        """Whether this version of perdure can do it."""
-        return self.needs is None or hasattr(*self.needs)
-
 
 _LOOKUP = (
     "Show what is known in a slot: of an entity (a person, project or thing; the user is `user`) and, if given, "
     "one key of it, such as birthday. Exact names, no search by meaning."
 )
-ALL: tuple[Tool, ...] = (
+TOOLS: tuple[Tool, ...] = (
     Tool(
         "memory_recall",
         "Search long-term memory: facts, preferences, decisions, dates from earlier conversations. Give `query`; or "
@@ -133,29 +125,23 @@ ALL: tuple[Tool, ...] = (
         "Before risky work, keep what you are about to do and where things stand, for a few hours.",
         arguments.Checkpoint,
         work.checkpoint,
-        needs=(Memory, "checkpoint"),
     ),
     Tool(
         "memory_prune",
         "Remove what has expired from memory. Only when the user asks for it.",
         arguments.Prune,
         work.prune,
-        needs=(Admin, "prune"),
     ),
     Tool(
         "memory_reflect",
         "Look for patterns in what was said over the last days and keep them as memories.",
         arguments.Reflect,
         work.reflect,
-        needs=(Memory, "reflect"),
     ),
 )
-"""Every tool, also those that this version of perdure cannot do yet."""
-
-
-def tools() -> tuple[Tool, ...]:
-    """Return the tools that this version of perdure can do."""
-    return tuple(tool for tool in ALL if tool.available)
+"""Every tool. One of them has two names."""
+ALIKE = tuple(tool for tool in TOOLS if tool.name.startswith("memory_"))
+"""The same with one name each, for hosts whose models also have tools that are not of memory."""
 
 
 def call_tool(
@@ -170,9 +156,9 @@ def call_tool(
         context: who calls; an agent reads and writes its own scope.
         user_message: the user's message of this turn, by the host's word; decides whether the user asked for it.
     """
-    tool = next((tool for tool in tools() if tool.name == name), None)
+    tool = next((tool for tool in TOOLS if tool.name == name), None)
     if tool is None:
-        return _refusal(f"There is no tool {name!r}. There are: {', '.join(tool.name for tool in tools())}.", "unknown")
+        return _refusal(f"There is no tool {name!r}. There are: {', '.join(tool.name for tool in TOOLS)}.", "unknown")
     try:
         given = tool.takes.model_validate(values)
     except ValidationError as error:

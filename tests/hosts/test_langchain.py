@@ -13,7 +13,7 @@ pytest.importorskip("langchain", reason="the extra `langchain` is not installed"
 
 from langchain.agents import create_agent
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -103,6 +103,18 @@ def test_every_call_of_a_run_has_the_same_block(open_memory: OpenMemory) -> None
     memory.store(FACT)
     sync(create_agent(model, tools=[shout], middleware=[PerdureMiddleware(memory)]), QUESTION)
     assert [(seen.count(FACT), seen.count(LATER)) for seen in model.seen] == [(1, 0), (1, 0)]
+
+
+def test_a_summary_of_the_conversation_is_nobodys_word(open_memory: OpenMemory, home: Path) -> None:
+    memory, model = open_memory(), model_saying()
+    memory.store(FACT)
+    summary = HumanMessage("The user's cat is called Tom.", additional_kwargs={"lc_source": "summarization"})
+    agent = create_agent(model, middleware=[PerdureMiddleware(memory)])
+    agent.invoke({"messages": [summary, HumanMessage(QUESTION)]})
+    agent.invoke({"messages": [HumanMessage(QUESTION), summary]})
+    assert [FACT in seen for seen in model.seen] == [True, True]
+    assert memory.settle()
+    assert kept(home) == [FACT]
 
 
 def broken_by_a_file(home: Path) -> PerdureMiddleware:

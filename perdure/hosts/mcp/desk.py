@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 from perdure.errors import NotFoundError
 from perdure.hooks.types import TurnContext
 from perdure.plugin.memory import Memory
-from perdure.plugin.tools import Tool, ToolResult, call_tool, tools
+from perdure.plugin.tools import ALIKE, Tool, ToolResult, call_tool
 from perdure.store.fact import Fact
 from perdure.text.redact import redact
 
@@ -21,8 +21,6 @@ FACTS = "perdure://facts"
 FILES = "perdure://files/"
 NEWEST = 100
 """Memories in the resource that lists them."""
-SAME = {"lookup"}
-"""Tools that are there under another name, too."""
 
 
 class Desk:
@@ -55,9 +53,9 @@ class Desk:
                 )
             return self._memory
 
-    def tools(self) -> list[Tool]:
+    def tools(self) -> tuple[Tool, ...]:
         """Return the tools to offer."""
-        return [tool for tool in tools() if tool.name not in SAME]
+        return ALIKE
 
     def call(self, name: str, values: Mapping[str, Any]) -> ToolResult:
         """Call a tool. The client does not tell what its user said, so nothing counts as asked for by the user.

@@ -10,8 +10,7 @@ from perdure.hooks.host import HookRunner
 from perdure.hooks.types import Placement, TurnContext
 from perdure.hosts.openclaw.mapping import HOST, data_home, messages_of, prompt_of, turn_context
 from perdure.hosts.openclaw.rpc import HISTORY_UNKNOWN, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError
-from perdure.plugin.plugin import PerdurePlugin, hookimpls_for
-from perdure.plugin.tools import call_tool
+from perdure.plugin.plugin import UNAVAILABLE, PerdurePlugin, hookimpls_for
 from perdure.recent import Recent
 
 PROTOCOL = 1
@@ -105,13 +104,11 @@ class OpenClawHooks:
         if not isinstance(name, str):
             raise RpcError(INVALID_PARAMS, "name must be a string")
         context = turn_context(ctx)
-        memory = self._plugin.opened() if self._plugin else None
-        if memory is None:
-            return _result("Memory cannot be opened at the moment. Go on without it.", {"error": "unavailable"})
         # Only the owner's own words count as the user's wish.
         said = self._prompts.get(_key(context)) if ctx.get("senderIsOwner") is not False else None
-        result = call_tool(memory, name, _object(params, "arguments"), context, said or "")
-        return _result(result.text, result.details)
+        plugin = self._plugin
+        result = plugin.call_tool(name, _object(params, "arguments"), context, said or "") if plugin else UNAVAILABLE
+        return {"content": [{"type": "text", "text": result.text}], "details": result.details}
 
     def _resumed(self, params: Params, context: TurnContext) -> Any:
         """Return the messages that are sent; what was sent before them must be known here."""
@@ -138,7 +135,3 @@ def _object(params: Params, name: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise RpcError(INVALID_PARAMS, f"{name} must be an object")
     return value
-
-
-def _result(text: str, details: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"content": [{"type": "text", "text": text}], "details": details}

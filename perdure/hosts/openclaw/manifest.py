@@ -15,7 +15,7 @@ from perdure.files.flush import DEFAULT_PROMPT, DEFAULT_SYSTEM_PROMPT
 from perdure.files.prompt import prompt_sections
 from perdure.hosts.openclaw.mapping import HOST
 from perdure.plugin.settings import Settings
-from perdure.plugin.tools import tools
+from perdure.plugin.tools import TOOLS
 
 ID = "perdure"
 NAME = "Perdure memory"
@@ -75,7 +75,7 @@ def manifest() -> Mapping[str, Any]:
         "kind": "memory",
         "categories": ["memory"],
         "activation": {"onStartup": True},
-        "contracts": {"tools": [tool.name for tool in tools()]},
+        "contracts": {"tools": [tool.name for tool in TOOLS]},
         "cliCommands": [{"name": ID, "description": CLI, "hasSubcommands": True}],
         "uiHints": hints,
         "configSchema": {"type": "object", "additionalProperties": False, "properties": properties},
@@ -107,7 +107,7 @@ def generated() -> Mapping[str, Any]:
     prompt = [*section.text.split("\n"), "Facts and preferences from earlier chats come up by themselves.", ""]
     return {
         "tools": [
-            {"name": tool.name, "description": tool.description, "parameters": tool.parameters} for tool in tools()
+            {"name": tool.name, "description": tool.description, "parameters": tool.parameters} for tool in TOOLS
         ],
         "flush": {
             "softThresholdTokens": fields["flush_soft_tokens"].default,

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import click
 
+from perdure.cli.options import agent_option, home_option, user_option
 from perdure.hosts.extras import need
 
 
 @click.command()
-@click.option("--home", type=click.Path(path_type=Path), help="The data folder, if it is not the usual one.")
-@click.option("--agent", help="Act for this agent.")
-@click.option("--user", help="Another user than the owner of this machine.")
 @click.option("--workspace", type=click.Path(path_type=Path), help="Folder with MEMORY.md and memory/.")
+@home_option
+@agent_option
+@user_option
 def mcp(home: Path | None, agent: str | None, user: str | None, workspace: Path | None) -> int:
     """Serve memory over stdin and stdout to a client of the Model Context Protocol.
 
