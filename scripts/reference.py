@@ -28,7 +28,8 @@ Every command ends with an exit code that a script can use:
 
 On a terminal there are tables and colours; in a pipe each row is one line, with tabs between its cells. With `--json` a
 command prints one JSON object and nothing else; that of an error is
-`{"error": {"kind": "NotFoundError", "message": "..."}}`. Messages and progress go to stderr, progress only to a terminal.
+`{"error": {"kind": "NotFoundError", "message": "..."}}`. Messages and progress go to stderr, progress to a terminal
+only.
 
 Ids can be shortened to their first eight digits. Times are written as 2026-01-15, 2026-01-15T10:00 or epoch seconds.
 """

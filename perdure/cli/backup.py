@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from perdure.cli.options import dry_run_option, home_option, json_option
-from perdure.cli.output import Output
+from perdure.cli.output import Output, steps
 from perdure.plugin.paths import data_folder
 from perdure.store import backup as backups
 from perdure.store.store import Store
@@ -31,7 +31,8 @@ def backup(context: click.Context, target: Path | None, home: Path | None, as_js
         return 0
     store = Store(data_folder(home))
     try:
-        path = backups.backup(store, target and target.absolute())
+        with steps("copying and checking", quiet=as_json):
+            path = backups.backup(store, target and target.absolute())
     finally:
         store.close()
     output = Output(as_json)
@@ -58,7 +59,8 @@ def restore(file: Path, dry_run: bool, home: Path | None, as_json: bool) -> int:
     """
     folder = data_folder(home)
     beside = backups.backups_folder(folder) / file.name
-    done = backups.restore(folder, beside if not file.exists() and beside.exists() else file, dry_run=dry_run)
+    with steps("checking" if dry_run else "restoring", quiet=as_json):
+        done = backups.restore(folder, beside if not file.exists() and beside.exists() else file, dry_run=dry_run)
     output = Output(as_json)
     if as_json:
         output.json({"dry_run": dry_run, **asdict(done), "kept": done.kept and str(done.kept)})

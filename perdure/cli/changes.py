@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from perdure.cli.facts import day, print_facts
-from perdure.cli.options import on_memory
+from perdure.cli.facts import day, print_facts, state_of
+from perdure.cli.options import limit_option, on_memory
 from perdure.cli.output import OK, SHORT_ID, Output
 from perdure.plugin.memory import Memory
 from perdure.ranking.decay import LIFETIMES
@@ -71,8 +71,8 @@ def unpin(memory: Memory, output: Output, fact_id: str) -> int:
 
 @click.command()
 @click.argument("fact_id", metavar="[ID]", required=False)
-@click.option("--since", default=0, show_default=True, help="Without ID: changes after this number.")
-@click.option("--limit", default=1000, show_default=True, help="Without ID: so many changes at the most.")
+@click.option("--since", type=click.IntRange(0), default=0, show_default=True, help="Changes after this number.")
+@limit_option(1000)
 @on_memory()
 def history(memory: Memory, output: Output, fact_id: str | None, since: int, limit: int) -> int:
     """Show all versions of a memory and who changed what; without ID the changes of all memories.
@@ -90,17 +90,11 @@ def history(memory: Memory, output: Output, fact_id: str | None, since: int, lim
         output.json(answer | ({"versions": [asdict(fact) for fact in versions]} if fact_id else {}))
         return OK
     if versions:
-        rows = [(fact.id[:SHORT_ID], day(fact.effective_date), _state(fact), fact.text) for fact in versions]
+        rows = [(fact.id[:SHORT_ID], day(fact.effective_date), state_of(fact), fact.text) for fact in versions]
         output.table(("id", "day", "state", "text"), rows)
         output.rule("changes")
     output.table(("number", "time", "change", "id", "other", "by"), [_row(each) for each in changes])
     return OK
-
-
-def _state(fact: Fact) -> str:
-    if fact.forgotten_at is not None:
-        return "forgotten"
-    return "present" if fact.superseded_at is None else "former"
 
 
 def _entry(change: Change) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from perdure.background.checkpoints import Checkpoint
-from perdure.cli.options import on_memory
+from perdure.cli.options import limit_option, on_memory
 from perdure.cli.output import Output
 from perdure.hooks.types import Channel
 from perdure.plugin.memory import Memory
@@ -46,7 +46,7 @@ def restore(memory: Memory, output: Output) -> int:
 
 
 @checkpoint.command(name="list")
-@click.option("--limit", default=20, show_default=True, help="So many at the most.")
+@limit_option()
 @on_memory()
 def list_(memory: Memory, output: Output, limit: int) -> int:
     """List the checkpoints of the last four hours, newest first.

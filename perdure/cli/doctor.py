@@ -8,6 +8,7 @@ import click
 
 from perdure.cli.options import home_option, json_option
 from perdure.cli.output import Output
+from perdure.hosts.openclaw.checkup import checkups as openclaw_checkups
 from perdure.plugin.doctor import examine
 
 
@@ -19,7 +20,7 @@ def doctor(home: Path | None, as_json: bool) -> int:
 
     Example: perdure doctor --json
     """
-    found = examine(home)
+    found = [*examine(home), *openclaw_checkups()]
     wrong = [each for each in found if each.wrong]
     output = Output(as_json)
     if as_json:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from perdure.cli.options import dry_run_option, moment, on_memory
+from perdure.cli.options import dry_run_option, limit_option, moment, on_memory, scope_option
 from perdure.cli.output import FOUND_NOTHING, OK, SHORT_ID, Output
 from perdure.hooks.types import Channel
 from perdure.plugin.memory import Memory
@@ -48,7 +48,7 @@ def store(memory: Memory, output: Output, words: str | None, text: str | None, t
 @click.command(name="list")
 @click.option("--category", help="Of this category.")
 @click.option("--entity", help="About this entity.")
-@click.option("--scope", help="Of this scope only.")
+@scope_option
 @click.option("--tag", help="With this tag.")
 @click.option("--after", help="Said at or after this time.")
 @click.option("--before", help="Said before this time.")
@@ -56,8 +56,8 @@ def store(memory: Memory, output: Output, words: str | None, text: str | None, t
 @click.option("--superseded", is_flag=True, help="Also former versions.")
 @click.option("--pinned", is_flag=True, help="Only what is pinned.")
 @click.option("--review", "review_state", type=click.Choice(["approved", "pending", "rejected"]), help="In this state.")
-@click.option("--limit", default=20, show_default=True, help="So many at the most.")
-@click.option("--offset", default=0, show_default=True, help="After so many others.")
+@limit_option()
+@click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="After so many others.")
 @on_memory()
 def list_(
     memory: Memory,
@@ -175,22 +175,28 @@ def unforget(memory: Memory, output: Output, fact_id: str) -> int:
 @click.command()
 @click.option("--session", help="All changes of this session.")
 @click.option("--batch", help="This change.")
+@dry_run_option
 @on_memory()
-def undo(memory: Memory, output: Output, session: str | None, batch: str | None) -> int:
+def undo(memory: Memory, output: Output, session: str | None, batch: str | None, dry_run: bool) -> int:
     """Take back the last change, or all of a session.
 
-    Example: perdure undo
+    Example: perdure undo --dry-run
     """
-    undone = memory.undo(batch, session=session)
+    undone = memory.undo(batch, session=session, dry_run=dry_run)
     if output.as_json:
-        output.json(asdict(undone))
-    else:
-        output.line(f"{len(undone.facts)} memories changed back, {len(undone.conflicts)} left alone: changed since")
+        output.json({**asdict(undone), "dry_run": dry_run})
+        return OK
+    rows = [(fact_id[:SHORT_ID], *_now(memory, fact_id)) for fact_id in undone.facts]
+    output.table(("id", "is now", "text"), rows)
+    output.line(f"{len(undone.facts)} memories {'would be' if dry_run else 'are'} changed back.")
+    if undone.conflicts:
+        left = ", ".join(fact_id[:SHORT_ID] for fact_id in undone.conflicts)
+        output.line(f"Left alone, as they were changed again since: {left}")
     return OK
 
 
 @click.command()
-@click.option("--scope", help="Of this scope only.")
+@scope_option
 @on_memory()
 def stats(memory: Memory, output: Output, scope: str | None) -> int:
     """Count memories by scope and category.
@@ -206,10 +212,26 @@ def stats(memory: Memory, output: Output, scope: str | None) -> int:
     return OK
 
 
+def _now(memory: Memory, fact_id: str) -> tuple[str, str]:
+    """Return the state and the text of a memory, also if it is forgotten."""
+    [fact] = [version for version in memory.admin.history(fact_id).versions if version.id == fact_id]
+    return state_of(fact), fact.text
+
+
+def state_of(fact: Fact) -> str:
+    """Return in a word whether a memory is in answers."""
+    if fact.forgotten_at is not None:
+        return "forgotten"
+    return "present" if fact.superseded_at is None else "former"
+
+
 def print_facts(output: Output, facts: Sequence[Fact]) -> None:
     """Print memories, one a line."""
     if output.as_json:
         output.json({"facts": [asdict(fact) for fact in facts]})
+        return
+    if not facts:
+        output.line("No memory fits.")
         return
     rows = [(fact.id[:SHORT_ID], day(fact.effective_date), fact.category, fact.text) for fact in facts]
     output.table(("id", "day", "category", "text"), rows)

@@ -10,7 +10,7 @@ from typing import Any, cast, get_args
 
 import click
 
-from perdure.cli.options import dry_run_option, on_memory
+from perdure.cli.options import dry_run_option, limit_option, on_memory
 from perdure.cli.output import FOUND_NOTHING, OK, Output, progress
 from perdure.errors import InputError
 from perdure.files.index import Progress
@@ -83,8 +83,8 @@ def status(memory: Memory, output: Output, deep: bool) -> int:
 
 @files.command()
 @click.argument("query")
-@click.option("--limit", type=int, help="So many at the most; without it as the settings say.")
-@click.option("--min-score", type=float, help="0 to 1; without it as the settings say.")
+@limit_option(None, 100)
+@click.option("--min-score", type=click.FloatRange(0, 1), help="0 to 1; without it as the settings say.")
 @click.option("--source", type=click.Choice(SOURCES), help="Only these; without it all that are switched on.")
 @on_memory(model=True)
 def search(
@@ -138,6 +138,8 @@ def add(memory: Memory, output: Output, folder: Path, kind: str, pattern: str | 
     """
     if pattern is not None and kind != "extra":
         raise InputError(f"--pattern {pattern!r} has no meaning for kind {kind}; use it with --kind extra")
+    if not folder.exists():
+        raise InputError(f"{folder} is not there; make it first, or correct the path")
     memory.files.add(folder, cast("Kind", kind), pattern=pattern or "**/*.md")
     added = _resolved(folder)
     if output.as_json:

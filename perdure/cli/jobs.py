@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from perdure.cli.options import on_memory, store_options
-from perdure.cli.output import Output
+from perdure.cli.output import Output, steps
 from perdure.plugin.memory import Memory
 
 
@@ -50,7 +50,8 @@ def run_(memory: Memory, output: Output, name: str) -> int:
 
     Example: perdure jobs run backup
     """
-    result = memory.admin.run_job(name)
+    with steps(name, quiet=output.as_json):
+        result = memory.admin.run_job(name)
     if output.as_json:
         output.json({"job": name, "result": result})
     else:

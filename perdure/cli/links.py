@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import click
 
-from perdure.cli.options import moment, on_memory
+from perdure.cli.options import dry_run_option, moment, on_memory
 from perdure.cli.output import OK, SHORT_ID, Output
 from perdure.plugin.memory import Memory
 from perdure.store.links import TYPES, Related
@@ -38,17 +38,19 @@ def link(memory: Memory, output: Output, source: str, target: str, link_type: st
 @click.argument("source")
 @click.argument("target")
 @_TYPE
+@dry_run_option
 @on_memory()
-def unlink(memory: Memory, output: Output, source: str, target: str, link_type: str) -> int:
+def unlink(memory: Memory, output: Output, source: str, target: str, link_type: str, dry_run: bool) -> int:
     """Remove a link between two memories; `perdure undo` brings it back.
 
     Example: perdure unlink 1f0c9a3e 77ab01cd --type CAUSED_BY
     """
-    memory.unlink(source, target, link_type)
+    memory.unlink(source, target, link_type, dry_run=dry_run)
     if output.as_json:
-        output.json({"source": source, "target": target, "type": link_type})
+        output.json({"source": source, "target": target, "type": link_type, "dry_run": dry_run})
     else:
-        output.line(f"{source[:SHORT_ID]} {link_type} {target[:SHORT_ID]} is gone.")
+        done = "would be gone" if dry_run else "is gone"
+        output.line(f"{source[:SHORT_ID]} {link_type} {target[:SHORT_ID]} {done}.")
     return OK
 
 

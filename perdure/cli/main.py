@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
@@ -97,8 +98,7 @@ class Commands(click.Group):
             sys.stdout.flush()
             return code
         except BrokenPipeError:
-            # The interpreter's own flush at the end must find somebody who reads.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _discard()
             ctx.exit(NOBODY_READS)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -129,8 +129,16 @@ def cli() -> None:
     """  # noqa: D301 - click takes the escape for "keep these lines"
 
 
+def _discard() -> None:
+    # The interpreter writes at its end what is left, and would complain again.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
 def main() -> None:
     """Run the command line: exit code 0 is success, 1 a finding or an error of ours, 2 a wrong call."""
+    if sys.stdout is None:
+        # Closed by whoever called.
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
     try:
         sys.exit(cli.main(prog_name="perdure", standalone_mode=False))
     except PerdureError as error:
@@ -139,6 +147,11 @@ def main() -> None:
     except click.ClickException as error:
         complain(type(error).__name__, error.format_message(), shown=error.show)
         sys.exit(error.exit_code)
+    except OSError as error:
+        where = error.filename or "what it prints"
+        complain(type(error).__name__, f"{where} cannot be read or written: {error.strerror}")
+        _discard()
+        sys.exit(1)
     except click.Abort:
         complain("Abort", "stopped")
         sys.exit(STOPPED)

@@ -105,24 +105,26 @@ def fetch(name: str, dry_run: bool, as_json: bool) -> int:
 
 @model.command()
 @click.argument("name")
+@dry_run_option
 @home_option
 @json_option
 @click.pass_context
-def use(context: click.Context, name: str, home: Path | None, as_json: bool) -> int:
+def use(context: click.Context, name: str, **given: Any) -> int:
     """Switch to a local model: short for `switch --embedder onnx --model NAME`.
 
     Example: perdure model use bge-small-en-v1.5
     """
-    switched: int = context.invoke(switch, embedder="onnx", model_name=name, home=home, as_json=as_json)
+    switched: int = context.invoke(switch, embedder="onnx", model_name=name, **given)
     return switched
 
 
 @model.command()
 @click.option("--embedder", help="Name of the embedder; left out: as the settings say.")
 @click.option("--model", "model_name", help="Model of that embedder: a name or a folder.")
+@dry_run_option
 @home_option
 @json_option
-def switch(embedder: str | None, model_name: str | None, home: Path | None, as_json: bool) -> int:
+def switch(embedder: str | None, model_name: str | None, dry_run: bool, home: Path | None, as_json: bool) -> int:
     """Give every memory a vector of another model, then let that model answer.
 
     The former model answers until then. What was begun goes on by itself if this command is stopped, as soon as
@@ -138,9 +140,12 @@ def switch(embedder: str | None, model_name: str | None, home: Path | None, as_j
         raise SettingsError("setting embedder = 'none' names no model; name one: perdure model switch --embedder NAME")
     with _opened(home) as store:
         former = store.space()
-        with store.database.write() as connection:
-            begun = spaces.begin(connection, space, store.clock.now())
-        if begun:
+        if dry_run:
+            begun = former is not None and former.id != space.id
+        else:
+            with store.database.write() as connection:
+                begun = spaces.begin(connection, space, store.clock.now())
+        if begun and not dry_run:
             _follow(store, space, settings, quiet=as_json)
         with store.database.read() as connection:
             vectors, facts = spaces.progress(connection, space.id)
@@ -148,8 +153,12 @@ def switch(embedder: str | None, model_name: str | None, home: Path | None, as_j
     if as_json:
         output.json({
             "former": None if former is None else former.name, "model": space.name, "switched": begun,
-            "facts": facts, "vectors": vectors, "seconds": round(time.monotonic() - began, 3),
+            "facts": facts, "vectors": vectors, "dry_run": dry_run, "seconds": round(time.monotonic() - began, 3),
         })  # fmt: skip
+    elif begun and dry_run:
+        output.line(
+            f"{facts - vectors} of {facts} memories would be given a vector of {space.name}, which would answer"
+        )
     elif begun:
         output.line(f"{space.name} answers now; {vectors} of {facts} memories have a vector of it")
         output.line("Hosts follow at their next recall. Set the same model in their settings. Back: model rollback")
@@ -161,23 +170,25 @@ def switch(embedder: str | None, model_name: str | None, home: Path | None, as_j
 
 
 @model.command()
+@dry_run_option
 @home_option
 @json_option
-def rollback(home: Path | None, as_json: bool) -> int:
+def rollback(dry_run: bool, home: Path | None, as_json: bool) -> int:
     """Stop a switch that is under way, or else let the former model answer again.
 
     Memories that came since go by words until the worker has given them vectors of that model.
 
     Example: perdure model rollback
     """
-    with _opened(home) as store, store.database.write() as connection:
+    with _opened(home) as store, store.database.write(keep=not dry_run) as connection:
         space = spaces.rollback(connection, store.clock.now())
         vectors, facts = spaces.progress(connection, space.id)
     output = Output(as_json)
     if as_json:
-        output.json({"model": space.name, "facts": facts, "vectors": vectors})
+        output.json({"model": space.name, "facts": facts, "vectors": vectors, "dry_run": dry_run})
     else:
-        output.line(f"{space.name} answers; {vectors} of {facts} memories have a vector of it")
+        answers = "would answer" if dry_run else "answers"
+        output.line(f"{space.name} {answers}; {vectors} of {facts} memories have a vector of it")
     return 0
 
 

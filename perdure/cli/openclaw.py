@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from perdure.cli.options import dry_run_option, json_option
+from perdure.cli.options import dry_run_option, home_option, json_option
 from perdure.cli.output import Output
 from perdure.hosts.openclaw.host import OpenClaw
 from perdure.hosts.openclaw.install import Change, Installation
@@ -18,10 +18,9 @@ from perdure.text.redact import redact
 
 
 def _on_host(function: Callable[..., int]) -> Callable[..., int]:
-    """Give a command `--openclaw` and `--json`, and call it with the installation and its output."""
+    """Give a command `--openclaw`, and call it with the installation and its output, which `--json` decides on."""
 
     @click.option("--openclaw", type=click.Path(path_type=Path), help="OpenClaw's program, if it is not on the PATH.")
-    @json_option
     @wraps(function)
     def run(openclaw: Path | None, as_json: bool, **arguments: Any) -> int:
         return function(Installation(OpenClaw.find(openclaw)), Output(as_json), **arguments)
@@ -38,11 +37,14 @@ def openclaw() -> None:
 
 
 @openclaw.command()
-@dry_run_option
-@click.option("--home", type=click.Path(path_type=Path), help="The data folder, if not the one in OpenClaw's state.")
 @_on_host
+@dry_run_option
+@home_option
+@json_option
 def install(installation: Installation, output: Output, dry_run: bool, home: Path | None) -> int:
     """Make perdure the memory of OpenClaw. A running gateway takes it up when it is restarted.
+
+    Its data folder is the one in OpenClaw's state, if --home names none.
 
     Example: perdure openclaw install --dry-run
     """
@@ -56,8 +58,9 @@ def install(installation: Installation, output: Output, dry_run: bool, home: Pat
 
 
 @openclaw.command()
-@dry_run_option
 @_on_host
+@dry_run_option
+@json_option
 def uninstall(installation: Installation, output: Output, dry_run: bool) -> int:
     """Take perdure out of OpenClaw's config. Memories stay where they are.
 
@@ -76,6 +79,7 @@ def uninstall(installation: Installation, output: Output, dry_run: bool) -> int:
 
 @openclaw.command()
 @_on_host
+@json_option
 def status(installation: Installation, output: Output) -> int:
     """Show whether OpenClaw is set up for perdure; exit code 1 if something is missing.
 

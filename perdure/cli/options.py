@@ -6,23 +6,38 @@ import datetime as dt
 import functools
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from perdure.cli.output import Output
-from perdure.errors import InputError
-from perdure.store.scope import SHARED, Scope
+from perdure.errors import InputError, ScopeError
+from perdure.store.scope import SHARED, Audience, Scope
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+MAX_LIMIT = 10_000
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 home_option = click.option("--home", type=click.Path(path_type=Path), help="The data folder, if not the usual one.")
 agent_option = click.option("--agent", help="Act for this agent.")
 user_option = click.option("--user", help="Another user than the owner of this machine.")
+scope_option = click.option("--scope", help="Of this scope only.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+
+
+def limit_option(default: int | None = 20, most: int = MAX_LIMIT) -> Callable[[Command], Command]:
+    """Return `--limit`.
+
+    Args:
+        default: without the option; None: as the settings say.
+        most: at the most.
+    """
+    told = "So many at the most" + ("; without it as the settings say." if default is None else ".")
+    return click.option("--limit", type=click.IntRange(1, most), default=default, show_default=True, help=told)
 
 
 def store_options(command: Command) -> Command:
@@ -46,7 +61,9 @@ def on_memory(*, model: bool = False) -> Callable[[Callable[..., int]], Callable
             # Options alone, as of the commands that go without a store, need nothing of it.
             from perdure.plugin.memory import Memory
 
-            settings: dict[str, Any] = {"timers": False} | ({} if model else {"embedder": "none"})
+            _check(arguments.get("scope"), agent, user)
+            # A command is over before a file could change under it.
+            settings: dict[str, Any] = {"timers": False, "watch": False} | ({} if model else {"embedder": "none"})
             with Memory.open(home, agent=agent, user=user, scopes=_shared(arguments), **settings) as memory:
                 if model:
                     memory.ready()
@@ -63,6 +80,20 @@ def _shared(arguments: Mapping[str, Any]) -> tuple[str, ...]:
     return (scope,) if scope and Scope.parse(scope).kind in SHARED else ()
 
 
+def _check(scope: str | None, agent: str | None, user: str | None) -> None:
+    """See that a scope may be read: one that may not would look as if it were empty.
+
+    Raises:
+        ScopeError: it may not, or is none.
+    """
+    if scope is None:
+        return
+    wanted = Scope.parse(scope)
+    if wanted.kind not in SHARED and not Audience.of(user=user, agent=agent).may_read(wanted):
+        how = f"; add --{wanted.kind} {wanted.target}" if wanted.kind in ("agent", "user") else ""
+        raise ScopeError(f"scope {wanted} is read by its own {wanted.kind} only{how}")
+
+
 def moment(text: str | None) -> float | None:
     """Read a time: ISO 8601 (local time if it names no zone), or epoch seconds.
 
@@ -71,14 +102,11 @@ def moment(text: str | None) -> float | None:
     """
     if text is None:
         return None
-    try:
-        return float(text)
-    except ValueError:
-        pass
-    try:
-        return dt.datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        raise InputError(f"{text!r} is no time; write 2026-01-15, 2026-01-15T10:00 or epoch seconds") from None
+    for read in (float, lambda text: dt.datetime.fromisoformat(text).timestamp()):
+        # What is read must be the time of some day, too: of years from 1 to 9999.
+        with suppress(ValueError, OverflowError):
+            return dt.datetime.fromtimestamp(read(text), dt.UTC).timestamp()
+    raise InputError(f"{text!r} is no time; write 2026-01-15, 2026-01-15T10:00 or epoch seconds")
 
 
 def confirm(question: str) -> None:

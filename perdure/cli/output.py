@@ -17,6 +17,8 @@ FOUND_NOTHING = 1
 """Nothing fits. Checks that found something, and errors of ours with a line on stderr, end so, too."""
 
 
+NARROW = 12
+"""Characters of a cell that is never wrapped."""
 SHORT_ID = 8
 """Digits of an id in a table; they are enough to name a memory by."""
 
@@ -68,10 +70,12 @@ class Output:
         from rich.text import Text
 
         table = Table(show_header=any(header), box=None, pad_edge=False, header_style="bold cyan")
-        for name in header:
-            table.add_column(name)
-        for row in rows:
-            table.add_row(*(Text(str(cell)) for cell in row))
+        lines = [[str(cell) for cell in row] for row in rows]
+        for name, *cells in zip(header, *lines, strict=True):
+            # Where there is no room, long texts are wrapped, and ids and days stay whole.
+            table.add_column(name, no_wrap=max(map(len, cells), default=0) <= NARROW)
+        for line in lines:
+            table.add_row(*map(Text, line))
         console().print(table)
 
 
@@ -125,6 +129,6 @@ def steps(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True)) as bar:
+    with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -8,7 +8,7 @@ import click
 
 from perdure.background.proposals import Proposal
 from perdure.cli.options import dry_run_option, on_memory
-from perdure.cli.output import SHORT_ID, Output
+from perdure.cli.output import FOUND_NOTHING, OK, SHORT_ID, Output
 from perdure.plugin.memory import Memory
 
 
@@ -44,7 +44,9 @@ def accept(memory: Memory, output: Output, proposal_id: str, dry_run: bool) -> i
     Example: perdure proposals accept 1f0c9a3e
     """
     if dry_run:
-        return _show(output, [each for each in memory.proposals.list() if each.id.startswith(proposal_id)])
+        found = [each for each in memory.proposals.list() if each.id.startswith(proposal_id)]
+        _show(output, found)
+        return OK if found else FOUND_NOTHING
     return _show(output, [memory.proposals.accept(proposal_id)])
 
 

@@ -6,17 +6,19 @@ from dataclasses import asdict
 
 import click
 
-from perdure.cli.options import dry_run_option, on_memory
+from perdure.cli.options import dry_run_option, on_memory, yes_option
 from perdure.cli.output import Output
 from perdure.plugin.memory import Memory
 
 
 @click.command()
 @dry_run_option
-@click.option("--yes", is_flag=True, help="Also if much would expire at once: the clock is right.")
+@yes_option
 @on_memory()
 def prune(memory: Memory, output: Output, dry_run: bool, yes: bool) -> int:
-    """Let memories expire whose time is over, and remove what expired long ago. Exit code 1: it waits for --yes.
+    """Let memories expire whose time is over, and remove what expired long ago.
+
+    Exit code 1: so much would expire at once that the clock may be wrong; it waits for --yes.
 
     Example: perdure prune --dry-run
     """

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from perdure.cli.options import confirm, dry_run_option, home_option, json_option, yes_option
-from perdure.cli.output import Output
+from perdure.cli.output import FOUND_NOTHING, OK, Output, steps
 from perdure.errors import InputError
 from perdure.hooks.types import Channel
 from perdure.plugin.paths import data_folder
@@ -25,9 +25,9 @@ AUTHOR = Author(Channel.CLI, "cli")
 @click.argument("ids", nargs=-1)
 @click.option("--query", help="Also every memory that holds this text.")
 @click.option("--status", "only_status", is_flag=True, help="Finish and show earlier purges.")
-@home_option
 @dry_run_option
 @yes_option
+@home_option
 @json_option
 def purge(
     ids: tuple[str, ...],
@@ -38,7 +38,9 @@ def purge(
     yes: bool,
     as_json: bool,
 ) -> int:
-    """Remove memories from every file of the data folder; this cannot be undone. Exit code 1: not certified yet.
+    """Remove memories from every file of the data folder; this cannot be undone.
+
+    Exit code 1: nothing holds the text, or it is not certified yet that all is gone.
 
     Example: perdure purge 3f2c9a1e --dry-run
     """
@@ -46,7 +48,7 @@ def purge(
     store = Store(data_folder(home))
     try:
         if only_status:
-            _finish(store)
+            _finish(store, output)
             return _show(output, as_json, purges(store))
         doomed = _plan(store, ids, query)
         if dry_run or not doomed:
@@ -56,17 +58,18 @@ def purge(
         if not yes:
             confirm("Remove them for good?")
         made = remove(store, [item.id for item in doomed], AUTHOR)
-        return _show(output, as_json, [item for item in _finish(store) if item.id == made.id])
+        return _show(output, as_json, [item for item in _finish(store, output) if item.id == made.id])
     finally:
         store.close()
 
 
-def _finish(store: Store) -> list[Purge]:
+def _finish(store: Store, output: Output) -> list[Purge]:
     from perdure.plugin.file_memory import files_options
     from perdure.plugin.file_purge import cleaner
     from perdure.plugin.settings import Settings
 
-    return certify(store, cleaner(store, files_options(Settings.load())))
+    with steps("removing", quiet=output.as_json):
+        return certify(store, cleaner(store, files_options(Settings.load())))
 
 
 def _plan(store: Store, ids: tuple[str, ...], query: str | None) -> list[Doomed]:
@@ -81,9 +84,10 @@ def _plan(store: Store, ids: tuple[str, ...], query: str | None) -> list[Doomed]
 def _planned(output: Output, as_json: bool, doomed: list[Doomed]) -> int:
     if as_json:
         output.json({"would_remove": [asdict(item) for item in doomed]})
-    output.table(("id", "why"), [(item.id, item.why) for item in doomed])
+    elif doomed:
+        output.table(("id", "why"), [(item.id, item.why) for item in doomed])
     output.line(f"{len(doomed)} memories would be removed.")
-    return 0
+    return OK if doomed else FOUND_NOTHING
 
 
 def _show(output: Output, as_json: bool, found: list[Purge]) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from perdure.cli.options import moment, on_memory
-from perdure.cli.output import SHORT_ID, Output
+from perdure.cli.output import SHORT_ID, Output, steps
 from perdure.errors import InputError
 from perdure.plugin.evaluate import Evaluation, compare
 from perdure.plugin.explain import INJECTED, Considered, Why, silence
@@ -111,7 +111,13 @@ def why_not(memory: Memory, output: Output, fact_id: str, turn: str | None) -> i
 
 
 @click.command(name="eval")
-@click.option("--size", type=int, default=50, show_default=True, help="Ask about so many memories at the most.")
+@click.option(
+    "--size",
+    type=click.IntRange(1, 1000),
+    default=50,
+    show_default=True,
+    help="Ask about so many memories at the most.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the choice of memories.")
 @click.option(
     "--compare",
@@ -128,7 +134,8 @@ def eval_(memory: Memory, output: Output, size: int, seed: int, earlier: Path | 
     Example: perdure eval --json > before.json
     """
     before = None if earlier is None else _result(earlier)
-    result = memory.evaluate(size, seed)
+    with steps("asking", quiet=output.as_json):
+        result = memory.evaluate(size, seed)
     after = result.to_dict()
     differences = None if before is None else compare(before, after)
     if output.as_json:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from perdure.cli.options import dry_run_option, on_memory, store_options
+from perdure.cli.options import dry_run_option, limit_option, on_memory, store_options
 from perdure.cli.output import SHORT_ID, Output
 from perdure.plugin.memory import Memory
 from perdure.store.fact import Fact
@@ -30,7 +30,7 @@ def review(context: click.Context, /, **given: Any) -> int:
 
 
 @review.command(name="list")
-@click.option("--limit", default=LIMIT, show_default=True, help="So many at the most.")
+@limit_option(LIMIT)
 @on_memory()
 def list_(memory: Memory, output: Output, limit: int) -> int:
     """List what waits for review, newest first.

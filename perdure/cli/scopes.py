@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from perdure.cli.options import on_memory
+from perdure.cli.options import on_memory, scope_option
 from perdure.cli.output import OK, Output
 from perdure.plugin.memory import Memory
 from perdure.plugin.settings import Settings
@@ -57,7 +57,7 @@ def show(memory: Memory, output: Output, scope: str) -> int:
 
 
 @click.command()
-@click.option("--scope", help="Of this scope only.")
+@scope_option
 @on_memory()
 def categories(memory: Memory, output: Output, scope: str | None) -> int:
     """Count the memories of each category, your own categories included.

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from perdure.cli.options import dry_run_option, home_option, json_option
-from perdure.cli.output import Output
+from perdure.cli.output import Output, steps
 from perdure.hooks.types import Channel
 from perdure.plugin.file_memory import files_options
 from perdure.plugin.paths import data_folder
@@ -20,8 +20,8 @@ from perdure.store.transaction import Author
 
 
 @click.command()
-@home_option
 @dry_run_option
+@home_option
 @json_option
 def scrub(home: Path | None, dry_run: bool, as_json: bool) -> int:
     """Take the secrets out of what is stored; this cannot be undone. Exit code 1: old bytes are still there.
@@ -31,7 +31,8 @@ def scrub(home: Path | None, dry_run: bool, as_json: bool) -> int:
     output = Output(as_json)
     store = Store(data_folder(home))
     try:
-        done = scrub_folder(store, files_options(Settings.load()), Author(Channel.CLI, "cli"), dry_run)
+        with steps("looking for secrets", quiet=as_json):
+            done = scrub_folder(store, files_options(Settings.load()), Author(Channel.CLI, "cli"), dry_run)
     finally:
         store.close()
     if as_json:

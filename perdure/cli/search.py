@@ -8,7 +8,7 @@ from dataclasses import asdict
 import click
 
 from perdure.cli.facts import day
-from perdure.cli.options import moment, on_memory
+from perdure.cli.options import limit_option, moment, on_memory, scope_option
 from perdure.cli.output import FOUND_NOTHING, OK, SHORT_ID, Output
 from perdure.plugin.fact_search import Hit
 from perdure.plugin.memory import Memory
@@ -20,11 +20,11 @@ from perdure.store.scope import Scope
 @click.argument("query")
 @click.option("--category", help="Of this category.")
 @click.option("--entity", help="About this entity.")
-@click.option("--scope", help="Of this scope only.")
+@scope_option
 @click.option("--tag", help="With this tag.")
 @click.option("--as-of", help="What was true at this time.")
 @click.option("--superseded", is_flag=True, help="Also former versions.")
-@click.option("--limit", default=10, show_default=True, help="So many at the most.")
+@limit_option(10)
 @on_memory(model=True)
 def search(
     memory: Memory,

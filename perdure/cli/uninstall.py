@@ -14,10 +14,10 @@ from perdure.store.teardown import Contents, contents, remove
 
 
 @click.command()
-@home_option
 @click.option("--purge-data", is_flag=True, help="Also remove every memory, backup and secret in the data folder.")
 @dry_run_option
 @yes_option
+@home_option
 @json_option
 def uninstall(home: Path | None, purge_data: bool, dry_run: bool, yes: bool, as_json: bool) -> int:
     """Forget which host perdure was installed into and, if asked to, remove the data folder. Memories stay otherwise.

@@ -49,7 +49,8 @@ def reflect(memory: Memory, output: Output, days: float | None, observations: in
 
     Example: perdure reflect --days 30 --dry-run
     """
-    done = memory.reflect(days=days, observations=observations, dry_run=dry_run, channel=Channel.CLI)
+    with steps("looking for patterns", quiet=output.as_json):
+        done = memory.reflect(days=days, observations=observations, dry_run=dry_run, channel=Channel.CLI)
     if output.as_json:
         output.json({**asdict(done), "dry_run": dry_run})
         return 0

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from perdure.cli.options import dry_run_option, home_option, json_option
-from perdure.cli.output import Output, progress
+from perdure.cli.output import OK, Output, progress
 from perdure.errors import InputError
 from perdure.hooks.types import Channel
 from perdure.plugin.memory import Memory
@@ -137,25 +137,23 @@ def forget_secret(record_id: str, dry_run: bool, home: Path | None, as_json: boo
 
 @vault.command("rotate")
 @click.option("--to", "target", type=click.Choice(["keyring", "passphrase"]), help="Where the key comes from then.")
+@dry_run_option
 @home_option
 @json_option
-def rotate_key(target: str | None, home: Path | None, as_json: bool) -> int:
+def rotate_key(target: str | None, dry_run: bool, home: Path | None, as_json: bool) -> int:
     """Encrypt everything anew with a new key. With `--to passphrase` a new passphrase is asked for.
 
     Example: perdure vault rotate
     """
     with _existing(home) as opened:
+        total, generation = opened.state().records, opened.state().generation
+        if dry_run:
+            return _rotated(Output(as_json), total, generation + 1, dry_run=True)
         opened.unlock()
         passphrase = _new_passphrase() if target == "passphrase" else None
-        total = opened.state().records
         with progress("encrypting", total, quiet=as_json) as step:
             generation = opened.rotate(passphrase=passphrase, keyring=target == "keyring", on_record=step)
-    output = Output(as_json)
-    if as_json:
-        output.json({"generation": generation, "records": total})
-    else:
-        output.line(f"{total} secrets are encrypted with key {generation}; the key before is gone.")
-    return 0
+    return _rotated(Output(as_json), total, generation, dry_run=False)
 
 
 @vault.command("status")
@@ -178,6 +176,16 @@ def vault_status(home: Path | None, as_json: bool) -> int:
     else:
         output.table(("", ""), [(name.replace("_", " "), value) for name, value in values.items()])
     return 0
+
+
+def _rotated(output: Output, total: int, generation: int, *, dry_run: bool) -> int:
+    if output.as_json:
+        output.json({"generation": generation, "records": total, "dry_run": dry_run})
+    elif dry_run:
+        output.line(f"{total} secrets would be encrypted with key {generation}, and the key before would be gone.")
+    else:
+        output.line(f"{total} secrets are encrypted with key {generation}; the key before is gone.")
+    return OK
 
 
 def _forget_pointer(record: VaultRecord, home: Path | None) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from perdure.cli.options import home_option, json_option
-from perdure.cli.output import Output, complain, progress
+from perdure.cli.options import dry_run_option, home_option, json_option
+from perdure.cli.output import Output, complain, progress, steps
 from perdure.errors import PerdureError, StoreUnavailableError
 from perdure.plugin.paths import data_folder
 from perdure.store.checks import Finding
@@ -20,10 +20,11 @@ SOUND, FINDINGS, NOT_LOOKED = 0, 1, 2
 
 
 @click.command()
-@home_option
 @click.option("--fix", "repair", is_flag=True, help="Repair what can be repaired.")
+@dry_run_option
+@home_option
 @json_option
-def verify(home: Path | None, repair: bool, as_json: bool) -> int:
+def verify(home: Path | None, repair: bool, dry_run: bool, as_json: bool) -> int:
     """Check every fact, word, vector and file. Exit code: 0 sound, 1 findings are left, 2 could not look.
 
     Example: perdure verify --fix
@@ -36,9 +37,12 @@ def verify(home: Path | None, repair: bool, as_json: bool) -> int:
     except PerdureError as error:
         return _not_looked(error)
     try:
-        with progress("Checking", len(CHECKS), quiet=as_json) as advance:
+        with progress("checking", len(CHECKS), quiet=as_json) as advance:
             found = look(store, lambda name: advance())
-        left = fix(store, found) if repair and any(finding.fixable for finding in found) else found
+        left = found
+        if repair and not dry_run and any(finding.fixable for finding in found):
+            with steps("repairing, and checking again", quiet=as_json):
+                left = fix(store, found)
     finally:
         store.close()
     _show(Output(as_json), as_json, folder, found, left)

@@ -179,7 +179,9 @@ def _receipt(connection: apsw.Connection, scope: str, turn: str | None) -> tuple
     wanted = receipts.latest(connection, scope) if turn is None else receipts.by_prefix(connection, turn, scope)
     body = receipts.get(connection, wanted, scope) if wanted else None
     if wanted is None or body is None:
-        raise NotFoundError("no turn of this caller was recorded yet" if turn is None else f"no turn {turn[:40]!r}")
+        if turn is None:
+            raise NotFoundError("no turn of this caller was recorded yet; a host's turn with a recall is the first")
+        raise NotFoundError(f"this caller has no turn {turn[:40]!r}; name none for the last one")
     [(at,)] = run(connection, "SELECT at FROM receipts WHERE id = ?", (wanted,))
     return wanted, at, body
 

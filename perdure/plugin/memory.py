@@ -193,10 +193,10 @@ class Memory(Upkeep):
         with self._engine.store.write(self._author()) as tx:
             return links.link(tx, one.id, other.id, link_type, strength)
 
-    def unlink(self, source: str, target: str, link_type: str = "RELATED_TO") -> None:
-        """Remove a link."""
+    def unlink(self, source: str, target: str, link_type: str = "RELATED_TO", *, dry_run: bool = False) -> None:
+        """Remove a link; `dry_run` only sees whether that can be done."""
         one, other = self._own(source), self._own(target)
-        with self._engine.store.write(self._author()) as tx:
+        with self._engine.store.write(self._author(), keep=not dry_run) as tx:
             links.unlink(tx, one.id, other.id, link_type)
 
     def related(self, fact_id: str, depth: int = 2, *, as_of: float | None = None) -> list[Related]:
@@ -205,8 +205,8 @@ class Memory(Upkeep):
         with self._engine.store.database.read() as connection:
             return links.related(connection, [self.get(fact_id).id], view, depth)
 
-    def undo(self, batch: str | None = None, *, session: str | None = None) -> Undone:
-        """Take back the last change, one by its batch, or all of a session.
+    def undo(self, batch: str | None = None, *, session: str | None = None, dry_run: bool = False) -> Undone:
+        """Take back the last change, one by its batch, or all of a session; `dry_run` only returns what that would do.
 
         Raises:
             NotFoundError: there is nothing to undo.
@@ -220,7 +220,7 @@ class Memory(Upkeep):
                 wanted = [batch or undoing.last_batch(connection, audience)]
         if not wanted:
             raise NotFoundError(f"session {session!r} has left nothing to undo")
-        with store.write(self._author()) as tx:
+        with store.write(self._author(), keep=not dry_run) as tx:
             return undoing.together([undoing.undo(tx, each, audience) for each in wanted])
 
     def recall(

@@ -91,11 +91,12 @@ class Database:
             _open.add(self)
 
     @contextmanager
-    def write(self, *, durable: bool = True) -> Iterator[apsw.Connection]:
+    def write(self, *, durable: bool = True, keep: bool = True) -> Iterator[apsw.Connection]:
         """Run a transaction: all of it is kept when the block ends, none of it if the block raises.
 
         Args:
             durable: wait until the disk has it. False only for what may be lost, such as counters.
+            keep: False only tries: nothing of what the block does is kept.
 
         Raises:
             StoreError: one of its kinds.
@@ -109,7 +110,7 @@ class Database:
                 fail_point("transaction.begun")
                 yield self._writer
                 fail_point("commit.before")
-                run(self._writer, "COMMIT")
+                run(self._writer, "COMMIT" if keep else "ROLLBACK")
                 fail_point("commit.after")
             except BaseException:
                 if self._writer.in_transaction:

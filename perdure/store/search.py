@@ -133,7 +133,7 @@ def by_prefix(connection: apsw.Connection, prefix: str, view: View) -> Fact:
         (prefix, prefix + "g", *values),
     )
     if not rows:
-        raise NotFoundError(f"no fact has the id {prefix[:40]}")
+        raise NotFoundError(f"no fact has the id {prefix[:40]}; a search or a list shows ids")
     if len(rows) > 1:
         raise AmbiguousIdError(f"several facts have an id that begins with {prefix[:40]}; give more digits")
     return from_row(rows[0])

@@ -48,13 +48,18 @@ class Store:
         return self.folder / "lancedb"
 
     @contextmanager
-    def write(self, author: Author, *, durable: bool = True) -> Iterator[Transaction]:
+    def write(self, author: Author, *, durable: bool = True, keep: bool = True) -> Iterator[Transaction]:
         """Change facts: all of the block is kept, or nothing of it.
+
+        Args:
+            author: who stands in the journal.
+            durable: see `Database.write`, as for the next one.
+            keep: False only tries.
 
         Raises:
             StoreError: one of its kinds.
         """
-        with self.database.write(durable=durable) as connection:
+        with self.database.write(durable=durable, keep=keep) as connection:
             yield Transaction(connection, self.clock.now(), author)
             seal(connection)
 

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from perdure.cli.main import cli
+from perdure.cli.options import dry_run_option, store_options, yes_option
 from perdure.plugin.admin import Admin
 from perdure.plugin.files import Files
 from perdure.plugin.memory import Memory
@@ -102,6 +103,18 @@ NO_JSON: Mapping[str, str] = {
 """Commands whose output is not for a script to read, and why."""
 
 
+@click.command()
+@dry_run_option
+@yes_option
+@store_options
+def example() -> None:
+    """Have every option that means the same everywhere."""
+
+
+SHARED = {option.opts[0]: option.help for option in example.params if isinstance(option, click.Option)}
+"""Options that mean the same everywhere, in the order in which they are told."""
+
+
 def public(of: type) -> set[str]:
     return {f"{of.__name__}.{name}" for name in dir(of) if not name.startswith("_")}
 
@@ -136,6 +149,15 @@ def test_every_command_takes_json_and_explains_its_options(name: str) -> None:
     assert [
         option for option, each in options.items() if not each.help and option not in ("--type", "--strength")
     ] == []
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_what_many_commands_have_is_the_same_and_comes_last(name: str) -> None:
+    options = [each for each in PLAIN[name].params if isinstance(each, click.Option)]
+    shared = [each.opts[0] for each in options if each.opts[0] in SHARED]
+    assert shared == [option for option in SHARED if option in shared]
+    assert shared == [each.opts[0] for each in options[len(options) - len(shared) :]]
+    assert all(each.help == SHARED[each.opts[0]] for each in options if each.opts[0] in SHARED)
 
 
 def test_a_wrong_call_ends_with_2_and_what_is_not_there_with_1(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -49,8 +50,11 @@ def test_a_correction_can_be_looked_up_as_it_was_and_undone(call: Any) -> None:
     assert [fact["value"] for fact in call("lookup", "User", "Birthday")["facts"]] == ["May 4th"]
     assert len(call("list", "--superseded")["facts"]) == 2
 
+    tried = call("undo", "--dry-run")
+    assert [fact["value"] for fact in call("lookup", "User", "Birthday")["facts"]] == ["May 4th"]
     undone = call("undo")
     assert len(undone["facts"]) == 2
+    assert {**undone, "dry_run": True} == tried
     assert [fact["value"] for fact in call("lookup", "user", "birthday")["facts"]] == ["May 3rd"]
 
 
@@ -58,13 +62,28 @@ def test_memories_are_linked(call: Any) -> None:
     ids = [call("store", f"The {name} is number {number}.")["facts"][0]["id"] for number, name in enumerate("ab")]
     made = call("link", ids[0], ids[1], "--type", "CAUSED_BY", "--strength", "0.5")
     assert (made["type"], made["strength"]) == ("CAUSED_BY", 0.5)
+    assert call("unlink", ids[0], ids[1], "--type", "CAUSED_BY", "--dry-run")["dry_run"]
+    assert "CAUSED_BY" in {each["link"]["type"] for each in call("graph", ids[0], "--depth", "1")["related"]}
+    call("unlink", ids[0], ids[1], "--type", "CAUSED_BY")
+    assert "CAUSED_BY" not in {each["link"]["type"] for each in call("graph", ids[0], "--depth", "1")["related"]}
+    with pytest.raises(NotFoundError, match="no CAUSED_BY link"):
+        call("unlink", ids[0], ids[1], "--type", "CAUSED_BY", "--dry-run")
 
 
 def test_what_is_wrong_is_said(call: Any) -> None:
     with pytest.raises(NotFoundError, match="deadbeef"):
         call("show", "deadbeef")
-    with pytest.raises(InputError, match="2026-13-45"):
-        call("list", "--after", "2026-13-45")
+    for text in ("2026-13-45", "tomorrow", "nan", "1e300", "99999999999999"):
+        with pytest.raises(InputError, match=text):
+            call("list", "--after", text)
+    for words in (["list"], ["history"], ["search", "heron"], ["checkpoint", "list"], ["review", "list"]):
+        with pytest.raises(click.BadParameter, match="0 is not in the range"):
+            call(*words, "--limit", "0")
+
+
+def test_nothing_to_show_is_said(call: Any) -> None:
+    assert CliRunner().invoke(cli, ["list"], standalone_mode=False).output == "No memory fits.\n"
+    assert CliRunner().invoke(cli, ["purge", "--query", "heron"], standalone_mode=False).return_value == 1
 
 
 def test_every_command_has_help_with_an_example() -> None:

@@ -8,6 +8,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -133,8 +134,13 @@ def test_search_options_reach_the_search(workspace: Path) -> None:
     assert len(found_paths(*everything)) == 2
     assert len(found_paths(*everything, "--limit", "1")) == 1
     assert found_paths(*everything, "--source", "sessions") == []
-    with pytest.raises(InputError, match="101"):
+    with pytest.raises(click.BadParameter, match="101"):
         called("files", "search", "heron", "--limit", "101")
+
+
+def test_a_folder_that_is_not_there_is_refused(workspace: Path) -> None:
+    with pytest.raises(InputError, match="nowhere is not there"):
+        called("files", "add", workspace / "nowhere")
 
 
 def test_files_are_read_by_lines_and_citations(workspace: Path) -> None:

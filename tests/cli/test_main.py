@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -123,3 +124,21 @@ def test_exit_codes(tmp_path: Path) -> None:
     assert missing.stderr.startswith("perdure: ")
     assert perdure("list", "--no-such-option").returncode == 2
     assert perdure("no-such-command").returncode == 2
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+def test_bash_completes(tmp_path: Path) -> None:
+    program = tmp_path / "perdure"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m perdure "$@"\n')
+    program.chmod(0o755)
+    script = (
+        'eval "$(perdure completion bash)"; complete -p perdure >/dev/null || exit 1\n'
+        'try() { COMP_WORDS=("$@"); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); COMPREPLY=()\n'
+        '        _perdure_completion perdure; echo "${COMPREPLY[@]}"; }\n'
+        "try perdure unf\ntry perdure vault ro\ntry perdure list --cat\ntry perdure link a b --type CAU\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "--norc", "-c", script], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout.splitlines() == ["unforget", "rotate", "--category", "CAUSED_BY"], done.stderr

@@ -63,6 +63,10 @@ def test_there_and_back_and_tidied_up(home: Path, monkeypatch: pytest.MonkeyPatc
     assert (before["setting"], before["advice"], before["switching"]) == ("hash (32 dimensions)", None, False)
     assert (by_dims(before), before["facts"]) == ({32: ("active", 3)}, 3)
 
+    before = figures(home, "status")
+    dry = figures(home, "switch", "--model", "48", "--dry-run")
+    assert (dry["model"], dry["facts"], dry["vectors"]) == ("hash (48 dimensions)", 3, 0)
+    assert figures(home, "status") == before
     switched = figures(home, "switch", "--model", "48")
     assert switched["former"] == "hash (32 dimensions)"
     assert switched["model"] == "hash (48 dimensions)"
@@ -72,7 +76,10 @@ def test_there_and_back_and_tidied_up(home: Path, monkeypatch: pytest.MonkeyPatc
     assert "perdure model switch" in after["advice"], "the settings name the former model still"
 
     assert figures(home, "switch", "--model", "48")["switched"] is False
-    assert figures(home, "rollback") == {"model": "hash (32 dimensions)", "facts": 3, "vectors": 3}
+    back = {"model": "hash (32 dimensions)", "facts": 3, "vectors": 3}
+    assert figures(home, "rollback", "--dry-run") == {**back, "dry_run": True}
+    assert figures(home, "status") == after
+    assert figures(home, "rollback") == {**back, "dry_run": False}
     assert [item["vectors"] for item in figures(home, "prune", "--dry-run")["pruned"]] == [3]
     assert by_dims(figures(home, "status"))[48] == ("retired", 3)
     assert [item["vectors"] for item in figures(home, "prune")["pruned"]] == [3]
@@ -131,7 +138,7 @@ def test_a_store_without_a_model_takes_it_at_once(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("PERDURE_EMBEDDER", "hash")
     assert figures(tmp_path, "switch") == {
         "former": None, "model": "hash (64 dimensions)", "switched": False, "facts": 0, "vectors": 0,
-        "seconds": pytest.approx(0, abs=60),
+        "dry_run": False, "seconds": pytest.approx(0, abs=60),
     }  # fmt: skip
     store = Store(tmp_path)
     assert store.space() is not None

@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
 from perdure.cli.main import cli
-from perdure.errors import InputError, NotFoundError
+from perdure.errors import InputError, NotFoundError, ScopeError
 
 ACTIONS = ["add", "add", "supersede", "succeed", "forget"]
 """What an update and a forgetting leave in the journal."""
@@ -60,7 +61,7 @@ def test_search_finds_by_words_and_heeds_every_filter() -> None:
     assert found("zebra crossing", code=1) == []
     with pytest.raises(InputError, match="empty"):
         run("search", " ")
-    with pytest.raises(InputError, match="10000"):
+    with pytest.raises(click.BadParameter, match="10000"):
         run("search", "staging", "--limit", "0")
 
 
@@ -151,7 +152,9 @@ def test_scopes_and_categories_are_counted(monkeypatch: pytest.MonkeyPatch) -> N
     assert call("scope", "list")["scopes"] == {"user:owner": 1}
     assert call("scope", "list", "--all")["scopes"] == {"agent:ann": 1, "project:pier": 1, "user:owner": 1}
     assert call("scope", "show", "project:pier")["total"] == 1
-    assert call("scope", "show", "agent:ann")["total"] == 0
+    for words in (["scope", "show", "agent:ann"], ["list", "--scope", "agent:ann"]):
+        with pytest.raises(ScopeError, match="add --agent ann"):
+            run(*words)
     assert call("scope", "show", "agent:ann", "--agent", "ann")["by_category"] == {"fact": 1}
     assert [fact["text"] for fact in call("list", "--scope", "project:pier")["facts"]] == ["The pier is wet."]
     assert call("categories")["categories"] == {

@@ -123,7 +123,8 @@ def test_a_key_of_many_lines_goes_through_pipes_unchanged() -> None:
 
 def test_rotating_to_a_passphrase_and_back(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record = called("store", "GitHub", stdin=VALUE)
-    assert called("rotate") == {"generation": 2, "records": 1}
+    assert called("rotate", "--dry-run") == {"generation": 2, "records": 1, "dry_run": True}
+    assert called("rotate") == {"generation": 2, "records": 1, "dry_run": False}
     assert called("rotate", "--to", "passphrase", stdin=f"{PASSPHRASE}\n") == {"generation": 3, "records": 1}
     with pytest.raises(StoreUnavailableError, match="PERDURE_VAULT_PASSPHRASE"):
         call("get", str(record["id"]))

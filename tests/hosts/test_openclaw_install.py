@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from perdure.cli.main import cli
 from perdure.errors import HostError
+from perdure.hosts.openclaw.checkup import checkups
 from perdure.hosts.openclaw.host import OpenClaw
 from perdure.hosts.openclaw.install import Installation
 from perdure.plugin.paths import data_folder
@@ -192,3 +193,46 @@ def test_the_commands_show_what_changes_and_no_secret(site: Site) -> None:
     assert run("status").return_value == 0
     assert json.loads(run("uninstall", "--json").output)["done"] is True
     assert site.config.read_bytes() == before
+
+
+def wiring(site: Site) -> list[tuple[str, str]]:
+    return [(each.state, each.fix) for each in checkups(site.environ)]
+
+
+def test_the_doctor_says_nothing_where_there_is_no_openclaw(site: Site) -> None:
+    assert wiring(site) == []
+
+
+def test_the_doctor_finds_what_keeps_openclaw_from_calling_perdure(site: Site) -> None:
+    site.config.write_text(json.dumps(BUSY))
+    [(state, fix)] = wiring(site)
+    assert ("perdure openclaw install" in state, fix) == (True, "")
+    site.installation().install()
+    [(state, fix)] = wiring(site)
+    assert ("is set up for perdure" in state, fix) == (True, "")
+    values = site.values()
+    values["plugins"]["slots"]["memory"] = "memory-core"
+    values["plugins"]["entries"]["perdure"]["hooks"]["allowConversationAccess"] = False
+    site.config.write_text(json.dumps(values))
+    found = wiring(site)
+    assert [state.partition(":")[0] for state, _ in found] == ["memory slot", "conversation access"]
+    assert {fix for _, fix in found} == {"perdure openclaw install"}
+
+
+def test_the_doctor_says_that_an_openclaw_with_perdure_in_it_is_gone(site: Site) -> None:
+    site.config.write_text("{}")
+    site.installation().install()
+    site.command.unlink()
+    [(state, fix)] = wiring(site)
+    assert "OpenClaw was not found" in state
+    assert "perdure openclaw status" in fix
+
+
+def test_the_doctor_command_tells_of_openclaw(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.config.write_text("{}")
+    for name in ("OPENCLAW_CONFIG_PATH", "OPENCLAW_STATE_DIR", "PATH"):
+        monkeypatch.setenv(name, site.environ[name])
+    monkeypatch.setenv("PERDURE_HOME", str(site.folder / "home"))
+    result = CliRunner().invoke(cli, ["doctor", "--json"], standalone_mode=False)
+    assert result.return_value == 0
+    assert [check["ok"] for check in json.loads(result.stdout)["checks"] if check["name"] == "openclaw"] == [True]

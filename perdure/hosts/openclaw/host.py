@@ -57,8 +57,7 @@ class OpenClaw:
         version = _version_of(Path(found).absolute(), environ)
         if _number(version) < _number(OLDEST_HOST):
             raise HostError(f"OpenClaw {version} is too old, {OLDEST_HOST} is needed; run `npm install -g openclaw`")
-        state = state_folder(environ)
-        config = Path(environ.get("OPENCLAW_CONFIG_PATH") or state / "openclaw.json").expanduser().absolute()
+        state, config = state_folder(environ), config_file(environ)
         if not config.is_file():
             raise HostError(
                 f"OpenClaw has no config at {config}; run `openclaw onboard` first, or name it by OPENCLAW_CONFIG_PATH"
@@ -116,6 +115,11 @@ class OpenClaw:
 
     def _run(self, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
         return run_command(self.command, *arguments, environ=self.environ, text=text)
+
+
+def config_file(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return where OpenClaw's config is, or would be: OPENCLAW_CONFIG_PATH, else in its state folder."""
+    return Path(environ.get("OPENCLAW_CONFIG_PATH") or state_folder(environ) / "openclaw.json").expanduser().absolute()
 
 
 def run_command(
