@@ -144,7 +144,7 @@ def test_the_hooks_page_has_every_hook_with_its_arguments() -> None:
 @pytest.mark.skipif(importlib.util.find_spec("perdure.plugin.tools") is None, reason="there are no tools")
 def test_the_tools_page_has_every_tool() -> None:
     tools = importlib.import_module("perdure.plugin.tools")
-    assert set(table("tools")) == {tool.name for tool in tools.ALL}
+    assert set(table("tools")) == {tool.name for tool in tools.TOOLS}
 
 
 def test_the_benchmarks_page_has_every_bench() -> None:

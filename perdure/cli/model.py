@@ -109,7 +109,7 @@ def fetch(name: str, dry_run: bool, as_json: bool) -> int:
 @home_option
 @json_option
 @click.pass_context
-def use(context: click.Context, name: str, **given: Any) -> int:
+def use(context: click.Context, /, name: str, **given: Any) -> int:
     """Switch to a local model: short for `switch --embedder onnx --model NAME`.
 
     Example: perdure model use bge-small-en-v1.5

@@ -39,17 +39,18 @@ def set_setting(file: Path, name: str, text: str) -> Any:
 
 
 def unset_setting(file: Path, name: str) -> bool:
-    """Take a setting out of the file, so that its default holds; return whether it was there.
+    """Take a setting out of the file, so that its default holds, or what is none; return whether it was there.
 
     Raises:
-        SettingsError: the setting is unknown, or the file cannot be changed.
+        SettingsError: it is neither a setting nor in the file, or the file cannot be changed.
     """
-    check_known(name)
     before = _read(file)
     after = with_setting(before, name, None)
-    if after != before:
-        _write(file, after)
-    return after != before
+    if after == before:
+        check_known(name)
+        return False
+    _write(file, after)
+    return True
 
 
 def with_setting(document: str, name: str, value: Any) -> str:

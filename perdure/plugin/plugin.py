@@ -21,7 +21,9 @@ from perdure.recent import Recent
 RETRY_SECONDS = 60.0
 SAID = 64
 """Messages that are not repeated within a minute: some name a caller, and there may be any number of these."""
-UNAVAILABLE = ToolResult("Memory fails at the moment. Go on without it.", {"error": "unavailable"}, refused=True)
+UNAVAILABLE = ToolResult(
+    "Memory cannot be opened or used now. Go on without it.", {"error": "unavailable"}, refused=True
+)
 _log = logging.getLogger("perdure.plugin")
 Result = TypeVar("Result")
 

@@ -176,14 +176,14 @@ class Settings(BaseModel):
             SettingsError: a key is unknown, a value does not fit, or the file cannot be read.
         """
         merged: dict[str, Any] = {}
-        for source in (
-            _from_file(file, environ),
-            {_snake(key): value for key, value in (host_config or {}).items()},
-            _from_environment(environ),
-            dict(keywords or {}),
+        for where, source in (
+            (f"it stands in {file or config_file(environ)}", _from_file(file, environ)),
+            ("it stands in the host's config", {_snake(key): value for key, value in (host_config or {}).items()}),
+            ("it comes from the environment", _from_environment(environ)),
+            ("", dict(keywords or {})),
         ):
             for key in source:
-                check_known(key)
+                check_known(key, where)
             merged |= source
         return cls._checked(merged)
 
@@ -257,8 +257,12 @@ def _list(text: str) -> list[str]:
     return [name for part in text.split(",") if (name := part.strip())]
 
 
-def check_known(key: str) -> None:
+def check_known(key: str, where: str = "") -> None:
     """Refuse what is no setting.
+
+    Args:
+        key: its name.
+        where: where it was found, in words.
 
     Raises:
         SettingsError: with the nearest one.
@@ -267,7 +271,7 @@ def check_known(key: str) -> None:
     if key not in known:
         near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]}?" if near else f"known settings: {', '.join(known)}"
-        raise SettingsError(f"setting {key!r} is unknown; {hint}")
+        raise SettingsError(f"setting {key!r} is unknown; {hint}{where and f' ({where})'}")
 
 
 def _snake(key: str) -> str:

@@ -69,4 +69,5 @@ def _is_ours(path: Path) -> bool:
 
 
 def _why(path: Path, error: OSError) -> str:
-    return f"{path} cannot be used ({error.strerror or type(error).__name__}); set PERDURE_HOME to a writable folder"
+    why = error.strerror or type(error).__name__
+    return f"{path} cannot be used ({why}); name a folder that can be written, for the store with PERDURE_HOME"

@@ -88,6 +88,15 @@ def test_what_cannot_be_set_is_refused_and_the_file_stays() -> None:
     assert config_file().read_bytes() == before
 
 
+def test_a_key_that_is_no_setting_is_named_with_its_file_and_can_be_taken_out() -> None:
+    config_file().parent.mkdir(parents=True)
+    config_file().write_text("recal_limit = 5\n")
+    with pytest.raises(SettingsError, match=rf"did you mean recall_limit\? \(it stands in {config_file()}\)"):
+        run("config", "show")
+    run("config", "unset", "recal_limit")
+    run("config", "show")
+
+
 def test_comments_and_everything_else_in_the_file_stay() -> None:
     config_file().parent.mkdir(parents=True)
     config_file().write_text(
