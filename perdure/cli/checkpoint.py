@@ -60,6 +60,8 @@ def _show(output: Output, found: Sequence[Checkpoint]) -> int:
     if output.as_json:
         output.json({"checkpoints": [each.to_dict() for each in found]})
         return 0
+    if not found:
+        output.line("There is no checkpoint of the last four hours.")
     for each in found:
         made = dt.datetime.fromtimestamp(each.at).astimezone().strftime("%Y-%m-%d %H:%M")
         output.line(f"{each.id[:8]}  {made}  {each.intent}")

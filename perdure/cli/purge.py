@@ -100,6 +100,8 @@ def _show(output: Output, as_json: bool, found: list[Purge]) -> int:
             output.line(f"  waits: {item.waiting}. Repeat with: perdure purge --status")
         for path, kind in item.kept:
             output.line(f"  still holds it: {path} ({kind})")
-    if found and not as_json:
+    if not found:
+        output.line("Nothing was purged yet.")
+    elif not as_json:
         output.line(f"Not searched: {'; '.join(found[0].beyond)}.")
     return int(any(item.state == PENDING for item in found))
