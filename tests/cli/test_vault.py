@@ -125,7 +125,11 @@ def test_rotating_to_a_passphrase_and_back(home: Path, monkeypatch: pytest.Monke
     record = called("store", "GitHub", stdin=VALUE)
     assert called("rotate", "--dry-run") == {"generation": 2, "records": 1, "dry_run": True}
     assert called("rotate") == {"generation": 2, "records": 1, "dry_run": False}
-    assert called("rotate", "--to", "passphrase", stdin=f"{PASSPHRASE}\n") == {"generation": 3, "records": 1, "dry_run": False}
+    assert called("rotate", "--to", "passphrase", stdin=f"{PASSPHRASE}\n") == {
+        "generation": 3,
+        "records": 1,
+        "dry_run": False,
+    }
     with pytest.raises(StoreUnavailableError, match="PERDURE_VAULT_PASSPHRASE"):
         call("get", str(record["id"]))
     monkeypatch.setenv("PERDURE_VAULT_PASSPHRASE", PASSPHRASE)
