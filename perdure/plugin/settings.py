@@ -52,6 +52,7 @@ class Settings(BaseModel):
     reranker: str | None = Field(None, description="Name of a reranker from an extension.")
     vector_index: Literal["auto", "exact", "lance"] = Field("auto", description="Which vector index answers.")
     recall_limit: int = Field(10, ge=1, le=100, description="Memories in a block at the most.")
+    recall_in_groups: bool = Field(False, description="Bring up memories where others read the answer, too.")
     recall_passages: int = Field(8, ge=0, le=50, description="Passages of files and conversations at the most.")
     recall_passage_floor: float = Field(0.55, ge=0, le=1, description="How sure a passage must be to come unasked.")
     recall_profile: Literal["pinned", "standing", "off"] = Field(

@@ -18,11 +18,12 @@ class Turns:
         self._engine = engine
 
     def before(self, prompt: str, context: TurnContext) -> Recall | None:
-        """Recall for a host's turn; see `Recall`. None also when `auto_recall` is off."""
+        """Recall for a host's turn; see `Recall`. None also when `auto_recall` is off, or where others listen."""
         self._engine.files.meet(context, audience_of(context))
-        found = None
-        if self._engine.settings.auto_recall and context.trigger == "user":
-            found = self._engine.recall(prompt, context, Asked(expand=in_turn(self._engine.settings)))
+        settings, found = self._engine.settings, None
+        alone = context.chat == "direct" or settings.recall_in_groups
+        if settings.auto_recall and alone and context.trigger == "user":
+            found = self._engine.recall(prompt, context, Asked(expand=in_turn(settings)))
         sections = Files(self._engine, context).prompt_sections(context.prompt_mode)
         return replace(found or Recall(""), sections=sections) if sections else found
 

@@ -41,8 +41,8 @@ def installed_host(folder: Path) -> Path:
 class Gateway:
     """OpenClaw with its state, config and workspaces in one folder. `model` answers for it."""
 
-    def __init__(self, programs: Path, folder: Path, model: Model) -> None:
-        self.programs, self.folder, self.model = programs, folder, model
+    def __init__(self, programs: Path, folder: Path, model: Model, window: int = 128_000) -> None:
+        self.programs, self.folder, self.model, self.window = programs, folder, model, window
         self.config = folder / "openclaw.json"
         self.state = folder / "state"
         self.port = _free_port()
@@ -148,7 +148,7 @@ class Gateway:
 
     def _config(self) -> Mapping[str, Any]:
         model = {
-            "id": "mock-1", "name": "Mock", "reasoning": False, "input": ["text"], "contextWindow": 128000,
+            "id": "mock-1", "name": "Mock", "reasoning": False, "input": ["text"], "contextWindow": self.window,
             "maxTokens": 4096, "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
         }  # fmt: skip
         provider = {

@@ -36,7 +36,7 @@ class Child:
             reader.start()
         self._count = 0
         if ready:
-            self.call("initialize", protocol=1, config={"home": str(home), "embedder": "none", **config})
+            self.call("initialize", protocol=2, config={"home": str(home), "embedder": "none", **config})
 
     def raw(self, line: bytes) -> None:
         """Send bytes as they are."""
@@ -67,9 +67,8 @@ class Child:
     def say(self, text: str, reply: str = "Understood.", **ctx: Any) -> None:
         """Have a turn in which the user says something."""
         messages = [{"role": "user", "content": text}, {"role": "assistant", "content": reply}]
-        history = {"before": "", "after": text, "messages": messages}
         self.call("before_prompt_build", event={"prompt": text}, ctx={**AGENT, **ctx})
-        self.call("agent_end", event={"success": True}, ctx={**AGENT, **ctx}, history=history)
+        self.call("agent_end", event={"success": True}, ctx={**AGENT, **ctx}, messages=messages)
 
     def tool(self, name: str, ctx: Mapping[str, Any] = AGENT, **arguments: Any) -> str:
         """Call a tool and return its text."""

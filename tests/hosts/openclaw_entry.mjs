@@ -28,9 +28,9 @@ const deeds = {
   pid: async () => bridge.child?.pid ?? null,
   sent: async () => bridge.sent,
   warnings: async () => warnings,
-  flush: async ({ nowMs }) => capability.flushPlanResolver({ nowMs }),
+  flush: async (asked) => capability.flushPlanResolver(asked),
   prompt: async () => capability.promptBuilder({ availableTools: new Set(tools.keys()) }),
-  ready: async () => bridge.start(),
+  ready: async () => bridge.attempt("ping", {}, 60000),
   stop: async () => service.stop(),
 };
 
@@ -38,7 +38,7 @@ const deeds = {
 bridge.sent = [];
 const send = bridge.send.bind(bridge);
 bridge.send = (method, params, ...rest) => {
-  if (params.history) bridge.sent.push(params.history.messages.length);
+  if (params.messages) bridge.sent.push(params.messages.length);
   return send(method, params, ...rest);
 };
 

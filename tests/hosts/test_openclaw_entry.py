@@ -81,20 +81,29 @@ def host(tmp_path: Path) -> Iterator[Host]:
     host.close()
 
 
-def test_only_what_is_new_goes_through_the_pipe_and_all_of_it_after_a_change(host: Host) -> None:
+def test_only_what_is_new_goes_through_the_pipe_and_all_of_it_after_a_compaction(host: Host) -> None:
     history: list[dict[str, Any]] = []
     for text in ("My cat is called Miso.", "My dog is called Rex.", "My bird is called Kiwi."):
         host.turn(history, text)
     assert host.do("sent") == [2, 2, 2]
     host.recall_until("What is my bird called?", "Kiwi")
-    history[0]["content"] = "A summary of what was said."
+    history[:6] = [{"role": "user", "content": "A summary of what was said."}]
     host.turn(history, "My fish is called Finn.")
-    assert host.do("sent")[3:] == [8]
-    os.kill(host.do("pid"), signal.SIGKILL)
+    assert host.do("sent")[3:] == [5]
     host.recall_until("What is my fish called?", "Finn")
+
+
+def test_a_turn_that_the_child_did_not_get_is_handed_over_with_the_next(host: Host) -> None:
+    history: list[dict[str, Any]] = []
+    host.turn(history, "My cat is called Miso.")
+    host.recall_until("What is my cat called?", "Miso")
+    os.kill(host.do("pid"), signal.SIGKILL)
     host.turn(history, "My horse is called Hugo.")
-    assert host.do("sent")[4:] == [10]
+    host.recall_until("What is my cat called?", "Miso")
+    host.turn(history, "My goat is called Gina.")
+    assert host.do("sent")[-1] == 6
     host.recall_until("What is my horse called?", "Hugo")
+    host.recall_until("What is my goat called?", "Gina")
 
 
 def test_a_child_that_hangs_is_replaced_and_costs_a_turn_its_memory_alone(host: Host) -> None:
@@ -129,6 +138,36 @@ def test_every_payload_of_the_host_is_taken(host: Host) -> None:
     host.recall_until("What is my bicycle called?", "Rocinante")
 
 
+def test_in_a_group_each_turn_is_of_the_person_that_the_host_named_for_it(host: Host) -> None:
+    group = {**CTX, "sessionId": "g", "sessionKey": "agent:main:telegram:group:-100"}
+    host.turn([], "My cat is called Miso.")
+    host.recall_until("What is my cat called?", "Miso")
+
+    def said(text: str, sender: str, **named: Any) -> str:
+        # The host makes the tools before it asks for memories, and they alone learn whether the owner writes.
+        recall = {"name": "memory_recall", "params": {"query": "cat, dog, bird, fish"}}
+        answer: str = host.do("tool", **recall, ctx={**group, **named})["content"][0]["text"]
+        messages = [{"role": "user", "content": [{"type": "text", "text": text}]}]
+        host.hook("agent_end", {"success": True, "messages": messages}, {**group, "senderId": sender})
+        return answer
+
+    owner = {"senderIsOwner": True, "requesterSenderId": "111"}
+    assert "Miso" in said("My bird is called Kiwi.", "111", **owner)
+    assert "Miso" not in said("My dog is called Rex.", "222", senderIsOwner=False, requesterSenderId="222")
+    said("My fish is called Finn.", "222", **owner)
+    said("My horse is called Hugo.", "222", senderIsOwner=True)
+    host.recall_until("What is my bird called?", "Kiwi")
+    known = host.recall("What are my dog, my fish and my horse called?")
+    assert not [name for name in ("Rex", "Finn", "Hugo") if name in known]
+
+
+def test_a_compaction_within_a_turn_names_the_session_alone_and_is_kept_all_the_same(host: Host) -> None:
+    host.turn([], "My cat is called Miso.")
+    dropped = [{"role": "user", "content": "My dog is called Rex."}]
+    host.hook("before_compaction", {"messageCount": 1, "messages": dropped}, {"sessionKey": CTX["sessionKey"]})
+    host.recall_until("What is my dog called?", "Rex")
+
+
 def test_the_slot_offers_a_flush_plan_and_lines_for_the_prompt(host: Host) -> None:
     plan = host.do("flush", nowMs=1_795_325_515_000)
     assert plan["relativePath"] == "memory/2026-11-22.md"
@@ -136,6 +175,22 @@ def test_the_slot_offers_a_flush_plan_and_lines_for_the_prompt(host: Host) -> No
     assert "{" not in plan["prompt"]
     assert plan["softThresholdTokens"] == 4_000
     assert "memory_search" in "\n".join(host.do("prompt"))
+
+
+def test_a_small_window_is_flushed_before_the_host_compacts_it(host: Host) -> None:
+    # The host compacts at 24,576 of 32,768 tokens.
+    plan = host.do("flush", contextWindowTokens=32_768)
+    assert (plan["reserveTokensFloor"], plan["softThresholdTokens"]) == (8_192, 4_000)
+    plan = host.do("flush", contextWindowTokens=4_000)
+    assert 0 < plan["softThresholdTokens"] < 4_000 - plan["reserveTokensFloor"]
+
+
+def test_the_hosts_own_switch_and_model_of_the_flush_hold(host: Host) -> None:
+    def cfg(**flush: Any) -> dict[str, Any]:
+        return {"agents": {"defaults": {"compaction": {"memoryFlush": flush}}}}
+
+    assert host.do("flush", cfg=cfg(enabled=False)) is None
+    assert host.do("flush", cfg=cfg(model="local/small"))["model"] == "local/small"
 
 
 def test_the_child_ends_with_its_host(host: Host) -> None:

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure.hosts.openclaw.mapping import data_home, messages_of, prompt_of, state_folder, turn_context
+from perdure.hosts.openclaw.mapping import (
+    data_home,
+    messages_of,
+    owner_asks,
+    prompt_of,
+    state_folder,
+    turn_context,
+)
 from perdure.plugin.engine import audience_of
 
 JSON = st.recursive(
@@ -18,25 +25,31 @@ JSON = st.recursive(
     max_leaves=5,
 )
 NAMES = st.sampled_from(
-    ["agentId", "sessionId", "sessionKey", "runId", "trigger", "workspaceDir", "activeProjectKeys", "inputProvenance"]
-)
+    ["agentId", "sessionId", "sessionKey", "runId", "trigger", "workspaceDir", "activeProjectKeys", "inputProvenance",
+     "senderIsOwner", "ownerIsNamed"]
+)  # fmt: skip
+GROUP = "agent:main:telegram:group:-100"
+DIRECT = "agent:main:main"
 
 
 @settings(deadline=None)
 @given(st.dictionaries(NAMES, JSON))
 def test_any_context_is_read_and_no_agent_means_no_scope_of_its_own(ctx: dict[str, Any]) -> None:
     context = turn_context(ctx)
-    agent = ctx.get("agentId")
+    key = str(ctx.get("sessionKey") if isinstance(ctx.get("sessionKey"), str) else "").split(":")
+    of_key = key[1] if key[0] == "agent" and len(key) > 2 else ""
+    agent = ctx.get("agentId", of_key)
     home = audience_of(context).home
     assert context.agent_id == (agent if isinstance(agent, str) else "")
     assert home is None or (home.kind == "agent" and bool(agent))
 
 
 @settings(deadline=None)
-@given(JSON, JSON)
-def test_any_event_is_read(messages: Any, prompt: Any) -> None:
+@given(JSON, JSON, st.dictionaries(NAMES, JSON))
+def test_any_event_is_read(messages: Any, prompt: Any, ctx: dict[str, Any]) -> None:
     assert isinstance(prompt_of({"prompt": prompt, "currentUserMessage": messages}), str)
-    assert all(message["role"] in ("user", "assistant") for message in messages_of(messages))
+    assert all(message["role"] in ("user", "assistant") for message in messages_of(messages, ctx))
+    assert owner_asks(ctx) in (True, False)
 
 
 def test_a_malformed_project_does_not_close_the_others() -> None:
@@ -72,6 +85,43 @@ def test_only_what_a_person_wrote_is_a_turn_of_the_user(ctx: dict[str, Any], tri
 )
 def test_a_group_is_known_by_the_key_of_its_session(key: str, chat: str) -> None:
     assert turn_context({"sessionKey": key}).chat == chat
+
+
+@pytest.mark.parametrize(
+    ("key", "mark", "named", "owner"),
+    [
+        (GROUP, True, True, True),
+        (GROUP, False, True, False),
+        (GROUP, None, True, False),
+        (GROUP, None, False, False),
+        (DIRECT, True, True, True),
+        (DIRECT, False, True, False),
+        (DIRECT, None, True, True),
+        (DIRECT, False, False, True),
+    ],
+)
+def test_in_a_group_the_owner_is_proven_and_in_a_direct_chat_nobody_else(
+    key: str, mark: bool | None, named: bool, owner: bool
+) -> None:
+    assert owner_asks({"sessionKey": key, "senderIsOwner": mark, "ownerIsNamed": named}) is owner
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_what_others_say_and_are_answered_is_left_out_whoever_asks_now(asks: bool) -> None:
+    def said(text: str, **marks: Any) -> list[dict[str, Any]]:
+        return [{"role": "user", "content": text, **marks}, {"role": "assistant", "content": f"Re {text}"}]
+
+    history = [
+        *said("owner", senderIsOwner=True), *said("guest", senderIsOwner=False), *said("nobody knows"), *said("newest"),
+    ]  # fmt: skip
+    kept = [each["content"] for each in messages_of(history, {"sessionKey": GROUP, "senderIsOwner": asks})]
+    assert kept == ["owner", "Re owner", *(("newest", "Re newest") if asks else ())]
+
+
+def test_a_compaction_that_names_only_the_session_is_of_the_sessions_agent() -> None:
+    assert turn_context({"sessionKey": "agent:second:telegram:direct:7"}).agent_id == "second"
+    assert turn_context({"sessionKey": "agent:second:main", "agentId": ""}).agent_id == ""
+    assert turn_context({"sessionKey": "main"}).agent_id == ""
 
 
 def test_the_newest_message_of_the_user_goes_before_the_prompt() -> None:

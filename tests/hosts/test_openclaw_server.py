@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from perdure.hosts.openclaw.rpc import (
-    HISTORY_UNKNOWN,
     INVALID_PARAMS,
     INVALID_REQUEST,
     MAX_LINE,
@@ -53,13 +52,12 @@ MAKERS: tuple[Callable[[random.Random], Made], ...] = (
     lambda rng: (_request(rng, method=rng.choice([None, 3, [], ""])), INVALID_REQUEST),
     lambda rng: (_request(rng, id=rng.choice([[], {}, 1.5, True, "i" * 129])), INVALID_REQUEST),
     lambda rng: (_request(rng, more=1), INVALID_REQUEST),
-    lambda rng: (_request(rng, method="initialize", params={"protocol": 1}), INVALID_REQUEST),
+    lambda rng: (_request(rng, method="initialize", params={"protocol": 2}), INVALID_REQUEST),
     lambda rng: (_request(rng, params=rng.choice([[], 3, "x", None])), INVALID_PARAMS),
     lambda rng: (_request(rng, params={"ctx": rng.choice([[], 3, "x"])}), INVALID_PARAMS),
     lambda rng: (_request(rng, method="tool", params={"name": 3}), INVALID_PARAMS),
-    lambda rng: (_request(rng, params={"history": {"before": 3}}), INVALID_PARAMS),
+    lambda rng: (_request(rng, params={"event": 3}), INVALID_PARAMS),
     lambda rng: (_request(rng, method=f"no_{rng.random()}"), METHOD_NOT_FOUND),
-    lambda rng: (_request(rng, params={"history": {"before": "never seen"}}), HISTORY_UNKNOWN),
 )  # fmt: skip
 """Each makes a broken line, with the code that it must be answered with."""
 
@@ -123,17 +121,12 @@ def test_without_a_good_agent_id_nothing_is_kept_or_recalled(child: Child, agent
     assert "did nothing" in child.tool("memory_store", {**AGENT, **agent}, text="The boat is called Albatross.")
 
 
-def test_a_history_that_is_not_known_is_asked_for_in_full(child: Child) -> None:
+def test_a_history_that_comes_whole_or_in_part_is_kept_once(child: Child) -> None:
     first = [{"role": "user", "content": "My cat is called Miso."}, {"role": "assistant", "content": "Nice."}]
     second = [{"role": "user", "content": "My dog is called Rex."}, {"role": "assistant", "content": "Nice, too."}]
     done = {"event": {"success": True}, "ctx": AGENT}
-    assert child.call("agent_end", **done, history={"before": "", "after": "a", "messages": first}) == {"messages": 2}
-    rest = child.call("agent_end", **done, history={"before": "a", "after": "b", "messages": second})
-    assert rest == {"messages": 2}
-    unknown = child.ask("agent_end", **done, history={"before": "x", "after": "c", "messages": second})
-    assert child.answer(unknown)["error"]["code"] == HISTORY_UNKNOWN
-    whole = {"before": "", "after": "b", "messages": [*first, *second]}
-    assert child.call("agent_end", **done, history=whole) == {"messages": 4}
+    for part in (first, second, [*first, *second]):
+        assert child.call("agent_end", **done, messages=part) == {"messages": len(part)}
     assert "Miso" in _ask_until(child, "What are my cat and my dog called?")["prependContext"]
     found = child.call("tool", name="memory_recall", arguments={"query": "What is my cat called?"}, ctx=AGENT)
     assert [each["text"] for each in found["details"]["memories"]].count("My cat is called Miso.") == 1
@@ -154,6 +147,34 @@ def test_a_tool_call_counts_as_the_users_only_if_the_owner_asks_for_it(child: Ch
     assert "was not forgotten" in child.tool("memory_forget", {**AGENT, "senderIsOwner": False}, memory=memory)
     assert "was not forgotten" in child.tool("memory_forget", {**AGENT, "sessionId": "other"}, memory=memory)
     assert "Forgotten" in child.tool("memory_forget", {**AGENT, "senderIsOwner": True}, memory=memory)
+
+
+GROUP = {**AGENT, "sessionId": "g", "sessionKey": "agent:main:telegram:group:-100", "ownerIsNamed": True}
+OWNER, GUEST = {**GROUP, "senderIsOwner": True}, {**GROUP, "senderIsOwner": False}
+
+
+def test_in_a_group_the_owner_is_kept_and_nobody_gets_the_owners_memories(child: Child) -> None:
+    question = "When is my birthday, and what is my dog called?"
+    child.say("My birthday is on 3 March 1990.", **OWNER)
+    child.say("My dog is called Rex.", **GUEST)
+    assert "3 March" in _ask_until(child, question)["prependContext"]
+    assert "Rex" not in child.call("before_prompt_build", event={"prompt": question}, ctx=AGENT)["prependContext"]
+    private = {**AGENT, "senderIsOwner": False, "ownerIsNamed": True}
+    for ctx in (OWNER, GUEST, GROUP, private):
+        assert child.call("before_prompt_build", event={"prompt": question}, ctx=ctx) == {}
+    assert "3 March" in child.tool("memory_recall", OWNER, query=question)
+    for ctx in (GUEST, GROUP, private):
+        assert "3 March" not in child.tool("memory_recall", ctx, query=question)
+        assert "3 March" not in child.tool("memory_search", ctx, query=question, minScore=0)
+        assert "did nothing" in child.tool("memory_store", ctx, text="The boat is called Albatross.")
+
+
+def test_in_a_group_the_owner_gets_memories_if_the_setting_says_so(tmp_path: Path) -> None:
+    with Child(tmp_path / "home", recallInGroups=True) as child:
+        child.say("My birthday is on 3 March 1990.")
+        asked = {"event": {"prompt": "When is my birthday?"}}
+        assert "3 March" in _ask_until(child, "When is my birthday?", **OWNER)["prependContext"]
+        assert child.call("before_prompt_build", **asked, ctx=GUEST) == {}
 
 
 def test_settings_that_are_unknown_leave_the_turn_without_memory_and_say_why(tmp_path: Path) -> None:
@@ -186,8 +207,7 @@ def test_every_hook_of_the_host_is_taken_as_the_host_sends_it(child: Child) -> N
     taken = []
     for row in rows:
         event, ctx = row["event"], row["ctx"] or {}
-        history = {"before": "", "after": "x", "messages": event.get("messages")}
-        answer = child.answer(child.ask(row["hook"], event=event, ctx=ctx, history=history))
+        answer = child.answer(child.ask(row["hook"], event=event, ctx=ctx, messages=event.get("messages")))
         if "result" in answer:
             taken.append(row["hook"])
         else:

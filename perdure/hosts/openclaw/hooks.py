@@ -8,14 +8,14 @@ from typing import Any
 
 from perdure.hooks.host import HookRunner
 from perdure.hooks.types import Placement, TurnContext
-from perdure.hosts.openclaw.mapping import HOST, data_home, messages_of, prompt_of, turn_context
-from perdure.hosts.openclaw.rpc import HISTORY_UNKNOWN, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError
+from perdure.hosts.openclaw.mapping import HOST, data_home, messages_of, owner_asks, prompt_of, turn_context
+from perdure.hosts.openclaw.rpc import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError
 from perdure.plugin.plugin import UNAVAILABLE, PerdurePlugin, hookimpls_for
 from perdure.recent import Recent
 
-PROTOCOL = 1
+PROTOCOL = 2
 SESSIONS = 512
-"""Conversations whose prompt and place in the history are remembered, those that went on last."""
+"""Conversations whose prompt is remembered, those that went on last."""
 OWN_SETTINGS = ("python", "home", "recallTimeoutMs", "captureTimeoutMs")
 """Settings of the plugin's config that are for the JavaScript entry, or for where the store is."""
 FIELDS = {Placement.HEAD: "prependContext", Placement.TAIL: "appendContext", Placement.SYSTEM: "appendSystemContext"}
@@ -32,7 +32,6 @@ class OpenClawHooks:
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._environ = environ
         self._prompts: Recent[str, str] = Recent(SESSIONS)
-        self._histories: Recent[str, str] = Recent(SESSIONS)
         self._runner = HookRunner()
         self._plugin: PerdurePlugin | None = None
         self._methods: Mapping[str, Handler] = {
@@ -81,45 +80,39 @@ class OpenClawHooks:
         return {"protocol": PROTOCOL, "pid": os.getpid()}
 
     def _before_prompt_build(self, params: Params) -> Any:
-        context, prompt = _context(params), prompt_of(_object(params, "event"))
+        context, prompt = _asking(_object(params, "ctx")), prompt_of(_object(params, "event"))
         self._prompts.put(_key(context), prompt)
         recalls = self._runner.before_agent_start(prompt, (), context)
         found = next((recall for recall in recalls if recall.block), None)
         return {FIELDS[found.placement]: found.block} if found else {}
 
     def _agent_end(self, params: Params) -> Any:
-        event, context = _object(params, "event"), _context(params)
-        messages = self._resumed(params, context)
-        self._runner.agent_end(messages, event.get("success") is True, context)
+        event, ctx = _object(params, "event"), _object(params, "ctx")
+        messages = messages_of(params.get("messages"), ctx)
+        self._runner.agent_end(messages, event.get("success") is True, turn_context(ctx))
         return {"messages": len(messages)}
 
     def _before_compaction(self, params: Params) -> Any:
-        context = _context(params)
-        messages = self._resumed(params, context)
-        self._runner.before_compaction(messages, context)
+        ctx = _object(params, "ctx")
+        messages = messages_of(params.get("messages"), ctx)
+        self._runner.before_compaction(messages, turn_context(ctx))
         return {"messages": len(messages)}
 
     def _tool(self, params: Params) -> Any:
         name, ctx = params.get("name"), _object(params, "ctx")
+        context = _asking(ctx)
         if not isinstance(name, str):
             raise RpcError(INVALID_PARAMS, "name must be a string")
-        context = turn_context(ctx)
         # Only the owner's own words count as the user's wish.
         said = self._prompts.get(_key(context)) if ctx.get("senderIsOwner") is not False else None
         plugin = self._plugin
         result = plugin.call_tool(name, _object(params, "arguments"), context, said or "") if plugin else UNAVAILABLE
         return {"content": [{"type": "text", "text": result.text}], "details": result.details}
 
-    def _resumed(self, params: Params, context: TurnContext) -> Any:
-        """Return the messages that are sent; what was sent before them must be known here."""
-        history = _object(params, "history")
-        before, after = history.get("before", ""), history.get("after", "")
-        if not isinstance(before, str) or not isinstance(after, str):
-            raise RpcError(INVALID_PARAMS, "history.before and history.after must be strings")
-        if before and self._histories.get(_key(context)) != before:
-            raise RpcError(HISTORY_UNKNOWN, "the history before these messages is not known here; send all of it")
-        self._histories.put(_key(context), after)
-        return messages_of(history.get("messages"))
+
+def _asking(ctx: Mapping[str, Any]) -> TurnContext:
+    """Return who asks. Others than the owner get no agent's memories: an empty agent id closes them all."""
+    return turn_context(ctx if owner_asks(ctx) else {**ctx, "agentId": ""})
 
 
 def _key(context: TurnContext) -> str:

@@ -1,73 +1,80 @@
 // OpenClaw's entry of perdure: hooks and tools are answered by a Python child, see bridge.js.
 import { readFileSync } from "node:fs";
-import { spawn } from "node:child_process";
-import { Bridge, environment } from "./bridge.js";
+import { spawnSync } from "node:child_process";
+import { Bridge, environment, keep } from "./bridge.js";
 
 const ID = "perdure";
 const TOOL_MS = 20000;
 const SHORT_MS = 1500;
-const UNAVAILABLE = "Memory is not available at the moment. Go on without it; it comes back by itself.";
+// OpenClaw itself keeps no more than this part of a model's window free.
+const MOST_RESERVED = 0.25;
+const AWAY = "Memory is not available at the moment. Go on without it; it comes back by itself.";
+const UNAVAILABLE = { content: [{ type: "text", text: AWAY }], details: { error: "unavailable" } };
 const GENERATED = JSON.parse(readFileSync(new URL("./generated.json", import.meta.url), "utf8"));
+const OF_SESSION = ["agentId", "sessionKey", "sessionId", "workspaceDir", "activeProjectKeys", "senderIsOwner", "requesterSenderId"];
 
-// Only plain values of a context cross the pipe: it may hold functions.
+// The host calls `register` several times in a process: all of them share one child.
+const bridge = (globalThis[Symbol.for("perdure.bridge")] ??= Object.assign(new Bridge(), { sessions: new Map() }));
+
+const picked = (values, keys) =>
+  Object.fromEntries(keys.filter((key) => values?.[key] !== undefined).map((key) => [key, values[key]]));
+
+// Only plain values of a context cross the pipe: it may hold functions. Some hooks name no more than the session's key,
+// and tools alone learn who writes, so what was told of a session holds until it is told anew, or somebody else writes.
 function plain(ctx) {
-  const keys = ["agentId", "sessionKey", "sessionId", "workspaceDir", "activeProjectKeys", "runId", "trigger", "senderIsOwner"];
-  const found = Object.fromEntries(keys.filter((key) => ctx?.[key] !== undefined).map((key) => [key, ctx[key]]));
-  if (ctx?.inputProvenance?.kind) found.inputProvenance = { kind: ctx.inputProvenance.kind };
-  return found;
+  const session = { ...bridge.sessions.get(ctx?.sessionKey), ...picked(ctx, OF_SESSION) };
+  if (session.sessionKey) keep(bridge.sessions, session.sessionKey, session);
+  const known = !ctx?.senderId || ctx.senderId === session.requesterSenderId;
+  const inputProvenance = ctx?.inputProvenance?.kind && { kind: ctx.inputProvenance.kind };
+  const who = { senderIsOwner: known ? session.senderIsOwner : null, ownerIsNamed: bridge.ownerIsNamed, inputProvenance };
+  return { ...session, ...picked(ctx, ["runId", "trigger"]), ...who };
 }
 
-function flushPlan(config, nowMs) {
+function flushPlan(config, { cfg, contextWindowTokens, nowMs }) {
+  const host = cfg?.agents?.defaults?.compaction?.memoryFlush;
+  if (config.flushEnabled === false || host?.enabled === false) return null;
+  // Swedish dates have the ISO form.
+  const date = new Date(nowMs ?? Date.now()).toLocaleDateString("sv");
+  const relativePath = `memory/${date}.md`;
+  const filled = (text) => text.replaceAll("{date}", date).replaceAll("{path}", relativePath);
   const plan = GENERATED.flush;
-  if (config.flushEnabled === false) return null;
-  const now = new Date(nowMs ?? Date.now());
-  const day = [now.getFullYear(), now.getMonth() + 1, now.getDate()].map((part) => String(part).padStart(2, "0")).join("-");
-  const relativePath = `memory/${day}.md`;
-  const filled = (text) => text.replaceAll("{date}", day).replaceAll("{path}", relativePath);
+  const window = contextWindowTokens || Infinity;
+  const reserve = Math.min(config.flushReserveTokens ?? plan.reserveTokensFloor, Math.floor(window * MOST_RESERVED));
   return {
-    softThresholdTokens: config.flushSoftTokens ?? plan.softThresholdTokens,
-    reserveTokensFloor: config.flushReserveTokens ?? plan.reserveTokensFloor,
-    forceFlushTranscriptBytes: plan.forceFlushTranscriptBytes,
+    ...plan,
+    softThresholdTokens: Math.min(config.flushSoftTokens ?? plan.softThresholdTokens, Math.floor((window - reserve) / 2)),
+    reserveTokensFloor: reserve,
+    model: host?.model?.trim() || undefined,
     prompt: filled(config.flushPrompt || plan.prompt),
     systemPrompt: filled(config.flushSystemPrompt || plan.systemPrompt),
     relativePath,
   };
 }
 
-// The host calls `register` several times in a process: all of them share one child.
-const bridge = (globalThis[Symbol.for("perdure.bridge")] ??= new Bridge());
-
 function registerHooks(api, config) {
   const recallMs = config.recallTimeoutMs ?? 3000;
   const captureMs = config.captureTimeoutMs ?? 10000;
-  api.on("before_prompt_build", async (event, ctx) => {
-    const { prompt, currentUserMessage } = event;
-    const params = { event: { prompt, currentUserMessage }, ctx: plain(ctx) };
-    return await bridge.attempt("before_prompt_build", params, recallMs);
+  api.on("before_prompt_build", ({ prompt, currentUserMessage }, ctx) => {
+    return bridge.attempt("before_prompt_build", { event: { prompt, currentUserMessage }, ctx: plain(ctx) }, recallMs);
   }, { timeoutMs: recallMs + 500 });
   for (const hook of ["agent_end", "before_compaction", "before_reset"]) {
     // Waited for, so that a process of one turn does not end before the child has it on disk.
     api.on(hook, (event, ctx) => bridge.history(hook, event, plain(ctx), captureMs), { timeoutMs: captureMs + 500 });
   }
   for (const hook of ["session_start", "session_end"]) {
-    api.on(hook, async (event, ctx) => {
-      await bridge.attempt(hook, { ctx: plain({ ...event, ...ctx }) }, SHORT_MS);
-    });
+    api.on(hook, (event, ctx) => bridge.attempt(hook, { ctx: plain({ ...event, ...ctx }) }, SHORT_MS));
   }
 }
 
 function registerTools(api) {
   for (const tool of GENERATED.tools) {
-    api.registerTool((ctx) => ({
-      ...tool,
-      label: tool.name,
-      catalogMode: "direct-only",
-      async execute(toolCallId, params, signal) {
-        const call = { name: tool.name, arguments: params ?? {}, ctx: plain(ctx) };
-        const unavailable = { content: [{ type: "text", text: UNAVAILABLE }], details: { error: "unavailable" } };
-        return (await bridge.attempt("tool", call, TOOL_MS, signal)) ?? unavailable;
-      },
-    }), { name: tool.name });
+    api.registerTool((ctx) => {
+      const { senderIsOwner = null, requesterSenderId = null } = ctx;
+      const known = plain({ ...ctx, senderIsOwner, requesterSenderId });
+      const execute = async (id, params, signal) =>
+        (await bridge.attempt("tool", { name: tool.name, arguments: params ?? {}, ctx: known }, TOOL_MS, signal)) ?? UNAVAILABLE;
+      return { ...tool, label: tool.name, catalogMode: "direct-only", execute };
+    }, { name: tool.name });
   }
 }
 
@@ -76,12 +83,12 @@ function registerCli(api, config) {
   api.registerCli(({ program }) => {
     const command = program.command("perdure").description(description);
     command.helpOption(false).allowUnknownOption().allowExcessArguments().argument("[args...]");
-    command.action((args) => new Promise((resolve) => {
+    command.action((args) => {
       const env = { ...environment(config), ...(config.home ? { PERDURE_HOME: config.home } : {}) };
-      const child = spawn(config.python || "python3", ["-P", "-m", "perdure", ...args], { stdio: "inherit", env });
-      child.once("error", (error) => resolve(console.error(`${ID}: ${config.python}: ${error.message}`)));
-      child.once("exit", (code) => resolve((process.exitCode = code ?? 1)));
-    }));
+      const done = spawnSync(config.python || "python3", ["-P", "-m", "perdure", ...args], { stdio: "inherit", env });
+      if (done.error) console.error(`${ID}: ${config.python}: ${done.error.message}`);
+      process.exitCode = done.status ?? 1;
+    });
   }, { commands: ["perdure"], descriptors: [{ name: "perdure", description, hasSubcommands: true }] });
 }
 
@@ -91,20 +98,17 @@ export default {
   description: "Long-term memory that just works: local, no key, no network, no LLM.",
   register(api) {
     const config = api.pluginConfig ?? {};
-    bridge.configure(config, api.logger);
+    const ownerIsNamed = Boolean(api.config?.commands?.ownerAllowFrom?.length);
+    Object.assign(bridge, { config, logger: api.logger, ownerIsNamed });
     registerHooks(api, config);
     registerTools(api);
     registerCli(api, config);
     api.registerMemoryCapability({
       promptBuilder: ({ availableTools }) =>
         config.promptSections !== false && availableTools.has("memory_recall") ? GENERATED.prompt : [],
-      flushPlanResolver: ({ nowMs }) => flushPlan(config, nowMs),
+      flushPlanResolver: (asked) => flushPlan(config, asked),
       publicArtifacts: { listArtifacts: async () => [] },
     });
-    api.registerService({
-      id: ID,
-      start: () => void bridge.start().catch((error) => bridge.warn(error.message)),
-      stop: () => bridge.stop(),
-    });
+    api.registerService({ id: ID, start: () => void bridge.attempt("ping", {}, TOOL_MS), stop: () => bridge.stop() });
   },
 };

@@ -49,7 +49,7 @@ def turn_context(ctx: Mapping[str, Any]) -> TurnContext:
     """
     return TurnContext(
         session_id=_text(ctx, "sessionId") or _text(ctx, "sessionKey") or None,
-        agent_id=_text(ctx, "agentId"),
+        agent_id=_agent(ctx),
         scopes=_projects(ctx.get("activeProjectKeys")),
         turn_id=_text(ctx, "runId") or None,
         trigger=_trigger(ctx),
@@ -64,16 +64,56 @@ def prompt_of(event: Mapping[str, Any]) -> str:
     return _text(event, "currentUserMessage") or _text(event, "prompt")
 
 
-def messages_of(value: Any) -> Sequence[Message]:
-    """Return the messages of people and of the model; what the host adds of its own is left out."""
-    if not isinstance(value, list):
-        return ()
-    return tuple(message for message in value if isinstance(message, dict) and message.get("role") in ROLES)
+def owner_asks(ctx: Mapping[str, Any]) -> bool:
+    """Return whether a turn is the owner's, by what OpenClaw vouches for and never by what the text says.
+
+    In a group it must be proven. In a direct chat everybody is the owner as long as OpenClaw has not been told who it
+    is (`commands.ownerAllowFrom`), since then it vouches for nobody there.
+    """
+    return _is_owner(ctx.get("senderIsOwner"), ctx)
+
+
+def messages_of(value: Any, ctx: Mapping[str, Any]) -> Sequence[Message]:
+    """Return what the owner and the model said to each other.
+
+    What the host adds of its own is left out, and so is what others say and what they are answered.
+
+    Args:
+        value: messages as the entry sends them, oldest first, each with `senderIsOwner` if OpenClaw has noted it.
+            It has not for the newest, which is of the person who asks in this turn.
+        ctx: who asks in this turn.
+    """
+    messages = [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    newest = next((each for each in reversed(messages) if each.get("role") == "user"), None)
+    kept: list[Message] = []
+    heard = True
+    for message in messages:
+        role = message.get("role")
+        if role == "user":
+            mark = message.get("senderIsOwner", ctx.get("senderIsOwner") if message is newest else None)
+            heard = _is_owner(mark, ctx)
+        if heard and role in ROLES:
+            kept.append(message)
+    return tuple(kept)
+
+
+def _is_owner(mark: Any, ctx: Mapping[str, Any]) -> bool:
+    if _chat(_text(ctx, "sessionKey")) != "direct":
+        return mark is True
+    return mark is not False or ctx.get("ownerIsNamed") is not True
 
 
 def _text(values: Mapping[str, Any], key: str) -> str:
     value = values.get(key)
     return value if isinstance(value, str) else ""
+
+
+def _agent(ctx: Mapping[str, Any]) -> str:
+    # A compaction in the middle of a turn names nothing but the session's key, such as agent:main:telegram:direct:7.
+    if "agentId" in ctx:
+        return _text(ctx, "agentId")
+    parts = _text(ctx, "sessionKey").split(":")
+    return parts[1] if parts[0] == "agent" and len(parts) > 2 else ""
 
 
 def _trigger(ctx: Mapping[str, Any]) -> str:

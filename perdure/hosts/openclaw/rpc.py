@@ -21,8 +21,6 @@ METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 CANCELLED = -32800
-HISTORY_UNKNOWN = -32001
-"""The part of the history that was left out is not known here: send all of it."""
 
 Id = str | int | None
 
