@@ -38,11 +38,37 @@ def installed_host(folder: Path) -> Path:
     return programs
 
 
-class Gateway:
-    """OpenClaw with its state, config and workspaces in one folder. `model` answers for it."""
+def installed_wheel(folder: Path) -> Path:
+    """Build perdure's wheel, install it with what it needs into an environment of its own; return its interpreter."""
+    python = folder / "bin" / "python"
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder / "wheel"), str(ROOT)],
+        check=True,
+    )
+    [wheel] = (folder / "wheel").glob("perdure-*.whl")
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    subprocess.run([str(python), "-m", "pip", "install", "--quiet", str(wheel)], check=True)
+    return python
 
-    def __init__(self, programs: Path, folder: Path, model: Model, window: int = 128_000) -> None:
-        self.programs, self.folder, self.model, self.window = programs, folder, model, window
+
+class Gateway:
+    """OpenClaw with its state, config and workspaces in one folder. `model` answers for it.
+
+    With `python`, perdure is what is installed in that interpreter, else this source folder.
+    """
+
+    def __init__(
+        self,
+        programs: Path,
+        folder: Path,
+        model: Model,
+        *,
+        window: int = 128_000,
+        more: Mapping[str, Any] | None = None,
+        python: Path | None = None,
+    ) -> None:
+        self.programs, self.folder, self.model = programs, folder, model
+        self._window, self._more, self._python = window, more or {}, python
         self.config = folder / "openclaw.json"
         self.state = folder / "state"
         self.port = _free_port()
@@ -55,20 +81,23 @@ class Gateway:
     @property
     def environ(self) -> dict[str, str]:
         """What every command of OpenClaw and perdure runs with."""
+        source = {} if self._python else {"PYTHONPATH": str(ROOT)}
+        channels = {} if "channels" in self._more else {"OPENCLAW_SKIP_CHANNELS": "1"}
         return {
             "PATH": os.pathsep.join([str(self.programs), os.defpath]), "HOME": str(self.folder), "LANG": "C.UTF-8",
-            "PYTHONPATH": str(ROOT), "OPENCLAW_HOME": str(self.folder), "OPENCLAW_STATE_DIR": str(self.state),
+            "OPENCLAW_HOME": str(self.folder), "OPENCLAW_STATE_DIR": str(self.state),
             "OPENCLAW_CONFIG_PATH": str(self.config), "OPENCLAW_NO_AUTO_UPDATE": "1", "OPENCLAW_DISABLE_BONJOUR": "1",
-            "OPENCLAW_SKIP_CHANNELS": "1", "OPENCLAW_SKIP_CRON": "1", "NO_COLOR": "1", "CI": "1",
+            "OPENCLAW_SKIP_CRON": "1", "NO_COLOR": "1", "CI": "1", **source, **channels,
         }  # fmt: skip
 
     def openclaw(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a command of OpenClaw."""
         return self._run(str(self.programs / "openclaw"), *arguments)
 
-    def perdure(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run a command of perdure, as a user of this OpenClaw would."""
-        return self._run(sys.executable, "-P", "-m", "perdure", *arguments)
+    def perdure(self, *arguments: str, offline: bool = False) -> subprocess.CompletedProcess[str]:
+        """Run a command of perdure, as a user of this OpenClaw would; `offline` in a namespace without a network."""
+        apart = ("unshare", "--map-root-user", "--net") if offline else ()
+        return self._run(*apart, str(self._python or sys.executable), "-P", "-m", "perdure", *arguments)
 
     def start(self) -> None:
         """Start the gateway and wait until it takes turns."""
@@ -148,7 +177,7 @@ class Gateway:
 
     def _config(self) -> Mapping[str, Any]:
         model = {
-            "id": "mock-1", "name": "Mock", "reasoning": False, "input": ["text"], "contextWindow": self.window,
+            "id": "mock-1", "name": "Mock", "reasoning": False, "input": ["text"], "contextWindow": self._window,
             "maxTokens": 4096, "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
         }  # fmt: skip
         provider = {
@@ -157,6 +186,7 @@ class Gateway:
         }  # fmt: skip
         agents = {name: {"workspace": str(self.folder / name)} for name in ("main", "second")}
         return {
+            **self._more,
             "gateway": {
                 "mode": "local", "bind": "loopback", "port": self.port, "auth": {"mode": "token", "token": TOKEN},
                 "http": {"endpoints": {"chatCompletions": {"enabled": True}}},
@@ -166,7 +196,7 @@ class Gateway:
             "agents": {
                 "ownership": "explicit", "entries": agents,
                 "defaults": {
-                    "skipBootstrap": True, "model": {"primary": "mock/mock-1"}, "systemAgent": {"agentId": "main"},
+                    "skipBootstrap": True, "compaction": {"mode": "default"}, "model": {"primary": "mock/mock-1"}, "systemAgent": {"agentId": "main"},
                 },
             },
         }  # fmt: skip

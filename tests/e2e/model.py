@@ -18,11 +18,13 @@ class Model:
 
     Attributes:
         requests: the bodies of what it was asked, oldest first.
+        counts: whether it tells how many tokens it was sent, at four characters each, so that a host may compact.
         delay: seconds that it takes to answer.
     """
 
     def __init__(self) -> None:
         self.requests: list[Body] = []
+        self.counts = False
         self.delay = 0.0
         self._call: tuple[str, Mapping[str, Any]] | None = None
         model = self
@@ -80,7 +82,8 @@ class Model:
                 {"index": 0, "id": f"call_{len(self.requests)}", "type": "function", "function": function}
             ]}  # fmt: skip
         end = {"index": 0, "delta": {}, "finish_reason": "tool_calls" if call else "stop"}
-        usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+        sent = len(json.dumps(body)) // 4 if self.counts else 10
+        usage = {"prompt_tokens": sent, "completion_tokens": 5, "total_tokens": sent + 5}
         parts = [
             {**base, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]},
             {**base, "choices": [end]},

@@ -1,9 +1,10 @@
 """perdure in a real OpenClaw, from install to uninstall.
 
-    python -m tests.e2e.openclaw --host DIR
+    python -m tests.e2e.openclaw --host DIR [--wheel]
 
-DIR gets Node 24 and OpenClaw through npm if they are not there (about 1.1 GB). Prints a table of steps; exit code 0
-if all of them hold. The model is a small server on loopback: nothing else is reached once the host is installed.
+DIR gets Node 24 and OpenClaw through npm if they are not there (about 1.1 GB). With --wheel perdure is built and
+installed into an environment of its own, with what it needs from PyPI. Prints a table of steps; exit code 0 if all of
+them hold. The model and Telegram are small servers on loopback: nothing else is reached once all is installed.
 """
 
 from __future__ import annotations
@@ -24,22 +25,30 @@ from typing import Any
 
 import click
 
-from tests.e2e.gateway import Gateway, installed_host, until
+from perdure.files.flush import DEFAULT_PROMPT
+from tests.e2e.gateway import Gateway, installed_host, installed_wheel, until
 from tests.e2e.model import REPLY, Model, words
+from tests.e2e.telegram import GROUP, GUEST, OWNER, Person, Telegram
 
 TOLD = "I prefer green tea over coffee. We decided to use Postgres instead of MySQL. My birthday is on 3 March 1990."
 ASKED = "When is my birthday, do I prefer green tea, and did we decide on Postgres?"
 FENCE = re.compile(r'<memory-context nonce="[0-9a-f]{16}">\n.*\n</memory-context>', re.DOTALL)
 GONE_SECONDS = 5.0
+ANSWER_SECONDS = 120.0
+WINDOW = 48_000
+"""Tokens of the model's window: a conversation of some turns must be compacted."""
+FILLER = "a long talk about nothing much, " * 600 + "and so on."
+FLUSH_SECONDS = 5.0
+"""How long the host may take to begin a flush behind a turn; a new turn would break it off."""
 Step = Callable[["Story"], str | None]
-STEPS: list[tuple[str, Step]] = []
+STEPS: list[tuple[str, Step, bool]] = []
 
 
-def step(what: str) -> Callable[[Step], Step]:
-    """Add a step to the story."""
+def step(what: str, *, always: bool = False) -> Callable[[Step], Step]:
+    """Add a step to the story. One that the others build on runs always, whichever are asked for."""
 
     def add(function: Step) -> Step:
-        STEPS.append((what, function))
+        STEPS.append((what, function, always))
         return function
 
     return add
@@ -48,9 +57,10 @@ def step(what: str) -> Callable[[Step], Step]:
 class Story:
     """What the steps share."""
 
-    def __init__(self, programs: Path, folder: Path) -> None:
-        self.model = Model()
-        self.gateway = Gateway(programs, folder, self.model)
+    def __init__(self, programs: Path, folder: Path, python: Path | None) -> None:
+        self.model, self.telegram = Model(), Telegram()
+        more = self.telegram.config()
+        self.gateway = Gateway(programs, folder, self.model, window=WINDOW, more=more, python=python)
         self.original = self.gateway.config.read_bytes()
 
     def fact(self, text: str, agent: str = "main") -> Mapping[str, Any]:
@@ -67,23 +77,44 @@ class Story:
         found = FENCE.search(self.gateway.seen(question))
         return found[0] if found else ""
 
+    def chat(self, text: str, sender: Person, chat: Mapping[str, Any] | None = None) -> str:
+        """Have somebody write by Telegram; return the block that the model saw with it, "" if there was none."""
+        place = int((chat or {"id": sender.id})["id"])
+        before = len(self.telegram.said(place))
+        self.telegram.say(text, sender, chat)
+        command = text.startswith("/")
+        answered = lambda: any(command or REPLY in each for each in self.telegram.said(place)[before:])  # noqa: E731
+        until(answered, ANSWER_SECONDS, f"no answer to {text[:80]!r}")
+        found = None if command else FENCE.search(self.gateway.seen(text))
+        return found[0] if found else ""
+
+    def tool_answer(self) -> str:
+        """Return what a tool has answered last."""
+        told = [words(each["content"]) for each in self.model.requests[-1]["messages"] if each["role"] == "tool"]
+        assert told, "no tool was called"
+        return told[-1]
+
+    def close(self) -> None:
+        """Stop all servers."""
+        self.gateway.stop()
+        self.model.close()
+        self.telegram.close()
+
     def tool(self, name: str, arguments: Mapping[str, Any], said: str = "Go on.", **turn: str) -> str:
         """Have the model call a tool in a turn; return what the tool answered."""
         self.model.will_call(name, arguments)
         assert REPLY in self.gateway.turn(said, **turn)
-        answers = [words(each["content"]) for each in self.model.requests[-1]["messages"] if each["role"] == "tool"]
-        assert answers, f"{name} was not called"
-        return answers[-1]
+        return self.tool_answer()
 
 
-@step("install: the config is changed, status is ok, twice is no error")
+@step("install without a network: the config is changed, status is ok, twice is no error", always=True)
 def _install(story: Story) -> str:
     dry = story.gateway.perdure("openclaw", "install", "--dry-run")
     assert dry.returncode == 0, dry.stderr
     assert "allowConversationAccess" in dry.stdout
     assert story.gateway.config.read_bytes() == story.original
     for _ in range(2):
-        done = story.gateway.perdure("openclaw", "install")
+        done = story.gateway.perdure("openclaw", "install", offline=True)
         assert done.returncode == 0, done.stderr
     status = story.gateway.perdure("openclaw", "status")
     assert status.returncode == 0, status.stdout
@@ -104,7 +135,7 @@ def _inspect(story: Story) -> str:
     return f"{len(hooks)} hooks, {len(report.get('tools', []))} tool groups"
 
 
-@step("the gateway starts")
+@step("the gateway starts", always=True)
 def _start(story: Story) -> None:
     story.gateway.start()
 
@@ -213,6 +244,64 @@ def _other_agent(story: Story) -> None:
     answer = story.tool("memory_forget", {"memory": story.fact("5 March")["id"]}, "Forget it.", agent="second")
     assert "did nothing" in answer, answer
     assert story.gateway.facts("second") == []
+
+
+@step("Telegram: in a group the owner is kept and others are not, and nobody is shown what the owner said in private")
+def _group(story: Story) -> str:
+    story.chat("My wedding day is on 9 May 2015.", OWNER)
+    story.knows("9 May")
+    asked = "When is my wedding day, and what are my parrot and my tortoise called?"
+    assert "9 May" in story.chat(asked, OWNER)
+    story.chat("My parrot is called Polly.", GUEST, GROUP)
+    story.chat("My tortoise is called Speedy.", OWNER, GROUP)
+    story.knows("Speedy")
+    for sender, chat in ((OWNER, GROUP), (GUEST, GROUP), (GUEST, None)):
+        assert story.chat(f"{sender.name} asks: {asked}", sender, chat) == "", (sender, chat)
+    assert not [fact for fact in story.gateway.facts() if "Polly" in fact["text"]]
+    told = {}
+    for sender in (OWNER, GUEST):
+        story.model.will_call("memory_recall", {"query": "When is my wedding day?"})
+        story.chat(f"{sender.name} wants to know.", sender, GROUP)
+        told[sender] = story.tool_answer()
+    assert "9 May" in told[OWNER], told
+    assert "9 May" not in told[GUEST], told
+    return "by four turns that ask"
+
+
+@step("/compact and /new: what the host drops stays remembered")
+def _commands(story: Story) -> None:
+    story.chat("My canoe is called Bluebell.", OWNER)
+    for number in range(6):
+        story.chat(f"Line {number} of {FILLER}", OWNER)
+    asked = "What is my canoe called?"
+    for number, command in enumerate(("/compact", "/new")):
+        story.chat(command, OWNER)
+        question = f"{asked} That is question {number}."
+        assert "Bluebell" in story.chat(question, OWNER), command
+        last = [words(each["content"]) for each in story.model.requests[-1]["messages"]]
+        kept = [text for text in last if "Bluebell" in FENCE.sub("", text)]
+        assert not kept, kept
+
+
+@step("a long conversation: the host asks for a flush and compacts, and what it drops stays remembered")
+def _compacted(story: Story) -> str:
+    story.model.counts = True
+    told, session = "My lighthouse is called Beacon Nine.", "long"
+    story.gateway.turn(told, session=session)
+    turns, line = 0, DEFAULT_PROMPT.partition("\n")[0]
+    flushed = lambda: any(_asks(body, line) for body in story.model.requests)  # noqa: E731
+    while turns == 0 or _asks(story.model.requests[-1], told):
+        turns += 1
+        assert turns < 20, "the host never compacted"
+        story.gateway.turn(f"Part {turns} of {FILLER}", session=session)
+        deadline = time.monotonic() + FLUSH_SECONDS
+        while not flushed() and time.monotonic() < deadline:
+            time.sleep(0.1)
+    story.model.counts = False
+    assert flushed(), "the host asked for no flush"
+    assert "Beacon Nine" in story.block("What is my lighthouse called?", session=session)
+    assert not [fact for fact in story.gateway.facts() if line in fact["text"]]
+    return f"after {turns} turns"
 
 
 @step("perdure's commands run as `openclaw perdure`")
@@ -344,18 +433,18 @@ def _placed(story: Story, placement: str) -> str:
 
 @click.command()
 @click.option("--host", type=click.Path(path_type=Path), required=True, help="Folder of Node and OpenClaw.")
+@click.option("--wheel", is_flag=True, help="Test the wheel, in an environment of its own.")
 @click.option("--keep", is_flag=True, help="Keep the scratch folder.")
-@click.option("--only", help="Only steps whose name has this in it.")
-def main(host: Path, keep: bool, only: str | None) -> None:
+@click.option("--only", multiple=True, help="Only steps with this in their name, and those that they build on.")
+def main(host: Path, wheel: bool, keep: bool, only: tuple[str, ...]) -> None:
     """Run all steps; the rest is tried, too, when one fails."""
     programs = installed_host(host.absolute())
     folder = Path(tempfile.mkdtemp(prefix="openclaw-e2e-"))
-    story = Story(programs, folder / "host")
+    story = Story(programs, folder / "host", installed_wheel(folder / "wheel") if wheel else None)
+    steps = [each for each in STEPS if not only or each[2] or any(part in each[0] for part in only)]
     failed = 0
     try:
-        for what, run in STEPS:
-            if only and only not in what:
-                continue
+        for what, run, _ in steps:
             started = time.monotonic()
             try:
                 note = run(story) or ""
@@ -367,13 +456,12 @@ def main(host: Path, keep: bool, only: str | None) -> None:
                     traceback.print_exc()
             click.echo(f"{outcome:6} {time.monotonic() - started:6.1f} s  {what}" + (f"  ({note})" if note else ""))
     finally:
-        story.gateway.stop()
-        story.model.close()
+        story.close()
         if keep or failed:
             click.echo(f"kept: {folder}", err=True)
         else:
             shutil.rmtree(folder, ignore_errors=True)
-    click.echo(f"{len(STEPS) - failed} of {len(STEPS)} steps hold")
+    click.echo(f"{len(steps) - failed} of {len(steps)} steps hold")
     sys.exit(int(failed > 0))
 
 

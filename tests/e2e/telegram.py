@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-TOKEN = "1:loopback"  # noqa: S105 - of no real bot
+TOKEN = "1:loopback"
 BOT = {
     "id": 1, "is_bot": True, "first_name": "Bot", "username": "loopback_bot", "can_join_groups": True,
     "can_read_all_group_messages": True, "supports_inline_queries": False,
@@ -79,8 +79,8 @@ class Telegram:
         }  # fmt: skip
         return {"channels": {"telegram": telegram}, "commands": {"ownerAllowFrom": [f"telegram:{owner.id}"]}}
 
-    def say(self, text: str, sender: Person, chat: Mapping[str, Any] | None = None) -> int:
-        """Let somebody write in a group, or to the bot if no chat is named; return the chat's id."""
+    def say(self, text: str, sender: Person, chat: Mapping[str, Any] | None = None) -> None:
+        """Let somebody write in a group, or to the bot if no chat is named."""
         person = {"id": sender.id, "is_bot": False, "first_name": sender.name}
         place = chat or {"id": sender.id, "type": "private", "first_name": sender.name}
         with self._news:
@@ -90,7 +90,6 @@ class Telegram:
                 "update_id": len(self._updates) + 1, "message": {**message, "from": person, "chat": place},
             })  # fmt: skip
             self._news.notify_all()
-        return int(place["id"])
 
     def said(self, chat: int) -> list[str]:
         """Return what the bot has said in a chat."""

@@ -145,7 +145,7 @@ def test_in_a_group_each_turn_is_of_the_person_that_the_host_named_for_it(host: 
 
     def said(text: str, sender: str, **named: Any) -> str:
         # The host makes the tools before it asks for memories, and they alone learn whether the owner writes.
-        recall = {"name": "memory_recall", "params": {"query": "cat, dog, bird, fish"}}
+        recall = {"name": "memory_recall", "params": {"query": "What is my cat called?"}}
         answer: str = host.do("tool", **recall, ctx={**group, **named})["content"][0]["text"]
         messages = [{"role": "user", "content": [{"type": "text", "text": text}]}]
         host.hook("agent_end", {"success": True, "messages": messages}, {**group, "senderId": sender})
