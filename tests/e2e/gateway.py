@@ -196,7 +196,8 @@ class Gateway:
             "agents": {
                 "ownership": "explicit", "entries": agents,
                 "defaults": {
-                    "skipBootstrap": True, "compaction": {"mode": "default"}, "model": {"primary": "mock/mock-1"}, "systemAgent": {"agentId": "main"},
+                    "skipBootstrap": True, "compaction": {"mode": "default"}, "model": {"primary": "mock/mock-1"},
+                    "systemAgent": {"agentId": "main"},
                 },
             },
         }  # fmt: skip

@@ -83,8 +83,11 @@ class Story:
         before = len(self.telegram.said(place))
         self.telegram.say(text, sender, chat)
         command = text.startswith("/")
-        answered = lambda: any(command or REPLY in each for each in self.telegram.said(place)[before:])  # noqa: E731
-        until(answered, ANSWER_SECONDS, f"no answer to {text[:80]!r}")
+        until(
+            lambda: any(command or REPLY in each for each in self.telegram.said(place)[before:]),
+            ANSWER_SECONDS,
+            f"no answer to {text[:80]!r}",
+        )
         found = None if command else FENCE.search(self.gateway.seen(text))
         return found[0] if found else ""
 
@@ -289,7 +292,10 @@ def _compacted(story: Story) -> str:
     told, session = "My lighthouse is called Beacon Nine.", "long"
     story.gateway.turn(told, session=session)
     turns, line = 0, DEFAULT_PROMPT.partition("\n")[0]
-    flushed = lambda: any(_asks(body, line) for body in story.model.requests)  # noqa: E731
+
+    def flushed() -> bool:
+        return any(_asks(body, line) for body in story.model.requests)
+
     while turns == 0 or _asks(story.model.requests[-1], told):
         turns += 1
         assert turns < 20, "the host never compacted"

@@ -147,10 +147,10 @@ export class Bridge {
   // What the last turn has handed over is left out, unless the host has shortened the history since.
   async history(method, event, ctx, limit) {
     const key = `${ctx.agentId}\0${ctx.sessionId ?? ctx.sessionKey}`;
-    const messages = slim(event.messages);
+    const messages = Array.isArray(event.messages) ? event.messages : [];
     const { count, mark } = this.handed.get(key) ?? { count: 0 };
     this.handed.delete(key);
-    const fresh = messages.slice(markOf(messages[count - 1]) === mark ? count : 0);
+    const fresh = slim(messages.slice(markOf(messages[count - 1]) === mark ? count : 0));
     const done = await this.attempt(method, { event: { success: event.success === true }, ctx, messages: fresh }, limit);
     if (done && method === "agent_end") keep(this.handed, key, { count: messages.length, mark: markOf(messages.at(-1)) });
   }
@@ -173,7 +173,7 @@ function textOf(content) {
 
 // What people and the model said, and by whose word; tool results, thinking and what the host adds stay here.
 function slim(messages) {
-  return (Array.isArray(messages) ? messages : [])
+  return messages
     .filter((message) => message?.role === "user" || message?.role === "assistant")
     .map(({ role, content, timestamp, provenance, __openclaw }) => {
       const origin = { senderIsOwner: __openclaw?.senderIsOwner, provenance: provenance?.kind && { kind: provenance.kind } };
@@ -182,4 +182,7 @@ function slim(messages) {
     .filter((message) => message.content);
 }
 
-const markOf = (message) => message && `${message.role} ${message.content.length} ${message.content.slice(-100)}`;
+function markOf(message) {
+  const text = textOf(message?.content);
+  return message && `${message.role} ${text.length} ${text.slice(-100)}`;
+}

@@ -3,13 +3,11 @@ import { readFileSync } from "node:fs";
 import { spawnSync } from "node:child_process";
 import { Bridge, environment, keep } from "./bridge.js";
 
-const ID = "perdure";
 const TOOL_MS = 20000;
 const SHORT_MS = 1500;
 // OpenClaw itself keeps no more than this part of a model's window free.
 const MOST_RESERVED = 0.25;
-const AWAY = "Memory is not available at the moment. Go on without it; it comes back by itself.";
-const UNAVAILABLE = { content: [{ type: "text", text: AWAY }], details: { error: "unavailable" } };
+const AWAY = { type: "text", text: "Memory is not available at the moment. Go on without it; it comes back by itself." };
 const GENERATED = JSON.parse(readFileSync(new URL("./generated.json", import.meta.url), "utf8"));
 const OF_SESSION = ["agentId", "sessionKey", "sessionId", "workspaceDir", "activeProjectKeys", "senderIsOwner", "requesterSenderId"];
 
@@ -51,9 +49,7 @@ function flushPlan(config, { cfg, contextWindowTokens, nowMs }) {
   };
 }
 
-function registerHooks(api, config) {
-  const recallMs = config.recallTimeoutMs ?? 3000;
-  const captureMs = config.captureTimeoutMs ?? 10000;
+function registerHooks(api, { recallTimeoutMs: recallMs = 3000, captureTimeoutMs: captureMs = 10000 }) {
   api.on("before_prompt_build", ({ prompt, currentUserMessage }, ctx) => {
     return bridge.attempt("before_prompt_build", { event: { prompt, currentUserMessage }, ctx: plain(ctx) }, recallMs);
   }, { timeoutMs: recallMs + 500 });
@@ -71,8 +67,9 @@ function registerTools(api) {
     api.registerTool((ctx) => {
       const { senderIsOwner = null, requesterSenderId = null } = ctx;
       const known = plain({ ...ctx, senderIsOwner, requesterSenderId });
-      const execute = async (id, params, signal) =>
-        (await bridge.attempt("tool", { name: tool.name, arguments: params ?? {}, ctx: known }, TOOL_MS, signal)) ?? UNAVAILABLE;
+      const execute = async (id, given, signal) =>
+        (await bridge.attempt("tool", { name: tool.name, arguments: given ?? {}, ctx: known }, TOOL_MS, signal)) ??
+        { content: [AWAY], details: { error: "unavailable" } };
       return { ...tool, label: tool.name, catalogMode: "direct-only", execute };
     }, { name: tool.name });
   }
@@ -86,14 +83,14 @@ function registerCli(api, config) {
     command.action((args) => {
       const env = { ...environment(config), ...(config.home ? { PERDURE_HOME: config.home } : {}) };
       const done = spawnSync(config.python || "python3", ["-P", "-m", "perdure", ...args], { stdio: "inherit", env });
-      if (done.error) console.error(`${ID}: ${config.python}: ${done.error.message}`);
+      if (done.error) console.error(`perdure: ${config.python}: ${done.error.message}`);
       process.exitCode = done.status ?? 1;
     });
   }, { commands: ["perdure"], descriptors: [{ name: "perdure", description, hasSubcommands: true }] });
 }
 
 export default {
-  id: ID,
+  id: "perdure",
   name: "Perdure memory",
   description: "Long-term memory that just works: local, no key, no network, no LLM.",
   register(api) {
@@ -109,6 +106,6 @@ export default {
       flushPlanResolver: (asked) => flushPlan(config, asked),
       publicArtifacts: { listArtifacts: async () => [] },
     });
-    api.registerService({ id: ID, start: () => void bridge.attempt("ping", {}, TOOL_MS), stop: () => bridge.stop() });
+    api.registerService({ id: "perdure", start: () => void bridge.attempt("ping", {}, TOOL_MS), stop: () => bridge.stop() });
   },
 };
