@@ -149,7 +149,12 @@ def test_a_tool_call_counts_as_the_users_only_if_the_owner_asks_for_it(child: Ch
     assert "Forgotten" in child.tool("memory_forget", {**AGENT, "senderIsOwner": True}, memory=memory)
 
 
-GROUP = {**AGENT, "sessionId": "g", "sessionKey": "agent:main:telegram:group:-100", "ownerIsNamed": True}
+GROUP: dict[str, Any] = {
+    **AGENT,
+    "sessionId": "g",
+    "sessionKey": "agent:main:telegram:group:-100",
+    "ownerIsNamed": True,
+}
 OWNER, GUEST = {**GROUP, "senderIsOwner": True}, {**GROUP, "senderIsOwner": False}
 
 

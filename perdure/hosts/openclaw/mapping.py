@@ -17,7 +17,9 @@ PROJECTS = 8
 ROLES = ("user", "assistant")
 HUMAN = "external_user"
 """OpenClaw's word for what a person wrote."""
-_CHATS = {"group": "group", "channel": "channel", "thread": "channel"}
+_CHATS = {"direct": "direct", "dm": "direct", "group": "group", "channel": "channel"}
+_OLD_GROUPS = ("@g.us", ":guild-")
+"""What keys of groups had in them before OpenClaw named the kind: WhatsApp's and Discord's."""
 
 
 def state_folder(environ: Mapping[str, str] = os.environ) -> Path:
@@ -125,8 +127,9 @@ def _trigger(ctx: Mapping[str, Any]) -> str:
 
 
 def _chat(session_key: str) -> str:
-    # Such as agent:main:telegram:group:-100123; a direct chat has no such part.
-    return next((_CHATS[part] for part in session_key.split(":")[2:] if part in _CHATS), "direct")
+    # Such as agent:main:telegram:group:-100123; the main session has no such part, and a thread is of what it is in.
+    kind = next((_CHATS[part] for part in session_key.split(":")[2:5] if part in _CHATS), None)
+    return kind or ("group" if any(mark in session_key for mark in _OLD_GROUPS) else "direct")
 
 
 def _projects(keys: Any) -> tuple[str, ...]:
