@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from perdure.recall.related_words import groups
 from perdure.text.normalise import fold, match_terms
@@ -27,6 +28,9 @@ STEM = 5
 
 HALF = 0.5
 """What holds this share of a prompt's words, or two of them, is what it speaks of, even if nobody noted a subject."""
+
+KEPT = 1_024
+"""Texts whose words are at hand: a recall comes back to the same candidates, and the next one to many of them."""
 
 _WORD = re.compile(r"[\w'-]+")
 _WH = "what|which|who|whom|whose|when|where"
@@ -88,9 +92,7 @@ def doubts(asking: Asking, text: str, subject: str | None, coverage: float) -> l
     """
     held, called = stems(text), stems(subject)
     named = called & asking.terms
-    common = bool(named) and any(
-        _is_common_noun(asking.prompt, text, name) for name in _WORD.findall(fold(subject or ""))
-    )
+    common = bool(named) and any(_is_common_noun(asking.prompt, text, name) for name in _words(subject or ""))
     found = [COMMON_NOUN] if common else []
     if not common and asking.attribute and _only_names(asking, held, called if named else asking.names):
         found.append(ONLY_SUBJECT)
@@ -102,6 +104,7 @@ def doubts(asking: Asking, text: str, subject: str | None, coverage: float) -> l
     return found
 
 
+@lru_cache(maxsize=KEPT)
 def stems(text: str | None) -> frozenset[str]:
     """Return the beginnings of the words that say something, without English endings."""
     return frozenset(map(_stem, match_terms(text or "")))
@@ -115,9 +118,14 @@ def _only_names(asking: Asking, held: frozenset[str], names: frozenset[str]) -> 
     return bool(asked - _SAYS_NOTHING) and not asked & held and not _related(asked) & _related(held)
 
 
+@lru_cache(maxsize=KEPT)
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(_WORD.findall(fold(text)))
+
+
 def _is_common_noun(prompt: str, text: str, name: str) -> bool:
     """Whether a name that the text uses as one, without a determiner, stands in the prompt as "a name" or "names"."""
-    told = _WORD.findall(fold(text))
+    told = _words(text)
     places = [at for at, word in enumerate(told) if word.removesuffix("'s") == name]
     if len(name) < 3 or not places or any(told[at - 1] in _DETERMINERS for at in places if at):
         return False
