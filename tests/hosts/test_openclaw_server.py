@@ -174,6 +174,15 @@ def test_in_a_group_the_owner_is_kept_and_nobody_gets_the_owners_memories(child:
         assert "did nothing" in child.tool("memory_store", ctx, text="The boat is called Albatross.")
 
 
+def test_others_read_no_file_of_the_workspace(child: Child, tmp_path: Path) -> None:
+    (tmp_path / "MEMORY.md").write_text("# Notes\n\nThe staging server is called heron.\n")
+    for ctx, found in ((OWNER, True), (GUEST, False), (GROUP, False)):
+        placed = {**ctx, "workspaceDir": str(tmp_path)}
+        child.call("before_prompt_build", event={"prompt": "Hello."}, ctx=placed)
+        assert ("heron" in child.tool("memory_search", placed, query="staging server", minScore=0)) is found
+        assert ("heron" in child.tool("memory_get", placed, path="MEMORY.md")) is found
+
+
 def test_in_a_group_the_owner_gets_memories_if_the_setting_says_so(tmp_path: Path) -> None:
     with Child(tmp_path / "home", recallInGroups=True) as child:
         child.say("My birthday is on 3 March 1990.")
