@@ -9,6 +9,7 @@ import json
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -57,11 +58,13 @@ class Telegram:
                 given = json.loads(body) if body.startswith(b"{") else dict(parse_qsl(urlsplit(self.path).query))
                 method = urlsplit(self.path).path.rpartition("/")[2]
                 data = json.dumps({"ok": True, "result": server._answer(method, given)}).encode()
-                self.send_response(200)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
+                # A gateway that ends leaves its last poll.
+                with suppress(BrokenPipeError):
+                    self.send_response(200)
+                    self.send_header("content-type", "application/json")
+                    self.send_header("content-length", str(len(data)))
+                    self.end_headers()
+                    self.wfile.write(data)
 
             do_GET = do_POST
 
