@@ -85,10 +85,14 @@ def fill(home: Path, facts: Sequence[Mapping[str, Any]], clock: ManualClock) -> 
             if agent not in owners:
                 owners[agent] = Memory.open(home, agent=agent, scopes=projects, clock=clock)
                 owners[agent].ready()
+            former = ids.get(fact["supersedes"] or "")
+            # Something else may have taken its place by itself.
+            if former is not None and owners[agent].get(former).superseded_at is not None:
+                former = None
             stored = owners[agent].store(
                 fact["text"], category=fact["category"], entity=fact["entity"], key=fact["key"], value=fact["value"],
                 tags=fact["tags"] or None, decay_class="permanent", scope=_scope(fact["scope"]), channel=Channel.USER,
-                supersedes=ids.get(fact["supersedes"] or ""),
+                supersedes=former,
             )  # fmt: skip
             ids[fact["id"]] = stored.id
     finally:
