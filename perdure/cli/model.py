@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from perdure.background.calibrate import known, told
 from perdure.background.reembed import prune as prune_spaces
 from perdure.background.worker_process import WorkerProcess
 from perdure.cli.models import bring, show
@@ -21,7 +22,6 @@ from perdure.plugin.engine import WORKER
 from perdure.plugin.model import Recipes
 from perdure.plugin.paths import data_folder
 from perdure.plugin.settings import Settings
-from perdure.ranking.calibration import CLEAR
 from perdure.store import spaces
 from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
@@ -62,7 +62,7 @@ def status(home: Path | None, as_json: bool) -> int:
         "facts": facts,
         "spaces": [
             {"id": item.space.id, "model": item.space.description.get("model"), "dims": item.space.dims,
-             "state": item.state, "since": item.since, "vectors": item.vectors}
+             "state": item.state, "since": item.since, "vectors": item.vectors, "calibration": _calibrated(item.space)}
             for item in found
         ],
     }  # fmt: skip
@@ -72,6 +72,9 @@ def status(home: Path | None, as_json: bool) -> int:
         return 0
     output.table(("model", "state", "vectors"), [(item.space.name, item.state, item.vectors) for item in found])
     output.line(f"{facts} memories; the settings name {setting}")
+    measured = _calibrated(present) if present else None
+    if measured:
+        output.line(measured)
     for text in (problem, advice):
         if text:
             output.line(text)
@@ -162,8 +165,6 @@ def switch(embedder: str | None, model_name: str | None, dry_run: bool, home: Pa
     elif begun:
         output.line(f"{space.name} answers now; {vectors} of {facts} memories have a vector of it")
         output.line("Hosts follow at their next recall. Set the same model in their settings. Back: model rollback")
-        if space.description.get("model") not in CLEAR:
-            output.line("How near a memory must come was not measured for it: see perdure eval, setting min_cosine")
     else:
         output.line(f"the store's vectors are of {space.name} already; nothing to switch")
     return 0
@@ -226,6 +227,11 @@ def _named(settings: Settings) -> VectorSpace | None:
     recipes = Recipes(settings, load_extensions(settings))
     embedder = recipes.own()
     return None if embedder is None else recipes.space(embedder.identity)
+
+
+def _calibrated(space: VectorSpace) -> str | None:
+    calibration = known(space)
+    return told(calibration) if calibration else None
 
 
 def _compared(present: VectorSpace | None) -> tuple[str, str | None]:

@@ -15,6 +15,7 @@ import apsw
 from perdure.files.generation import Generation
 from perdure.files.options import SESSIONS
 from perdure.files.vectors import cosines
+from perdure.ranking.calibration import Scale
 from perdure.ranking.passages import KEYWORD, VECTOR, Passage, keyword_score, vector_score
 from perdure.store.database import run
 from perdure.store.scope import Audience, Scope
@@ -174,6 +175,7 @@ def passages(
     query: str,
     vector: tuple[Vector, str] | None,
     known: Mapping[int, float],
+    scale: Scale,
     today: date,
 ) -> dict[int, Passage]:
     """Return what the ranking needs to know of chunks.
@@ -185,6 +187,7 @@ def passages(
         query: in words.
         vector: the query's, and the name of its space.
         known: cosines that are known already, by id.
+        scale: brings cosines onto the scale that scores are made for.
         today: the day of asking, in UTC.
     """
     near = dict(known)
@@ -198,7 +201,7 @@ def passages(
         scores = {KEYWORD: words.scores.get(chunk.id, 0.0)}
         # A chunk that has no vector yet goes by its words.
         if chunk.id in near:
-            scores[VECTOR] = vector_score(near[chunk.id])
+            scores[VECTOR] = vector_score(scale.common(near[chunk.id]))
         found[chunk.id] = Passage(
             chunk.file_id,
             chunk.place,

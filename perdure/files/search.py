@@ -17,6 +17,7 @@ from perdure.files.options import MEMORY, SESSIONS, SOURCES
 from perdure.files.roots import Root
 from perdure.files.substring import by_substring
 from perdure.files.vectors import ChunkVectors
+from perdure.ranking.calibration import Scale
 from perdure.ranking.passages import mmr, score, temporal_decay
 from perdure.store.scope import Audience
 from perdure.text.normalise import match_terms
@@ -150,15 +151,23 @@ class Draft:
 class FileSearch:
     """Searches the live generation of an index. Usable from any thread."""
 
-    def __init__(self, index: FileIndex, embedder: Callable[[], Embedder | None], clock: Clock) -> None:
+    def __init__(
+        self,
+        index: FileIndex,
+        embedder: Callable[[], Embedder | None],
+        clock: Clock,
+        scale: Callable[[], Scale] = Scale,
+    ) -> None:
         """Search `index`.
 
         Args:
             index: of files and conversations.
             embedder: returns the embedder, or None while there is none: words are searched then.
             clock: the time of asking.
+            scale: returns what brings the embedder's cosines onto the scale of the default model's.
         """
         self._index = index
+        self._scale = scale
         self._embedder = embedder
         self._clock = clock
         self._vectors = ChunkVectors()
@@ -260,7 +269,7 @@ class FileSearch:
         chunks |= more
         chunks |= neighbours(reader, more.values(), chunks.values())
         today = datetime.fromtimestamp(self._clock.now(), UTC).date()
-        known = passages(reader, chunks, words, draft.query, vector, near, today)
+        known = passages(reader, chunks, words, draft.query, vector, near, self._scale(), today)
         scores: dict[int, float] = {}
         for source, weights in ((SESSIONS, options.turns), (MEMORY, options.files)):
             scores |= score({key: one for key, one in known.items() if chunks[key].source == source}, weights)

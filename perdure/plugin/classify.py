@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from perdure.background.calibrate import scaled
 from perdure.capture.describe import describe
 from perdure.capture.statements import Statement, cue_of
 from perdure.plugin.audit import Progress, every, no_progress
@@ -16,7 +17,7 @@ from perdure.store.scope import Audience, Scope
 from perdure.store.search import View, by_ids
 from perdure.store.store import Store
 from perdure.store.transaction import Author
-from perdure.store.vector_index import ExactIndex, VectorIndex
+from perdure.store.vector_index import VectorIndex
 
 OTHER = "other"
 NEIGHBOURS = 7
@@ -129,7 +130,7 @@ class _Index:
 def _index(store: Store) -> _Index | None:
     # The stored vectors are compared with each other, so no model is needed.
     space = store.space()
-    return _Index(space.id, ExactIndex(store.database, space.id, space.dims)) if space else None
+    return _Index(space.id, scaled(store, space)) if space else None
 
 
 def _batches(pairs: Iterator[tuple[Fact, Classified]]) -> Iterator[list[tuple[Fact, Classified]]]:

@@ -51,6 +51,7 @@ from perdure.recall.receipt import Receipt
 from perdure.recent import Recent
 from perdure.store import left_out, receipts, spaces
 from perdure.store.purge import Purge, certify, purge
+from perdure.store.scaled_index import ScaledIndex
 from perdure.store.scope import Audience, Scope
 from perdure.store.store import Store, VectorSpace
 from perdure.store.tiered_index import TieredIndex
@@ -95,6 +96,7 @@ class Engine:
             recipes=Recipes(settings, self.extensions),
             switch_by_itself=settings.model_switch == "auto",
             on_switch=self.start_worker,
+            pause=self.gate.pause,
         )
         self.llm = make_llm(self.store)
         self.writer = Writer(self._leg, writing_options(settings), judge_of(settings, self.store, self.llm))
@@ -108,7 +110,7 @@ class Engine:
         self._worker = WorkerProcess(WORKER, self.store.folder, json_settings(settings))
         self.files = FileMemory(
             self.store, settings, self.clock, self.keeper, self.gate,
-            embedder=self.model.embedder, start_worker=self.start_worker,
+            embedder=self.model.embedder, scale=self.model.scale, start_worker=self.start_worker,
         )  # fmt: skip
         self._recaller = Recaller(
             self.store, recall_options(settings), self.model.leg, self.clock, reranker, self.files.source,
@@ -310,7 +312,7 @@ class Engine:
 
     def _leg(self) -> tuple[Embedder, VectorIndex] | None:
         leg = self.model.leg()
-        return (leg.embedder, leg.index) if leg else None
+        return (leg.embedder, ScaledIndex(leg.index, leg.calibration.scale)) if leg else None
 
     def _tick(self) -> None:
         self._drain.retry()

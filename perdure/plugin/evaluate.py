@@ -17,7 +17,6 @@ import apsw
 from perdure.errors import InputError
 from perdure.hooks.types import TurnContext
 from perdure.plugin.engine import Engine, audience_of
-from perdure.plugin.foreign_questions import FOREIGN_QUESTIONS
 from perdure.recall.options import PROFILE
 from perdure.recall.profile import USER
 from perdure.recall.receipt import Receipt
@@ -27,6 +26,7 @@ from perdure.store.scope import Audience, Scope
 from perdure.store.search import View, by_ids
 from perdure.store.store import Store
 from perdure.store.trust import AUTO_RECALLED
+from perdure.text.foreign_questions import FOREIGN_QUESTIONS
 from perdure.text.normalise import match_terms
 
 KINDS = ("exact", "paraphrase", "temporal")

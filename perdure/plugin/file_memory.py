@@ -26,6 +26,7 @@ from perdure.hooks.types import Messages, TurnContext
 from perdure.plugin.file_purge import recordable
 from perdure.plugin.recall_source import RecallSource
 from perdure.plugin.settings import Settings
+from perdure.ranking.calibration import Scale
 from perdure.recent import Recent
 from perdure.store.scope import Audience
 from perdure.store.store import Store
@@ -48,6 +49,7 @@ class FileMemory:
         gate: TurnGate,
         *,
         embedder: Callable[[], Embedder | None],
+        scale: Callable[[], Scale],
         start_worker: Callable[[], None],
     ) -> None:
         self._store = store
@@ -62,7 +64,7 @@ class FileMemory:
             embedder=embedder, start_worker=start_worker,
             debounce=settings.watch_debounce_ms / 1000, watch=settings.watch,
         )  # fmt: skip
-        self._search = FileSearch(self.index, embedder, clock)
+        self._search = FileSearch(self.index, embedder, clock, scale)
         self.source = RecallSource(self._search, settings.recall_passages, settings.recall_passage_floor)
 
     def start(self, audience: Audience) -> None:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from perdure.background.calibrate import calibrate
 from perdure.background.canary import Canary
 from perdure.background.indexer import Indexer
 from perdure.background.prune import Retention, prune
 from perdure.background.scheduler import Job, Pause, Scheduler
 from perdure.background.upkeep import reconcile, rotate, tidy
+from perdure.embed.base import Embedder
 from perdure.files.transcript_log import TranscriptLog
 from perdure.hooks.types import Channel, TurnContext
 from perdure.plugin.settings import Settings
 from perdure.store.database import run
 from perdure.store.scope import GLOBAL, Audience, Scope
+from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 
@@ -48,13 +52,19 @@ def host_jobs(engine: Engine) -> list[Job]:
     ]  # fmt: skip
 
 
-def worker_jobs(store: Store, settings: Settings, indexer: Indexer | None) -> list[Job]:
+def worker_jobs(
+    store: Store,
+    settings: Settings,
+    indexer: Indexer | None,
+    embedder_of: Callable[[VectorSpace], Embedder | None] = lambda space: None,
+) -> list[Job]:
     """Return the jobs that run in the worker process.
 
     Args:
         store: the truth.
         settings: how often, and how much is kept.
         indexer: of the worker; None in a host's process, which only plans these jobs.
+        embedder_of: makes the embedder of a space; None if it cannot be made.
     """
 
     def optimise(_: Pause) -> str:
@@ -64,9 +74,11 @@ def worker_jobs(store: Store, settings: Settings, indexer: Indexer | None) -> li
         Job("classify", settings.classify_hours * HOUR, 5 * MINUTE, lambda pause: _classify(store, pause), True),
         Job("backup", settings.backup_hours * HOUR, MINUTE, lambda pause: rotate(store, settings.backup_keep), True),
         Job("optimise", settings.optimise_hours * HOUR, 2 * MINUTE, optimise, True),
+        Job("calibrate", settings.calibrate_hours * HOUR, 5 * MINUTE,
+            lambda pause: calibrate(store, embedder_of, pause), True),
         Job("reconcile", settings.reconcile_hours * HOUR, 10 * MINUTE, lambda pause: reconcile(store, pause), True),
         Job("tidy", settings.tidy_hours * HOUR, 15 * MINUTE, lambda pause: tidy(store, pause), True),
-    ]
+    ]  # fmt: skip
 
 
 def run_and_wait(timers: Scheduler, name: str, timeout: float) -> str:

@@ -6,14 +6,15 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
+from perdure.background.calibrate import known, measure
 from perdure.embed.base import Embedder, EmbedderIdentity
 from perdure.embed.guarded import GuardedEmbedder
 from perdure.errors import EndpointError, PerdureError, StoreError
 from perdure.plugin.extensions import ExtensionManager
 from perdure.plugin.settings import Settings
-from perdure.ranking.calibration import Calibration
+from perdure.ranking.calibration import Scale
 from perdure.recall.legs import VectorLeg
 from perdure.store import spaces
 from perdure.store.spaces import VectorSpace
@@ -90,6 +91,7 @@ class Model:
         switch_by_itself: bool = False,
         on_switch: Callable[[], None] = lambda: None,
         retry: float = RETRY_SECONDS,
+        pause: Callable[[], None] = lambda: None,
     ) -> None:
         """Prepare to load.
 
@@ -103,6 +105,7 @@ class Model:
             switch_by_itself: begin a switch if the settings name a model that this store has never had.
             on_switch: called when a switch is under way, in the loading thread: starts the worker.
             retry: seconds after which a server that did not answer is asked again.
+            pause: called every few milliseconds while a model is measured: turns go first.
         """
         self._store = store
         self._load = load
@@ -118,6 +121,7 @@ class Model:
         self._thread = threading.Thread(target=self._run, name="perdure-model", daemon=True)
         self._seen: str | None = None
         self._retry = retry
+        self._pause = pause
         self._retry_at: float | None = None
         self._closed = False
         self._state = "loading" if load else "off by setting"
@@ -160,6 +164,11 @@ class Model:
         leg = self.leg()
         return leg.embedder if leg else None
 
+    def scale(self) -> Scale:
+        """Return what brings the model's cosines onto the scale of the default model's."""
+        leg = self._leg
+        return leg.calibration.scale if leg else Scale()
+
     def close(self, patience: float = 2.0) -> None:
         """Let go of the model; one that is still loading is left to end by itself."""
         with self._lock:
@@ -178,6 +187,7 @@ class Model:
             space = self._store.space()
         except StoreError:
             return  # whoever asks will find out; a leg that is there agrees with its own index in any case
+        self._recalibrate(space)
         again = self._retry_at is not None and time.monotonic() >= self._retry_at
         followed = space is None or space.id == self._seen
         if followed and not again:
@@ -194,6 +204,15 @@ class Model:
             self._thread.start()
         if leg is not None:
             leg.index.close()
+
+    def _recalibrate(self, space: VectorSpace | None) -> None:
+        # The worker has measured anew, as the store has grown.
+        with self._lock:
+            if space is None or self._leg is None or space.id != self._leg.embedder.identity.id:
+                return
+            found = known(space, self._floor)
+            if found is not None and found != self._leg.calibration:
+                self._leg = replace(self._leg, calibration=found)
 
     def _run(self) -> None:
         try:
@@ -261,7 +280,7 @@ class Model:
     def _use(self, embedder: Embedder, space: VectorSpace, remark: str) -> None:
         # The first call allocates and compiles; no turn should pay for it.
         embedder.embed(["warm"], query=True)
-        model = embedder.identity.model
         self._seen = space.id
-        self._leg = VectorLeg(embedder, self._index(space), Calibration.of(model, fixed=self._floor))
-        self._state = f"ready: {model}{remark}"
+        calibration = measure(self._store, space, embedder, self._pause, self._floor)
+        self._leg = VectorLeg(embedder, self._index(space), calibration)
+        self._state = f"ready: {embedder.identity.model}{remark}"

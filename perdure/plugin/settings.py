@@ -107,6 +107,7 @@ class Settings(BaseModel):
     conversation_days: float | None = Field(None, ge=0, description="So are recorded conversations; unset: kept.")
     classify_hours: float = Field(24.0, ge=0, description="Between two looks at memories without a category.")
     sync_minutes: float = Field(15.0, ge=0, description="Between two looks for changed files, beside the watching.")
+    calibrate_hours: float = Field(24.0, ge=0, description="Between two measurements of how near chance comes.")
     optimise_hours: float = Field(24.0, ge=0, description="Between two clean-ups of the LanceDB table.")
     backup_hours: float = Field(24.0, ge=0, description="Between two backups.")
     backup_keep: int = Field(7, ge=1, le=1_000, description="So many of these backups are kept.")

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from perdure.background.calibrate import scaled
 from perdure.capture.decide import own_view
 from perdure.capture.statements import CaptureRule, statements
 from perdure.hooks.types import Channel
@@ -18,7 +19,7 @@ from perdure.store.fact import Fact, folded_slot
 from perdure.store.slots import is_single_valued
 from perdure.store.store import Store
 from perdure.store.trust import SUPERSEDES
-from perdure.store.vector_index import ExactIndex, VectorHit
+from perdure.store.vector_index import VectorHit, VectorIndex
 from perdure.text.echo import Trace, echoes, quotes, same, trace
 from perdure.text.normalise import fingerprint
 from perdure.text.redact import redact
@@ -149,7 +150,7 @@ def _near_duplicates(desk: Desk) -> Iterator[Suspect]:
     facts = {facts[0].id: facts[0] for facts in desk.alike.values()}
     if space is None or len(facts) > NEAR_LIMIT:
         return
-    index = ExactIndex(desk.store.database, space.id, space.dims)
+    index = scaled(desk.store, space)
     gone: set[str] = set()
     for fact_id, blob in _vectors(desk.store, space.id, list(facts)):
         fact = facts[fact_id]
@@ -165,7 +166,7 @@ def _near_duplicates(desk: Desk) -> Iterator[Suspect]:
     index.close()
 
 
-def _nearest(index: ExactIndex, blob: bytes, fact: Fact, now: float) -> Sequence[VectorHit]:
+def _nearest(index: VectorIndex, blob: bytes, fact: Fact, now: float) -> Sequence[VectorHit]:
     import numpy as np
 
     return index.search(np.frombuffer(blob, dtype="<f4"), own_view(fact, now), NEIGHBOURS)

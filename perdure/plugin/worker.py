@@ -19,6 +19,7 @@ from typing import NoReturn
 
 from filelock import FileLock, Timeout
 
+from perdure.background.calibrate import grown
 from perdure.background.indexer import Indexer
 from perdure.background.reembed import Reembedder
 from perdure.background.scheduler import Scheduler
@@ -87,11 +88,14 @@ def work(home: Path, settings: Settings, stop: threading.Event, idle_seconds: fl
     reembedder = Reembedder(store, embedder_of)
     files = FileIndex(store, files_options(settings))
 
-    jobs = Scheduler(store, worker_jobs(store, settings, indexer), store.clock, TurnGate(), stop=stop)
+    jobs = Scheduler(store, worker_jobs(store, settings, indexer, embedder_of), store.clock, TurnGate(), stop=stop)
+
+    calibrates = _at_growth(store, jobs) if settings.calibrate_hours else lambda: False
 
     def step() -> bool:
         # Jobs first: in a busy host there is always something to index.
-        return bool(jobs.run_wanted()) or indexer.step() or reembedder.step() or _embed_files(files, of_the_store)
+        done = bool(jobs.run_wanted()) or indexer.step() or reembedder.step() or _embed_files(files, of_the_store)
+        return done or calibrates()
 
     try:
         while not stop.is_set():
@@ -117,6 +121,22 @@ def _embed_files(files: FileIndex, embedder: Callable[[], Embedder | None]) -> b
     except ModelError as error:
         sys.stderr.write(f"perdure worker: files are not embedded: {type(error).__name__}\n")
         return False
+
+
+def _at_growth(store: Store, jobs: Scheduler) -> Callable[[], bool]:
+    """Return a function that asks for a calibration when the store has grown, and says whether it did."""
+    asked = False
+
+    def calibrates() -> bool:
+        nonlocal asked
+        # One that failed is tried again by the timer alone.
+        before, asked = asked, grown(store)
+        if asked and not before:
+            jobs.run("calibrate")
+            return True
+        return False
+
+    return calibrates
 
 
 def _watch_host(stop: threading.Event) -> None:

@@ -105,7 +105,7 @@ class Legs:
                 run.states[VECTOR] = ticket.error or "late"
                 leg.embedder.interrupt()
             else:
-                run.vectors(*result, leg.embedder.identity.id)
+                run.vectors(*result, leg)
         if source is not None:
             run.take(brought)
         return run.found(leg.calibration if leg else None)
@@ -181,14 +181,16 @@ class _Run:
             self.states[LOOKUP] = type(error).__name__
         self.seconds[LOOKUP] = time.monotonic() - self.began
 
-    def vectors(self, query: Vector, near: list[VectorHit], space: str) -> None:
+    def vectors(self, query: Vector, near: list[VectorHit], leg: VectorLeg) -> None:
         """Take the vector leg's hits, and measure those of the other legs with the same vector."""
-        self._near = near
-        self._cosines = {hit.id: hit.cosine for hit in near}
+        common = leg.calibration.common
+        self._near = [VectorHit(hit.id, common(hit.cosine)) for hit in near]
+        self._cosines = {hit.id: hit.cosine for hit in self._near}
         found = [*(hit.fact.id for hit in self._hits), *(fact.id for fact in self._named)]
         others = [fact_id for fact_id in dict.fromkeys(found) if fact_id not in self._cosines]
         if others:
-            self._cosines |= cosines(self._store.database, query, others, space)
+            measured = cosines(self._store.database, query, others, leg.embedder.identity.id)
+            self._cosines |= {fact_id: common(cosine) for fact_id, cosine in measured.items()}
         self.states[VECTOR] = "ok"
         self.seconds[VECTOR] = time.monotonic() - self.began
 

@@ -109,6 +109,12 @@ def adopt(connection: apsw.Connection, space: VectorSpace) -> bool:
     return True
 
 
+def note(connection: apsw.Connection, space_id: str, name: str, values: Mapping[str, Any]) -> None:
+    """Keep values with the description of a space, beside what it has by that name."""
+    sql = "UPDATE embeddings SET identity = json_patch(identity, json_object(?, json(?))) WHERE id = ?"
+    run(connection, sql, (name, json.dumps(dict(values)), space_id))
+
+
 def begin(connection: apsw.Connection, space: VectorSpace, now: float) -> bool:
     """Begin to build a space, or go on with it; one that is being built instead is abandoned.
 

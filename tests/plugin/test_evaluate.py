@@ -17,7 +17,7 @@ from perdure.errors import InputError
 from perdure.hooks.types import Recall, RecallItem, TurnContext
 from perdure.plugin.engine import Engine
 from perdure.plugin.evaluate import MAX_SIZE, Evaluation, compare, evaluate, exact, paraphrase, temporal
-from perdure.plugin.foreign_questions import FOREIGN_QUESTIONS
+from perdure.text.foreign_questions import FOREIGN_QUESTIONS
 from perdure.plugin.memory import Memory
 from perdure.plugin.settings import Settings
 from perdure.ranking.decay import DAY

@@ -1,0 +1,70 @@
+"""Where the cosines of an embedder lie, measured once on the pairs that perdure ships."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from perdure.embed.base import Embedder
+from perdure.embed.catalogue import MINILM_INT8
+from perdure.ranking.calibration import REFERENCE, Levels
+from perdure.text.pairs import PAIRS
+
+if TYPE_CHECKING:
+    from perdure.embed.base import Vectors
+
+BATCH: Final = 4
+"""Texts after which turns may go first."""
+CHANCE: Final = 0.99
+DIGITS: Final = 4
+
+
+def levels_of(embedder: Embedder, pause: Callable[[], None] = lambda: None) -> Levels:
+    """Return the levels of an embedder. Those of the default model are known, and nothing is embedded for them.
+
+    Args:
+        embedder: any.
+        pause: called after every few texts.
+
+    Raises:
+        ModelError: it failed or was interrupted.
+    """
+    return REFERENCE if embedder.identity == MINILM_INT8.identity else measured(embedder, pause)
+
+
+def measured(embedder: Embedder, pause: Callable[[], None] = lambda: None) -> Levels:
+    """Embed the pairs and return the levels.
+
+    Raises:
+        ModelError: it failed or was interrupted.
+    """
+    import numpy as np
+
+    questions = embedded(embedder, [question for question, _ in PAIRS], pause, query=True)
+    memories = embedded(embedder, [memory for _, memory in PAIRS], pause)
+    cosines = questions @ memories.T
+    own = np.eye(len(PAIRS), dtype=bool)
+    others = cosines[~own]
+    found = others.mean(), np.quantile(others, CHANCE), cosines[own].mean()
+    return Levels(*(round(float(level), DIGITS) for level in found))
+
+
+def embedded(
+    embedder: Embedder, texts: Sequence[str], pause: Callable[[], None] = lambda: None, *, query: bool = False
+) -> Vectors:
+    """Embed texts, a few at a time.
+
+    Returns:
+        float32 array of shape (len(texts), dims).
+
+    Raises:
+        ModelError: it failed or was interrupted.
+    """
+    import numpy as np
+
+    def batches() -> Iterator[Vectors]:
+        for start in range(0, len(texts), BATCH):
+            yield embedder.embed(texts[start : start + BATCH], query=query)
+            pause()
+
+    return np.concatenate(list(batches()))
