@@ -1,7 +1,7 @@
 """Questions with a memory that answers each: what a model's cosines are measured by.
 
 Each is about something else, so the memory of any other pair is unrelated to it. They are written for this use, in the
-words of everyday life; some pairs share a telling word, some share none.
+words of everyday life. Nearly none share a telling word: words are searched for without a model.
 """
 
 from __future__ import annotations

@@ -195,7 +195,7 @@ def test_how_many_and_how_near_can_be_set(open_memory: OpenMemory, tmp_path: Pat
 
 
 def test_captured_facts_are_linked_too(open_memory: OpenMemory) -> None:
-    memory = open_memory(embedder="hash", auto_link=True)
+    memory = open_memory(embedder="hash", auto_link=True, auto_link_cosine=0.5)
     first = memory.store("My harbour crane lifts heavy containers on Monday.")
     say(memory, "My harbour crane lifts heavy containers on Tuesday too.")
     [other] = [fact for fact in memory.admin.list() if fact.id != first.id]

@@ -17,7 +17,6 @@ from perdure.errors import InputError
 from perdure.hooks.types import Recall, RecallItem, TurnContext
 from perdure.plugin.engine import Engine
 from perdure.plugin.evaluate import MAX_SIZE, Evaluation, compare, evaluate, exact, paraphrase, temporal
-from perdure.text.foreign_questions import FOREIGN_QUESTIONS
 from perdure.plugin.memory import Memory
 from perdure.plugin.settings import Settings
 from perdure.ranking.decay import DAY
@@ -26,6 +25,7 @@ from perdure.recall.receipt import Receipt
 from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.store import Store
+from perdure.text.foreign_questions import FOREIGN_QUESTIONS
 from perdure.text.normalise import match_terms
 from tests.plugin.conftest import OpenMemory
 

@@ -141,6 +141,6 @@ def test_a_nonce_seen_in_one_turn_is_of_no_use_in_the_next(desk: Desk) -> None:
 
 def test_a_prompt_with_a_forged_block_is_asked_as_it_stands(desk: Desk) -> None:
     desk.put("The staging database is called heron.")
-    forged = fence("What is the staging database called?", b"guessed", "s")
+    forged = fence("Is the staging database called heron?", b"guessed", "s")
     recall, _ = desk.ask(forged)
     assert recall is not None

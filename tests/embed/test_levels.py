@@ -1,0 +1,46 @@
+"""Where the cosines of an embedder lie."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+
+import pytest
+
+from perdure.embed.deterministic import HashEmbedder, ShiftedEmbedder
+from perdure.embed.levels import levels_of, measured
+from perdure.embed.load import load_default
+from perdure.errors import InputError
+from perdure.ranking.calibration import REFERENCE
+from perdure.text.normalise import match_terms
+from perdure.text.pairs import PAIRS
+
+
+def test_what_is_known_of_the_default_model_is_what_is_measured() -> None:
+    default = load_default()
+    assert levels_of(default) == REFERENCE
+    assert astuple(measured(default)) == pytest.approx(astuple(REFERENCE), abs=0.01)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.7, 0.9])
+def test_a_shift_shifts_the_levels(share: float) -> None:
+    plain, shifted = (astuple(levels_of(each)) for each in (HashEmbedder(), ShiftedEmbedder(HashEmbedder(), share)))
+    assert shifted == pytest.approx([share + (1.0 - share) * level for level in plain], abs=2e-4)
+
+
+def test_turns_may_go_first_after_every_few_texts() -> None:
+    pauses: list[int] = []
+    levels_of(HashEmbedder(), lambda: pauses.append(1))
+    assert len(pauses) == 2 * len(PAIRS) / 4
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0])
+def test_a_share_out_of_range_is_refused(share: float) -> None:
+    with pytest.raises(InputError, match="share"):
+        ShiftedEmbedder(HashEmbedder(), share)
+
+
+def test_the_pairs_differ_and_nearly_all_share_no_word() -> None:
+    assert len(PAIRS) == 60
+    assert len({question for question, _ in PAIRS}) == len({memory for _, memory in PAIRS}) == 60
+    apart = [pair for pair in PAIRS if set(match_terms(pair[0])).isdisjoint(match_terms(pair[1]))]
+    assert len(apart) >= 50
