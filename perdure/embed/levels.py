@@ -13,8 +13,8 @@ from perdure.text.pairs import PAIRS
 if TYPE_CHECKING:
     from perdure.embed.base import Vectors
 
-BATCH: Final = 4
-"""Texts after which turns may go first."""
+BATCH: Final = 60
+"""Texts of one call. Models let go of the interpreter in it; a server that counts requests is asked twice in all."""
 CHANCE: Final = 0.99
 DIGITS: Final = 4
 
@@ -24,7 +24,7 @@ def levels_of(embedder: Embedder, pause: Callable[[], None] = lambda: None) -> L
 
     Args:
         embedder: any.
-        pause: called after every few texts.
+        pause: called after each call of the embedder.
 
     Raises:
         ModelError: it failed or was interrupted.
@@ -52,7 +52,7 @@ def measured(embedder: Embedder, pause: Callable[[], None] = lambda: None) -> Le
 def embedded(
     embedder: Embedder, texts: Sequence[str], pause: Callable[[], None] = lambda: None, *, query: bool = False
 ) -> Vectors:
-    """Embed texts, a few at a time.
+    """Embed texts; turns go first between two calls.
 
     Returns:
         float32 array of shape (len(texts), dims).

@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from perdure.background.calibrate import known, measure
 from perdure.embed.base import Embedder, EmbedderIdentity
 from perdure.embed.guarded import GuardedEmbedder
-from perdure.errors import EndpointError, PerdureError, StoreError
+from perdure.errors import EndpointError, ModelError, PerdureError, StoreError
 from perdure.plugin.extensions import ExtensionManager
 from perdure.plugin.settings import Settings
 from perdure.ranking.calibration import Scale
@@ -281,6 +281,11 @@ class Model:
         # The first call allocates and compiles; no turn should pay for it.
         embedder.embed(["warm"], query=True)
         self._seen = space.id
-        calibration = measure(self._store, space, embedder, self._pause, self._floor)
+        calibration = measure(self._store, space, embedder, self._step_aside, self._floor)
         self._leg = VectorLeg(embedder, self._index(space), calibration)
         self._state = f"ready: {embedder.identity.model}{remark}"
+
+    def _step_aside(self) -> None:
+        self._pause()
+        if self._closed:
+            raise ModelError("the store is being closed; the model is measured at the next start")
