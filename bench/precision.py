@@ -1,6 +1,6 @@
 """Does recall bring up what helps, all of it and nothing else? On a labelled set that was written without the code.
 
-python -m bench.precision --json [--data FILE]
+python -m bench.precision --json [--data FILE] [--embedder shifted]
 
 The set (bench/data/precision.json): facts with scope, slot and supersession, and prompts with the facts that should
 come up for them. Constants may be chosen on the queries of the half "tuned" alone; those of "untouched" only tell.
@@ -69,7 +69,7 @@ class Counts:
         }
 
 
-def fill(home: Path, facts: Sequence[Mapping[str, Any]], clock: ManualClock) -> dict[str, str]:
+def fill(home: Path, facts: Sequence[Mapping[str, Any]], clock: ManualClock, embedder: str = "auto") -> dict[str, str]:
     """Store the facts as they were said, one after another; return the set's id of each stored one.
 
     They are made permanent: the set tells what was superseded, not how long a fact that nobody confirms should live.
@@ -83,7 +83,7 @@ def fill(home: Path, facts: Sequence[Mapping[str, Any]], clock: ManualClock) -> 
             clock.set(datetime.fromisoformat(fact["said_at"]).timestamp())
             agent = fact["scope"].removeprefix("agent:") if fact["scope"].startswith("agent:") else None
             if agent not in owners:
-                owners[agent] = Memory.open(home, agent=agent, scopes=projects, clock=clock)
+                owners[agent] = Memory.open(home, agent=agent, scopes=projects, clock=clock, embedder=embedder)
                 owners[agent].ready()
             former = ids.get(fact["supersedes"] or "")
             # Something else may have taken its place by itself.
@@ -146,18 +146,21 @@ def _scope(name: str) -> str | None:
 
 @click.command()
 @click.option("--data", type=click.Path(path_type=Path, exists=True), default=DATA, help="Another set of this form.")
+@click.option(
+    "--embedder", default="auto", help="Another embedder for perdure; shifted: the default, all cosines high."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--wrong", is_flag=True, help="Also the queries of the half to tune on that went wrong.")
-def main(data: Path, as_json: bool, wrong: bool) -> None:
+def main(data: Path, embedder: str, as_json: bool, wrong: bool) -> None:
     """Measure precision, recall and silence."""
     content = json.loads(data.read_text(encoding="utf-8"))
     facts, queries = content["facts"], content["queries"]
     clock = ManualClock()
     result: dict[str, Any] = {"facts": len(facts), "queries": len(queries)}
     with tempfile.TemporaryDirectory() as folder:
-        names = fill(Path(folder), facts, clock)
+        names = fill(Path(folder), facts, clock, embedder)
         clock.advance(HOUR)
-        with Memory.open(folder, clock=clock) as memory:
+        with Memory.open(folder, clock=clock, embedder=embedder) as memory:
             memory.ready()
             ways = {
                 "perdure": by_perdure(memory, names),
