@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -17,8 +18,10 @@ from perdure.embed.deterministic import HashEmbedder, ShiftedEmbedder
 from perdure.embed.load import load_default
 from perdure.errors import ModelError
 from perdure.hooks.types import Channel
+from perdure.plugin.settings import Settings
+from perdure.plugin.worker import work
 from perdure.ranking.calibration import MAX_LIFT, Calibration
-from perdure.store import spaces
+from perdure.store import schedule, spaces
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.search import View
@@ -201,6 +204,19 @@ def test_an_index_answers_on_the_common_scale(store: Store) -> None:
     hits = scaled(store, space).search(query, View(Audience.of(), store.clock.now()), 4)
     assert hits[0].cosine == pytest.approx(1.0, abs=1e-3)
     assert max(hit.cosine for hit in hits[1:]) < 0.5
+
+
+def test_the_worker_calibrates_a_store_that_has_grown_and_says_so(store: Store) -> None:
+    settings = Settings.load({"embedder": "hash"}, environ={})
+    embedder = HashEmbedder()
+    space_of(store, embedder)
+    put(store, embedder, numbered(MANY))
+    work(store.folder, settings, threading.Event(), idle_seconds=0.0)
+    assert not grown(store)
+    with store.database.read() as connection:
+        state = schedule.states(connection)["calibrate"]
+    assert state.result is not None
+    assert f"{MANY} memories" in state.result
 
 
 def test_it_is_told_in_the_cosines_of_the_model() -> None:
