@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
-TOKEN = "1:loopback"
+
 TOKEN = "1:loopback"
 BOT = {
     "id": 1, "is_bot": True, "first_name": "Bot", "username": "loopback_bot", "can_join_groups": True,
