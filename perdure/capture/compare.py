@@ -16,7 +16,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from perdure.capture.change_words import CHANGE, END, FORGET, FORMER
+from perdure.capture.describe import slot_of
 from perdure.capture.features import Pair, features
+from perdure.capture.language import language_of
 from perdure.capture.likeness import denies, ended, other_one, other_subject, same_entity, same_people, told
 from perdure.capture.reading import USER, read
 from perdure.capture.slot_words import BASES, MANY, PREFERENCES
@@ -128,7 +130,7 @@ def _guarded(pair: Pair, found: Verdict) -> Verdict:
         return Verdict(Action.UPDATE, _REASONS[Action.UPDATE], found.confidence)
     if found.action is Action.DELETE and not over and not denies(pair.before, pair.after, pair.cosine):
         return DOUBTFUL
-    if found.action is Action.UPDATE and _may_both_hold(pair):
+    if found.action is Action.UPDATE and (_may_both_hold(pair) or _another_slot(pair)):
         return DOUBTFUL
     if found.action is Action.NOOP and not pair.whole.figures <= pair.before.figures:
         # Two codes or numbers are two things, however near their sentences are.
@@ -203,6 +205,16 @@ def _may_both_hold(pair: Pair) -> bool:
     another = bool(pair.old.entity and pair.new.entity) and not same_entity(pair.old, pair.new)
     untold = not told(before) or not told(after)
     return untold or _one_more(pair) or beside or another or other_subject(before, after)
+
+
+def _another_slot(pair: Pair) -> bool:
+    """Return whether they fill different slots that callers named; two that the words tell may mean one."""
+    return bool(pair.old.key and pair.new.key) and not pair.slot and all(map(_slot_named, (pair.old, pair.new)))
+
+
+def _slot_named(fact: Fact) -> bool:
+    told_by_words = slot_of(fact.text, language_of(fact.text))
+    return told_by_words is None or (told_by_words.entity, told_by_words.key) != (fact.entity, fact.key)
 
 
 def _former(pair: Pair) -> bool:

@@ -72,11 +72,21 @@ def describe(statement: Statement, own: CategoryPatterns = ()) -> Description:
     """
     text = statement.text.rstrip(" .!")
     code = language_of(statement.text)
-    slot = foreign.slot_of(statement.text, code) if code in foreign.CODES else find_slot(statement.text)
+    slot = slot_of(statement.text, code)
     reason = _REASON.search(text)
     configured = (name for name, pattern in own if pattern.search(statement.text))
     category = next(configured, None) or foreign.category_of(statement.cue, code) or _category(statement, slot)
     return Description(category, slot, _clipped(reason[1]) if reason else None, _decay_class(text, slot))
+
+
+def slot_of(text: str, code: str) -> Slot | None:
+    """Return the slot that the words of a statement fill, or None.
+
+    Args:
+        text: what was said.
+        code: its language; see `perdure.capture.language`.
+    """
+    return foreign.slot_of(text, code) if code in foreign.CODES else find_slot(text)
 
 
 def importance(category: str, statement: Statement) -> float:

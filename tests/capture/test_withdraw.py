@@ -62,6 +62,33 @@ def test_what_came_in_its_place_replaces_it(old: str, new: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
+        (
+            ("Larkspur takes payments through Stripe.", "Larkspur", "payments", "Stripe"),
+            ("Larkspur stores its data in MariaDB and will not move to Postgres this year.", "Larkspur", "database",
+             "MariaDB"),
+        ),
+        (
+            ("The flat is in Lisbon, I moved there in March.", "user", "home_city", "Lisbon"),
+            ("I grew up in Porto and lived in Ghent until we left Belgium.", "user", "former_homes", "Porto, Ghent"),
+        ),
+        (
+            ("marlin runs PostgreSQL 14.", "marlin", "version", "PostgreSQL 14"),
+            ("marlin is backed up at 02:30 into kelp-archive and the copies are kept for 35 days.", "marlin", "backup",
+             "02:30"),
+        ),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("cosine", [0.4, 0.6, 0.8])
+def test_slots_that_callers_have_named_do_not_replace_each_other(
+    old: tuple[str, ...], new: tuple[str, ...], cosine: float
+) -> None:
+    before, after = (Fact(text=text, entity=entity, key=key, value=value) for text, entity, key, value in (old, new))
+    assert compare(before, after, cosine).action is Action.ADD
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
         ("I'm allergic to shellfish.", "My sister is allergic to shellfish."),
         ("My brother lives in Oulu.", "My sister lives in Oulu."),
         ("My road bike is a Bianchi.", "My mountain bike is a Scott."),
