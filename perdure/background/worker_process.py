@@ -10,9 +10,12 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+KILL_SECONDS = 1.0
+"""So long is waited for the end of a worker that was killed."""
 _log = logging.getLogger("perdure.background")
 
 
@@ -92,7 +95,9 @@ class WorkerProcess:
             return
         if self._process.poll() is None:
             self._process.kill()
-        self._process.wait()
+        # One that a slow disk holds even now ends when the disk lets go of it; the host need not wait for that.
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(KILL_SECONDS)
         if self._process.stdin is not None:
             self._process.stdin.close()
         self._process = None
