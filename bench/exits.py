@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,7 @@ class Found:
     aborts: list[str] = field(default_factory=list)
     hangs: int = 0
     late: int = 0
-    orphans: int = 0
+    orphans: list[str] = field(default_factory=list)
     acknowledged: int = 0
     lost: list[str] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
@@ -82,12 +83,12 @@ def bench(times: int, ways: Sequence[str] = WAYS, seed: int = 0) -> dict[str, An
         "aborts": len(found.aborts),
         "hangs": found.hangs,
         "late": found.late,
-        "orphans": found.orphans,
+        "orphans": len(found.orphans),
         "acknowledged": found.acknowledged,
         "lost": len(found.lost),
         "exit_seconds_median": round(found.seconds[len(found.seconds) // 2], 2),
         "exit_seconds_max": round(found.seconds[-1], 2),
-        "details": found.aborts[:5] + found.lost[:5],
+        "details": found.aborts[:5] + found.orphans[:5] + found.lost[:5],
     }
 
 
@@ -147,8 +148,19 @@ def _judge(home: Path, way: str, code: int, errors: str, found: Found) -> None:
     while workers(home) and time.monotonic() < deadline:
         time.sleep(0.05)
     for pid in workers(home):
-        found.orphans += 1
+        found.orphans.append(f"orphan after {way}: {_doing(pid)}")
         os.kill(pid, signal.SIGKILL)
+
+
+def _doing(pid: int) -> str:
+    """Return what a process is, and the state of each of its threads, as far as the system tells."""
+    with suppress(OSError):
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        tasks = [
+            (task / "stat").read_text().rsplit(")", 1)[1].split()[0] for task in Path(f"/proc/{pid}/task").iterdir()
+        ]
+        return f"{command[:200]} threads {''.join(tasks)}"
+    return "gone meanwhile"
 
 
 def workers(home: Path) -> list[int]:

@@ -37,7 +37,7 @@ from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
 
 IDLE_SECONDS = 5.0
-GRACE = 2.0
+GRACE = 1.0
 """Seconds for which what is being done may go on when the host is gone."""
 FILES_BATCH = 32
 """Texts of files that are embedded before facts are looked after again."""

@@ -103,6 +103,7 @@ def test_every_job_runs_or_says_why_it_has_nothing_to_do(tmp_path: Path) -> None
         "canary": "captured, recalled and removed",
         "files": "there are no files or conversations",
         "classify": "nothing to classify",
+        "calibrate": "there is no model",
         "optimise": "there is no LanceDB table yet",
         "reconcile": "all agree",
     }

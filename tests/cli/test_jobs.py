@@ -37,7 +37,7 @@ def test_jobs_show_their_state_and_can_be_run(home: str) -> None:
     assert call_json("jobs", "--home", home) == {
         "timers": "none",
         "jobs": dict.fromkeys(
-            ("prune", "canary", "files", "classify", "backup", "optimise", "reconcile", "tidy")
+            ("prune", "canary", "files", "classify", "backup", "optimise", "reconcile", "calibrate", "tidy")
         ),
     }  # fmt: skip
     assert call("jobs", "run", "prune", "--home", home) == (0, "nothing is due\n")

@@ -66,7 +66,7 @@ def test_the_users_words_are_captured_and_the_block_never(open_host: OpenHost, h
     turns = [
         "Who is my dentist in Linz? My cat is called Tom.",
         "And what is Doctor Wagner, the dentist in Linz, like? I live in Graz.",
-        "Doctor Wagner in Linz again. I hate cold coffee.",
+        "Doctor Wagner, the dentist in Linz, again. I hate cold coffee.",
     ]
     for text in turns:
         turn = host.turn(text)

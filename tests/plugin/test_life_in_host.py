@@ -150,7 +150,7 @@ def test_no_job_opens_a_connection_and_each_says_what_it_did(tmp_path: Path) -> 
     told = json.loads(done.stdout)
     assert told["tried"] == []
     assert set(told["jobs"]) == {
-        "prune", "canary", "files", "classify", "backup", "optimise", "reconcile", "tidy",
+        "prune", "canary", "files", "classify", "backup", "optimise", "reconcile", "calibrate", "tidy",
     }  # fmt: skip
     assert all(result and "\n" not in result and "failed" not in result for result in told["jobs"].values())
 

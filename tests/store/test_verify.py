@@ -41,7 +41,7 @@ AUTHOR = Author(Channel.LIBRARY, "test")
 EMBEDDER = HashEmbedder()
 SPACE = VectorSpace(EMBEDDER.identity.id, EMBEDDER.identity.dims, asdict(EMBEDDER.identity))
 ANIMALS = ("heron", "otter", "lynx", "badger", "falcon", "newt", "viper", "gecko", "marten", "stoat")
-FLIPS = 200
+FLIPS = 250
 LANCE_FLIPS = 60
 
 
