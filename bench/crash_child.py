@@ -27,7 +27,7 @@ from perdure.hooks.types import Channel, TurnContext
 from perdure.plugin.engine import Engine
 from perdure.plugin.memory import Memory
 from perdure.plugin.settings import Settings
-from perdure.plugin.worker import work
+from perdure.plugin.work import work
 from perdure.store import lifecycle
 from perdure.store.database import run
 from perdure.store.fact import CATEGORIES, Fact

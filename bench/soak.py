@@ -41,8 +41,10 @@ FACTS = 500
 FAST: dict[str, Any] = SETTINGS | {
     "prune_minutes": 0.05, "sync_minutes": 0.05, "canary_hours": 0.001, "classify_hours": 0.001,
     "backup_hours": 0.003, "optimise_hours": 0.002, "reconcile_hours": 0.003, "tidy_hours": 0.002,
+    "calibrate_hours": 0.003, "receipt_days": 0.0003, "conversation_days": 0.0003, "retention_days": 0.0003,
 }  # fmt: skip
-"""Three to eleven seconds between two runs."""
+"""Three to eleven seconds between two runs. What is kept for a time is kept for half a minute, so that the store comes
+to a size at which it stays; but versions of the LanceDB table younger than an hour stay as well."""
 PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 

@@ -103,7 +103,7 @@ class Settings(BaseModel):
     timers: bool = Field(True, description="Look after the store in the background.")
     prune_minutes: float = Field(60.0, ge=0, description="Between two prunes; 0 here and below: never by itself.")
     retention_days: float = Field(30.0, ge=0, description="An expired memory is removed after so long.")
-    receipt_days: float = Field(90.0, ge=0, description="What a turn considered is dropped after so long.")
+    receipt_days: float = Field(30.0, ge=0, description="What a turn considered is dropped after so long.")
     conversation_days: float | None = Field(None, ge=0, description="So are recorded conversations; unset: kept.")
     classify_hours: float = Field(24.0, ge=0, description="Between two looks at memories without a category.")
     sync_minutes: float = Field(15.0, ge=0, description="Between two looks for changed files, beside the watching.")

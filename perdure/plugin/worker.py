@@ -13,46 +13,34 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from filelock import FileLock, Timeout
-
-from perdure.background.calibrate import grown
-from perdure.background.indexer import Indexer
-from perdure.background.reembed import Reembedder
-from perdure.background.scheduler import Scheduler
-from perdure.background.turn_gate import TurnGate
-from perdure.embed.base import Embedder
-from perdure.errors import ModelError, PerdureError
-from perdure.failpoints import fail_point
-from perdure.files.index import FileIndex
-from perdure.plugin.composing import load_extensions
-from perdure.plugin.file_memory import files_options
-from perdure.plugin.jobs import worker_jobs
-from perdure.plugin.model import Recipes
-from perdure.plugin.settings import Settings
-from perdure.store.spaces import VectorSpace
-from perdure.store.store import Store
-
-IDLE_SECONDS = 5.0
+NICE = 10
+"""Steps by which its priority is below the host's (POSIX): turns come first on the processor as well."""
 GRACE = 1.0
 """Seconds for which what is being done may go on when the host is gone."""
-FILES_BATCH = 32
-"""Texts of files that are embedded before facts are looked after again."""
 
 
 def main() -> int:
     """Run until there is nothing to do; return the exit code."""
     os.umask(0o077)  # LanceDB makes files by the umask
+    if hasattr(os, "nice"):
+        os.nice(NICE)
     line = sys.stdin.readline()
     if not line.endswith("\n"):
         return 0  # the host was gone before it had said what is to be done
     order = json.loads(line)
-    home = Path(order["home"])
     stop = threading.Event()
     threading.Thread(target=_watch_host, args=(stop,), daemon=True).start()
+    # Behind the watching: a host that goes while all this is imported is not outlived for that long.
+    from filelock import FileLock, Timeout
+
+    from perdure.errors import PerdureError
+    from perdure.plugin.settings import Settings
+    from perdure.plugin.work import work
+
+    home = Path(order["home"])
     try:
         with FileLock(home / "worker.lock", timeout=0, mode=0o600):
             work(home, Settings.load(order["settings"], environ={}), stop)
@@ -64,99 +52,12 @@ def main() -> int:
     return 0
 
 
-def work(home: Path, settings: Settings, stop: threading.Event, idle_seconds: float = IDLE_SECONDS) -> None:
-    """Do what there is to do, until it is idle or told to stop.
-
-    Raises:
-        PerdureError: the store or LanceDB cannot be used.
-    """
-    store = Store(home)
-    fail_point("worker.opened")
-    embedder_of = _embedders(settings)
-
-    def of_the_store() -> Embedder | None:
-        space = store.space()
-        return embedder_of(space) if space else None
-
-    indexer = Indexer(
-        store,
-        of_the_store,
-        settings.index_batch,
-        crossover=settings.index_crossover,
-        storage_options=settings.lance_storage_options or None,
-    )
-    reembedder = Reembedder(store, embedder_of)
-    files = FileIndex(store, files_options(settings))
-
-    jobs = Scheduler(store, worker_jobs(store, settings, indexer, embedder_of), store.clock, TurnGate(), stop=stop)
-
-    calibrates = _at_growth(store, jobs) if settings.calibrate_hours else lambda: False
-
-    def step() -> bool:
-        # Jobs first: in a busy host there is always something to index.
-        done = bool(jobs.run_wanted()) or indexer.step() or reembedder.step() or _embed_files(files, of_the_store)
-        return done or calibrates()
-
-    try:
-        while not stop.is_set():
-            fail_point("worker.stepping")
-            if not step() and stop.wait(idle_seconds):
-                break
-            if not step():
-                break
-    finally:
-        indexer.close()
-        files.close()
-        fail_point("worker.closed")
-        store.close()
-
-
-def _embed_files(files: FileIndex, embedder: Callable[[], Embedder | None]) -> bool:
-    generation = files.generations.live()
-    if generation is None:
-        return False
-    model = embedder()
-    try:
-        return model is not None and bool(files.embed(model, FILES_BATCH))
-    except ModelError as error:
-        sys.stderr.write(f"perdure worker: files are not embedded: {type(error).__name__}\n")
-        return False
-
-
-def _at_growth(store: Store, jobs: Scheduler) -> Callable[[], bool]:
-    """Return a function that asks for a calibration when the store has grown, and says whether it did."""
-    asked = False
-
-    def calibrates() -> bool:
-        nonlocal asked
-        # One that failed is tried again by the timer alone.
-        before, asked = asked, grown(store)
-        if asked and not before:
-            jobs.run("calibrate")
-            return True
-        return False
-
-    return calibrates
-
-
 def _watch_host(stop: threading.Event) -> None:
     sys.stdin.read()
     stop.set()
     # Whatever is being done can be done again: the host must not leave an orphan behind.
     time.sleep(GRACE)
     os._exit(0)
-
-
-def _embedders(settings: Settings) -> Callable[[VectorSpace], Embedder | None]:
-    """Return a function that makes the embedder of a space when it is first needed, and keeps it."""
-    made: dict[str, Embedder | None] = {}
-
-    def of(space: VectorSpace) -> Embedder | None:
-        if space.id not in made:
-            made[space.id] = Recipes(settings, load_extensions(settings)).embedder(space)
-        return made[space.id]
-
-    return of
 
 
 def _run() -> NoReturn:

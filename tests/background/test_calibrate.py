@@ -19,7 +19,7 @@ from perdure.embed.load import load_default
 from perdure.errors import ModelError
 from perdure.hooks.types import Channel
 from perdure.plugin.settings import Settings
-from perdure.plugin.worker import work
+from perdure.plugin.work import work
 from perdure.ranking.calibration import MAX_LIFT, Calibration
 from perdure.store import schedule, spaces
 from perdure.store.fact import Fact

@@ -26,7 +26,7 @@ from perdure.embed.guarded import GuardedEmbedder
 from perdure.errors import ModelError, NotFoundError
 from perdure.hooks.types import Channel
 from perdure.plugin.settings import Settings
-from perdure.plugin.worker import work
+from perdure.plugin.work import work
 from perdure.store import lifecycle, spaces
 from perdure.store.database import run
 from perdure.store.fact import Fact

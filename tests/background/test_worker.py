@@ -23,7 +23,7 @@ from perdure.embed.deterministic import HashEmbedder
 from perdure.hooks.types import Channel
 from perdure.plugin.memory import Memory
 from perdure.plugin.settings import Settings
-from perdure.plugin.worker import work
+from perdure.plugin.work import work
 from perdure.recall.options import LEXICAL
 from perdure.store.database import run
 from perdure.store.fact import Fact

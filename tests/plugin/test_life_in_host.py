@@ -30,7 +30,7 @@ tried = []
 sys.addaudithook(lambda event, args: tried.append(event) if event in ("socket.connect", "socket.getaddrinfo") else None)
 from perdure.plugin.memory import Memory
 from perdure.plugin.settings import Settings
-from perdure.plugin.worker import work
+from perdure.plugin.work import work
 from perdure.store import schedule
 
 home = Path(sys.argv[1])
