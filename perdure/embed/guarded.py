@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING
 
 from perdure.embed.base import Embedder, EmbedderIdentity
 from perdure.errors import ModelError
+from perdure.recent import Recent
 
 if TYPE_CHECKING:
     from perdure.embed.base import Vectors
+
+
+QUERIES = 4
+"""Vectors of queries that are at hand: a turn is foreseen, asked, and often asked again by a tool."""
 
 
 class GuardedEmbedder:
@@ -17,6 +22,7 @@ class GuardedEmbedder:
 
     def __init__(self, inner: Embedder) -> None:
         self._inner = inner
+        self._queries: Recent[str, Vectors] = Recent(QUERIES)
 
     @property
     def identity(self) -> EmbedderIdentity:
@@ -29,6 +35,12 @@ class GuardedEmbedder:
         Raises:
             ModelError: it raised, or returned another shape than promised, or numbers that are no numbers.
         """
+        if not query or len(texts) != 1:
+            return self._embedded(texts, query)
+        known = self._queries.get(texts[0])
+        return self._queries.first(texts[0], self._embedded(texts, query)) if known is None else known
+
+    def _embedded(self, texts: Sequence[str], query: bool) -> Vectors:
         import numpy as np
 
         try:

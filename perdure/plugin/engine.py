@@ -160,6 +160,11 @@ class Engine:
             self.keeper.submit("receipt", lambda: self._file(receipt, home, recall))
         return recall
 
+    def foresee(self, prompt: str, context: TurnContext) -> None:
+        """Do what of a recall the prompt alone decides."""
+        with self.gate.turn():
+            self._recaller.foresee(prompt, context.session_id)
+
     def note_use(self, messages: Messages, context: TurnContext) -> None:
         """Strengthen, in the background, the memories that a turn's reply has made use of."""
         session = conversation(context, audience_of(context))

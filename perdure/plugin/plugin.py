@@ -73,6 +73,10 @@ class PerdurePlugin:
         if memory is not None:
             self._shielded("host_stopping", memory.close)
 
+    def foresee(self, prompt: str, context: TurnContext) -> None:
+        """Take note of a prompt that the host will soon ask `before_agent_start` about. This never raises, either."""
+        self._guarded("foresee", lambda memory: memory.turns.foresee(prompt, context))
+
     def call_tool(
         self, name: str, values: Mapping[str, Any], context: TurnContext, user_message: str = ""
     ) -> ToolResult:

@@ -27,6 +27,11 @@ class Turns:
         sections = Files(self._engine, context).prompt_sections(context.prompt_mode)
         return replace(found or Recall(""), sections=sections) if sections else found
 
+    def foresee(self, prompt: str, context: TurnContext) -> None:
+        """Do what of a recall the prompt alone decides, for a host that has the prompt some time before its turn."""
+        if self._engine.settings.auto_recall and context.trigger == "user":
+            self._engine.foresee(prompt, context)
+
     def after(self, messages: Messages, success: bool, context: TurnContext) -> int:
         """Take in a host's turn and return as soon as it is on disk.
 

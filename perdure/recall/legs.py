@@ -110,6 +110,15 @@ class Legs:
             run.take(brought)
         return run.found(leg.calibration if leg else None)
 
+    def foresee(self, query: Query, leg: VectorLeg, deadline: float) -> None:
+        """Have the query's vector at hand before it is searched for; returns when it is, or at the deadline."""
+        began = time.monotonic()
+        if leg.breaker.open(began):
+            return
+        ticket = self._slot.start(lambda: leg.embedder.embed([query.text], query=True))
+        if ticket is not None and ticket.result(deadline - began) is None:
+            leg.embedder.interrupt()
+
     def close(self) -> None:
         """End the slots' threads."""
         self._slot.close()

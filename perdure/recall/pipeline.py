@@ -146,6 +146,13 @@ class Recaller:
         receipt.seconds = time.monotonic() - began
         return recall, receipt
 
+    def foresee(self, prompt: str, session: str | None = None) -> None:
+        """Do what the prompt alone decides, before the recall: embed it. Leaves nothing behind that could be seen."""
+        query = understand(strip_fenced(prompt, self._store.key, session))
+        leg = self._vector_leg()
+        if leg is not None and query.trivial is None:
+            self._legs.foresee(query, leg, time.monotonic() + self._options.deadline)
+
     def renew(self, conversation: str) -> None:
         """Choose a conversation's profile anew at its next turn, as after a compaction.
 

@@ -37,6 +37,7 @@ class OpenClawHooks:
         self._methods: Mapping[str, Handler] = {
             "ping": lambda params: "pong",
             "gateway_start": lambda params: self._runner.host_started(HOST_CONTEXT),
+            "foresee": self._foresee,
             "before_prompt_build": self._before_prompt_build,
             "agent_end": self._agent_end,
             "before_compaction": self._before_compaction,
@@ -78,6 +79,11 @@ class OpenClawHooks:
         self._plugin = hookimpls_for(config=settings, home=data_home(config, self._environ))
         self._runner.register(self._plugin)
         return {"protocol": PROTOCOL, "pid": os.getpid()}
+
+    def _foresee(self, params: Params) -> Any:
+        if self._plugin:
+            self._plugin.foresee(prompt_of(_object(params, "event")), _asking(_object(params, "ctx")))
+        return {}
 
     def _before_prompt_build(self, params: Params) -> Any:
         context, prompt = _asking(_object(params, "ctx")), prompt_of(_object(params, "event"))

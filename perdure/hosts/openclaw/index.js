@@ -53,13 +53,13 @@ function registerHooks(api, { recallTimeoutMs: recallMs = 3000, captureTimeoutMs
   api.on("before_prompt_build", ({ prompt, currentUserMessage }, ctx) => {
     return bridge.attempt("before_prompt_build", { event: { prompt, currentUserMessage }, ctx: plain(ctx) }, recallMs);
   }, { timeoutMs: recallMs + 500 });
-  for (const hook of ["agent_end", "before_compaction", "before_reset"]) {
-    // Waited for, so that a process of one turn does not end before the child has it on disk.
+  // Not waited for: OpenClaw has more to do before it builds the prompt, and the child reads it meanwhile.
+  api.on("before_model_resolve", ({ prompt }, ctx) => void bridge.attempt("foresee", { event: { prompt }, ctx: plain(ctx) }, SHORT_MS));
+  // Waited for, so that a process of one turn does not end before the child has it on disk.
+  for (const hook of ["agent_end", "before_compaction", "before_reset"])
     api.on(hook, (event, ctx) => bridge.history(hook, event, plain(ctx), captureMs), { timeoutMs: captureMs + 500 });
-  }
-  for (const hook of ["session_start", "session_end"]) {
+  for (const hook of ["session_start", "session_end"])
     api.on(hook, (event, ctx) => bridge.attempt(hook, { ctx: plain({ ...event, ...ctx }) }, SHORT_MS));
-  }
 }
 
 function registerTools(api) {

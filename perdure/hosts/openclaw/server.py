@@ -31,7 +31,7 @@ LAST_SECONDS = 4.0
 """After this the process ends, whatever still holds it."""
 QUEUED = 256
 """Requests that may wait; a host that sends more is refused, so that memory stays bounded."""
-SLOTS = {"before_prompt_build": "recall", "tool": "tools"}
+SLOTS = {"foresee": "recall", "before_prompt_build": "recall", "tool": "tools"}
 THREADS = {"recall": 1, "turns": 1, "tools": 2}
 CANCEL = "$/cancel"
 _log = logging.getLogger("perdure.openclaw")
