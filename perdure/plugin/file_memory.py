@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from perdure.background.file_sync import FileSync
 from perdure.background.keeper import Keeper
@@ -28,7 +29,7 @@ from perdure.plugin.recall_source import RecallSource
 from perdure.plugin.settings import Settings
 from perdure.ranking.calibration import Scale
 from perdure.recent import Recent
-from perdure.store.scope import Audience
+from perdure.store.scope import Audience, Scope
 from perdure.store.store import Store
 
 DEFAULTS = FilesOptions()
@@ -83,20 +84,29 @@ class FileMemory:
             (context.sessions_folder, "sessions"),
         )
         for path, kind in named:
-            known = (str(audience.home), f"{kind} {path}")
-            if path is None or audience.home is None or self._roots_known.get(known):
+            if path is None or audience.home is None:
                 continue
-            try:
-                registry.add_root(self._store, audience.home, path, kind)
-            except StoreError as error:
-                # A store that is busy now may not be at the next turn.
-                _log.warning("the %s folder of the host is not searched yet: %s", kind, type(error).__name__)
-                continue
-            except InputError as error:
-                _log.warning("the %s folder of the host is not searched: %s", kind, type(error).__name__)
-            else:
-                self._keeper.submit("watch files", self.sync.start)
-            self._roots_known.put(known, True)
+            place = (str(audience.home), f"{kind} {path}")
+            add = partial(self._add, audience.home, path, kind, place)
+            known = self._roots_known.get(place)
+            if known is None:
+                add()
+            elif not known:
+                # A store that is busy holds up one turn, not every one.
+                self._roots_known.put(place, True)
+                self._keeper.submit("folder", add)
+
+    def _add(self, home: Scope, path: str, kind: Kind, place: tuple[str, str]) -> None:
+        try:
+            registry.add_root(self._store, home, path, kind)
+        except (InputError, StoreError) as error:
+            again = isinstance(error, StoreError)
+            when = " yet" if again else ""
+            _log.warning("the %s folder of the host is not searched%s: %s", kind, when, type(error).__name__)
+            self._roots_known.put(place, not again)
+        else:
+            self._roots_known.put(place, True)
+            self._keeper.submit("watch files", self.sync.start)
 
     def record(self, messages: Messages, context: TurnContext, audience: Audience) -> None:
         """Record a turn's conversation in the background, unless the host keeps its conversations itself."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import threading
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from perdure.plugin.engine import Engine
 from perdure.plugin.files import Files
 from perdure.plugin.memory import Memory
 from perdure.plugin.plugin import hookimpls_for
+from perdure.store.database import run
 from tests.plugin.conftest import OpenHost, OpenMemory, complaints, kept
 
 TEXT = "The staging database is called heron."
@@ -235,6 +237,25 @@ class TestConversations:
         assert not (home / "transcripts").exists()
         memory.close()
         assert any("WX4417" in text for text in kept(home))
+
+    def test_a_folder_that_could_not_be_noted_is_tried_again_beside_the_turns(
+        self, open_memory: OpenMemory, workspace: Path
+    ) -> None:
+        memory = open_memory(watch=False)
+        context = TurnContext(session_id="s", workspace=str(workspace))
+        database = memory._engine.store.database
+        with database.write() as connection:
+            run(connection, "CREATE TRIGGER never BEFORE INSERT ON file_roots BEGIN SELECT raise(ABORT, 'never'); END")
+        memory.turns.before("Hello", context)
+        turn = threading.Thread(target=memory.turns.before, args=("Hello", context), daemon=True)
+        with database.write() as connection:
+            run(connection, "DROP TRIGGER never")
+            turn.start()
+            # It ends although nobody else can write.
+            turn.join(30)
+            assert not turn.is_alive()
+        assert memory.settle()
+        assert paths(memory, "staging database") == ["MEMORY.md"]
 
     def test_a_failed_turn_is_not_recorded(self, memory: Memory) -> None:
         context = TurnContext(session_id="s")
