@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from perdure.background.scheduler import Pause
 from perdure.embed.base import Embedder
+from perdure.embed.catalogue import MINILM_INT8
 from perdure.embed.levels import embedded, levels_of
 from perdure.ranking.calibration import CLEAR, EMPTY, NEIGHBOURS, Calibration, Levels, Scale, lift
 from perdure.store import spaces
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from perdure.embed.base import Vectors
 
 NOTE: Final = "calibration"
+_DEFAULT: Final = MINILM_INT8.identity.id
 LEAST_FACTS: Final = 200
 """In a smaller store chance has brought nothing near yet."""
 GROWTH: Final = 1.05
@@ -42,13 +44,17 @@ _LIVE: Final = (
 
 
 def known(space: VectorSpace, fixed: float | None = None) -> Calibration | None:
-    """Return the calibration that is noted with a space; None: its model has not been measured.
+    """Return the calibration of a space as far as it is known; None: its model has not been measured.
+
+    The default model need not be: its cosines are the scale.
 
     Args:
         space: which.
         fixed: one floor for all queries instead.
     """
     noted = space.description.get(NOTE, {})
+    if space.id == _DEFAULT:
+        return Calibration(lift=noted.get("lift", 0.0), fixed=fixed)
     if noted.get("yardstick") != _YARDSTICK:
         return None
     return Calibration(Scale.of(Levels(**noted["levels"])), noted["lift"], fixed)
@@ -58,7 +64,8 @@ def scaled(store: Store, space: VectorSpace) -> VectorIndex:
     """Return an index over all vectors of a space, by comparing each; its cosines are the default model's."""
     calibration = known(space)
     index = ExactIndex(store.database, space.id, space.dims)
-    return ScaledIndex(index, calibration.scale if calibration else Scale())
+    # Who asks replaces and forgets: of a model that was not measured yet nothing is taken to be near.
+    return ScaledIndex(index, calibration.scale if calibration else Scale(stretch=0.0))
 
 
 def measure(
@@ -76,8 +83,10 @@ def measure(
     if found is not None:
         return found
     levels = levels_of(embedder, pause)
+    # A lift that was found on another scale does not count: it is found anew, as in a store that has grown.
+    note = {"yardstick": _YARDSTICK, "levels": asdict(levels), "lift": 0.0, "facts": 0}
     with store.database.write(durable=False) as connection:
-        spaces.note(connection, space.id, NOTE, {"yardstick": _YARDSTICK, "levels": asdict(levels), "lift": 0.0})
+        spaces.note(connection, space.id, NOTE, note)
     return Calibration(Scale.of(levels), fixed=fixed)
 
 
@@ -120,8 +129,8 @@ def told(calibration: Calibration) -> str:
     scale = calibration.scale
     if not scale.stretch:
         return "the model tells nothing apart: nothing is evidence by its meaning"
-    clear, unrelated = ((level - scale.offset) / scale.stretch for level in (CLEAR, EMPTY))
-    more = f" and {calibration.lift:.2f} beyond, as chance comes near" if calibration.lift else ""
+    clear, here, unrelated = map(scale.own, (CLEAR, CLEAR + calibration.lift, EMPTY))
+    more = f" and {here - clear:.2f} beyond, as chance comes near" if calibration.lift else ""
     return f"cosine of a clear hit {clear:.2f}{more}, of unrelated texts {unrelated:.2f}"
 
 

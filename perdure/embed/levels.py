@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from perdure.embed.base import Embedder
-from perdure.embed.catalogue import MINILM_INT8
-from perdure.ranking.calibration import REFERENCE, Levels
+from perdure.ranking.calibration import Levels
 from perdure.text.pairs import PAIRS
 
 if TYPE_CHECKING:
@@ -20,20 +19,11 @@ DIGITS: Final = 4
 
 
 def levels_of(embedder: Embedder, pause: Callable[[], None] = lambda: None) -> Levels:
-    """Return the levels of an embedder. Those of the default model are known, and nothing is embedded for them.
+    """Embed the pairs and return the levels.
 
     Args:
         embedder: any.
         pause: called after each call of the embedder.
-
-    Raises:
-        ModelError: it failed or was interrupted.
-    """
-    return REFERENCE if embedder.identity == MINILM_INT8.identity else measured(embedder, pause)
-
-
-def measured(embedder: Embedder, pause: Callable[[], None] = lambda: None) -> Levels:
-    """Embed the pairs and return the levels.
 
     Raises:
         ModelError: it failed or was interrupted.

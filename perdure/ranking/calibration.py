@@ -81,6 +81,13 @@ class Scale:
             return value
         return CLEAR + (value - CLEAR) * (1 - CLEAR) / (most - CLEAR)
 
+    def own(self, value: float) -> float:
+        """Return the cosine of the model that is `value` on the common scale. A stretch of 0 has none."""
+        most = self.offset + self.stretch
+        if value > CLEAR and most > CLEAR:
+            value = CLEAR + (value - CLEAR) * (most - CLEAR) / (1 - CLEAR)
+        return (value - self.offset) / self.stretch
+
 
 @dataclass(frozen=True, slots=True)
 class Calibration:

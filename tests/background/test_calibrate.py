@@ -20,7 +20,7 @@ from perdure.errors import ModelError
 from perdure.hooks.types import Channel
 from perdure.plugin.settings import Settings
 from perdure.plugin.work import work
-from perdure.ranking.calibration import MAX_LIFT, Calibration
+from perdure.ranking.calibration import MAX_LIFT, Calibration, Scale
 from perdure.store import schedule, spaces
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
@@ -86,6 +86,11 @@ def numbered(count: int, start: int = 0) -> list[str]:
     return [f"Zylqat{number} brovnik{number * 7}" for number in range(start, start + count)]
 
 
+def everything(store: Store) -> View:
+    """Return what the user may see."""
+    return View(Audience.of(), store.clock.now())
+
+
 def lift_of(store: Store) -> float:
     """Return what is noted."""
     space = store.space()
@@ -126,6 +131,33 @@ def test_what_was_measured_on_other_pairs_does_not_count(store: Store) -> None:
     assert embedder.texts == 240
 
 
+def test_a_lift_that_was_found_by_other_pairs_is_found_anew(store: Store) -> None:
+    embedder = HashEmbedder()
+    space = space_of(store, embedder)
+    put(store, embedder, numbered(MANY))
+    calibrate(store, lambda each: embedder, no_pause)
+    assert not grown(store)
+    with store.database.write() as connection:
+        spaces.note(connection, space.id, NOTE, {"yardstick": "of an older version"})
+    measure(store, space, embedder, no_pause)
+    assert grown(store)
+
+
+def test_the_default_model_needs_no_measuring(store: Store) -> None:
+    embedder = load_default()
+    space = space_of(store, embedder)
+    assert known(space) == measure(store, space, embedder, no_pause) == Calibration()
+    assert NOTE not in space_of(store, embedder).description
+
+
+def test_of_a_model_that_was_not_measured_nothing_is_near(store: Store) -> None:
+    embedder = ShiftedEmbedder(HashEmbedder(), 0.9)
+    space = space_of(store, embedder)
+    put(store, embedder, ["My harbour crane is yellow."])
+    [hit] = scaled(store, space).search(embedder.embed(["The weather was mild."])[0], everything(store), 1)
+    assert hit.cosine == 0.0
+
+
 def test_a_small_store_is_not_measured_but_its_model_is(store: Store) -> None:
     embedder = HashEmbedder()
     space_of(store, embedder)
@@ -142,7 +174,7 @@ def test_a_store_that_chance_comes_near_to_asks_for_more_within_a_limit(store: S
     assert grown(store)
     line = calibrate(store, lambda space: embedder, no_pause)
     assert lift_of(store) == MAX_LIFT
-    assert f"{MAX_LIFT:.2f} beyond" in line
+    assert "beyond, as chance comes near" in line
 
 
 def test_an_ordinary_store_asks_for_nothing_more(store: Store) -> None:
@@ -201,7 +233,7 @@ def test_an_index_answers_on_the_common_scale(store: Store) -> None:
     put(store, embedder, ["My harbour crane is yellow.", *numbered(3)])
     space = space_of(store, embedder)
     query = embedder.embed(["My harbour crane is yellow."])[0]
-    hits = scaled(store, space).search(query, View(Audience.of(), store.clock.now()), 4)
+    hits = scaled(store, space).search(query, everything(store), 4)
     assert hits[0].cosine == pytest.approx(1.0, abs=1e-3)
     assert max(hit.cosine for hit in hits[1:]) < 0.5
 
@@ -221,3 +253,7 @@ def test_the_worker_calibrates_a_store_that_has_grown_and_says_so(store: Store) 
 
 def test_it_is_told_in_the_cosines_of_the_model() -> None:
     assert told(Calibration()) == "cosine of a clear hit 0.54, of unrelated texts 0.10"
+    shifted = Calibration(Scale(stretch=1 / 0.3, offset=-0.7 / 0.3), lift=0.1)
+    assert told(shifted) == (
+        "cosine of a clear hit 0.86 and 0.03 beyond, as chance comes near, of unrelated texts 0.73"
+    )

@@ -45,6 +45,14 @@ def test_chance_comes_no_nearer_than_with_the_default_model(unrelated: float, no
     assert scale.common(levels.answer) <= REFERENCE.answer + 1e-9
 
 
+@given(COSINE, st.floats(0.0, 0.8), st.floats(0.01, 0.5), st.floats(0.01, 0.5))
+def test_every_cosine_of_the_scale_is_one_of_the_model(
+    cosine: float, unrelated: float, noise: float, gain: float
+) -> None:
+    scale = Scale.of(Levels(unrelated, unrelated + noise, unrelated + gain))
+    assert scale.own(scale.common(cosine)) == pytest.approx(cosine, abs=1e-6)
+
+
 def test_the_same_text_stays_the_same() -> None:
     assert Scale.of(Levels(0.75, 0.80, 0.82)).common(1.0) == pytest.approx(1.0)
 
