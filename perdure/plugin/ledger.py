@@ -55,9 +55,9 @@ class Ledger:
             shown = self._of(key)
             shown.prompt = prompt[:PROMPT]
             shown.last = tuple((item.id, item.text) for item in recall.items) if recall else ()
-            shown.ids = _newest({**shown.ids, **dict.fromkeys(fact_id for fact_id, _ in shown.last)})
+            shown.ids = _newest(shown.ids, dict.fromkeys(fact_id for fact_id, _ in shown.last))
             # They wait for `traces`, which a host that captures nothing never asks for.
-            shown.texts = _newest({**shown.texts, **dict(shown.last)})
+            shown.texts = _newest(shown.texts, dict(shown.last))
 
     def is_new(self, key: str) -> bool:
         """Return whether nothing is known of a conversation yet."""
@@ -90,11 +90,8 @@ class Ledger:
         with self._lock:
             known = self._sessions.get(key)
             fresh, old = dict(known.texts) if known else {}, self._traces.get(key)
-        found = dict(self._earlier(key) if old is None else old)
-        for item_id, text in fresh.items():
-            found.pop(item_id, None)
-            found[item_id] = traces(text, self._key)
-        found = _newest(found)
+        shown = {item_id: traces(text, self._key) for item_id, text in fresh.items()}
+        found = _newest(self._earlier(key) if old is None else old, shown)
         with self._lock:
             if known is not None and self._sessions.get(key) is known:
                 self._traces.put(key, found)
@@ -112,8 +109,10 @@ class Ledger:
         return self._sessions.first(key, _Shown())
 
 
-def _newest(shown: Mapping[str, Value]) -> dict[str, Value]:
-    return dict(list(shown.items())[-ITEMS:])
+def _newest(before: Mapping[str, Value], shown: Mapping[str, Value]) -> dict[str, Value]:
+    """Return what was shown before and now, in the order in which each was last shown."""
+    kept = {name: value for name, value in before.items() if name not in shown}
+    return dict(list({**kept, **shown}.items())[-ITEMS:])
 
 
 def newest_reply(messages: Sequence[Any]) -> str:

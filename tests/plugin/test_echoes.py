@@ -248,3 +248,13 @@ def test_a_conversation_that_never_ends_does_not_fill_the_memory() -> None:
     for number in range(SESSIONS):
         ledger.note(f"other {number}", "Hello", None)
     assert ledger.is_new("endless")
+
+
+def test_what_is_shown_again_is_not_the_oldest() -> None:
+    ledger = Ledger(b"key", lambda conversation: {})
+    shown = [RecallItem(str(number), f"memory {number}", "fact", "lookup", 1.0) for number in range(ITEMS + 1)]
+    for item in (*shown[:ITEMS], shown[0], shown[ITEMS]):
+        ledger.note("endless", "Hello", Recall("", items=(item,)))
+    newest = {item.id for item in shown} - {"1"}
+    assert ledger.ids("endless") == newest
+    assert ledger.traces("endless").keys() == newest
