@@ -195,17 +195,11 @@ def _listed(facts: Sequence[Fact], *, whole: bool = False) -> Answer:
 
 
 def _described(fact: Fact) -> str:
+    said = dt.datetime.fromtimestamp(fact.effective_date, dt.UTC).date().isoformat()
     note = ", agent's note" if fact.channel in AGENTS_NOTE else ""
     former = ", superseded" if fact.superseded_at is not None else ""
     forgotten = ", forgotten" if fact.forgotten_at is not None else ""
-    return f"[{escape(fact.category)}{note}{former}{forgotten}{_day(fact)}]"
-
-
-def _day(fact: Fact) -> str:
-    try:
-        return f", {dt.datetime.fromtimestamp(fact.effective_date, dt.UTC).date().isoformat()}"
-    except (ValueError, OverflowError, OSError):
-        return ""  # an import may bring any number
+    return f"[{escape(fact.category)}{note}{former}{forgotten}, {said}]"
 
 
 def _short(fact_id: str) -> str:

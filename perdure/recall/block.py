@@ -57,7 +57,7 @@ def age(said: float, now: float) -> str:
     for all memories and in all processes.
 
     Args:
-        said: epoch seconds; an import may bring any number.
+        said: epoch seconds, any number.
         now: epoch seconds.
 
     Returns:

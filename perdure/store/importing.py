@@ -20,6 +20,8 @@ from perdure.store.transaction import MAX_TEXT, Author, StoredVector, Transactio
 
 CHUNK = 500
 """Facts in one transaction, which is one batch of the journal."""
+FURTHEST = 6e10
+"""Seconds before and after 1970 in which a fact may have been said: the years 69 to 3871, which every calendar has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +259,9 @@ def _refusal(fact: Fact) -> str | None:
         return "it has no text"
     if len(fact.text) > MAX_TEXT:
         return f"it has {len(fact.text)} characters; the limit is {MAX_TEXT}"
+    for at in (fact.created_at, fact.effective_date):
+        if not abs(at) <= FURTHEST:
+            return f"it was said or stored {at!s:.20} seconds after 1970; the limit is {FURTHEST:g}"
     return None
 
 

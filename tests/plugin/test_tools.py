@@ -11,7 +11,6 @@ import pytest
 from perdure.hooks.types import Channel, TurnContext
 from perdure.plugin.memory import Memory
 from perdure.plugin.tools import ALIKE, MAX_CHARS, TOOLS, ToolResult, call_tool
-from perdure.store.database import run
 
 MAIN = TurnContext(agent_id="main", session_id="s1")
 ASKED = "Please remember this, correct it, or forget it."
@@ -160,13 +159,6 @@ def test_secrets_do_not_come_in_by_a_tool(memory: Memory) -> None:
     home = Path(memory.status().home)
     memory.close()
     assert not [path for path in home.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
-
-
-def test_a_memory_with_an_impossible_date_is_shown_without_it(memory: Memory) -> None:
-    fact = memory.store("The boat is blue.", entity="boat", key="colour")
-    with memory._engine.store.database.write() as connection:
-        run(connection, "UPDATE facts SET source_date = 1e18 WHERE id = ?", (fact.id,))
-    assert "[fact] The boat is blue." in call(memory, "lookup", entity="boat", context=TurnContext()).text
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)

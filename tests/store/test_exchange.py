@@ -319,6 +319,18 @@ class TestImport:
             "it has no text",
         ]
 
+    @pytest.mark.parametrize("name", ["created_at", "source_date"])
+    @pytest.mark.parametrize("time", ["1e18", "-1e18", "1e999", "1" + 400 * "0"])
+    def test_what_was_said_at_a_time_that_no_calendar_has_is_refused(
+        self, exported: Path, other: Store, name: str, time: str
+    ) -> None:
+        rewrite(exported, lambda found: [line | {name: "odd"} if "text" in line else line for line in found])
+        exported.write_text(exported.read_text().replace('"odd"', time))
+        report = take(other, exported)
+        assert report.added == 0
+        assert all("the limit is 6e+10" in reason for reason in report.refused.values())
+        assert len(report.refused) == report.total > 0
+
     def test_links_to_what_did_not_come_are_left_out(self, store: Store, other: Store, tmp_path: Path) -> None:
         one, two = add(store, Fact("I like tea."), Fact("I like green tea."))
         with store.write(AUTHOR) as tx:
