@@ -17,7 +17,6 @@ from perdure.store import expansions
 from perdure.store.fact import Fact
 from perdure.store.store import Store
 from perdure.text.clean import clean
-from perdure.text.redact import redact
 
 Expand = Literal["no", "wait", "turn"]
 """Not at all; before the search, however long the model may take; beside it, within the deadline of the turn."""
@@ -34,7 +33,7 @@ _SYSTEM: Final = (
 
 
 class Model(Protocol):
-    """The language model, as far as it is needed here."""
+    """The language model, as far as it is needed here. It takes the secrets out of what it is asked."""
 
     def ask_json(
         self, prompt: str, *, system: str = ..., tier: Any = ..., max_tokens: int = ..., timeout: float | None = ...
@@ -102,8 +101,6 @@ class Expander:
         self._slot.close()
 
     def _asked(self, model: Model, query: str, timeout: float | None) -> Expansion:
-        # A secret in a prompt is for whom it was said to, not for another model.
-        query = redact(query).text
         key = expansions.key_of(self._store.key, query)
         try:
             with self._store.database.read() as connection:

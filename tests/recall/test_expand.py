@@ -165,16 +165,6 @@ def test_words_alone_are_enough(open_desk: OpenDesk) -> None:
     assert recall.items[0].text == FACT
 
 
-def test_a_secret_in_a_query_goes_to_no_model(desk: Desk) -> None:
-    model = Answering({"wordings": [OTHER]})
-    expander = Expander(desk.store, model)
-    expander.begin("Is sk-proj-abcdefghijklmnopqrstuvwx1234 the key?", "wait", 1.0)
-    expander.close()
-    [asked] = model.asked
-    assert asked.startswith("Is [redacted")
-    assert "abcdefgh" not in asked
-
-
 def test_the_memory_of_wordings_is_bounded_and_redacted(desk: Desk) -> None:
     secret = "sk-proj-abcdefghijklmnopqrstuvwx1234"
     with desk.store.database.write() as connection:
