@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from perdure.background.scheduler import Pause
 from perdure.store.backup import BackupFile, backup, backups, backups_folder, vault_of
 from perdure.store.database import run
@@ -31,8 +33,10 @@ def rotate(store: Store, keep: int) -> str:
     for file in old:
         _remove(file)
     for part in backups_folder(store.folder).glob("*.part*"):
-        if store.clock.now() - part.stat().st_mtime > UNFINISHED:
-            part.unlink(missing_ok=True)
+        # Another process may be just about to finish its own.
+        with suppress(FileNotFoundError):
+            if store.clock.now() - part.stat().st_mtime > UNFINISHED:
+                part.unlink()
     sync_folder(made.parent)
     return f"{made.name}" + (f", {len(old)} older removed" if old else "")
 

@@ -47,9 +47,7 @@ def naming(connection: apsw.Connection, fact_ids: Sequence[str]) -> frozenset[st
     """Return the ids of all receipts that one of these facts was a candidate of."""
     wanted = [fact_id.encode() for fact_id in fact_ids]
     rows = run(connection, "SELECT id, body, details FROM receipts")
-    texts = (
-        (receipt_id, body.encode() + (zlib.decompress(packed) if packed else b"")) for receipt_id, body, packed in rows
-    )
+    texts = ((receipt_id, body.encode() + _details(packed)) for receipt_id, body, packed in rows)
     return frozenset(receipt_id for receipt_id, text in texts if any(fact_id in text for fact_id in wanted))
 
 
