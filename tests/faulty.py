@@ -1,4 +1,4 @@
-"""Embedders that misbehave in one way each, for testing what stands above them."""
+"""Embedders that misbehave in one way each, and one that counts, for testing what stands above them."""
 
 from __future__ import annotations
 
@@ -75,3 +75,26 @@ class WrongDimsEmbedder(HashEmbedder):
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Return an array of shape (len(texts), dims + 1)."""
         return HashEmbedder(self.identity.dims + 1).embed(texts, query=query)
+
+
+class CountingEmbedder(HashEmbedder):
+    """Notes what it is given, and fails on the text "broken".
+
+    Attributes:
+        given: all texts, in the order in which they came.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given: list[str] = []
+
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
+        """Embed texts.
+
+        Raises:
+            ModelError: one of them is "broken".
+        """
+        self.given += texts
+        if "broken" in texts:
+            raise ModelError("the embedder failed, as it was made to")
+        return super().embed(texts, query=query)

@@ -132,7 +132,8 @@ def test_every_payload_of_the_host_is_taken(host: Host) -> None:
     rows = json.loads((Path(__file__).parent / "data" / "openclaw_payloads.json").read_text())
     taken = {row["hook"] for row in rows if host.hook(row["hook"], row["event"], row["ctx"]) != "not registered"}
     assert taken == {
-        "before_prompt_build", "agent_end", "session_start", "session_end", "before_compaction", "before_reset",
+        "before_model_resolve", "before_prompt_build", "agent_end", "session_start", "session_end", "before_compaction",
+        "before_reset",
     }  # fmt: skip
     assert host.do("warnings") == []
     host.recall_until("What is my bicycle called?", "Rocinante")

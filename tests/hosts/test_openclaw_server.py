@@ -106,6 +106,7 @@ def test_a_line_of_the_limit_is_taken_and_one_more_byte_is_not(child: Child) -> 
 def test_a_turn_is_kept_and_recalled_in_another_session(child: Child) -> None:
     child.say("My birthday is on 3 March 1990.", sessionId="one")
     child.call("session_end", ctx={**AGENT, "sessionId": "one"})
+    assert child.call("foresee", event={"prompt": "When is my birthday?"}, ctx={**AGENT, "sessionId": "two"}) == {}
     found = _ask_until(child, "When is my birthday?", sessionId="two")
     assert "3 March 1990" in found["prependContext"]
     assert found["prependContext"].startswith("<memory-context nonce=")

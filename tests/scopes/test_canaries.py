@@ -169,7 +169,7 @@ WRITES: Mapping[str, Entry] = {
 
 NOTHING_OF_FACTS = {
     "Memory.open", "Memory.close", "Memory.ready", "Memory.settle", "Memory.sync_index", "Memory.embed", "Memory.admin",
-    "Memory.files", "Memory.turns", "Upkeep.proposals", "Turns.session_start", "Turns.session_end",
+    "Memory.files", "Memory.turns", "Upkeep.proposals", "Turns.session_start", "Turns.session_end", "Turns.foresee",
 }  # fmt: skip
 """These take and return nothing of facts."""
 WHOLE_STORE = {
