@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -149,7 +150,10 @@ def main() -> None:
         sys.exit(error.exit_code)
     except OSError as error:
         where = error.filename or "what it prints"
-        complain(type(error).__name__, f"{where} cannot be read or written: {error.strerror}")
+        # It may be stdout itself that takes no more.
+        with suppress(OSError):
+            complain(type(error).__name__, f"{where} cannot be read or written: {error.strerror}")
+            sys.stdout.flush()
         _discard()
         sys.exit(1)
     except click.Abort:

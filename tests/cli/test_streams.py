@@ -112,6 +112,7 @@ def test_a_full_disk_is_told_in_a_line(home: Path) -> None:
         (["no-such-command"], 2, "NoSuchCommand"),
         (["verify", "--home", "/nonexistent"], 2, "StoreUnavailableError"),
         (["purge", "--query", "machine number 7"], 1, "InputError"),
+        (["import", "x" * 300], 1, "OSError"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else None,
 )
