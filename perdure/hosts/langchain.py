@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from perdure.hosts.carrier import Carrier
 from perdure.hosts.extras import need
 from perdure.plugin.memory import Memory
 from perdure.plugin.tools import ALIKE, Tool
+from perdure.recent import Recent
 
 need("langchain.agents", "langchain")
 
@@ -21,7 +21,8 @@ from langgraph.prebuilt import ToolRuntime  # noqa: E402
 from langgraph.runtime import Runtime  # noqa: E402
 
 RUNS = 64
-"""Runs side by side whose block is remembered."""
+"""Runs side by side whose block is remembered: a second recall would spoil the provider's prompt cache."""
+NOTHING = Recall("")
 
 
 class PerdureMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
@@ -52,7 +53,7 @@ class PerdureMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         super().__init__()
         self._carrier = Carrier("langchain", memory, agent=agent, user=user, settings=settings)
         self.tools = [_tool(self._carrier, tool) for tool in ALIKE] if tools else []
-        self._recalls: OrderedDict[str, Recall | None] = OrderedDict()
+        self._recalls: Recent[str, Recall] = Recent(RUNS)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -62,9 +63,11 @@ class PerdureMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         if at is None:
             return handler(request)
         asked = request.messages[at]
-        if (key := _key(asked)) not in self._recalls:
-            self._keep(key, self._carrier.before(_text(asked), _session(request.runtime)))
-        return handler(_with(self._recalls.get(key), request, at))
+        recall = self._recalls.get(key := _key(asked))
+        if recall is None:
+            recall = self._carrier.before(_text(asked), _session(request.runtime)) or NOTHING
+            self._recalls.put(key, recall)
+        return handler(_with(recall, request, at))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
@@ -74,9 +77,11 @@ class PerdureMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         if at is None:
             return await handler(request)
         asked = request.messages[at]
-        if (key := _key(asked)) not in self._recalls:
-            self._keep(key, await self._carrier.a_before(_text(asked), _session(request.runtime)))
-        return await handler(_with(self._recalls.get(key), request, at))
+        recall = self._recalls.get(key := _key(asked))
+        if recall is None:
+            recall = await self._carrier.a_before(_text(asked), _session(request.runtime)) or NOTHING
+            self._recalls.put(key, recall)
+        return await handler(_with(recall, request, at))
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         """Take in what the user said."""
@@ -89,12 +94,6 @@ class PerdureMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def close(self) -> None:
         """Close the store, if it was opened here."""
         self._carrier.close()
-
-    def _keep(self, key: str, recall: Recall | None) -> None:
-        # Every call of a run is given the same block: a second recall would spoil the provider's prompt cache.
-        self._recalls[key] = recall
-        while len(self._recalls) > RUNS:
-            self._recalls.popitem(last=False)
 
 
 def _tool(carrier: Carrier, tool: Tool) -> BaseTool:
@@ -123,8 +122,8 @@ def _key(message: AnyMessage) -> str:
     return str(message.id or id(message))
 
 
-def _with(recall: Recall | None, request: ModelRequest[Any], at: int) -> ModelRequest[Any]:
-    if recall is None:
+def _with(recall: Recall, request: ModelRequest[Any], at: int) -> ModelRequest[Any]:
+    if not recall.block:
         return request
     block = {"type": "text", "text": recall.block}
     if recall.placement is Placement.SYSTEM:
