@@ -14,8 +14,6 @@ from perdure.plugin.paths import data_folder
 from perdure.store import backup as backups
 from perdure.store.store import Store
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-
 
 @click.group(invoke_without_command=True)
 @click.option("--to", "target", type=click.Path(path_type=Path), help="The new file; without it one in backups/.")

@@ -30,8 +30,6 @@ POLL_SECONDS = 0.2
 RESTART_SECONDS = 2.0
 PATIENCE_SECONDS = 300.0
 
-_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-
 
 @click.group()
 def model() -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import venv
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from typing import Any
 import click
 
 from tests.e2e.newcomer import Newcomer, Ran, Section, sections
-from tests.e2e.package import Built, build, in_sdist, in_wheel, sdist_problems, wheel_problems
+from tests.e2e.package import Built, build, environment, in_sdist, in_wheel, sdist_problems, wheel_problems
 
 DISTRIBUTIONS = 50
 """So many come with perdure at the most; pip, setuptools and perdure itself are not counted."""
@@ -55,13 +54,6 @@ class Weight:
     def megabytes(self) -> float:
         """The sum, perdure itself included."""
         return round((sum(self.distributions.values()) + self.own) / MB, 1)
-
-
-def environment(folder: Path) -> tuple[Path, Path]:
-    """Make an environment; return the folders of its programs and of its packages."""
-    venv.create(folder, with_pip=True)
-    [site] = folder.glob("lib/python*/site-packages")
-    return folder / "bin", site
 
 
 def weight(programs: Path) -> Weight:

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.model import Model, words
+from tests.e2e.package import ROOT, build, environment
 
-ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "local-test-token"
 READY_SECONDS = 400.0
 TURN_SECONDS = 300.0
@@ -31,22 +31,15 @@ def installed_host(folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "package.json").write_text('{"private": true}\n')
         for package in PACKAGES:
-            environment = os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
-            subprocess.run(
-                ["npm", "install", package, "--no-audit", "--no-fund"], cwd=folder, env=environment, check=True
-            )
+            environ = os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+            subprocess.run(["npm", "install", package, "--no-audit", "--no-fund"], cwd=folder, env=environ, check=True)
     return programs
 
 
 def installed_wheel(folder: Path) -> Path:
     """Build perdure's wheel, install it with what it needs into an environment of its own; return its interpreter."""
-    python = folder / "bin" / "python"
-    subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder / "wheel"), str(ROOT)],
-        check=True,
-    )
-    [wheel] = (folder / "wheel").glob("perdure-*.whl")
-    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    python = environment(folder)[0] / "python"
+    wheel = build(folder / "dist").wheel
     subprocess.run([str(python), "-m", "pip", "install", "--quiet", str(wheel)], check=True)
     return python
 

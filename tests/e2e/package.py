@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tarfile
+import venv
 import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -44,6 +45,13 @@ def build(folder: Path) -> Built:
     assert done.returncode == 0, done.stderr
     [wheel], [sdist] = folder.glob("*.whl"), folder.glob("*.tar.gz")
     return Built(wheel, sdist)
+
+
+def environment(folder: Path) -> tuple[Path, Path]:
+    """Make an environment; return the folders of its programs and of its packages."""
+    venv.create(folder, with_pip=True)
+    [site] = folder.glob("lib/python*/site-packages")
+    return folder / "bin", site
 
 
 def in_wheel(wheel: Path) -> dict[str, int]:
