@@ -24,7 +24,8 @@ function plain(ctx) {
   if (session.sessionKey) keep(bridge.sessions, session.sessionKey, session);
   const known = !ctx?.senderId || ctx.senderId === session.requesterSenderId;
   const inputProvenance = ctx?.inputProvenance?.kind && { kind: ctx.inputProvenance.kind };
-  const who = { senderIsOwner: known ? session.senderIsOwner : null, ownerIsNamed: bridge.ownerIsNamed, inputProvenance };
+  const ownerIsNamed = Boolean(bridge.hostConfig()?.commands?.ownerAllowFrom?.length);
+  const who = { senderIsOwner: known ? session.senderIsOwner : null, ownerIsNamed, inputProvenance };
   return { ...session, ...picked(ctx, ["runId", "trigger"]), ...who };
 }
 
@@ -95,8 +96,9 @@ export default {
   description: "Long-term memory that just works: local, no key, no network, no LLM.",
   register(api) {
     const config = api.pluginConfig ?? {};
-    const ownerIsNamed = Boolean(api.config?.commands?.ownerAllowFrom?.length);
-    Object.assign(bridge, { config, logger: api.logger, ownerIsNamed });
+    // Asked anew each time: the owner may be named while the host runs, and no copy must outlive that.
+    const hostConfig = () => api.runtime?.config?.current?.() ?? api.config;
+    Object.assign(bridge, { config, logger: api.logger, hostConfig });
     registerHooks(api, config);
     registerTools(api);
     registerCli(api, config);
