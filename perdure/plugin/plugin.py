@@ -48,17 +48,17 @@ class PerdurePlugin:
         text = prompt if isinstance(prompt, str) else ""
         return self._guarded("before_agent_start", lambda memory: memory.turns.before(text, context))
 
-    def agent_end(self, messages: Messages, success: bool, context: TurnContext) -> None:
-        """Take in what the user said."""
-        self._guarded("agent_end", lambda memory: memory.turns.after(messages, success, context))
+    def agent_end(self, messages: Messages, success: bool, context: TurnContext) -> int | None:
+        """Take in what the user said; return how many messages were taken in, None if they could not be kept."""
+        return self._guarded("agent_end", lambda memory: memory.turns.after(messages, success, context))
 
     def session_start(self, context: TurnContext) -> None:
         """Take note of a conversation that begins."""
         self._guarded("session_start", lambda memory: memory.turns.session_start(context))
 
-    def before_compaction(self, messages: Messages, context: TurnContext) -> None:
-        """Take in what the host is about to drop."""
-        self._guarded("before_compaction", lambda memory: memory.turns.before_compaction(messages, context))
+    def before_compaction(self, messages: Messages, context: TurnContext) -> int | None:
+        """Take in what the host is about to drop; the result is as that of `agent_end`."""
+        return self._guarded("before_compaction", lambda memory: memory.turns.before_compaction(messages, context))
 
     def session_end(self, context: TurnContext) -> None:
         """Make all of the conversation findable."""

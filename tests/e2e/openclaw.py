@@ -9,6 +9,7 @@ them hold. The model and Telegram are small servers on loopback: nothing else is
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -269,6 +270,24 @@ def _group(story: Story) -> str:
     assert "9 May" in told[OWNER], told
     assert "9 May" not in told[GUEST], told
     return "by four turns that ask"
+
+
+@step("Telegram: who the owner is holds as soon as the config says so, without a restart")
+def _named(story: Story) -> None:
+    story.chat("My wedding day is on 9 May 2015.", OWNER)
+    story.knows("9 May")
+    config = json.loads(story.gateway.config.read_text())
+    unnamed = {**config, "commands": {**config["commands"], "ownerAllowFrom": []}}
+    number = itertools.count(1)
+
+    def told() -> bool:
+        return "9 May" in story.chat(f"When is my wedding day? This is question {next(number)}.", GUEST)
+
+    assert not told(), "a guest is told what the owner said"
+    story.gateway.config.write_text(json.dumps(unnamed, indent=2))
+    until(told, ANSWER_SECONDS, "with no owner named, a direct chat is not the owner's")
+    story.gateway.config.write_text(json.dumps(config, indent=2))
+    until(lambda: not told(), ANSWER_SECONDS, "a guest is told what the owner said")
 
 
 @step("/compact and /new: what the host drops stays remembered")

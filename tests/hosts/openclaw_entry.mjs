@@ -8,8 +8,11 @@ const tools = new Map();
 const warnings = [];
 let service;
 let capability;
+let current = {};
 const api = {
   pluginConfig: { python, home, embedder: "none", recallTimeoutMs: Number(recallMs) },
+  config: {},
+  runtime: { config: { current: () => current } },
   logger: { warn: (text) => warnings.push(text), info: () => {} },
   on: (name, handler) => hooks.set(name, handler),
   registerTool: (factory, { name }) => tools.set(name, factory),
@@ -25,6 +28,7 @@ const bridge = globalThis[Symbol.for("perdure.bridge")];
 const deeds = {
   hook: async ({ hook, event, ctx }) => (hooks.has(hook) ? ((await hooks.get(hook)(event, ctx)) ?? null) : "not registered"),
   tool: async ({ name, params, ctx }) => tools.get(name)(ctx).execute("call_1", params),
+  config: async ({ config }) => (current = config),
   pid: async () => bridge.child?.pid ?? null,
   sent: async () => bridge.sent,
   warnings: async () => warnings,

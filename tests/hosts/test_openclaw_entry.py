@@ -45,13 +45,13 @@ class Host:
     def hook(self, hook: str, event: Any, ctx: Any = CTX) -> Any:
         return self.do("hook", hook=hook, event=event, ctx=ctx)
 
-    def turn(self, history: list[dict[str, Any]], text: str) -> None:
+    def turn(self, history: list[dict[str, Any]], text: str, *, success: bool = True) -> None:
         """Have a turn; the newest message comes in parts, the older ones as strings, as from OpenClaw."""
         newest = [{"role": "user", "content": [{"type": "text", "text": text}], "timestamp": 1.0 + len(history)}]
         reply = [
             {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "Ok."}]}
         ]
-        self.hook("agent_end", {"success": True, "messages": [*history, *newest, *reply]})
+        self.hook("agent_end", {"success": success, "messages": [*history, *newest, *reply]})
         history += [{"role": "user", "content": text, "__openclaw": {"senderIsOwner": True}}, *reply]
         history.append({"role": "toolResult", "content": [{"type": "text", "text": "a result"}]})
 
@@ -104,6 +104,22 @@ def test_a_turn_that_the_child_did_not_get_is_handed_over_with_the_next(host: Ho
     assert host.do("sent")[-1] == 6
     host.recall_until("What is my horse called?", "Hugo")
     host.recall_until("What is my goat called?", "Gina")
+
+
+def test_a_turn_that_could_not_be_kept_or_failed_comes_again_with_the_next(host: Host, tmp_path: Path) -> None:
+    host.recall("Is anybody there?")
+    inbox, history = tmp_path / "home" / "inbox", list[dict[str, Any]]()
+    inbox.rmdir()
+    inbox.write_text("no folder")
+    host.turn(history, "My cat is called Miso.")
+    assert "could not be kept" in str(host.do("warnings"))
+    inbox.unlink()
+    inbox.mkdir()
+    host.turn(history, "My dog is called Rex.", success=False)
+    host.turn(history, "My bird is called Kiwi.")
+    assert host.do("sent") == [2, 4, 6]
+    for question, name in (("cat", "Miso"), ("dog", "Rex"), ("bird", "Kiwi")):
+        host.recall_until(f"What is my {question} called?", name)
 
 
 def test_a_child_that_hangs_is_replaced_and_costs_a_turn_its_memory_alone(host: Host) -> None:
@@ -160,6 +176,23 @@ def test_in_a_group_each_turn_is_of_the_person_that_the_host_named_for_it(host: 
     host.recall_until("What is my bird called?", "Kiwi")
     known = host.recall("What are my dog, my fish and my horse called?")
     assert not [name for name in ("Rex", "Finn", "Hugo") if name in known]
+
+
+def test_an_owner_who_is_named_while_the_host_runs_is_the_only_one_from_then_on(host: Host) -> None:
+    direct = {**CTX, "sessionId": "d", "sessionKey": "agent:main:telegram:direct:222", "senderId": "222"}
+    host.turn([], "My cat is called Miso.")
+    host.recall_until("What is my cat called?", "Miso")
+
+    def told() -> list[bool]:
+        recall = {"name": "memory_recall", "params": {"query": "What is my cat called?"}}
+        tool = host.do("tool", **recall, ctx={**direct, "senderIsOwner": False, "requesterSenderId": "222"})
+        block = host.hook("before_prompt_build", {"prompt": "What is my cat called?", "messages": []}, direct)
+        return ["Miso" in json.dumps(each) for each in (tool, block)]
+
+    assert told() == [True, True]
+    # As the first `openclaw pairing approve` does.
+    host.do("config", config={"commands": {"ownerAllowFrom": ["telegram:111"]}})
+    assert told() == [False, False]
 
 
 def test_a_compaction_within_a_turn_names_the_session_alone_and_is_kept_all_the_same(host: Host) -> None:

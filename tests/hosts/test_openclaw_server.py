@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from perdure.hosts.openclaw.rpc import (
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     MAX_LINE,
@@ -145,9 +146,11 @@ def test_a_tool_call_counts_as_the_users_only_if_the_owner_asks_for_it(child: Ch
     found = child.call("tool", name="lookup", arguments={"entity": "user", "key": "birthday"}, ctx=AGENT)
     memory = found["details"]["memories"][0]["id"]
     child.call("before_prompt_build", event={"prompt": "Please forget my birthday."}, ctx=AGENT)
-    assert "was not forgotten" in child.tool("memory_forget", {**AGENT, "senderIsOwner": False}, memory=memory)
+    other = {**AGENT, "senderIsOwner": False, "ownerIsNamed": True}
+    assert "did nothing" in child.tool("memory_forget", other, memory=memory)
     assert "was not forgotten" in child.tool("memory_forget", {**AGENT, "sessionId": "other"}, memory=memory)
-    assert "Forgotten" in child.tool("memory_forget", {**AGENT, "senderIsOwner": True}, memory=memory)
+    # As long as the host has not been told who the owner is, it says of nobody in a direct chat that they are.
+    assert "Forgotten" in child.tool("memory_forget", {**AGENT, "senderIsOwner": False}, memory=memory)
 
 
 GROUP: dict[str, Any] = {
@@ -190,6 +193,21 @@ def test_in_a_group_the_owner_gets_memories_if_the_setting_says_so(tmp_path: Pat
         asked = {"event": {"prompt": "When is my birthday?"}}
         assert "3 March" in _ask_until(child, "When is my birthday?", **OWNER)["prependContext"]
         assert child.call("before_prompt_build", **asked, ctx=GUEST) == {}
+
+
+def test_a_turn_that_could_not_be_kept_is_asked_for_again(child: Child, tmp_path: Path) -> None:
+    child.call("before_prompt_build", event={"prompt": "Is anybody there?"}, ctx=AGENT)
+    inbox = tmp_path / "home" / "inbox"
+    inbox.rmdir()
+    inbox.write_text("no folder")
+    turn: dict[str, Any] = {"event": {"success": True}, "ctx": AGENT}
+    turn["messages"] = [{"role": "user", "content": "My cat is called Miso."}]
+    refused = child.answer(child.ask("agent_end", **turn))["error"]
+    assert (refused["code"], "again with the next" in refused["message"]) == (INTERNAL_ERROR, True)
+    inbox.unlink()
+    inbox.mkdir()
+    assert child.call("agent_end", **turn) == {"messages": 1}
+    assert "Miso" in _ask_until(child, "What is my cat called?")["prependContext"]
 
 
 def test_settings_that_are_unknown_leave_the_turn_without_memory_and_say_why(tmp_path: Path) -> None:

@@ -6,11 +6,10 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from perdure.hooks.host import HookRunner
-from perdure.hooks.types import Placement, TurnContext
+from perdure.hooks.types import Messages, Placement, TurnContext
 from perdure.hosts.openclaw.mapping import HOST, data_home, messages_of, owner_asks, prompt_of, turn_context
-from perdure.hosts.openclaw.rpc import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError
-from perdure.plugin.plugin import UNAVAILABLE, PerdurePlugin, hookimpls_for
+from perdure.hosts.openclaw.rpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError
+from perdure.plugin.plugin import PerdurePlugin, hookimpls_for
 from perdure.recent import Recent
 
 PROTOCOL = 2
@@ -23,27 +22,26 @@ FIELDS = {Placement.HEAD: "prependContext", Placement.TAIL: "appendContext", Pla
 HOST_CONTEXT = TurnContext(host=HOST)
 
 Params = Mapping[str, Any]
-Handler = Callable[[Params], Any]
+Handler = Callable[[PerdurePlugin, Params], Any]
 
 
 class OpenClawHooks:
-    """The host's side of perdure's hooks, fired by what comes through the pipe. Usable from any thread."""
+    """Hands what comes through the pipe to perdure's plugin. Usable from any thread."""
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._environ = environ
         self._prompts: Recent[str, str] = Recent(SESSIONS)
-        self._runner = HookRunner()
         self._plugin: PerdurePlugin | None = None
         self._methods: Mapping[str, Handler] = {
-            "ping": lambda params: "pong",
-            "gateway_start": lambda params: self._runner.host_started(HOST_CONTEXT),
-            "foresee": self._foresee,
+            "ping": lambda plugin, params: "pong",
+            "gateway_start": lambda plugin, params: plugin.host_started(HOST_CONTEXT),
+            "foresee": _foresee,
             "before_prompt_build": self._before_prompt_build,
-            "agent_end": self._agent_end,
-            "before_compaction": self._before_compaction,
-            "before_reset": self._before_compaction,
-            "session_start": lambda params: self._runner.session_start(_context(params)),
-            "session_end": lambda params: self._runner.session_end(_context(params)),
+            "agent_end": _agent_end,
+            "before_compaction": _before_compaction,
+            "before_reset": _before_compaction,
+            "session_start": lambda plugin, params: plugin.session_start(turn_context(_object(params, "ctx"))),
+            "session_end": lambda plugin, params: plugin.session_end(turn_context(_object(params, "ctx"))),
             "tool": self._tool,
         }
 
@@ -60,11 +58,12 @@ class OpenClawHooks:
             raise RpcError(METHOD_NOT_FOUND, f"there is no method {method[:40]!r}")
         if self._plugin is None:
             raise RpcError(INVALID_REQUEST, "the first request must be initialize")
-        return handler(params)
+        return handler(self._plugin, params)
 
     def close(self) -> None:
         """Finish what was begun and close the store."""
-        self._runner.host_stopping(HOST_CONTEXT)
+        if self._plugin is not None:
+            self._plugin.host_stopping(HOST_CONTEXT)
 
     def _initialize(self, params: Params) -> Any:
         if params.get("protocol") != PROTOCOL:
@@ -77,43 +76,45 @@ class OpenClawHooks:
         config = _object(params, "config")
         settings = {key: value for key, value in config.items() if key not in OWN_SETTINGS}
         self._plugin = hookimpls_for(config=settings, home=data_home(config, self._environ))
-        self._runner.register(self._plugin)
         return {"protocol": PROTOCOL, "pid": os.getpid()}
 
-    def _foresee(self, params: Params) -> Any:
-        if self._plugin:
-            self._plugin.foresee(prompt_of(_object(params, "event")), _asking(_object(params, "ctx")))
-        return {}
-
-    def _before_prompt_build(self, params: Params) -> Any:
+    def _before_prompt_build(self, plugin: PerdurePlugin, params: Params) -> Any:
         context, prompt = _asking(_object(params, "ctx")), prompt_of(_object(params, "event"))
         self._prompts.put(_key(context), prompt)
-        recalls = self._runner.before_agent_start(prompt, (), context)
-        found = next((recall for recall in recalls if recall.block), None)
-        return {FIELDS[found.placement]: found.block} if found else {}
+        found = plugin.before_agent_start(prompt, (), context)
+        return {FIELDS[found.placement]: found.block} if found and found.block else {}
 
-    def _agent_end(self, params: Params) -> Any:
-        event, ctx = _object(params, "event"), _object(params, "ctx")
-        messages = messages_of(params.get("messages"), ctx)
-        self._runner.agent_end(messages, event.get("success") is True, turn_context(ctx))
-        return {"messages": len(messages)}
-
-    def _before_compaction(self, params: Params) -> Any:
-        ctx = _object(params, "ctx")
-        messages = messages_of(params.get("messages"), ctx)
-        self._runner.before_compaction(messages, turn_context(ctx))
-        return {"messages": len(messages)}
-
-    def _tool(self, params: Params) -> Any:
-        name, ctx = params.get("name"), _object(params, "ctx")
-        context = _asking(ctx)
+    def _tool(self, plugin: PerdurePlugin, params: Params) -> Any:
+        name, context = params.get("name"), _asking(_object(params, "ctx"))
         if not isinstance(name, str):
             raise RpcError(INVALID_PARAMS, "name must be a string")
-        # Only the owner's own words count as the user's wish.
-        said = self._prompts.get(_key(context)) if ctx.get("senderIsOwner") is not False else None
-        plugin = self._plugin
-        result = plugin.call_tool(name, _object(params, "arguments"), context, said or "") if plugin else UNAVAILABLE
+        said = self._prompts.get(_key(context)) or ""
+        result = plugin.call_tool(name, _object(params, "arguments"), context, said)
         return {"content": [{"type": "text", "text": result.text}], "details": result.details}
+
+
+def _foresee(plugin: PerdurePlugin, params: Params) -> Any:
+    plugin.foresee(prompt_of(_object(params, "event")), _asking(_object(params, "ctx")))
+    return {}
+
+
+def _agent_end(plugin: PerdurePlugin, params: Params) -> Any:
+    event, ctx = _object(params, "event"), _object(params, "ctx")
+    messages = messages_of(params.get("messages"), ctx)
+    return _kept(plugin.agent_end(messages, event.get("success") is True, turn_context(ctx)), messages)
+
+
+def _before_compaction(plugin: PerdurePlugin, params: Params) -> Any:
+    ctx = _object(params, "ctx")
+    messages = messages_of(params.get("messages"), ctx)
+    return _kept(plugin.before_compaction(messages, turn_context(ctx)), messages)
+
+
+def _kept(taken: int | None, messages: Messages) -> Any:
+    # The entry leaves out what was answered with a result, so that only a refusal brings it again.
+    if taken is None:
+        raise RpcError(INTERNAL_ERROR, "the turn could not be kept; send it again with the next one")
+    return {"messages": len(messages)}
 
 
 def _asking(ctx: Mapping[str, Any]) -> TurnContext:
@@ -123,10 +124,6 @@ def _asking(ctx: Mapping[str, Any]) -> TurnContext:
 
 def _key(context: TurnContext) -> str:
     return f"{context.agent_id}\0{context.session_id}"
-
-
-def _context(params: Params) -> TurnContext:
-    return turn_context(_object(params, "ctx"))
 
 
 def _object(params: Params, name: str) -> Mapping[str, Any]:
