@@ -144,17 +144,15 @@ export class Bridge {
     }
   }
 
-  // What the last turn has handed over is left out, unless the host has shortened the history since. A turn that failed,
-  // or that could not be kept, comes again with the next one.
+  // What was kept already is left out, unless the host has shortened the history since; what was not comes again.
   async history(method, event, ctx, limit) {
     const key = `${ctx.agentId}\0${ctx.sessionId ?? ctx.sessionKey}`;
     const messages = Array.isArray(event.messages) ? event.messages : [];
     const { count, mark } = this.handed.get(key) ?? { count: 0 };
     this.handed.delete(key);
     const fresh = slim(messages.slice(markOf(messages[count - 1]) === mark ? count : 0));
-    const success = event.success === true;
-    const done = await this.attempt(method, { event: { success }, ctx, messages: fresh }, limit);
-    if (done && success) keep(this.handed, key, { count: messages.length, mark: markOf(messages.at(-1)) });
+    const done = await this.attempt(method, { event: { success: event.success === true }, ctx, messages: fresh }, limit);
+    if (done && event.success === true) keep(this.handed, key, { count: messages.length, mark: markOf(messages.at(-1)) });
   }
 
   stop() {

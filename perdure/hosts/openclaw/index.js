@@ -64,7 +64,7 @@ function registerHooks(api, { recallTimeoutMs: recallMs = 3000, captureTimeoutMs
 }
 
 function registerTools(api) {
-  for (const tool of GENERATED.tools) {
+  for (const tool of GENERATED.tools)
     api.registerTool((ctx) => {
       const { senderIsOwner = null, requesterSenderId = null } = ctx;
       const known = plain({ ...ctx, senderIsOwner, requesterSenderId });
@@ -73,7 +73,6 @@ function registerTools(api) {
         { content: [AWAY], details: { error: "unavailable" } };
       return { ...tool, label: tool.name, catalogMode: "direct-only", execute };
     }, { name: tool.name });
-  }
 }
 
 function registerCli(api, config) {
@@ -97,8 +96,7 @@ export default {
   register(api) {
     const config = api.pluginConfig ?? {};
     // Asked anew each time: the owner may be named while the host runs, and no copy must outlive that.
-    const hostConfig = () => api.runtime?.config?.current?.() ?? api.config;
-    Object.assign(bridge, { config, logger: api.logger, hostConfig });
+    Object.assign(bridge, { config, logger: api.logger, hostConfig: () => api.runtime?.config?.current?.() ?? api.config });
     registerHooks(api, config);
     registerTools(api);
     registerCli(api, config);
