@@ -62,6 +62,7 @@ def _in_time(
 class AsyncTurns(Twin[Turns]):
     """The async twin of `Turns`."""
 
+    foresee = _async(Turns.foresee)
     before = _in_time(Turns.before)
     after = _async(Turns.after)
     before_compaction = _async(Turns.before_compaction)
