@@ -12,7 +12,7 @@ from perdure.recent import Recent
 from perdure.text.clean import message_text
 from perdure.text.echo import Trace, traces
 
-SESSIONS = 256
+SESSIONS = 64
 """Conversations that are remembered, those that went on last."""
 ITEMS = 512
 """Memories of one conversation that are known to have been shown, and whose echo is told: those shown last."""
