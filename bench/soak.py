@@ -104,7 +104,7 @@ def _soak(home: Path, seconds: float, pause: float, errors: Errors) -> dict[str,
         "fds_delta": held[2] - fds,
         "disk_mb": round(held[3] / 1e6, 1),
         "disk_growth": round(held[3] / disk - 1, 3),
-        "recall_p95_ratio": round(with_jobs / without, 2),
+        "recall_p95_ratio": round(with_jobs / without, 2) if with_jobs and without else None,
         "recall_p95_ms": round(with_jobs * 1000, 1),
         "recall_p95_quiet_ms": round(without * 1000, 1),
         "orphans": len(workers(home)),
@@ -161,7 +161,8 @@ def _held(home: Path) -> tuple[int, int, int, int]:
 
 
 def _p95(times: Sequence[float]) -> float:
-    return sorted(times)[int(0.95 * (len(times) - 1))] if times else 1.0
+    """Return the 95th percentile; 0 if a run was too short for any."""
+    return sorted(times)[int(0.95 * (len(times) - 1))] if times else 0.0
 
 
 def _word(number: int) -> str:
