@@ -1,0 +1,1 @@
+"""Labelled data for a memory model, and what checks it."""
