@@ -1,6 +1,9 @@
-"""Measures the vector indexes: how well and how fast LanceDB answers, and from which size on it is the faster one.
+"""Measures the vector indexes: how well and how fast the matrix and LanceDB answer, and which is faster from where on.
 
 python -m bench.ann --size 100000 --json
+
+Sizes are those of made-up vectors. Under `real` stand the memories of the labelled stores, embedded by the model, and
+their prompts: once when everybody may read all of them, once when each writer's agent asks for its own.
 """
 
 from __future__ import annotations
@@ -15,15 +18,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perdure.background.indexer import Indexer
+from perdure.embed.load import load_default
 from perdure.hooks.types import Channel
+from perdure.index.indexer import Indexer
+from perdure.index.tiered_index import TieredIndex
+from perdure.index.vector_index import ExactIndex, VectorHit, scan
 from perdure.store.database import run
-from perdure.store.scope import Audience
+from perdure.store.scope import GLOBAL, Audience, Scope
 from perdure.store.search import View
 from perdure.store.store import Store, VectorSpace
-from perdure.store.tiered_index import TieredIndex
 from perdure.store.transaction import Author, StoredVector
-from perdure.store.vector_index import ExactIndex, VectorHit, scan
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,6 +42,9 @@ FACTORS = 32
 """Directions in which the vectors differ: sentences differ in far fewer ways than a vector has numbers."""
 CHANGED = 30
 PATIENCE = 600.0
+LABELLED = Path(__file__).parents[1] / "training" / "data" / "train" / "stores"
+EMBEDDED = 32
+"""Texts that are embedded at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +59,8 @@ class Size:
         lance_per_exact: LanceDB's time as a multiple of the matrix's.
         load_s: until the matrix was in memory.
         build_s: until LanceDB held and had indexed all vectors.
-        recall_at_10: share of the ten nearest that LanceDB finds.
+        exact_recall_at_10: share of the ten nearest that the matrix finds.
+        recall_at_10: share of them that LanceDB finds.
     """
 
     size: int
@@ -62,7 +70,29 @@ class Size:
     lance_per_exact: float
     load_s: float
     build_s: float
+    exact_recall_at_10: float
     recall_at_10: float
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    """What the matrix does with vectors of the model. Times are medians of a search, in milliseconds.
+
+    Attributes:
+        size: vectors.
+        queries: prompts.
+        recall_at_10: share of the ten nearest of all vectors that it finds.
+        exact_ms: its time.
+        scoped_recall_at_10: share of the ten nearest of one agent's that it finds.
+        scoped_ms: its time.
+    """
+
+    size: int
+    queries: int
+    recall_at_10: float
+    exact_ms: float
+    scoped_recall_at_10: float
+    scoped_ms: float
 
 
 class Synthetic:
@@ -87,15 +117,19 @@ class Synthetic:
         return vectors
 
 
-def fill(store: Store, vectors: Vectors, first: int = 0) -> list[str]:
+def fill(store: Store, vectors: Vectors, first: int = 0, scopes: Sequence[Scope] | None = None) -> list[str]:
     """Store a fact for each vector, by SQL: what is measured here is not the storing."""
+    scopes = scopes or [GLOBAL] * len(vectors)
     store.adopt_space(SPACE)
     ids = [f"{first + number:08d}-0000-4000-8000-000000000000" for number in range(len(vectors))]
     now = store.clock.now()
     with store.database.write(durable=False) as connection:
         connection.executemany(
-            "INSERT INTO facts (id, text, created_at, normalized_hash) VALUES (?, ?, ?, ?)",
-            ((fact_id, f"fact {fact_id}", now, fact_id) for fact_id in ids),
+            "INSERT INTO facts (id, text, created_at, normalized_hash, scope, scope_target) VALUES (?, ?, ?, ?, ?, ?)",
+            (
+                (fact_id, f"fact {fact_id}", now, fact_id, scope.kind, scope.target)
+                for fact_id, scope in zip(ids, scopes, strict=True)
+            ),
         )
         connection.executemany(
             "INSERT INTO vectors VALUES (?, ?, ?)",
@@ -183,11 +217,12 @@ class Bench:
         exact.search(self.queries[0], self._view(), 10)
         load_s = time.perf_counter() - began
         exact_ms = median_ms(lambda query: exact.search(query, self._view(), 10), self.queries)
+        by_exact = [exact.search(query, self._view(), 10) for query in self.queries]
         exact.close()
         lance_ms = median_ms(self._lance, self.queries)
         return Size(
             self.size, exact_ms, median_ms(self._scan, self.queries[:9]), lance_ms, round(lance_ms / exact_ms, 2),
-            round(load_s, 2), round(self.build_s, 1), recall(found, true),
+            round(load_s, 2), round(self.build_s, 1), recall(by_exact, true), recall(found, true),
         )  # fmt: skip
 
     def changed(self) -> tuple[float, int]:
@@ -214,6 +249,57 @@ class Bench:
         return scan(self.store.database, SPACE.id, query, self._view(), 10)
 
 
+def labelled() -> tuple[dict[str, str], dict[str, str]]:
+    """Return the memories and the prompts of the labelled stores, each with the letter of its writer."""
+    memories: dict[str, str] = {}
+    prompts: dict[str, str] = {}
+    for path in sorted(LABELLED.glob("*.json")):
+        one = json.loads(path.read_text(encoding="utf-8"))
+        memories |= {memory["text"]: path.name[0] for memory in one["memories"]}
+        prompts |= {prompt["text"]: path.name[0] for prompt in one["prompts"]}
+    return memories, prompts
+
+
+def measured_on_real(count: int) -> Real:
+    """Compare the matrix with a full comparison, for so many prompts."""
+    memories, prompts = labelled()
+    prompts = dict(list(prompts.items())[:: max(1, len(prompts) // count)][:count])
+    vectors, queries = embedded(list(memories), query=False), embedded(list(prompts), query=True)
+    everybody = [Audience.of()] * len(prompts)
+    recall_all, ms_all = matrix(vectors, [GLOBAL] * len(vectors), queries, everybody)
+    agents = [Audience.of(agent=writer) for writer in prompts.values()]
+    recall_own, ms_own = matrix(vectors, [Scope("agent", writer) for writer in memories.values()], queries, agents)
+    return Real(len(vectors), len(queries), recall_all, ms_all, recall_own, ms_own)
+
+
+def embedded(texts: Sequence[str], *, query: bool) -> Vectors:
+    """Return the vectors of texts, by the default model."""
+    import numpy as np
+
+    model = load_default()
+    parts = [model.embed(texts[at : at + EMBEDDED], query=query) for at in range(0, len(texts), EMBEDDED)]
+    return np.concatenate(parts)
+
+
+def matrix(
+    vectors: Vectors, scopes: Sequence[Scope], queries: Vectors, audiences: Sequence[Audience]
+) -> tuple[float, float]:
+    """Return the matrix's recall, and its median time, for queries of somebody each."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder))
+        fill(store, vectors, scopes=scopes)
+        exact = ExactIndex(store.database, SPACE.id, DIMS)
+        views = [View(audience, store.clock.now()) for audience in audiences]
+        asked = list(zip(queries, views, strict=True))
+        true = [scan(store.database, SPACE.id, query, view, 10) for query, view in asked]
+        found = [exact.search(query, view, 10) for query, view in asked]
+        times = iter(views)
+        ms = median_ms(lambda query: exact.search(query, next(times), 10), queries)
+        exact.close()
+        store.close()
+    return recall(found, true), ms
+
+
 def crossover(sizes: Sequence[Size]) -> int | None:
     """Return the smallest size from which on LanceDB was faster than the matrix; None: at none of them."""
     slower = [each.size for each in sizes if each.lance_per_exact > 1]
@@ -224,9 +310,10 @@ def crossover(sizes: Sequence[Size]) -> int | None:
 @click.command()
 @click.option("--size", default=100_000, show_default=True, type=click.IntRange(min=1_000))
 @click.option("--queries", default=60, show_default=True, type=click.IntRange(min=2 * CHANGED))
+@click.option("--real", default=300, show_default=True, type=click.IntRange(min=1), help="Prompts for real vectors.")
 @click.option("--seed", default=1, show_default=True)
 @click.option("--json", "as_json", is_flag=True)
-def main(size: int, queries: int, seed: int, as_json: bool) -> None:
+def main(size: int, queries: int, real: int, seed: int, as_json: bool) -> None:
     """Measure at SIZE vectors, and for the crossover also at a tenth and a third of it."""
     sizes = []
     for count in (size // 10, size // 3, size):
@@ -246,6 +333,7 @@ def main(size: int, queries: int, seed: int, as_json: bool) -> None:
         "crossover": crossover(sizes),
         "build_s": last.build_s,
         "sizes": [asdict(each) for each in sizes],
+        "real": asdict(measured_on_real(real)),
     }
     print(json.dumps(result, indent=None if as_json else 2))
 

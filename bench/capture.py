@@ -32,8 +32,8 @@ import click
 
 from bench.capture_peers import PEERS
 from bench.locomo import VARIABLE, turns
+from perdure.api.memory import Memory
 from perdure.hooks.types import TurnContext
-from perdure.plugin.memory import Memory
 from perdure.store.fact import Fact
 from perdure.store.listing import MAX_LIMIT, Filter
 from perdure.store.scope import Scope

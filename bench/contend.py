@@ -27,11 +27,11 @@ import click
 
 from bench.crash import divergence, states
 from bench.crash_child import ANIMALS, AUTHOR, FORGOTTEN, LIVE, SUPERSEDED
+from perdure.api.memory import Memory
+from perdure.engine.engine import Engine
+from perdure.engine.settings import Settings
 from perdure.errors import NotFoundError, PerdureError, StoreError
 from perdure.hooks.types import Channel, TurnContext
-from perdure.plugin.engine import Engine
-from perdure.plugin.memory import Memory
-from perdure.plugin.settings import Settings
 from perdure.store import lifecycle
 from perdure.store.database import run
 from perdure.store.fact import Fact

@@ -27,10 +27,10 @@ import apsw
 import click
 
 from bench.crash_child import ABSENT, FORGOTTEN, LIVE, MARKER, PARKED, SUPERSEDED, bring_up, play
+from perdure.api.memory import Memory
 from perdure.embed.deterministic import HashEmbedder
+from perdure.engine.settings import Settings
 from perdure.failpoints import EXIT_CODE, FAIL_POINTS, VARIABLE
-from perdure.plugin.memory import Memory
-from perdure.plugin.settings import Settings
 from perdure.store.database import run
 from perdure.store.fact import live_sql
 from perdure.store.slots import vector_text
@@ -42,7 +42,10 @@ ROUNDS_PER_HOME = 12
 PATIENCE = 90.0
 FIRST_START = frozenset({"migrate.begun", "migrate.stepped", "migrate.committed", "lance.creating"})
 """Fail points that only a new store passes, once."""
-_ONCE = ("worker.", "lance.", "inbox.emptied", "inbox.adopted", "inbox.removed", "drain.", "indexer.embedded")
+_ONCE = (
+    "worker.", "lance.", "inbox.emptied", "inbox.kept_aside", "inbox.adopted", "inbox.removed", "drain.",
+    "indexer.embedded",
+)  # fmt: skip
 """Beginnings of fail points that are passed so seldom that the first time must do."""
 
 

@@ -20,19 +20,19 @@ from typing import Any
 
 from filelock import FileLock
 
+from perdure.api.memory import Memory
+from perdure.care.importing import Incoming, Load, bring_in
+from perdure.care.purge import certify, purge
 from perdure.embed.deterministic import HashEmbedder
+from perdure.engine.engine import Engine
+from perdure.engine.settings import Settings
+from perdure.engine.work import work
 from perdure.errors import NotFoundError
 from perdure.failpoints import VARIABLE
 from perdure.hooks.types import Channel, TurnContext
-from perdure.plugin.engine import Engine
-from perdure.plugin.memory import Memory
-from perdure.plugin.settings import Settings
-from perdure.plugin.work import work
 from perdure.store import lifecycle
 from perdure.store.database import run
 from perdure.store.fact import CATEGORIES, Fact
-from perdure.store.importing import Incoming, Load, bring_in
-from perdure.store.purge import certify, purge
 from perdure.store.store import Store
 from perdure.store.transaction import Author, StoredVector
 
@@ -98,12 +98,15 @@ class Actor:
         self._forgotten: dict[str, str] = {}
         self._ways: tuple[Callable[[], None], ...] = (
             self.store, self.store, self.say_again, self.batch, self.supersede, self.update, self.forget,
-            self.unforget, self.sort, self.fail, self.take_in, self.purge,
+            self.unforget, self.sort, self.fail, self.take_in, self.purge, self.remember,
         )  # fmt: skip
         self._turns = (self.capture, self.capture, self.quiet, self.certify)
 
     def leave_behind(self) -> None:
-        """Leave turns in the inbox as a process does that ends before they are captured; one of them is poisoned."""
+        """Leave turns in the inbox as a process does that ends before they are captured.
+
+        One of them is poisoned, and one, which tells of no marker, is damaged afterwards.
+        """
         store = Store(self._home)
         for messages in ([{"at": 1.0}], None):
             marker, text = self._words()
@@ -113,7 +116,10 @@ class Actor:
                     "scope": "user:owner", "host": "bench", "turn": None,
                     "messages": [{**messages[0], "text": text}] if messages else marker,
                 })  # fmt: skip
+        damaged = store.inbox.append({"messages": "a heron"})
         store.close()
+        path = self._home / "inbox" / f"{damaged['id'].partition(':')[0]}.jsonl"
+        path.write_bytes(path.read_bytes().replace(b"a heron", b"a hern"))
 
     def open(self) -> None:
         """Open the memory; what was left behind is captured meanwhile."""
@@ -216,6 +222,10 @@ class Actor:
     def certify(self) -> None:
         """Bring purges to their end, if nobody else has the store open."""
         certify(self._engine.store)
+
+    def remember(self) -> None:
+        """Write down outside facts.db where the store is."""
+        self._engine.store.remember(at_once=True)
 
     def fail(self) -> None:
         """Break a transaction off: nothing of it may stay."""

@@ -25,7 +25,7 @@ from typing import Any
 
 import click
 
-from perdure.plugin.memory import Memory
+from perdure.api.memory import Memory
 
 FAST = 0.0002
 """Hours between two runs of a job: under a second."""

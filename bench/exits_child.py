@@ -12,8 +12,8 @@ import sys
 import time
 from typing import NoReturn
 
+from perdure.api.memory import Memory
 from perdure.hooks.types import TurnContext
-from perdure.plugin.memory import Memory
 
 SECONDS = 60.0
 """After so long it ends by itself, whatever it was told."""

@@ -20,13 +20,13 @@ from typing import Any
 
 import click
 
+from perdure.api.memory import Memory
 from perdure.cli.replay import Listener, play_dialogues, start_of
 from perdure.clock import ManualClock
 from perdure.files.transcripts import FORMATS, Dialogue, read_transcript
 from perdure.hooks.fake_host import Turn
-from perdure.plugin.memory import Memory
+from perdure.index.lance import LanceIndex
 from perdure.store import outbox
-from perdure.store.lance import LanceIndex
 from perdure.store.store import Store
 
 START_PATIENCE = 60.0

@@ -29,7 +29,7 @@ import numpy as np
 from bench import peers
 from bench.files import put_random_vectors
 from bench.store import EMBEDDER, fill, sentences
-from perdure.background.indexer import Indexer
+from perdure.api.memory import Memory
 from perdure.clock import SystemClock
 from perdure.embed.base import Embedder
 from perdure.embed.deterministic import HashEmbedder
@@ -40,11 +40,11 @@ from perdure.files.index import FileIndex
 from perdure.files.options import FilesOptions
 from perdure.files.transcript_log import TranscriptLog
 from perdure.hooks.types import TurnContext
-from perdure.plugin.memory import Memory
+from perdure.index.indexer import Indexer
+from perdure.index.vector_index import dots
 from perdure.store.database import run
 from perdure.store.scope import Audience
 from perdure.store.store import Store
-from perdure.store.vector_index import dots
 from perdure.text.normalise import match_query, match_terms
 
 SEED = 100
@@ -62,7 +62,7 @@ EMBEDDERS: dict[str, tuple[Callable[[], Embedder], dict[str, Any]]] = {
 COLD = """
 import json, sys, time
 from perdure.hooks.types import TurnContext
-from perdure.plugin.memory import Memory
+from perdure.api.memory import Memory
 with Memory.open(sys.argv[1], embedder="none") as memory:
     recall = memory.turns.before(sys.argv[2], TurnContext(session_id="bench"))
     print(json.dumps([recall is not None, time.process_time(), "numpy" in sys.modules]))
@@ -70,7 +70,7 @@ with Memory.open(sys.argv[1], embedder="none") as memory:
 RESIDENT = """
 import json, sys
 from perdure.hooks.types import TurnContext
-from perdure.plugin.memory import Memory
+from perdure.api.memory import Memory
 with Memory.open(sys.argv[1], **json.loads(sys.argv[2])) as memory:
     ready = memory.ready()
     for prompt in sys.argv[3:]:

@@ -25,8 +25,8 @@ from typing import Any
 import apsw
 import click
 
+from perdure.api.memory import Memory
 from perdure.hooks.types import TurnContext
-from perdure.plugin.memory import Memory
 from perdure.text.normalise import fts_text, match_query, match_terms
 from perdure.text.tokens import estimate_tokens
 
@@ -102,7 +102,7 @@ def index(memory: Memory, said: Sequence[Turn]) -> None:
 
 def ask(memory: Memory, said: Sequence[Turn], question: str, limit: int) -> list[Turn]:
     """Return the turns that a search brings, best first."""
-    by_place = _places(said)
+    by_place = places(said)
     answer = memory.files.search(question, max_results=limit, min_score=0.0)
     found = [by_place[result.session or "", result.start_line] for result in answer.results]
     return list({turn.id: turn for turn in found}.values())
@@ -166,13 +166,13 @@ class Injected:
 
     def count(self, memory: Memory, said: Sequence[Turn], asked: Sequence[Question], foreign: Sequence[str]) -> None:
         """Ask a conversation's questions, and those of another, as prompts."""
-        by_place = _places(said)
+        by_place = places(said)
         for question in asked:
             recall = memory.turns.before(question.text, TurnContext(session_id="bench", host="bench"))
             ids = {
                 by_place[place].id
                 for item in (recall.items if recall else ())
-                if (place := _place(item.id)) in by_place
+                if (place := place_of(item.id)) in by_place
             }
             self._found.append(len(question.evidence & ids) / len(question.evidence))
             self._tokens.append(estimate_tokens(recall.block) if recall else 0)
@@ -214,7 +214,7 @@ def measure(
     return len(asked)
 
 
-def _places(said: Sequence[Turn]) -> dict[tuple[str, int], Turn]:
+def places(said: Sequence[Turn]) -> dict[tuple[str, int], Turn]:
     """Return each turn by its session and its line in the session's record."""
     by_place = {}
     lines: dict[str, int] = defaultdict(lambda: 1)  # the first line of a record is its header
@@ -224,7 +224,7 @@ def _places(said: Sequence[Turn]) -> dict[tuple[str, int], Turn]:
     return by_place
 
 
-def _place(item: str) -> tuple[str, int]:
+def place_of(item: str) -> tuple[str, int]:
     """Return which turn an item of a block is; its id is a citation."""
     match = _CITED.search(item)
     return (match[1].replace("-", "_"), int(match[2])) if match else ("", 0)

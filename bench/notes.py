@@ -20,7 +20,7 @@ from typing import Any
 import click
 
 from bench.locomo import TIME, VARIABLE, questions, turns
-from perdure.plugin.memory import Memory
+from perdure.api.memory import Memory
 
 WEIGHTS = ((0.7, 0.3), (0.6, 0.4), (0.5, 0.5), (0.4, 0.6), (0.3, 0.7))
 """Vector and keyword."""

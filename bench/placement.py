@@ -19,11 +19,11 @@ from typing import Any
 
 import click
 
+from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.hooks.fake_host import FakeHost, Turn
 from perdure.hooks.host import HookRunner
 from perdure.hooks.types import Placement
-from perdure.plugin.memory import Memory
 from perdure.plugin.plugin import hookimpls_for
 from perdure.text.tokens import estimate_tokens
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import sys
 import tempfile
 import threading
@@ -25,9 +26,11 @@ import click
 
 from bench.crash import Story, states
 from bench.crash_child import ABSENT, Actor
-from perdure.plugin.settings import Settings
+from perdure.engine.settings import Settings
+from perdure.store.damaged_turns import damaged_turns
 from perdure.store.database import run
 from perdure.store.inbox import Inbox
+from perdure.store.remembered import FILE
 from perdure.store.store import Store
 
 SECTOR = 512
@@ -112,8 +115,13 @@ class Disk(apsw.VFS):
             self.syncs += 1
 
     def cut(self, folder: Path, survives: Callable[[], bool]) -> None:
-        """Write what a power cut would leave into another folder."""
+        """Write what a power cut would leave into another folder.
+
+        What the folder remembers of its store is taken to be on the disk at once: it must never be ahead.
+        """
         folder.mkdir(mode=0o700, parents=True)
+        if (Path(self._home) / FILE).exists():
+            shutil.copy(Path(self._home) / FILE, folder / FILE)
         with self.lock:
             for name, platter in self.platters.items():
                 if not name.endswith("-shm"):
@@ -245,7 +253,10 @@ def inspect(cut: Cut, damage: Damage) -> None:
 
 
 def cut_inbox(folder: Path, points: int, seed: int) -> Damage:
-    """Cut the power while an entry is appended: those before must be there, whatever is left of the new one."""
+    """Cut the power while an entry is appended: those before must be there, whatever is left of the new one.
+
+    What is left of it is no damage, either: it was never acknowledged.
+    """
     chance = random.Random(seed)
     damage = Damage()
     inbox = Inbox(folder / "inbox")
@@ -253,13 +264,17 @@ def cut_inbox(folder: Path, points: int, seed: int) -> Damage:
     for number in range(points):
         before = _content(folder / "inbox")
         entry = inbox.append({"text": "x" * chance.randint(1, 6_000), "number": number})
-        platter = Platter("inbox", bytearray(before), _differing(before, _content(folder / "inbox")))
+        after = _content(folder / "inbox")
+        # The file grows, and is synced, before the entry comes into it.
+        before = before.ljust(len(after), b"\0")
+        platter = Platter("inbox", bytearray(before), _differing(before, after))
         other = folder / f"cut{number}" / "inbox"
         other.mkdir(parents=True, mode=0o700)
         (other / "gone.jsonl").write_bytes(platter.after_cut(lambda: chance.random() < 0.5))
         adopted = [each["id"] for entries in Inbox(other).adopt() for each in entries]
         damage.points += 1
         damage.lost += [f"inbox cut {number}: {each}" for each in acknowledged if adopted.count(each) != 1]
+        damage.corrupt += [f"inbox cut {number}: {each.text[:20]}" for each in damaged_turns(other)]
         acknowledged.append(str(entry["id"]))
     inbox.close()
     return damage
@@ -298,7 +313,7 @@ def bench(points: int, seed: int) -> dict[str, Any]:
         **counts,
         "lost": len(database.lost) + len(inbox.lost),
         "corrupt": len(database.corrupt) + len(inbox.corrupt),
-        "problems": [*database.lost, *inbox.lost, *database.corrupt][:20],
+        "problems": [*database.lost, *inbox.lost, *database.corrupt, *inbox.corrupt][:20],
     }
 
 

@@ -22,11 +22,11 @@ from typing import Any
 import apsw
 import click
 
+from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.embed.base import Embedder
 from perdure.embed.load import load_default
 from perdure.hooks.types import Channel, TurnContext
-from perdure.plugin.memory import Memory
 from perdure.text.normalise import fts_text, match_query, match_terms
 
 DATA = Path(__file__).parent / "data" / "precision.json"

@@ -27,11 +27,11 @@ from typing import Any
 import click
 
 from bench.locomo import VARIABLE, Turn, turns
-from perdure.background.consolidate import Consolidated
-from perdure.background.reflect import Pattern
+from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.hooks.types import TurnContext
-from perdure.plugin.memory import Memory
+from perdure.learn.consolidate import Consolidated
+from perdure.learn.reflect import Pattern
 
 FORTNIGHT = 14 * 86_400.0
 LOWER = (0.85, 0.75)
@@ -90,7 +90,7 @@ def reflected(memory: Memory, tally: Tally) -> None:
     # A fact may have expired by the time at which the pattern it speaks for is found again.
     tally.texts |= {fact.id: fact.text for fact in memory.admin.list(limit=10_000)}
     began = time.process_time()
-    done = memory.reflect()
+    done = memory.upkeep.reflect()
     tally.cpu_seconds["reflect"] += time.process_time() - began
     for pattern in done.patterns:
         tally.actions[pattern.action] += 1
@@ -126,11 +126,11 @@ def measure(item: Mapping[str, Any], speaker: str, tally: Tally) -> None:
         tally.live_patterns += sum(fact.category == "pattern" for fact in facts)
         tally.facts += sum(fact.category != "pattern" for fact in facts)
         for cosine in LOWER:
-            found = merged(memory.consolidate(cosine=cosine, dry_run=True))
+            found = merged(memory.upkeep.consolidate(cosine=cosine, dry_run=True))
             tally.lower[str(cosine)] += len(found)
             tally.lower_merges += found if cosine == LOWER[-1] else []
         began = time.process_time()
-        tally.merges += merged(memory.consolidate())
+        tally.merges += merged(memory.upkeep.consolidate())
         tally.cpu_seconds["consolidate"] += time.process_time() - began
 
 

@@ -110,6 +110,29 @@ PATTERNS: dict[str, tuple[str, ...]] = {
         "one two three four five six",
     ),
     "list": ("milk eggs bread butter coffee tea sugar flour rice pasta oil salt", "red green blue black white"),
+    "file-name": (
+        "sk-learn-notes-20<2d>-final.md",
+        "re_read-the-report-of-20<2d>.txt",
+        "live_stream_20<2d>_highlights",
+    ),
+    "foreign-remark": (
+        "Das Passwort für den Router ist abgelaufen.",
+        "Le mot de passe doit contenir 8 caractères.",
+        "La contraseña es incorrecta.",
+        "La password è scaduta.",
+        "Het wachtwoord moet 8 tekens zijn",
+        "Пароль должен содержать 8 символов.",
+        "密码长度为8到16位",
+    ),
+    "next-sentence": ("I forgot my password. It is annoying.", "New password policy. It is <2d> characters long."),
+    "table": (
+        "| Feature | Password | Token |\n|---|---|---|\n| Two factors | Yes | No |",
+        "| Field | Type |\n|---|---|\n| password | string |",
+        'KEYS = [\n    "password",\n    "heron<2d>",\n]',
+    ),
+    "plain-base64": ("data:text/plain;base64,SGVsbG8gd29ybGQsIHRoaXMgaXMgZmluZQ==",),
+    "yaml-tag": ("password: !vault |", "token: !secret wifi_token"),
+    "pinned-year": ("Pin 20<2d> goals to the top of the channel.", "My locker is number <4d>."),
     "redacted": ("my password is [redacted password]", "token: [redacted token]"),
 }
 

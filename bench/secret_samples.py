@@ -1,7 +1,7 @@
 """Secrets and what only looks like one, made by chance from patterns: no literal secret stands here.
 
 In a pattern `<16A>` is sixteen characters of a class: d digits, h hexadecimal, a small letters and digits, A capitals
-and digits, L capitals, w letters and digits, s those with _ and -, b base64.
+and digits, L capitals, l letters, w letters and digits, s those with _ and -, b base64.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import string
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from perdure.text.secret_national import luhn
+from perdure.secrets.national import luhn
 from perdure.text.seed_words import SEED_WORDS
 
 CLASSES = {
@@ -21,6 +21,7 @@ CLASSES = {
     "a": string.ascii_lowercase + string.digits,
     "A": string.ascii_uppercase + "234567",
     "L": string.ascii_uppercase,
+    "l": string.ascii_letters,
     "w": string.ascii_letters + string.digits,
     "s": string.ascii_letters + string.digits + "_-",
     "b": string.ascii_letters + string.digits + "+/",
@@ -207,7 +208,7 @@ _NAMED = (
     ("docker-login", "code", "docker login -u anna -p {} registry.example.org", "<16w>"),
     ("docker-config", "json", '{{"auths": {{"r.io": {{"auth": "{}"}}}}}}', "<24w>="),
     ("netrc", "code", "machine api.example.org login anna password {}", "<12w>"),
-    ("npmrc", "code", "//registry.npmjs.org/:_authToken={}", "<8h>-<4h>-<4h>-<4h>-<12h>"),
+    ("npmrc", "code", "//registry.example.org/:_authToken={}", "<8h>-<4h>-<4h>-<4h>-<12h>"),
     ("otp-secret", "url", "otpauth://totp/Ex:anna?secret={}&issuer=Ex", "<32A>"),
     ("passphrase", "prose", "my passphrase is {}.", "correct<2d> horse battery <4a>"),
     ("heroku-key", "code", "HEROKU_API_KEY={}", "<8h>-<4h>-<4h>-<4h>-<12h>"),
@@ -260,7 +261,8 @@ def _key_samples(rng: random.Random) -> Iterator[Sample]:
     )
 
 
-def _checked(rng: random.Random, pattern: str, valid: Callable[[str], bool]) -> str:
+def checked(rng: random.Random, pattern: str, valid: Callable[[str], bool]) -> str:
+    """Return a text of a pattern whose letters and digits pass a check."""
     while True:
         value = fill(rng, pattern)
         if valid(re.sub(r"[^0-9A-Z]", "", value)):
@@ -268,17 +270,17 @@ def _checked(rng: random.Random, pattern: str, valid: Callable[[str], bool]) -> 
 
 
 def _number_samples(rng: random.Random) -> Iterator[Sample]:
-    from perdure.text import secret_national as national
-    from perdure.text.secret_numbers import mod_97
+    from perdure.secrets import national
+    from perdure.secrets.numbers import mod_97
 
     cards = ("4<3d> <4d> <4d> <4d>", "4<15d>", "51<2d>-<4d>-<4d>-<4d>", "37<2d> <6d> <5d>")
     for place, around in (("prose", "my card is {} exp 12/27"), ("json", '{{"number": "{}"}}'), ("code", "pay('{}')")):
-        value = _checked(rng, rng.choice(cards), luhn)
+        value = checked(rng, rng.choice(cards), luhn)
         yield Sample("card", place, around.format(value), (value,))
-    value = _checked(rng, cards[0], luhn)
+    value = checked(rng, cards[0], luhn)
     yield Sample("card", "split", f"my card: {value[:9]}\n{value[10:]}", (value[:9], value[10:]))
     for pattern in ("DE<2d> <4d> <4d> <4d> <4d> <2d>", "FR<2d><10d><11d><2d>", "NL<2d> ABNA <4d> <4d> <2d>"):
-        value = _checked(rng, pattern, lambda number: mod_97(number) == 1)
+        value = checked(rng, pattern, lambda number: mod_97(number) == 1)
         yield Sample("iban", "prose", f"transfer it to {value} please", (value,))
         yield Sample("iban", "json", f'{{"account": "{value}"}}', (value,))
     for kind, around, pattern, valid in (
@@ -299,7 +301,7 @@ def _number_samples(rng: random.Random) -> Iterator[Sample]:
         ("indian-aadhaar", "Aadhaar {}", "3<3d> <4d> <4d>", national._verhoeff),
         ("australian-tfn", "TFN: {}", "<3d> <3d> <3d>", national._tfn),
     ):  # fmt: skip
-        value = _checked(rng, pattern, valid)
+        value = checked(rng, pattern, valid)
         yield Sample(kind, "prose", around.format(value), (value,))
 
 

@@ -11,18 +11,21 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 
 import click
 
 from bench.secret_lookalikes import look_alikes
-from bench.secret_samples import fill, secret_samples
+from bench.secret_samples import Sample, fill, secret_samples
+from bench.secret_wraps import KINDS, traces, worded_samples, wrapped_samples
+from perdure.secrets.redact import redact
 from perdure.text.clean import clip
-from perdure.text.redact import redact
 
+BLIND = Path(__file__).parent / "data" / "secrets-blind.json"
 CAUGHT = 0.95
 FALSE = 0.03
 ORDINARY_MS = 1.0
-WORST_MS = 50.0
+WORST_MS = 300.0
 ORDINARY = 16_384
 WORST = 100_000
 CLIPPED = 5_000
@@ -38,7 +41,11 @@ REPEATED = (
     "+", " ", "\n", "a=", "a:", "a=\n", "a1", "1 ", "1.", "1-", "4111 ", "DE89 ", "://a:", "://", "eyJ", "eyJa.",
     "sk-", "sk-a ", "aB3dE6gH9jK2", "-----BEGIN ", "bearer ", "authorization: ", "-u a:", "--user ", "\u5bc6\u7801",
     "\u0130", "secret ", "Q~", "abandon ", "ability\n", "AKIA", "ssn ", "recovery codes ", "pass: ", "mot de passe ",
-    "cookie: a=b; ", "machine a login b ", "mysql -p", "aB3dE6gH9\n", "123456A", "\"", "<", "[", "\\n",
+    "a\u200b", "\uff11a", "\u0430a", "e\u0301", "a-\n", "a1\nb2", "12\n34\n", "ab-cd-", "QUJDREVGR0hJSktM\n",
+    "password,a\n", "|password|\n|x1y2z3|\n", "password. It is a1b2c3 ", "a1b2c3d is my password ",
+    "password is blue tiger ", "passwort f\u00fcr ", "\u043f\u0430\u0440\u043e\u043b\u044c \u043e\u0442 ",
+    "API_KEY=AbCdEfGhIjKlMnOp ", "cookie: a=b; ", "machine a login b ", "mysql -p", "aB3dE6gH9\n", "123456A",
+    "\"", "<", "[", "\\n",
 )  # fmt: skip
 """What a pattern that goes back and forth would need for ever for."""
 
@@ -81,6 +88,41 @@ def wrong(seeds: Sequence[int]) -> dict[str, float]:
     return {kind: sum(hits) / len(hits) for kind, hits in found.items()}
 
 
+def wrapped(seeds: Sequence[int]) -> dict[str, float]:
+    """Return for each wrapping of how many kinds nothing is left, on average over the seeds."""
+    found: dict[str, int] = defaultdict(int)
+    for seed in seeds:
+        for name, samples in wrapped_samples(seed).items():
+            found[name] += sum(not traces(sample, redact(sample.text).text) for sample in samples)
+    return {name: round(count / len(seeds), 1) for name, count in found.items()}
+
+
+def worded(seeds: Sequence[int]) -> dict[str, float]:
+    """Return for each language and form the share of texts in which nothing of the password is left."""
+    found: dict[str, list[bool]] = defaultdict(list)
+    for seed in seeds:
+        for name, samples in worded_samples(seed).items():
+            found[name] += (not traces(sample, redact(sample.text).text) for sample in samples)
+    return {name: sum(hits) / len(hits) for name, hits in found.items()}
+
+
+def blind() -> tuple[int, int, int, int]:
+    """Return how the set fares that somebody wrote who had read no pattern.
+
+    Returns:
+        Secrets of which nothing is left, of how many; look-alikes of which something was taken, of how many.
+    """
+    data = json.loads(BLIND.read_text(encoding="utf-8"))
+    samples = [
+        Sample(item["kind"], "blind", item["text"].replace("<secret>", secret), (secret,))
+        for item in data["secrets"]
+        for secret in ["".join(item["secret"])]
+    ]
+    gone = sum(not traces(sample, redact(sample.text).text) for sample in samples)
+    taken = sum(redact(text).text != text for text in data["look_alikes"])
+    return gone, len(samples), taken, len(data["look_alikes"])
+
+
 def hostile(seed: int) -> dict[str, str]:
     """Return the texts for the worst case, each of 100,000 characters at most, by name."""
     rng = random.Random(seed)
@@ -104,6 +146,17 @@ def measure(seeds: Sequence[int], *, timed: bool = True) -> dict[str, object]:
         "missed_by_kind": {kind: share for kind, share in kinds.items() if share < 1},
         "false_by_kind": {kind: share for kind, share in false.items() if share},
     }
+    hidden, wordings = wrapped(seeds), worded(seeds)
+    figures |= {
+        "wrapped_of": len(KINDS),
+        "plain": hidden.pop("plain"),
+        "wrapped": hidden,
+        "wrapped_mean": round(sum(hidden.values()) / len(hidden), 1),
+        "wordings": round(sum(wordings.values()) / len(wordings), 4),
+        "missed_wordings": {name: share for name, share in wordings.items() if share < 1},
+    }
+    gone, secrets, taken, look_alikes = blind()
+    figures |= {"blind_caught": f"{gone} of {secrets}", "blind_false": f"{taken} of {look_alikes}"}
     if timed:
         text = _prose(random.Random(seeds[0]), ORDINARY)
         figures["ms_per_16k_ordinary"] = round(_cpu_ms(partial(redact, text), 30), 3)

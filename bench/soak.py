@@ -24,9 +24,9 @@ from typing import Any
 import click
 
 from bench.exits import ORPHAN, SETTINGS, workers
+from perdure.api.memory import Memory
 from perdure.hooks.fake_host import FakeHost
 from perdure.hooks.host import HookRunner
-from perdure.plugin.memory import Memory
 from perdure.plugin.plugin import hookimpls_for
 
 LIFE_SHARE = 0.7

@@ -25,10 +25,10 @@ from typing import Any
 import apsw
 import click
 
-from perdure.background.indexer import Indexer
+from perdure.api.memory import Memory
 from perdure.embed.deterministic import HashEmbedder
 from perdure.hooks.types import Channel
-from perdure.plugin.memory import Memory
+from perdure.index.indexer import Indexer
 from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.store import Store, VectorSpace
@@ -41,7 +41,7 @@ SAMPLES = 200
 INDEX_BATCH = 50
 PROBE = """
 import json, sys
-from perdure.plugin.memory import Memory
+from perdure.api.memory import Memory
 with Memory.open(sys.argv[1], embedder=sys.argv[2]) as memory:
     ready = memory.ready()
     memory.store("The probe of this bench is called zephyr.")

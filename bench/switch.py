@@ -32,12 +32,12 @@ import click
 import numpy as np
 
 from bench.store import fill
-from perdure.background.reembed import EMBED_BATCH
+from perdure.api.memory import Memory
 from perdure.embed.deterministic import HashEmbedder
+from perdure.engine.engine import WORKER
 from perdure.errors import PerdureError
 from perdure.failpoints import EXIT_CODE, VARIABLE
-from perdure.plugin.engine import WORKER
-from perdure.plugin.memory import Memory
+from perdure.index.reembed import EMBED_BATCH
 from perdure.recall.options import VECTOR
 from perdure.recall.receipt import Receipt
 from perdure.store import spaces

@@ -21,10 +21,10 @@ from typing import Any
 
 import click
 
+from perdure.api.memory import Memory
 from perdure.embed.base import Embedder
 from perdure.hooks.host import HookRunner
 from perdure.hooks.types import TurnContext
-from perdure.plugin.memory import Memory
 from perdure.plugin.plugin import hookimpls_for
 
 PATIENCE = 120.0

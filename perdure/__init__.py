@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from perdure import telemetry
+
 if TYPE_CHECKING:
+    from perdure.api.async_memory import AsyncMemory
+    from perdure.api.memory import Memory
+    from perdure.engine.extensions import hookimpl
     from perdure.errors import PerdureError
     from perdure.hooks.types import Recall, RecallItem, TurnContext
-    from perdure.plugin.async_memory import AsyncMemory
-    from perdure.plugin.extensions import hookimpl
-    from perdure.plugin.memory import Memory
     from perdure.plugin.plugin import hookimpls_for
     from perdure.store.fact import Fact
 
+# Before anything here can import the library that it is about.
+telemetry.turn_off()
+
 _HOMES = {
-    "AsyncMemory": "perdure.plugin.async_memory",
+    "AsyncMemory": "perdure.api.async_memory",
     "Fact": "perdure.store.fact",
-    "Memory": "perdure.plugin.memory",
+    "Memory": "perdure.api.memory",
     "PerdureError": "perdure.errors",
     "Recall": "perdure.hooks.types",
     "RecallItem": "perdure.hooks.types",
     "TurnContext": "perdure.hooks.types",
-    "hookimpl": "perdure.plugin.extensions",
+    "hookimpl": "perdure.engine.extensions",
     "hookimpls_for": "perdure.plugin.plugin",
 }
 
@@ -39,8 +45,14 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})
+
+
 def __getattr__(name: str) -> Any:
     # Loaded at first use: importing perdure costs a host almost nothing.
+    if name == "__version__":
+        return version("perdure")
     if name not in _HOMES:
         raise AttributeError(f"module 'perdure' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

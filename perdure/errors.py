@@ -10,6 +10,7 @@ PerdureError
     StoreError          the data folder cannot be used as asked
         StoreUnavailableError   it cannot be created, opened or written
         StoreCorruptError       a file in it is not what it should be; it was left untouched
+        StoreLostError          facts.db is missing, older than it was, or of another store; nothing was changed
         StoreTooNewError        it was written by a newer perdure; it was left untouched
         StoreFullError          the disk is full; nothing half-written remains
         StoreBusyError          another process held the database for too long
@@ -64,6 +65,19 @@ class StoreUnavailableError(StoreError):
 
 class StoreCorruptError(StoreError):
     """A file in the data folder is not what it should be; it was left untouched."""
+
+
+class StoreLostError(StoreError):
+    """What stands in the place of facts.db is not what the data folder remembers; nothing was changed.
+
+    Attributes:
+        truth: "missing", "older", "foreign" or "rekeyed"; see `perdure.store.remembered.Truth`.
+    """
+
+    def __init__(self, message: str, truth: str) -> None:
+        """Say what happened; `truth` as in the class."""
+        super().__init__(message)
+        self.truth = truth
 
 
 class StoreTooNewError(StoreError):

@@ -19,11 +19,13 @@ FAIL_POINTS = frozenset({
     "fact.journaled", "fact.inserted", "fact.searchable", "fact.added", "fact.superseded", "fact.changed",
     "fact.unsearchable",
     "vector.put", "outbox.queued", "entry.finished",
-    "inbox.grown", "inbox.written", "inbox.synced", "inbox.emptied", "inbox.adopted", "inbox.removed",
+    "inbox.grown", "inbox.written", "inbox.synced", "inbox.emptied", "inbox.kept_aside", "inbox.adopted",
+    "inbox.removed",
     "drain.captured", "drain.recovered", "drain.parked",
     "indexer.embedded", "indexer.vectors_kept", "indexer.read", "indexer.applied", "indexer.done",
     "lance.creating", "lance.merged", "lance.deleted", "lance.optimizing", "lance.optimized",
     "worker.opened", "worker.stepping", "worker.closed",
+    "remembered.written", "remembered.replaced",
 })  # fmt: skip
 """The names of all fail points."""
 

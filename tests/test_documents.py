@@ -17,11 +17,11 @@ from pathlib import Path
 import click
 import pytest
 
+from perdure.api.tools import TOOLS
 from perdure.cli.main import COMMANDS, cli
 from perdure.cli.script import Script
+from perdure.engine.settings import Settings, check_known
 from perdure.hooks.spec import HOOK_NAMES, host_hooks
-from perdure.plugin.settings import Settings, check_known
-from perdure.plugin.tools import TOOLS
 from scripts.reference import FILE, reference
 
 ROOT = Path(__file__).resolve().parent.parent

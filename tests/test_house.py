@@ -23,12 +23,12 @@ BOUNDARY = {
     "perdure/capture/rules.py",
     "perdure/hooks/host.py",
     "perdure/hosts/openclaw/server.py",
-    "perdure/plugin/extensions.py",
+    "perdure/engine/extensions.py",
     "perdure/plugin/plugin.py",
 }
 """Here the host must survive whatever foreign code raises."""
 
-HEAVY = {"lancedb", "numpy", "onnxruntime", "pyarrow", "pydantic", "tokenizers"}
+HEAVY = {"lancedb", "numkong", "numpy", "onnxruntime", "pyarrow", "pydantic", "tokenizers"}
 IMPORT_CPU_SECONDS = 0.3
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from perdure.api.tools import TOOLS
+from perdure.engine.settings import Settings
 from perdure.hosts.openclaw.manifest import camel, source_files
-from perdure.plugin.settings import Settings
-from perdure.plugin.tools import TOOLS
 
 ROOT = Path(__file__).parents[1]
 TYPES = {"string": str, "boolean": bool, "integer": int}

@@ -104,13 +104,13 @@ time.sleep(float(sys.argv[1]))
 """
 LEAVES_WHILE_THE_MODEL_LOADS = """
 import sys, time, traceback
-import perdure.plugin.engine
+import perdure.engine.engine
 
 def loading():
     stacks = (traceback.extract_stack(frame) for frame in sys._current_frames().values())
     return any(each.name == "_create_inference_session" for stack in stacks for each in stack)
 
-perdure.plugin.engine.CLOSING = 0.0
+perdure.engine.engine.CLOSING = 0.0
 deadline = time.monotonic() + 60
 with perdure.Memory.open(sys.argv[1], timers=False):
     while not loading():

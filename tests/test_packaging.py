@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+import perdure
 from tests.e2e.newcomer import PAGE, Newcomer, Section, sections
 from tests.e2e.package import ROOT, Built, build, in_sdist, in_wheel, sdist_problems, wheel_problems
 
@@ -109,3 +110,9 @@ def _name(requirement: str) -> str:
 
 def _normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_what_a_program_may_import_is_found_by_looking() -> None:
+    assert {*perdure.__all__, "__version__"} <= {*dir(perdure)}
+    assert perdure.__version__ == importlib.metadata.version("perdure")
+    assert all(hasattr(perdure, name) for name in perdure.__all__)

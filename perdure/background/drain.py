@@ -4,67 +4,153 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from perdure.background.keeper import Keeper
 from perdure.background.turn_gate import TurnGate
 from perdure.capture.pipeline import Capturer
-from perdure.errors import PerdureError, StoreBusyError, StoreClosedError, StoreFullError
+from perdure.errors import (
+    PerdureError,
+    StoreBusyError,
+    StoreClosedError,
+    StoreError,
+    StoreFullError,
+    StoreLostError,
+    StoreUnavailableError,
+)
 from perdure.failpoints import fail_point
 from perdure.store.store import Store
 
 _log = logging.getLogger("perdure.background")
 Entry = Mapping[str, Any]
+Own = tuple[Entry, Callable[[], None] | None]
+WAITS = (StoreBusyError, StoreFullError, StoreLostError, StoreUnavailableError, OSError, MemoryError)
+"""What no entry is to blame for: it works later, or at the next start."""
 POISON = (PerdureError, ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
-"""What an entry may be to blame for; a full memory or disk it is not."""
+"""What an entry may be to blame for."""
+PROBLEM = "drain_problem"
+"""Under this name the store keeps why turns wait, for who asks from another process."""
+RETRY = 1.0
+MOST = 60.0
+"""Seconds after the first failure until the next try, and at the most; they double with each further one."""
 
 
 class Drain:
     """Moves inbox entries through capture, each exactly once."""
 
-    def __init__(self, store: Store, capturer: Capturer, keeper: Keeper, gate: TurnGate) -> None:
-        """Capture for `store` on the keeper's thread."""
+    def __init__(
+        self,
+        store: Store,
+        capturer: Capturer,
+        keeper: Keeper,
+        gate: TurnGate,
+        restore: Callable[[Sequence[Entry]], None] = lambda entries: None,
+    ) -> None:
+        """Capture for `store` on the keeper's thread.
+
+        Args:
+            store: the truth, with its inbox.
+            capturer: makes facts of entries.
+            keeper: the thread that works in the background.
+            gate: which turns come first.
+            restore: records the conversations of entries that a dead process left.
+        """
+        self._restore = restore
         self._store = store
         self._capturer = capturer
         self._keeper = keeper
         self._gate = gate
-        self._later: list[Entry] = []
+        self._later: list[Own] = []
+        self._recovered = True
+        self._wait = RETRY
+        self._again_at = 0.0
+        self.problem: str | None = None
 
-    def accept(self, entry: Entry) -> None:
-        """Capture an entry that this process has just acknowledged, soon."""
-        self._keeper.submit("capture", lambda: self._own(entry))
+    def accept(self, entry: Entry, record: Callable[[], None] | None = None) -> None:
+        """Capture an entry that this process has just acknowledged, soon, and record its conversation."""
+        self._keeper.submit("capture", lambda: self._own(entry, record))
 
     def recover(self) -> None:
         """Capture what processes that are gone have left behind."""
-        for entries in self._store.inbox.adopt():
-            for entry in entries:
-                self._capture(entry)
-                fail_point("drain.recovered")
-            _log.info("recovered %d inbox entries of another process", len(entries))
-        self._store.prune_finished()
+        self._recovered = False
+        try:
+            for entries in self._store.inbox.adopt():
+                for entry in entries:
+                    self._capture(entry)
+                    fail_point("drain.recovered")
+                self._recorded(partial(self._restore, entries))
+                _log.info("recovered %d inbox entries of another process", len(entries))
+            self._store.prune_finished()
+        except WAITS as error:
+            self._failed(error)
+            return
+        self._recovered = True
+        self._worked()
 
     def retry(self) -> None:
         """Try again what could not be captured before. For quiet moments, on the keeper's thread."""
+        if time.monotonic() < self._again_at:
+            return
         later, self._later = self._later, []
-        for entry in later:
-            self._own(entry)
+        for entry, record in later:
+            self._own(entry, record)
+        if not self._recovered:
+            self.recover()
 
-    def _own(self, entry: Entry) -> None:
+    def _own(self, entry: Entry, record: Callable[[], None] | None) -> None:
         try:
             self._capture(entry)
-        except (StoreBusyError, StoreFullError) as error:
+            if record is not None:
+                self._recorded(record)
+        except WAITS as error:
             # The entry is safe in the inbox: what does not work now works later, or at the next start.
-            _log.warning("capture of entry %s waits: %s", entry["id"], type(error).__name__)
-            self._later.append(entry)
+            self._later.append((entry, record))
+            self._failed(error)
             return
         fail_point("drain.captured")
         self._store.inbox.finish(entry["id"])
+        self._worked()
+
+    def _recorded(self, record: Callable[[], None]) -> None:
+        try:
+            record()
+        except (*WAITS, StoreClosedError):
+            raise
+        except POISON as error:
+            _log.warning("a conversation was not recorded: %s", type(error).__name__)
+
+    def _failed(self, error: BaseException) -> None:
+        now = time.monotonic()
+        if now >= self._again_at:
+            # One round, however many entries wait.
+            self._again_at = now + self._wait
+            self._wait = min(MOST, 2 * self._wait)
+        known = isinstance(error, PerdureError)
+        self._tell(str(error) if known else getattr(error, "strerror", None) or type(error).__name__)
+
+    def _worked(self) -> None:
+        if not self._later and self._recovered:
+            self._wait = RETRY
+            self._tell(None)
+
+    def _tell(self, problem: str | None) -> None:
+        if problem == self.problem:
+            return
+        self.problem = problem
+        if problem is not None:
+            _log.warning("turns wait to be captured: %s", problem)
+        # What keeps turns from being written may keep this from it, too.
+        with suppress(StoreError):
+            self._store.note(PROBLEM, problem)
 
     def _capture(self, entry: Entry) -> None:
         try:
             self._capturer.process(entry, self._gate.pause)
-        except (StoreBusyError, StoreFullError, StoreClosedError):
+        except (*WAITS, StoreClosedError):
             raise
         except POISON as error:
             # Poisoned: it would fail for ever. It is put aside and reported, never dropped.

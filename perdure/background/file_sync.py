@@ -86,6 +86,8 @@ class FileSync:
     def start(self) -> None:
         """Begin to watch, if there is anything to watch. To be called again when there are other roots."""
         self._last = -float("inf")
+        if self._store.refusal is not None:
+            return
         roots = self.roots()
         if self._watch and roots:
             self._watcher.watch([root.path for root in roots])
@@ -114,10 +116,10 @@ class FileSync:
         """When this process last brought the index up to date, epoch seconds."""
         return self._last_synced
 
-    def note(self, scope: Scope, session: str, messages: Messages) -> None:
-        """Add what was said in a session to perdure's own record of it; the index follows by its threshold."""
+    def note(self, scope: Scope, session: str, messages: Messages, at: float) -> None:
+        """Add what was said in a session, at a time, to perdure's own record; the index follows by its threshold."""
         self._running.put(safe_name(session), True)
-        if self._log.append(scope, session, messages, self._clock.now()):
+        if self._log.append(scope, session, messages, at):
             registry.add_log(self._store, scope)
             self.start()
 
@@ -150,6 +152,9 @@ class FileSync:
             seen = self._index.difference(roots, self.running)
             self._took = time.monotonic() - began
             dirty = seen.dirty
+            if self._store.refusal is not None:
+                self._last = began
+                return dirty
             if dirty > BY_HAND:
                 self._keeper.submit("files", self._sync)
                 return dirty
@@ -168,6 +173,16 @@ class FileSync:
             self._last_synced = self._clock.now()
         self._keeper.submit("embed files", self._embed)
         return synced
+
+    def rebuild(self, number: int) -> None:
+        """Have a damaged generation replaced in the background, unless that has been done."""
+
+        def work() -> None:
+            generation = self._index.generations.live()
+            if generation is not None and generation.number == number:
+                self.sync(force=True, progress=lambda done, total: self._gate.pause())
+
+        self._keeper.submit("damaged index", work)
 
     def difference(self) -> Difference:
         """Compare the disk with the index."""

@@ -53,6 +53,6 @@ def prune(store: Store, log: TranscriptLog, keep: Retention, pause: Pause) -> st
     store.prune_finished()
     parts = {
         "memories expired": len(done.expired), "removed": len(done.removed), "receipts dropped": dropped,
-        "conversations dropped": len(conversations),
+        "conversations dropped": len(conversations), "proposals dropped": len(done.proposals),
     }  # fmt: skip
     return ", ".join(f"{count} {what}" for what, count in parts.items() if count) or "nothing is due"

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from filelock import FileLock, Timeout
 
@@ -113,11 +114,15 @@ class Scheduler:
         """Which process runs the timers of the store: "this process", "another process" or "none"."""
         if self._leader.is_locked:
             return "this process"
+        if not Path(self._leader.lock_file).exists():
+            return "none"
         try:
             with FileLock(self._leader.lock_file, timeout=0, mode=FILE_MODE):
                 return "none"
         except Timeout:
             return "another process"
+        except OSError:
+            return "none"  # the folder cannot be written, so nobody leads
 
     def start(self) -> None:
         """Begin to look at what is due, unless it was stopped already."""

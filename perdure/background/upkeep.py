@@ -1,15 +1,17 @@
-"""The jobs of the worker process: backups, comparing the stores with each other, and tidying up their files."""
+"""The jobs of the worker process: backups, exports, comparing the stores with each other, and tidying up files."""
 
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import Path
 
 from perdure.background.scheduler import Pause
-from perdure.store.backup import BackupFile, backup, backups, backups_folder, vault_of
+from perdure.care.backup import BackupFile, backup, backups, vault_of
+from perdure.care.exports import daily_export, newest_export
+from perdure.care.verify import REPAIRABLE_UNASKED, fix, verify
 from perdure.store.database import run
 from perdure.store.folder import sync_folder
 from perdure.store.store import Store
-from perdure.store.verify import REPAIRABLE_UNASKED, fix, verify
 
 FREE_SHARE = 0.25
 """The file is written anew when so much of it is free."""
@@ -32,13 +34,23 @@ def rotate(store: Store, keep: int) -> str:
     old = [file for file in backups(store.folder) if file.kind == "backup" and file.path != made][keep - 1 :]
     for file in old:
         _remove(file)
-    for part in backups_folder(store.folder).glob("*.part*"):
-        # Another process may be just about to finish its own.
-        with suppress(FileNotFoundError):
-            if store.clock.now() - part.stat().st_mtime > UNFINISHED:
-                part.unlink()
+    _drop_unfinished(made.parent, store.clock.now())
     sync_folder(made.parent)
     return f"{made.name}" + (f", {len(old)} older removed" if old else "")
+
+
+def export_day(store: Store, keep: int, pause: Pause) -> str:
+    """Write the day's export if anything has changed since the last one; return one line about it.
+
+    Raises:
+        StoreError: it could not be written; then no older one is removed either.
+    """
+    made = daily_export(store, keep, pause=pause)
+    if made is None:
+        last = newest_export(store)
+        return f"nothing has changed since {last.path.name}" if last else "nothing has changed"
+    _drop_unfinished(made.parent, store.clock.now())
+    return made.name
 
 
 def reconcile(store: Store, pause: Pause) -> str:
@@ -51,10 +63,11 @@ def reconcile(store: Store, pause: Pause) -> str:
     """
     found = verify(store, lambda name: pause())
     ours = [finding for finding in found if finding.repair in REPAIRABLE_UNASKED]
-    left = fix(store, ours) if ours else found
+    left = fix(store, found, REPAIRABLE_UNASKED) if ours else found
     names = "; ".join(dict.fromkeys(finding.what for finding in left))
-    mended = f"{len(ours)} mended" if ours else "all agree"
-    return f"{mended}, {len(left)} left: {names}; see perdure verify" if left else mended
+    mended = len([finding for finding in ours if finding not in left])
+    said = f"{mended} mended" if mended else "all agree"
+    return f"{said}, {len(left)} left: {names}; see perdure verify" if left else said
 
 
 def tidy(store: Store, pause: Pause) -> str:
@@ -75,6 +88,14 @@ def tidy(store: Store, pause: Pause) -> str:
         pause()
         run(connection, "VACUUM")
     return f"{free} of {pages} pages given back"
+
+
+def _drop_unfinished(folder: Path, now: float) -> None:
+    for part in folder.glob("*.part*"):
+        # Another process may be just about to finish its own.
+        with suppress(FileNotFoundError):
+            if now - part.stat().st_mtime > UNFINISHED:
+                part.unlink()
 
 
 def _remove(file: BackupFile) -> None:

@@ -1,4 +1,4 @@
-"""Words that say what has become of something known: over, changed, said again. Patterns for folded English text."""
+"""Words that say what has become of something known: forgotten, over, changed. Patterns for folded English text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ END = re.compile(
     # what somebody stops doing
     r"|quit|quitting|g[ai]ve up|given up|giving up|(?<!bus )(?<!non-)stopped|ceased|packed (?:it |in )|kicked the"
     r"|weaned|came off"
-    r"|dropped (?:out|the|my|our|it|that|this)|ditched|done with|finished with|through with|grew out of"
+    r"|dropped(?! by| off| in)|ripped out|moved off|got rid of|ditched|done with|finished with|through with|grew out of"
     r"|grown out of|outgr[eo]wn?"
     r"|parted with|said goodbye to|let go of|traded in|handed (?:it |them )?(?:back|in my)|hung up my|behind (?:me"
     r"|us)|thing of the past|left behind"
@@ -58,54 +58,41 @@ END = re.compile(
     r"|was (?:only )?(?:a joke|joking|kidding)|made that up"
     r"|healed|recovered|gone away|went away|sorted out|free of|rid of"
     r"|all clear|got over|cured|cleared up|after all(?! (?:that|the|this|those|these|of)))\b"
-    r"|\b(?:don't|doesn't|do not|does not|isn't|aren't|am not|is not|are not|'m not|can't"
-    r"|won't) .{0,80}\b(?:any ?more|any longer|after all)\b"
 )
 """Something is over."""
 
-INSTEAD = re.compile(
-    r"\b(?:instead|switched (?:over )?to|moved (?:over )?to|replaced|rather|in favou?r of|now (?:use|using|on|at|in"
-    r"|with|it's|i'm|we're)|"
-    r"tea only|(?:use|using|on|with|have|at) [\w ]{1,30} now|(?:dropped|ditched|left|quit|sold|swapped"
-    r"|gave up) [\w' ]{1,40} for (?:the|an?|my|our)? ?\w)\b"
+NOW_SO = re.compile(
+    r"\b(?:now|nowadays|these days|by now|from now on|as of|actually|in fact|instead)\b"
+    r"|\b(?:correct(?:ion|ed| that)|typo|i (?:meant|misread|misspoke|had (?:it|that) wrong|got (?:it|that) wrong)"
+    r"|was wrong|my mistake|mixed (?:it|that|them) up)\b"
 )
-"""Something else is there in its stead."""
+"""What was said before is said otherwise, on purpose."""
 
-CHANGE = re.compile(
-    r"\b(?:actually|in fact|correction|correct (?:that|myself)|instead|now|by now|nowadays|these days|not any ?more"
-    r"|anymore"
-    r"|switched|changed|chang(?:es|ing) to|moved|moves to|shifted|renamed|rebranded|rescheduled|postponed|delayed"
-    r"|pushed|put back|put off|brought forward|bumped"
-    r"|slips?|slipped|updated?|upgraded|downgraded|migrated|ported|converted|used to|took over|takes over|replaced"
-    r"|swapped|traded|transferred"
-    r"|turned out|turns out|was wrong|were wrong|got (?:that|it|this) wrong|wrong|mistaken|my mistake|my bad"
-    r"|misremembered|misspoke|misread|mixed (?:\w+ )?up|confused"
-    r"|typo|oops|whoops|scratch that|i said|i meant|i mean|should (?:be|read|say)|sorry|wait|not the|more like"
-    r"|closer to"
-    r"|from now on|as of|as from|starting|effective|since (?:the|then|last)|(?:from|as of) \w+ on|finally|promoted"
-    r"|raised|lowered|increased|reduced|halved|doubled|tripled|extended|shortened|cut to|went up|gone up|rose|risen"
-    r"|grew to|grown to|shrank|fell to|down to|up to|dropped"
-    r"|new (?:number|address|job|phone|e?mail|car|date|time|flat|place|boss|manager|deadline)|moved off|got a new"
-    r"|no longer|stopped|quit|cancell?ed"
-    r"|to be (?:precise|exact|specific)|more (?:exactly|precisely|specifically)|specifically|(?:not"
-    r"|never) [\w ]{1,40}, (?:more|but|it|rather))\b"
+_SETTING = (
+    r"moved|changed|pushed|shifted|slid|slips?|slipped|postponed|rescheduled|put|bumped|brought|raised|lowered"
+    r"|increased|reduced|cut|extended|updated|switched|set|turned|scaled|tightened|upgraded"
 )
-"""Something is not as it was."""
-
-REPEAT = re.compile(
-    r"\b(?:(?:as|like) (?:i|we) (?:\w+ )?(?:said|mentioned|told|wrote)|as mentioned|as (?:you )?know"
-    r"|already (?:said|told)|told you"
-    r"|remember|once again|just to repeat|reminder)\b"
+FRAMING = re.compile(
+    rf"\b(?:(?:has|have|had) been |was |were |been |got |has |have )?(?:{_SETTING})"
+    r"(?: [\w' -]{1,40}?)?(?: back| forward| up| down| off)? to\b"
 )
-"""Something is said again."""
+"""A value is set anew: in the past tense, but of what holds from now on."""
 
-ALSO = re.compile(r"\b(?:also|as well|another (?:one|of)|in addition|a second|besides)\b|\btoo\b(?=[.,!]|$)")
-"""Something is said beside what is known."""
+LIMITED = re.compile(
+    r"\?|\b(?:tomorrow|today|tonight|this (?:week|weekend|month|time|once|morning|afternoon|evening|\w+day)|next week"
+    r"|for now|for the (?:time being|moment)|temporar\w+|until|till|during|unless|if|whenever|sometimes|occasionally"
+    r"|only|just (?:once|this)|once|except|maybe|perhaps|might|could|should|would|wants?|wish|hope|think(?:ing)?"
+    r"|says?|said|plan(?:ning|s)?|used to|last (?:night|week|month|year))\b"
+)
+"""It holds for a while, in one case, or in somebody's wishes."""
 
 FORMER = re.compile(
-    r"\b(?:switched|moved|changed|migrated|migrating|going|went) (?:[\w ]{1,30} )?from ([\w .+#-]{2,60}?) to\b"
-    r"|\b(?:instead of|replaced|swapped|rather than|traded) (?:the |my |our )?([\w .+#-]{2,60}?)(?=[,.;!]|$| now\b"
-    r"| because\b| with\b| by\b| for\b)"
-    r"|, not (?:on |in |at |the )*([\w .:+#-]{2,40}?)(?=[,.;!]|$)"
+    r"\b(?:switched|moved|changed|migrated|migrating|going|went|cut over) (?:[\w ]{1,30} )?from"
+    r" (?P<from>[\w .+#-]{2,60}?) to\b"
+    r"|\b(?:instead of|rather than|replaced|swapped|traded) (?:the |my |our )?(?P<instead>[\w .+#-]{2,60}?)"
+    r"(?=[,.;!]|$| now\b| because\b| with\b| by\b| for\b)"
+    r"|\b(?P<by>[\w .+#-]{2,60}?) (?:has been|was|is|got) replaced (?:by|with)\b"
+    r"|(?:,| and|\d) not (?:on |in |at |the |my |our )*(?P<not>[\w .:+#-]{1,40}?)(?=[,.;!]|$)"
+    r"|\bnot (?P<but>[\w .:+#-]{1,40}?),? (?:but|more like|it's)\b"
 )
 """The value that something had before."""

@@ -33,6 +33,12 @@ _RELATIVE = re.compile(
     rf"|in (?P<count>\d{{1,3}}|{'|'.join(_COUNTS)}) (?P<unit>day|week)s?(?: from now|'? time)?)\b(?! ?\()",
     re.IGNORECASE,
 )
+_UNTIL = re.compile(r"\b(?:until|till|til) (?:the (?=\d))?(?P<when>[\w ,-]{3,40})$", re.IGNORECASE)
+_WHOLE_MONTH = re.compile(
+    rf"(?:the )?(?:(?P<part>end|middle) of )?{_MONTH}\.?(?:,? (?:of )?(?P<year>\d{{4}}))?", re.IGNORECASE
+)
+_CLAUSES = re.compile(r"[,;:()]|\b(?:and|but|or|so|because|since|that|which|who|whose|where|when)\b", re.IGNORECASE)
+_AGAIN = re.compile(r"\b(?:from|between|every|each|always|usually|until|till|til)\b", re.IGNORECASE)
 
 
 def dated(text: str, said_at: float) -> str:
@@ -90,6 +96,58 @@ def freeze_until(text: str, now: float, max_days: int = MAX_FREEZE_DAYS) -> floa
         return None
     end = dt.datetime.combine(max(coming) + dt.timedelta(days=1), dt.time(), dt.UTC)
     return end.timestamp()
+
+
+def until(text: str, said_at: float) -> tuple[float, str] | None:
+    """Return when something ends that says so of all of itself: "I'm in Lisbon until December".
+
+    A day belongs to what lasts until then; a month alone, a week or a year does not. Nothing is found where more than
+    one thing is said, as the rest may go on, and where it comes again ("closed from October until May").
+
+    Args:
+        text: one sentence, without the mark at its end.
+        said_at: when it was said, epoch seconds, UTC.
+
+    Returns:
+        The end, epoch seconds, and the words that tell it; None if there is none, or it is past.
+    """
+    found = _UNTIL.search(text)
+    if found is None or says_more(text[: found.start()]) or _AGAIN.search(text[: found.start()]):
+        return None
+    today = dt.datetime.fromtimestamp(said_at, dt.UTC).date()
+    end = _end(found["when"], today)
+    if end is None or end <= today:
+        return None
+    return dt.datetime.combine(end, dt.time(), dt.UTC).timestamp(), found[0]
+
+
+def says_more(text: str) -> bool:
+    """Return whether a sentence says more than one thing, so that what ends one of them does not end all of it."""
+    return bool(_CLAUSES.search(text))
+
+
+def _end(when: str, today: dt.date) -> dt.date | None:
+    """Return the first day on which something that lasts until then is over."""
+    for pattern in _PATTERNS:
+        match = pattern.fullmatch(when)
+        day = _day(match, today) if match else None
+        if day is not None:
+            return day + dt.timedelta(days=1)
+    month = _WHOLE_MONTH.fullmatch(when)
+    if month is not None:
+        number = _month(month["month"])
+        year = int(month["year"] or (today.year if number >= today.month else today.year + 1))
+        if not 1 <= year < dt.MAXYEAR:
+            return None
+        if month["part"] is None:
+            return dt.date(year, number, 1)
+        if month["part"].casefold() == "middle":
+            return dt.date(year, number, 16)
+        return dt.date(year + number // 12, number % 12 + 1, 1)
+    period = next((period for match, period in _relative(when, today) if match[0] == when), None)
+    if period is None:
+        return None
+    return period.last + dt.timedelta(days=1) if period.first == period.last else period.first
 
 
 def _day(match: re.Match[str], today: dt.date) -> dt.date | None:

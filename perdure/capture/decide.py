@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import apsw
 
-from perdure.capture.compare import Action, compare, rank
-from perdure.capture.features import same_slot
-from perdure.capture.likeness import likeness
+from perdure.capture import evidence
+from perdure.capture.compare import Action, Verdict, compare
+from perdure.capture.evidence import same_slot
+from perdure.capture.reading import read
 from perdure.hooks.types import Channel
+from perdure.index.vector_index import VectorHit
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import View, by_hash, by_ids, lexical, lookup
 from perdure.store.slots import is_single_valued
-from perdure.store.trust import SUPERSEDES
-from perdure.store.vector_index import VectorHit
+from perdure.store.trust import SUPERSEDES, gives_way
 from perdure.text.normalise import fingerprint
 
 CANDIDATES = 10
 SURE = 0.75
 """A decision of less confidence is left to a judge, if there is one."""
+RELATED = 0.35
+"""Cosine from which on a new statement may have to do with a known one, as far as a judge is concerned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,9 @@ class Decision:
         target: id of the fact that is confirmed, replaced or withdrawn.
         reason: why, in a few words that are no memory.
         confidence: 0 to 1.
-        against: id of a fact that an added one may contradict; it is linked and stays.
+        against: id of a fact that an added one contradicts; it is linked and stays.
+        corrects: ids of facts of which a part is out of date; they are linked and stay for the rest.
+        twins: ids of further facts whose place is taken: they say the same, on a weaker word.
     """
 
     action: Action
@@ -41,6 +46,8 @@ class Decision:
     reason: str
     confidence: float = 1.0
     against: str | None = None
+    corrects: tuple[str, ...] = ()
+    twins: tuple[str, ...] = ()
 
 
 NEW = Decision(Action.ADD, None, "new")
@@ -55,7 +62,7 @@ class Levels:
         normalised: the same text but for case, white space and the like.
         vector: a text that means the same, by its cosine.
         vector_cosine: from which cosine on.
-        classify: rules over slots and cues of change, which also find what is no longer true.
+        classify: the rules of evidence, which also find what is no longer true.
     """
 
     exact: bool = True
@@ -71,10 +78,12 @@ def decide(
     view: View,
     near: Sequence[VectorHit] = (),
     levels: Levels = Levels(),
+    twins: Sequence[str] = (),
 ) -> Decision:
     """Compare a new fact with those of its own scope.
 
-    What is not clearly an update is added beside the old: nothing is ever overwritten on a guess.
+    Without evidence it is added beside the old: nothing is ever overwritten on a guess. What says the same on a weaker
+    word is passed over, as if it were not there, and gives its place up.
 
     Args:
         connection: a reader.
@@ -82,15 +91,40 @@ def decide(
         view: the facts of the scope it would be written to.
         near: the facts whose vectors are nearest, best first; hints that are checked here.
         levels: which comparisons are made.
+        twins: ids of weaker facts that are known to say the same.
     """
-    twin = _twin(connection, fact, view, levels)
+    passed = list(twins)
+    while True:
+        found = _compared(connection, fact, view, near, levels, passed)
+        if found.action is not Action.NOOP or found.target is None:
+            break
+        if not gives_way(by_ids(connection, [found.target], view)[found.target], fact):
+            return found
+        passed.append(found.target)
+    if not passed or found.action is Action.DELETE:
+        return found
+    if found.action is Action.UPDATE:
+        return replace(found, twins=tuple(passed))
+    reason = "said before on a weaker word"
+    return replace(found, action=Action.UPDATE, target=passed[0], reason=reason, twins=tuple(passed[1:]))
+
+
+def _compared(
+    connection: apsw.Connection,
+    fact: Fact,
+    view: View,
+    near: Sequence[VectorHit],
+    levels: Levels,
+    passed: Collection[str],
+) -> Decision:
+    twin = _twin(connection, fact, view, levels, passed)
     if twin is not None or not (levels.vector or levels.classify):
         return twin or NEW
-    known = candidates(connection, fact, view, near)
+    known = [old for old in candidates(connection, fact, view, near) if old.id not in passed]
     if levels.vector:
         cosines = {hit.id: hit.cosine for hit in near}
         for old in known:
-            if cosines.get(old.id, 0.0) >= levels.vector_cosine and _same_details(old, fact):
+            if cosines.get(old.id, 0.0) >= levels.vector_cosine and evidence.same(old, fact, near=True):
                 return Decision(Action.NOOP, old.id, "means what was said before")
     return permitted(fact, known, _classified(fact, known, near)) if levels.classify else NEW
 
@@ -104,14 +138,15 @@ def candidates(connection: apsw.Connection, fact: Fact, view: View, near: Sequen
 
 
 def permitted(fact: Fact, known: Iterable[Fact], decision: Decision) -> Decision:
-    """Return the decision, or an addition beside where the new fact's channel may not do that to what the user said."""
-    old = next((old for old in known if old.id == decision.target), None)
-    if old is None or decision.action not in (Action.UPDATE, Action.DELETE):
+    """Return the decision, without what the new fact's channel may not do to what the user said."""
+    if fact.channel in SUPERSEDES:
         return decision
-    if old.channel in SUPERSEDES and fact.channel not in SUPERSEDES:
-        reason = f"channel {Channel(fact.channel).value} may not replace what the user said"
-        return Decision(Action.ADD, None, reason, decision.confidence, old.id)
-    return decision
+    said = {old.id for old in known if old.channel in SUPERSEDES}
+    decision = replace(decision, corrects=tuple(each for each in decision.corrects if each not in said))
+    if decision.target not in said or decision.action not in (Action.UPDATE, Action.DELETE):
+        return decision
+    reason = f"channel {Channel(fact.channel).value} may not replace what the user said"
+    return Decision(Action.ADD, None, reason, decision.confidence, decision.target, decision.corrects)
 
 
 def own_view(fact: Fact, now: float) -> View:
@@ -120,8 +155,12 @@ def own_view(fact: Fact, now: float) -> View:
     return View(Audience(frozenset({scope}), scope), now)
 
 
-def _twin(connection: apsw.Connection, fact: Fact, view: View, levels: Levels) -> Decision | None:
+def _twin(
+    connection: apsw.Connection, fact: Fact, view: View, levels: Levels, passed: Collection[str]
+) -> Decision | None:
     for same in by_hash(connection, fingerprint(fact.text), view):
+        if same.id in passed:
+            continue
         if levels.exact and same.text == fact.text:
             return Decision(Action.NOOP, same.id, "said before")
         if levels.normalised:
@@ -129,29 +168,34 @@ def _twin(connection: apsw.Connection, fact: Fact, view: View, levels: Levels) -
     return None
 
 
-def _same_details(old: Fact, new: Fact) -> bool:
-    """Return whether two texts that are near also agree in what vectors hardly show: figures, names, a "not"."""
-    slots = (old.entity, old.key, old.value), (new.entity, new.key, new.value)
-    return slots[0] == slots[1] and likeness(old.text, new.text).same_details
-
-
 def _classified(fact: Fact, known: Sequence[Fact], near: Sequence[VectorHit]) -> Decision:
     cosines = {hit.id: hit.cosine for hit in near}
-    # What has no vector is judged by the words it shares.
-    alike = {old.id: cosines.get(old.id, likeness(old.text, fact.text).overlap) for old in known}
-    nearest = max(alike.values(), default=0.0)
-    verdicts = [(compare(old, fact, alike[old.id], alike[old.id] == nearest), old) for old in known]
-    if not verdicts:
-        return NEW
-    verdict, old = max(verdicts, key=lambda found: (*rank(found[0]), alike[found[1].id]))
+    single = bool(fact.key) and is_single_valued(fact.key or "")
     # Undoing may have left two values where there is room for one: then the newest, which comes first, decides.
-    single = is_single_valued(fact.key) if fact.key else False
-    holder = next((found for found in verdicts if single and same_slot(found[1], fact)), None)
-    if holder is not None and holder[0].action is not Action.ADD:
-        verdict, old = holder
-    if verdict.action is not Action.ADD:
-        return Decision(verdict.action, old.id, verdict.reason, verdict.confidence)
-    doubtful = next((each for found, each in verdicts if found.doubtful), None)
-    if doubtful is not None:
-        return Decision(Action.ADD, None, "may contradict what is known", 0.4, doubtful.id)
-    return replace(NEW, confidence=min(found.confidence for found, _ in verdicts))
+    holder = next((old for old in known if single and same_slot(old, fact)), None)
+    compared = [old for old in known if holder is None or old is holder or not same_slot(old, fact)]
+    verdicts = [(compare(old, fact, cosines.get(old.id, 0.0)), old) for old in compared]
+    parts = tuple(old.id for verdict, old in verdicts if verdict.stale and verdict.part)
+    found = [(verdict, old) for verdict, old in verdicts if verdict.action is not Action.ADD and not verdict.part]
+    if found:
+        verdict, old = _chosen(found, holder)
+        return Decision(verdict.action, old.id, verdict.reason, verdict.confidence, corrects=parts)
+    meant = [(verdict, old) for verdict, old in verdicts if verdict.part]
+    if meant:
+        # Where no words show which one is meant, it is the nearest, and only that.
+        verdict, nearest = max(meant, key=lambda each: (bool(each[0].stale), cosines.get(each[1].id, 0.0)))
+        return Decision(Action.ADD, None, verdict.reason, verdict.confidence, corrects=parts or (nearest.id,))
+    denied = next(((verdict, old) for verdict, old in verdicts if verdict.doubtful), None)
+    if denied is not None:
+        return Decision(Action.ADD, None, denied[0].reason, denied[0].confidence, denied[1].id)
+    related = any(cosines.get(old.id, 0.0) >= RELATED or _shared(old, fact) > 1 for old in known)
+    return replace(NEW, confidence=0.5) if related else NEW
+
+
+def _chosen(found: Sequence[tuple[Verdict, Fact]], holder: Fact | None) -> tuple[Verdict, Fact]:
+    """Return the verdict that decides: that on the holder of the slot, else the surest, else that on the newest."""
+    return max(found, key=lambda each: (each[1] is holder, each[0].confidence, each[1].effective_date))
+
+
+def _shared(old: Fact, new: Fact) -> int:
+    return len(read(old.text).terms & read(new.text).terms)

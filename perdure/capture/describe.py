@@ -1,4 +1,4 @@
-"""Step four: category, slot, reason, decay class and tags of a statement."""
+"""Step four: category, slot, reason and tags of a statement."""
 
 from __future__ import annotations
 
@@ -26,13 +26,11 @@ class Description:
         category: one of the five categories.
         slot: what it fills, if that can be made out.
         why: the reason that was given.
-        decay_class: how long it should live.
     """
 
     category: str
     slot: Slot | None
     why: str | None
-    decay_class: str
 
 
 IMPORTANCE = {"decision": 0.8, "preference": 0.7, "entity": 0.7, "fact": 0.6}
@@ -76,7 +74,7 @@ def describe(statement: Statement, own: CategoryPatterns = ()) -> Description:
     reason = _REASON.search(text)
     configured = (name for name, pattern in own if pattern.search(statement.text))
     category = next(configured, None) or foreign.category_of(statement.cue, code) or _category(statement, slot)
-    return Description(category, slot, _clipped(reason[1]) if reason else None, _decay_class(text, slot))
+    return Description(category, slot, _clipped(reason[1]) if reason else None)
 
 
 def slot_of(text: str, code: str) -> Slot | None:
@@ -122,17 +120,6 @@ def _of_slot(slot: Slot) -> str:
     )
 
 
-def _decay_class(text: str, slot: Slot | None) -> str:
-    key = slot.key.casefold() if slot else ""
-    folded = fold(text)
-    if slot and (slot.entity in ("decision", "convention") or any(word in key for word in _LASTING)):
-        return "permanent"
-    for decay_class, pattern in _DECAY:
-        if pattern.search(folded):
-            return decay_class
-    return "stable"
-
-
 _REASON = re.compile(
     r"\b(?:because |since |due to |so that |as (?=(?:I|we|it|he|she|they|the|my|our)\b))([^.;]{4,200})", re.IGNORECASE
 )
@@ -164,24 +151,6 @@ _NAMES = re.compile(
 )
 _NAMED_OTHERWISE = frozenset(
     ["location", "hometown", "employer", "job", "language", "allergy", "birthday", *BASE_FORMS.values()]
-)
-_LASTING = (
-    "name",
-    "email",
-    "birthday",
-    "born",
-    "phone",
-    "language",
-    "location",
-    "architecture",
-    "decision",
-    "allergy",
-)
-_DECAY = (
-    ("permanent", re.compile(r"\b(?:decided|architecture|always use|never use|birthday|allergic)\b")),
-    ("session", re.compile(r"\b(?:currently debugging|right now|this session)\b")),
-    ("active", re.compile(r"\b(?:working on|need to|to-?do|blocker|sprint|this week)\b")),
-    ("checkpoint", re.compile(r"\b(?:checkpoint|preflight)\b")),
 )
 
 

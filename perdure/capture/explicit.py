@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from perdure.capture.dates import dated, freeze_until
+from perdure.capture.dates import dated
 from perdure.capture.describe import CategoryPatterns, describe
+from perdure.capture.lifetimes import lifetime
 from perdure.capture.statements import Statement
 from perdure.hooks.types import Channel
 from perdure.store.fact import Fact
 from perdure.store.lifecycle import checked
+from perdure.store.safe import SafeFact, safe_fact
 from perdure.store.scope import Scope
-from perdure.store.transaction import safe
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,8 @@ class Given:
 
 def explicit_fact(
     text: str, given: Given, scope: Scope, channel: Channel, now: float, categories: CategoryPatterns = ()
-) -> Fact:
-    """Return the fact to be stored; tags that are not given are found when it is written.
+) -> SafeFact:
+    """Return the fact to be stored, without secrets; tags that are not given are found when it is written.
 
     Args:
         text: the memory, as it was given.
@@ -52,25 +53,38 @@ def explicit_fact(
     """
     checked({"importance": given.importance} | ({"decay_class": given.decay_class} if given.decay_class else {}))
     # Redacted first: a slot's value cut out of "my password is ..." no longer shows what it is.
-    text = safe(text).strip()
+    given_fact = Fact(
+        text=text,
+        why=given.why,
+        category=given.category or "",
+        entity=given.entity,
+        key=given.key,
+        value=given.value,
+        tags=tuple(given.tags or ()),
+        metadata=dict(given.metadata or {}),
+    )
+    clean = safe_fact(given_fact)
+    fact, text = clean.fact, clean.fact.text.strip()
     known = describe(Statement(text, "stored"), categories)
     slot = known.slot if given.entity is None and given.key is None else None
-    return Fact(
+    key = slot.key if slot else fact.key
+    lives = lifetime(text, now, key)
+    described = replace(
+        fact,
         text=dated(text, now),
-        why=given.why or known.why,
-        category=given.category or known.category,
+        why=fact.why or known.why,
+        category=fact.category or known.category,
         importance=given.importance,
-        entity=slot.entity if slot else given.entity,
-        key=slot.key if slot else given.key,
-        value=slot.value if slot and given.value is None else given.value,
+        entity=slot.entity if slot else fact.entity,
+        key=key,
+        value=slot.value if slot and given.value is None else fact.value,
         source=channel.value,
         channel=channel,
-        decay_class=given.decay_class or known.decay_class,
-        decay_freeze_until=freeze_until(text, now),
-        tags=tuple(given.tags or ()),
+        decay_class=given.decay_class or lives.decay_class,
+        decay_freeze_until=lives.freeze_until,
         preserve_tags=given.tags is not None,
         scope=scope.kind,
         scope_target=scope.target,
         extraction_method="explicit",
-        metadata=dict(given.metadata or {}),
     )
+    return replace(clean, fact=described)

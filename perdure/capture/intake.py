@@ -6,16 +6,16 @@ Runs while the host waits, so it looks at new messages only and does nothing tha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from perdure.capture.speakers import spoken
 from perdure.hooks.types import Messages
+from perdure.secrets.redact import redact
 from perdure.text.clean import clip, message_text
 from perdure.text.fence import strip_fenced
 from perdure.text.history import MAX_RAW, unread
 from perdure.text.moments import seconds
-from perdure.text.redact import redact
 from perdure.text.scripts import dense_script
 
 
@@ -43,12 +43,16 @@ class Intake:
         tail: the cursor behind the last message.
         clipped: how many messages were cut to the limit.
         left_out: the kinds of the secrets that were taken out, message by message.
+        fresh: all new messages, of anybody, as the host has them.
+        redacted: what became of whole texts, for who needs the same of them.
     """
 
     messages: tuple[Mapping[str, Any], ...]
     tail: str
     clipped: int
     left_out: tuple[str, ...] = ()
+    fresh: Messages = ()
+    redacted: Mapping[str, str] = field(default_factory=dict)
 
 
 def take(messages: Messages, tail: str, key: bytes, session: str | None, limits: Limits) -> Intake:
@@ -65,16 +69,19 @@ def take(messages: Messages, tail: str, key: bytes, session: str | None, limits:
     taken: list[Mapping[str, Any]] = []
     clipped = 0
     left_out: list[str] = []
+    redacted: dict[str, str] = {}
     for role, message in spoken(fresh, assistant=limits.assistant):
         text = strip_fenced(message_text(message), key, session)
         clipped += len(text) > limits.max_chars
         redaction = redact(clip(text, MAX_RAW))
         left_out += redaction.kinds
+        if len(text) <= min(limits.max_chars, MAX_RAW):
+            redacted[text] = redaction.text
         text = clip(redaction.text, limits.max_chars).strip()
         if len(text) >= _least(text, limits.min_chars):
             said = {"text": text, "at": seconds(message.get("timestamp"))}
             taken.append(said if role == "user" else {**said, "role": role})
-    return Intake(tuple(taken), tail, clipped, tuple(left_out))
+    return Intake(tuple(taken), tail, clipped, tuple(left_out), fresh, redacted)
 
 
 def _least(text: str, minimum: int) -> int:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any
 
 from perdure.capture.compare import Action
 from perdure.capture.decide import SURE, Decision, Levels, candidates, decide, own_view
 from perdure.capture.writing import Prepared
 from perdure.errors import ModelError
+from perdure.llm.purposes import DECISIONS, Asker
 from perdure.store.fact import Fact
 from perdure.store.store import Store
 
-TIER: Literal["nano"] = "nano"
 MOST = 10
 """Statements in one question; the rules decide on the rest."""
 SHOWN = 5
@@ -27,17 +27,10 @@ _PROMPT = (
 )
 
 
-class Asks(Protocol):
-    """Something that answers a prompt with JSON."""
-
-    def ask_json(self, prompt: str, *, tier: Literal["nano"]) -> object | None:
-        """Return the JSON in the answer, or None if there is none."""
-
-
 class LanguageJudge:
     """Decides with the help of a language model where the rules are unsure. What it does not answer is theirs."""
 
-    def __init__(self, store: Store, model: Asks, levels: Levels) -> None:
+    def __init__(self, store: Store, model: Asker, levels: Levels) -> None:
         """Judge what goes into `store`.
 
         Args:
@@ -60,7 +53,7 @@ class LanguageJudge:
             for number, (at, known) in enumerate(unsure.items())
         ]
         try:
-            answer = self._model.ask_json(_PROMPT + json.dumps(items, ensure_ascii=False), tier=TIER)
+            answer = self._model.ask_json(_PROMPT + json.dumps(items, ensure_ascii=False), purpose=DECISIONS)
         except ModelError:
             return verdicts
         places = list(unsure.items())

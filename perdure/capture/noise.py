@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from perdure.text.redact import redact
+from perdure.secrets.redact import redact
 
 MAX_EMOJI = 3
 _QUOTED = re.compile(r"\s*[>|]")

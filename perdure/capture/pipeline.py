@@ -9,10 +9,11 @@ from typing import Any
 
 from perdure.capture import answers
 from perdure.capture.compare import Action
-from perdure.capture.dates import dated, freeze_until
+from perdure.capture.dates import dated
 from perdure.capture.decide import Decision, own_view
 from perdure.capture.describe import CategoryPatterns, describe, importance
 from perdure.capture.guards import Guard, Quota, held
+from perdure.capture.lifetimes import lifetime
 from perdure.capture.rules import guarded
 from perdure.capture.statements import CaptureRule, Statement, statements
 from perdure.capture.writing import Prepared, Writer, Written
@@ -22,7 +23,7 @@ from perdure.store.scope import Scope
 from perdure.store.search import by_hash, by_ids
 from perdure.store.store import Store
 from perdure.store.transaction import Author, Transaction
-from perdure.store.trust import SUPERSEDES
+from perdure.store.trust import ON_PURPOSE, SUPERSEDES, strength
 from perdure.text.echo import Trace, echoes, quotes, same, trace
 from perdure.text.normalise import fingerprint
 
@@ -119,13 +120,15 @@ class Capturer:
                     answers.note(tx, each, before, self._store.key)
 
     def _keep(self, tx: Transaction, prepared: Prepared, shown: Shown, guard: Guard) -> Written:
-        repeated = _repeated(tx, prepared.fact, shown, self._store.key) if shown else None
-        if repeated is not None:
-            return repeated
+        repeats = _repeated(tx, prepared.fact, shown, self._store.key) if shown else None
+        if repeats is not None:
+            if repeats.target is None:
+                return Written(prepared.fact, repeats)
+            prepared = replace(prepared, verdict=repeats)
         reason = guard.reason()
         if reason is not None:
             return _held(tx, prepared, reason)
-        written = confirmed(tx, self._writer.write(tx, prepared), Channel.USER)
+        written = confirmed(tx, self._writer.write(tx, prepared), prepared.fact.channel)
         if written.decision.action is not Action.NOOP:
             guard.count()
         return written
@@ -141,7 +144,7 @@ def confirmed(tx: Transaction, written: Written, channel: Channel) -> Written:
         written: what became of the statement.
         channel: by which way it came in.
     """
-    states = ("pending",) if channel is Channel.USER else ("pending", "rejected")
+    states = ("pending", "rejected") if channel in ON_PURPOSE else ("pending",)
     fact, decision = written.fact, written.decision
     if (
         decision.action is not Action.NOOP
@@ -154,25 +157,28 @@ def confirmed(tx: Transaction, written: Written, channel: Channel) -> Written:
     return Written(tx.change(fact.id, "approve", values, reason="said by the user"), decision)
 
 
-def _repeated(tx: Transaction, fact: Fact, shown: Shown, key: bytes) -> Written | None:
+def _repeated(tx: Transaction, fact: Fact, shown: Shown, key: bytes) -> Decision | None:
     """Return what becomes of a statement that repeats what its conversation was shown; None: it says something new."""
     said = trace(fact.text, key)
     if quotes(fact.text) and any(echoes(said, each) for seen in shown.values() for each in seen):
-        return Written(fact, Decision(Action.NOOP, None, "quotes what was shown"))
+        return Decision(Action.NOOP, None, "quotes what was shown")
     ids = [shown_id for shown_id, seen in shown.items() if any(same(said, each) for each in seen)]
-    for old in by_ids(tx.connection, ids, own_view(fact, tx.now)).values() if ids else ():
-        if old.channel in SUPERSEDES:
-            return Written(tx.reinforce(old.id), Decision(Action.NOOP, old.id, "repeats what was shown"))
-    return None
+    known = by_ids(tx.connection, ids, own_view(fact, tx.now)).values() if ids else ()
+    strongest = max(known, key=lambda old: strength(old.channel), default=None)
+    return None if strongest is None else Decision(Action.NOOP, strongest.id, "repeats what was shown")
 
 
 def _held(tx: Transaction, prepared: Prepared, reason: str) -> Written:
     """Keep a fact for review: beside all others, so that it takes nobody's place before somebody approves it."""
-    fact = prepared.fact
+    fact, verdict = prepared.fact, prepared.verdict
     if tx.is_purged(fact.text):
         return Written(fact, Decision(Action.NOOP, None, "purged before"))
-    for twin in by_hash(tx.connection, fingerprint(fact.text), own_view(fact, tx.now)):
-        return Written(tx.reinforce(twin.id), Decision(Action.NOOP, twin.id, "said before"))
+    view = own_view(fact, tx.now)
+    meant = verdict.target if verdict is not None and verdict.action is Action.NOOP else None
+    known = [*by_ids(tx.connection, [meant] if meant else [], view).values()]
+    for twin in [*known, *by_hash(tx.connection, fingerprint(fact.text), view)]:
+        if strength(twin.channel) >= strength(fact.channel):
+            return Written(tx.reinforce(twin.id), Decision(Action.NOOP, twin.id, "said before"))
     added = tx.add(replace(fact, **held(reason)), prepared.vector)
     return Written(added, Decision(Action.ADD, None, reason))
 
@@ -188,6 +194,7 @@ def _draft(
     scope = Scope.parse(entry["scope"])
     slot = description.slot
     said_at = message.get("at") or entry["at"]
+    lives = lifetime(statement.text, said_at, slot.key if slot else None)
     return Fact(
         text=dated(statement.text, said_at),
         why=description.why,
@@ -198,8 +205,8 @@ def _draft(
         value=slot.value if slot else None,
         channel=Channel.USER,
         source_date=said_at,
-        decay_class=description.decay_class,
-        decay_freeze_until=freeze_until(statement.text, said_at),
+        decay_class=lives.decay_class,
+        decay_freeze_until=lives.freeze_until,
         scope=scope.kind,
         scope_target=scope.target,
         provenance_session=entry.get("session"),

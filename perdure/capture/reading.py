@@ -41,35 +41,35 @@ class Reading:
     denied: bool
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def read(text: str) -> Reading:
     """Return the parts of a statement that are compared."""
     dates = frozenset(_DATED.findall(text))
     text = _DATED.sub("", text)
-    plain = _plain(text)
-    words = _WORD.findall(plain)
+    told = plain(text)
+    words = _WORD.findall(told)
     bare = [word.removesuffix("'s").removesuffix("'") for word in words]
     names = frozenset(_stem(fold(name)) for name in _NAME.findall(text) if fold(name) not in _TIMES)
-    before = _VERB.split(_REPORTED.sub("", plain), maxsplit=1)
-    terms = _terms(plain)
+    before = _VERB.split(_REPORTED.sub("", told), maxsplit=1)
+    terms = stems(told)
     return Reading(
         owner=_owner(text, before[0]),
         sequence=tuple(_stem(word) for word in bare if word not in _ARTICLES),
         words=frozenset(bare),
-        subject=_terms(before[0]) if len(before) > 1 else frozenset(),
+        subject=stems(before[0]) if len(before) > 1 else frozenset(),
         terms=terms,
         figures=frozenset(term for term in terms if any(map(str.isdecimal, term))),
         times=frozenset(_TIMES[word] for word in words if word in _TIMES),
         names=names,
         dates=dates,
-        denied=bool(_DENIED.search(plain)),
+        denied=bool(_DENIED.search(told)),
     )
 
 
-def ordered(text: str) -> tuple[str, ...]:
-    """Return the words of a statement as they stand, folded, without articles, whose it is and the day in brackets."""
-    words = _WORD.findall(_plain(_DATED.sub("", text)))
-    return tuple(word for word in words if word not in _UNTOLD)
+def same_people(before: Reading, after: Reading) -> bool:
+    """Return whether neither statement is about somebody whom the other does not mention, as dad and mum."""
+    told = all(one.owner == USER or one.owner in other.words for one, other in ((before, after), (after, before)))
+    return told and before.words & KIN == after.words & KIN
 
 
 def has_verb(words: Sequence[str]) -> bool:
@@ -77,17 +77,17 @@ def has_verb(words: Sequence[str]) -> bool:
     return bool(_VERB.search(" ".join(words))) or not _SPEAKER.isdisjoint(words)
 
 
-def _plain(text: str) -> str:
-    """Fold a text and write figures, times and people in one way."""
-    plain = fold(text)
-    plain = _HALF_PAST.sub(lambda match: f"{_NUMBERS.get(match[1], match[1])}:30", plain)
-    plain = re.sub(r"(?<=\d),(?=\d{3})", "", plain)
-    plain = re.sub(r"\b(\d+)(?:st|nd|rd|th)\b", r"\1", plain)
-    plain = re.sub(r"\b(\d{1,2})\.(\d{2})\b(?! ?(?:percent|%|million|kg|euro))", r"\1:\2", plain)
-    plain = _CLOCK.sub(_clock, plain)
-    plain = re.sub(r"\b(\d{1,2}):00\b", r"\1", plain)
-    plain = _IDIOM.sub("hate", plain)
-    return _BARE.sub(lambda match: _SAME.get(match[0], match[0]), plain)
+def plain(text: str) -> str:
+    """Fold a text and write figures, times of day and words for relatives in one way."""
+    told = fold(text)
+    told = _HALF_PAST.sub(lambda match: f"{_NUMBERS.get(match[1], match[1])}:30", told)
+    told = re.sub(r"(?<=\d),(?=\d{3})", "", told)
+    told = re.sub(r"\b(\d+)(?:st|nd|rd|th)\b", r"\1", told)
+    told = re.sub(r"\b(\d{1,2})\.(\d{2})\b(?! ?(?:percent|%|million|kg|euro))", r"\1:\2", told)
+    told = _CLOCK.sub(_clock, told)
+    told = re.sub(r"\b(\d{1,2}):00\b", r"\1", told)
+    told = _IDIOM.sub("hate", told)
+    return _BARE.sub(lambda match: _SAME.get(match[0], match[0]), told)
 
 
 def _clock(match: re.Match[str]) -> str:
@@ -95,8 +95,13 @@ def _clock(match: re.Match[str]) -> str:
     return f"{hour}:{match[2]}" if match[2] else str(hour)
 
 
-def _terms(plain: str) -> frozenset[str]:
-    return frozenset(_stem(term) for term in match_terms(plain) if term not in _EMPTY)
+def stems(told: str) -> frozenset[str]:
+    """Return the stems of the words of a text that carry meaning; a letter that stands alone names something.
+
+    Args:
+        told: as `plain` returns it.
+    """
+    return frozenset([*(_stem(term) for term in match_terms(told) if term not in _EMPTY), *_LETTER.findall(told)])
 
 
 def _stem(term: str) -> str:
@@ -116,6 +121,7 @@ def _owner(text: str, subject: str) -> str:
     return fold(named[1]) if named and fold(named[1]) not in _TIMES else USER
 
 
+_LETTER = re.compile(r"(?<![\w'.])[b-hj-z](?![\w'])")
 _WORD = re.compile(r"[^\W_][\w:'-]*(?<![':-])")
 _NAME = re.compile(r"(?<=[\w,'.-] )(?!I\b|I')[A-ZÀ-Þ][\w-]+")
 _SUBJECT_NAME = re.compile(
@@ -127,7 +133,6 @@ _SUBJECT_NAME = re.compile(
 )
 _BARE = re.compile(r"[^\W_][\w-]*")
 _ARTICLES = frozenset(["a", "an", "the", "is", "are"])
-_UNTOLD = frozenset(["a", "an", "the", "my", "our", "your"])
 _SPEAKER = frozenset(["i", "we", "i'm", "we're", "i've", "we've"])
 _DATED = re.compile(r" \((\d{4}-\d\d-\d\d(?: to \d{4}-\d\d-\d\d)?)\)")
 _IDIOM = re.compile(r"\b(?:can't|cannot|couldn't) (?:stand|bear)\b")
@@ -182,6 +187,8 @@ _KIN = {
     "parents": "", "friend": "friends", "client": "", "mother-in-law": "", "father-in-law": "", "sister-in-law": "",
     "brother-in-law": "",
 }  # fmt: skip
+KIN = frozenset(_KIN)
+"""Words for people by what they are to somebody, as `Reading.words` has them: each by one word for all."""
 _OWNER = re.compile(
     r"(?:^|\b(?:my|our|the|older|younger|elder|big|little|late|[\w-]+'s?) )(?P<kin>"
     + "|".join(_KIN)

@@ -135,7 +135,7 @@ def _key(noun: str, value: str) -> str:
 def _state(match: re.Match[str]) -> Slot | None:
     """Read what somebody is: so old, on a diet, of a profession."""
     entity, value = _entity(match), trimmed(match["value"])
-    if entity is None:
+    if not entity:
         return None
     person = match.groupdict().get("owned") is None or entity.split()[-1].casefold() in KIN
     age = _AGE.match(value)

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from perdure.capture.compare import ASKED, Action
 from perdure.capture.decide import CANDIDATES, Decision, Levels, decide, own_view, permitted
 from perdure.capture.tags import PATTERNS, TagPatterns, extract_tags
 from perdure.embed.base import Embedder
 from perdure.errors import ModelError
+from perdure.index.vector_index import VectorHit, VectorIndex
 from perdure.store.fact import Fact
 from perdure.store.lifecycle import forget, retract
 from perdure.store.links import link
 from perdure.store.search import by_ids
 from perdure.store.slots import vector_text
 from perdure.store.transaction import StoredVector, Transaction
-from perdure.store.vector_index import VectorHit, VectorIndex
-
-if TYPE_CHECKING:
-    from perdure.embed.base import Vectors
+from perdure.store.trust import gives_way, strength
 
 Leg = tuple[Embedder, VectorIndex]
 Judge = Callable[[Sequence["Prepared"], float], Sequence["Decision | None"]]
@@ -106,7 +103,7 @@ class Writer:
         return [replace(each, verdict=verdict) for each, verdict in zip(prepared, verdicts, strict=True)]
 
     def write(self, tx: Transaction, prepared: Prepared) -> Written:
-        """Add a fact, let it take the place of another, or note that it was said before.
+        """Add a fact, let it take the place of others, or note that it was said before.
 
         Raises:
             StoreError: it could not be written.
@@ -115,42 +112,58 @@ class Writer:
         if tx.is_purged(fact.text):
             return Written(fact, Decision(Action.NOOP, None, "purged before"))
         decision = self._decision(tx, prepared)
-        if decision.target and decision.action is Action.NOOP:
-            return Written(tx.reinforce(decision.target, decision.reason), decision)
-        if decision.target and decision.action is Action.DELETE:
+        old = tx.fact(decision.target) if decision.target else None
+        if old is not None and decision.action is Action.NOOP:
+            # Who repeats what was said on a stronger word adds nothing to it.
+            weaker = strength(fact.channel) < strength(old.channel)
+            return Written(old if weaker else tx.reinforce(old.id, decision.reason), decision)
+        if old is not None and decision.action is Action.DELETE:
             withdraw = forget if decision.reason == ASKED else retract
-            return Written(withdraw(tx, decision.target, decision.reason), decision)
-        if decision.target:
-            fact = replace(fact, importance=max(fact.importance, tx.fact(decision.target).importance))
-        added = tx.add(fact, prepared.vector, decision.reason)
-        if decision.target:
-            tx.supersede(decision.target, added.id, decision.reason)
+            return Written(withdraw(tx, old.id, decision.reason), decision)
+        gone = [old, *map(tx.fact, decision.twins)] if old is not None else []
+        added = tx.add(_inheriting(fact, gone), prepared.vector, decision.reason)
+        for each in gone:
+            tx.supersede(each.id, added.id, decision.reason)
         if decision.against:
             link(tx, added.id, decision.against, "CONTRADICTS", decision.confidence)
-        self._link(tx, added, prepared.near, decision.target)
+        for outdated in decision.corrects:
+            link(tx, added.id, outdated, "CORRECTS", decision.confidence)
+        self._link(tx, added, prepared.near, {each.id for each in gone})
         return Written(tx.fact(added.id), decision)
 
     def _decision(self, tx: Transaction, prepared: Prepared) -> Decision:
         fact, view = prepared.fact, own_view(prepared.fact, tx.now)
-        verdict = prepared.verdict
+        verdict, twins = prepared.verdict, []
         if verdict is not None:
             known = by_ids(tx.connection, [verdict.target] if verdict.target else [], view)
+            twins = [old.id for old in known.values() if verdict.action is Action.NOOP and gives_way(old, fact)]
             # Between the question and its answer the target may have gone.
-            if verdict.target is None or verdict.target in known:
+            if not twins and (verdict.target is None or verdict.target in known):
                 return permitted(fact, known.values(), verdict)
-        return decide(tx.connection, fact, view, prepared.near, self._options.levels)
+        return decide(tx.connection, fact, view, prepared.near, self._options.levels, twins)
 
     def _tagged(self, fact: Fact) -> Fact:
         if fact.preserve_tags:
             return fact
         return replace(fact, tags=extract_tags(fact.text, fact.entity, self._options.tags))
 
-    def _link(self, tx: Transaction, fact: Fact, near: Sequence[VectorHit], replaced: str | None) -> None:
+    def _link(self, tx: Transaction, fact: Fact, near: Sequence[VectorHit], gone: Collection[str]) -> None:
         if not self._options.auto_link:
             return
-        close = [hit for hit in near if hit.cosine >= self._options.auto_link_cosine and hit.id != replaced]
+        close = [hit for hit in near if hit.cosine >= self._options.auto_link_cosine and hit.id not in gone]
         for hit in close[: self._options.auto_link_limit]:
             link(tx, fact.id, hit.id, "RELATED_TO", round(min(1.0, hit.cosine), 4))
+
+
+def _inheriting(fact: Fact, gone: Sequence[Fact]) -> Fact:
+    """Return a fact with what it keeps of those whose place it takes.
+
+    Of a word as strong as its own that is the importance; a pin, which is the user's doing, of any that may come up.
+    """
+    equals = [old.importance for old in gone if strength(old.channel) >= strength(fact.channel)]
+    twins = [old for old in gone if 0 < strength(old.channel) < strength(fact.channel)]
+    pinned = fact.pinned or any(old.pinned for old in twins)
+    return replace(fact, importance=max([fact.importance, *equals]), pinned=pinned)
 
 
 def _near(fact: Fact, vector: StoredVector | None, index: VectorIndex | None, now: float) -> tuple[VectorHit, ...]:
@@ -166,12 +179,7 @@ def _vectors(texts: Sequence[str], embedder: Embedder | None) -> list[StoredVect
     if embedder is None or not texts:
         return [None] * len(texts)
     try:
-        return list(stored(embedder.embed(texts), embedder.identity.id))
+        return list(StoredVector.rows(embedder.embed(texts), embedder.identity.id))
     except ModelError:
         # The facts are kept without vectors; the worker gives them some later.
         return [None] * len(texts)
-
-
-def stored(vectors: Vectors, embedding_id: str) -> list[StoredVector]:
-    """Return rows of vectors as they are stored."""
-    return [StoredVector(embedding_id, row.astype("<f4").tobytes()) for row in vectors]

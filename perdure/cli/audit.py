@@ -8,16 +8,16 @@ from dataclasses import asdict
 
 import click
 
+from perdure.api.memory import Memory
 from perdure.cli.options import dry_run_option, on_memory
 from perdure.cli.output import SHORT_ID, Output, progress
-from perdure.plugin.audit import Progress
-from perdure.plugin.memory import Memory
+from perdure.store.listing import Progress
 
 
 @click.command()
 @click.option("--fix", is_flag=True, help="Forget, supersede and link; `perdure undo` takes it back.")
 @dry_run_option
-@on_memory()
+@on_memory(reads=True)
 def audit(memory: Memory, output: Output, fix: bool, dry_run: bool) -> int:
     """Find memories that do more harm than good. Exit code 1: there are some that were not mended.
 
@@ -28,10 +28,7 @@ def audit(memory: Memory, output: Output, fix: bool, dry_run: bool) -> int:
     if output.as_json:
         output.json({"counts": found.counts(), **asdict(found)})
     else:
-        rows = [
-            (each.id[:SHORT_ID], each.kind, each.remedy, each.evidence, each.text.replace("\n", " "))
-            for each in found.suspects
-        ]
+        rows = [(each.id[:SHORT_ID], each.kind, each.remedy, each.evidence, each.text) for each in found.suspects]
         output.table(("id", "kind", "remedy", "evidence", "text"), rows)
         output.line(f"{found.facts} memories looked at, {len(found.suspects)} suspect, {found.fixed} mended.")
         if found.batch:
@@ -43,7 +40,9 @@ def audit(memory: Memory, output: Output, fix: bool, dry_run: bool) -> int:
 @dry_run_option
 @on_memory()
 def classify(memory: Memory, output: Output, dry_run: bool) -> int:
-    """Give memories of the category "other" a better one, by their words and by the memories that are near.
+    """Give memories of the category "other" a better one.
+
+    The language model is asked, if one is set; else their words decide, and then the memories near to them.
 
     Example: perdure classify --dry-run
     """

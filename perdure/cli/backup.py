@@ -8,11 +8,10 @@ from pathlib import Path
 
 import click
 
-from perdure.cli.options import dry_run_option, home_option, json_option
+from perdure.care import backup as backups
+from perdure.cli.options import dry_run_option, existing_store, home_option, json_option
 from perdure.cli.output import Output, steps
-from perdure.plugin.paths import data_folder
-from perdure.store import backup as backups
-from perdure.store.store import Store
+from perdure.engine.paths import data_folder
 
 
 @click.group(invoke_without_command=True)
@@ -27,12 +26,8 @@ def backup(context: click.Context, target: Path | None, home: Path | None, as_js
     """
     if context.invoked_subcommand is not None:
         return 0
-    store = Store(data_folder(home))
-    try:
-        with steps("copying and checking", quiet=as_json):
-            path = backups.backup(store, target and target.absolute())
-    finally:
-        store.close()
+    with existing_store(home) as store, steps("copying and checking", quiet=as_json):
+        path = backups.backup(store, target and target.absolute())
     output = Output(as_json)
     vault = backups.vault_of(path)
     if as_json:
@@ -77,7 +72,7 @@ def restore(file: Path, dry_run: bool, home: Path | None, as_json: bool) -> int:
 @home_option
 @json_option
 def list_(home: Path | None, as_json: bool) -> int:
-    """Show what lies in backups/.
+    """Show what lies in backups/, and the daily exports.
 
     Example: perdure backup list
     """

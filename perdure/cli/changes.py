@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 import click
 
-from perdure.cli.facts import day, print_facts, state_of
+from perdure.api.memory import Memory
+from perdure.cli.facts import day, print_facts, print_stored
 from perdure.cli.options import limit_option, on_memory
 from perdure.cli.output import OK, SHORT_ID, Output
-from perdure.plugin.memory import Memory
 from perdure.ranking.decay import LIFETIMES
 from perdure.store.fact import Fact
+from perdure.store.inventory import state_of
 from perdure.store.journal import Change
 
 
@@ -41,7 +43,7 @@ def update(memory: Memory, output: Output, fact_id: str, tags: str | None, **giv
         values["tags"] = tuple(tags.split(","))
     if not values:
         raise click.UsageError("say what is to change, as with --text or --category")
-    print_facts(output, [memory.update(fact_id, **values)])
+    print_stored(output, memory.update(fact_id, **values))
     return OK
 
 
@@ -73,7 +75,7 @@ def unpin(memory: Memory, output: Output, fact_id: str) -> int:
 @click.argument("fact_id", metavar="[ID]", required=False)
 @click.option("--since", type=click.IntRange(0), default=0, show_default=True, help="Changes after this number.")
 @limit_option(1000)
-@on_memory()
+@on_memory(reads=True)
 def history(memory: Memory, output: Output, fact_id: str | None, since: int, limit: int) -> int:
     """Show all versions of a memory and who changed what; without ID the changes of all memories.
 
@@ -90,7 +92,8 @@ def history(memory: Memory, output: Output, fact_id: str | None, since: int, lim
         output.json(answer | ({"versions": [asdict(fact) for fact in versions]} if fact_id else {}))
         return OK
     if versions:
-        rows = [(fact.id[:SHORT_ID], day(fact.effective_date), state_of(fact), fact.text) for fact in versions]
+        now = time.time()
+        rows = [(fact.id[:SHORT_ID], day(fact.effective_date), state_of(fact, now), fact.text) for fact in versions]
         output.table(("id", "day", "state", "text"), rows)
         output.rule("changes")
     output.table(("number", "time", "change", "id", "other", "by"), [_row(each) for each in changes])

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import click
 
-from perdure.background.checkpoints import Checkpoint
+from perdure.api.memory import Memory
 from perdure.cli.options import limit_option, on_memory
 from perdure.cli.output import Output
 from perdure.hooks.types import Channel
-from perdure.plugin.memory import Memory
+from perdure.learn.checkpoints import Checkpoint
 
 
 @click.group()
@@ -32,28 +32,28 @@ def save(memory: Memory, output: Output, intent: str, state: str, expected: str)
 
     Example: perdure checkpoint save "move the database" --state "backup made" --expected "no downtime"
     """
-    return _show(output, [memory.checkpoint(intent, state, expected, channel=Channel.CLI)])
+    return _show(output, [memory.upkeep.checkpoint(intent, state, expected, channel=Channel.CLI)])
 
 
 @checkpoint.command()
-@on_memory()
+@on_memory(reads=True)
 def restore(memory: Memory, output: Output) -> int:
     """Show the newest checkpoint.
 
     Example: perdure checkpoint restore
     """
-    return _show(output, [memory.restore()])
+    return _show(output, [memory.upkeep.restore()])
 
 
 @checkpoint.command(name="list")
 @limit_option()
-@on_memory()
+@on_memory(reads=True)
 def list_(memory: Memory, output: Output, limit: int) -> int:
     """List the checkpoints of the last four hours, newest first.
 
     Example: perdure checkpoint list
     """
-    return _show(output, memory.checkpoints(limit))
+    return _show(output, memory.upkeep.checkpoints(limit))
 
 
 def _show(output: Output, found: Sequence[Checkpoint]) -> int:

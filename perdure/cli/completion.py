@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from perdure.cli.output import Output
+
 VARIABLE = "_PERDURE_COMPLETE"
 """By which the shell asks for completions; click derives it from the name of the program."""
 
@@ -23,5 +25,5 @@ def completion(shell: str) -> int:
         raise click.BadParameter(f"{shell!r} is no shell that is known here; name bash, zsh or fish")
     script = kind(click.get_current_context().find_root().command, {}, "perdure", VARIABLE)
     # Not `source`: for bash that runs bash to find out its version, here, where it is not needed.
-    click.echo(script.source_template % script.source_vars())
+    Output().raw(script.source_template % script.source_vars())
     return 0

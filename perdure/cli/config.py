@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from perdure.cli.options import json_option
-from perdure.cli.output import FOUND_NOTHING, OK, Output
-from perdure.plugin.config_file import set_setting, unset_setting
-from perdure.plugin.paths import config_file
-from perdure.plugin.settings import Settings, check_known
+from perdure.cli.output import FOUND_NOTHING, OK, Output, tell
+from perdure.engine.config_file import set_setting, unset_setting
+from perdure.engine.paths import config_file
+from perdure.engine.settings import Settings, check_known
 
 DEFAULT = "default"
 
@@ -55,7 +55,7 @@ def get(name: str, as_json: bool) -> int:
     if as_json:
         Output(True).json({"name": name, "value": value, "from": Settings.origins().get(name, DEFAULT)})
     else:
-        click.echo(_plain(value))
+        Output().line(_plain(value))
     return OK
 
 
@@ -74,9 +74,9 @@ def set_(name: str, value: str, as_json: bool) -> int:
     if as_json:
         Output(True).json({"name": name, "value": written, "file": str(config_file()), "overridden_by": wins})
         return OK
-    click.echo(f"{name} = {_plain(written)} in {config_file()}")
+    Output().line(f"{name} = {_plain(written)} in {config_file()}")
     if wins:
-        click.echo(f"{wins} is set, too, and wins", err=True)
+        tell(f"{wins} is set, too, and wins")
     return OK
 
 
@@ -92,7 +92,7 @@ def unset(name: str, as_json: bool) -> int:
     if as_json:
         Output(True).json({"name": name, "removed": gone, "file": str(config_file())})
     else:
-        click.echo(f"{name} is {'no longer' if gone else 'not'} in {config_file()}")
+        Output().line(f"{name} is {'no longer' if gone else 'not'} in {config_file()}")
     return OK if gone else FOUND_NOTHING
 
 
@@ -106,7 +106,7 @@ def path(as_json: bool) -> int:
     if as_json:
         Output(True).json({"file": str(config_file()), "exists": config_file().is_file()})
     else:
-        click.echo(config_file())
+        Output().line(str(config_file()))
     return OK
 
 

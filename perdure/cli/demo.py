@@ -12,13 +12,13 @@ from pathlib import Path
 
 import click
 
+from perdure.api.memory import Memory
 from perdure.cli.options import json_option
 from perdure.cli.output import Output
 from perdure.cli.script import Script, ScriptSession, ScriptTurn, load_script
 from perdure.clock import ManualClock
 from perdure.hooks.fake_host import FakeHost, Turn
 from perdure.hooks.host import HookRunner
-from perdure.plugin.memory import Memory
 from perdure.plugin.plugin import hookimpls_for
 from perdure.ranking.decay import DAY
 

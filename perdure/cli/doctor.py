@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
+from perdure.api.doctor import examine
 from perdure.cli.options import home_option, json_option
 from perdure.cli.output import Output
 from perdure.hosts.openclaw.checkup import checkups as openclaw_checkups
-from perdure.plugin.doctor import examine
 
 
 @click.command()
@@ -30,7 +30,8 @@ def doctor(home: Path | None, as_json: bool) -> int:
         ("", "what", "how it is"), [("WRONG" if each.wrong else "ok", each.name, each.state) for each in found]
     )
     if wrong:
-        output.title("\nWhat to do")
+        output.line("")
+        output.title("What to do")
         for each in wrong:
             output.line(f"{each.name}: {each.fix}")
     return 1 if wrong else 0

@@ -7,14 +7,16 @@ from pathlib import Path
 
 import click
 
-from perdure.cli.options import dry_run_option, home_option, json_option
+from perdure.care.exchange import export as export_store
+from perdure.care.exchange import fact_count
+from perdure.care.exports import daily_export
+from perdure.care.importing import Imported, bring_in
+from perdure.care.sources import KINDS, load_source
+from perdure.cli.options import dry_run_option, existing_store, home_option, json_option
 from perdure.cli.output import Output, progress
+from perdure.engine.paths import data_folder
+from perdure.engine.settings import Settings
 from perdure.errors import InputError
-from perdure.plugin.paths import data_folder
-from perdure.store.exchange import daily_export, fact_count
-from perdure.store.exchange import export as export_store
-from perdure.store.importing import Imported, bring_in
-from perdure.store.sources import KINDS, load_source
 from perdure.store.store import Store
 
 _SHOWN = 10
@@ -24,7 +26,7 @@ _SHOWN = 10
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--vectors", is_flag=True, help="Also the vectors, so that nothing need be embedded anew.")
 @click.option("--journal", is_flag=True, help="Also the journal of changes, for reading.")
-@click.option("--daily", is_flag=True, help="Write today's file into backups/ and keep the newest seven.")
+@click.option("--daily", is_flag=True, help="Write today's file into exports/, as a timer does, and keep the newest.")
 @home_option
 @json_option
 def export(file: Path | None, vectors: bool, journal: bool, daily: bool, home: Path | None, as_json: bool) -> int:
@@ -35,16 +37,13 @@ def export(file: Path | None, vectors: bool, journal: bool, daily: bool, home: P
     if daily == (file is not None) or (daily and (vectors or journal)):
         raise InputError("give a FILE, or --daily alone")
     output = Output(as_json)
-    store = Store(data_folder(home))
-    try:
+    with existing_store(home) as store:
         if file is None:
-            path = daily_export(store)
+            path = daily_export(store, Settings.load().export_keep, again=True)
             output.json({"path": str(path)}) if as_json else output.line(str(path))
             return 0
         with progress("exporting", fact_count(store), quiet=as_json) as advance:
             done = export_store(store, file.absolute(), vectors=vectors, journal=journal, advance=advance)
-    finally:
-        store.close()
     if as_json:
         output.json({**asdict(done), "path": str(done.path)})
     else:
@@ -67,7 +66,7 @@ def import_(path: Path, kind: str | None, trust: bool, dry_run: bool, home: Path
     Example: perdure import ~/.openclaw/memory --dry-run
     """
     output = Output(as_json)
-    store = Store(data_folder(home))
+    store = Store(data_folder(home), absent="empty" if dry_run else "create")
     try:
         load = load_source(path, store.key, kind)
         with progress("importing", load.total, quiet=as_json) as advance:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import click
 
+from perdure.api.fading import ending
+from perdure.api.memory import Memory
+from perdure.api.stored import Stored
 from perdure.cli.options import dry_run_option, limit_option, moment, on_memory, scope_option
-from perdure.cli.output import FOUND_NOTHING, OK, SHORT_ID, Output
+from perdure.cli.output import FOUND_NOTHING, OK, SHORT_ID, Output, tell
+from perdure.errors import NotFoundError
 from perdure.hooks.types import Channel
-from perdure.plugin.memory import Memory
 from perdure.ranking.decay import LIFETIMES
 from perdure.store.fact import Fact
+from perdure.store.inventory import Page, State, state_of, why_hidden
 from perdure.store.listing import Filter
 from perdure.store.scope import Scope
 
@@ -36,16 +42,28 @@ from perdure.store.scope import Scope
 def store(memory: Memory, output: Output, words: str | None, text: str | None, tags: str | None, **given: Any) -> int:
     """Store a memory.
 
+    The answer says what it takes the place of, or that it was known. Secrets in it are left out; the answer says
+    which, and how the vault keeps them.
+
     Example: perdure store "The staging database is called heron." --tags infra
     """
     if (words is None) == (text is None):
         raise click.UsageError("give the memory once: as the argument or with --text")
-    fact = memory.store(text or words or "", tags=tags.split(",") if tags else None, channel=Channel.CLI, **given)
-    print_facts(output, [fact])
+    print_stored(
+        output,
+        memory.store(text or words or "", tags=tags.split(",") if tags else None, channel=Channel.CLI, **given),
+    )
     return OK
 
 
 @click.command(name="list")
+@click.option(
+    "--state",
+    "states",
+    type=click.Choice([state.value for state in State]),
+    multiple=True,
+    help="In this state; may be repeated.",
+)
 @click.option("--category", help="Of this category.")
 @click.option("--entity", help="About this entity.")
 @scope_option
@@ -53,38 +71,50 @@ def store(memory: Memory, output: Output, words: str | None, text: str | None, t
 @click.option("--after", help="Said at or after this time.")
 @click.option("--before", help="Said before this time.")
 @click.option("--as-of", help="What was true at this time.")
-@click.option("--superseded", is_flag=True, help="Also former versions.")
 @click.option("--pinned", is_flag=True, help="Only what is pinned.")
-@click.option("--review", "review_state", type=click.Choice(["approved", "pending", "rejected"]), help="In this state.")
+@click.option("--fading", is_flag=True, help="Only what fades and ends one day, or has ended: when, and why.")
+@click.option("--all", "everyone", is_flag=True, help="Of every scope of the data folder, whoever may read it.")
 @limit_option()
+@click.option("--behind", metavar="ID", help="Behind this memory, the last one of the page before.")
 @click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="After so many others.")
-@on_memory()
+@on_memory(reads=True)
 def list_(
     memory: Memory,
     output: Output,
     category: str | None,
     entity: str | None,
     scope: str | None,
-    tag: str | None,
     after: str | None,
     before: str | None,
     as_of: str | None,
-    superseded: bool,
     pinned: bool,
-    review_state: str | None,
-    limit: int,
-    offset: int,
+    fading: bool,
+    everyone: bool,
+    **asked: Any,
 ) -> int:
-    """List memories, newest first.
+    """List all memories, newest first: also those that are in no answer, each with the word why.
 
-    Example: perdure list --category preference --limit 5
+    A state is present, pending, rejected, search-only, forgotten, former (replaced or withdrawn) or expired.
+
+    Most are kept for good. `--fading` lists the others, with their end and why.
+
+    Example: perdure list --state pending --state forgotten --limit 5
     """
     within = Scope.parse(scope) if scope else None
-    chosen = Filter(category, entity, within, moment(after), moment(before), pinned or None, review_state)
-    facts = memory.admin.list(
-        chosen, limit=limit, offset=offset, tag=tag, as_of=moment(as_of), include_superseded=superseded
-    )
-    print_facts(output, facts)
+    chosen = Filter(category, entity, within, moment(after), moment(before), pinned or None, ends=fading or None)
+    look = partial(memory.admin.inventory, chosen, as_of=moment(as_of), **asked)
+    page = look(everyone=everyone)
+    elsewhere = 0 if everyone or scope else _counted(look) - page.total
+    if output.as_json:
+        now = time.time()
+        facts = [
+            asdict(each.fact) | {"state": each.state, "hidden": each.hidden, "ending": asdict(ending(each.fact, now))}
+            for each in page.facts
+        ]
+        counts = {"total": page.total, "states": page.states, "elsewhere": elsewhere}
+        output.json({"facts": facts, **counts, "behind": page.behind})
+    else:
+        _print_page(output, page, elsewhere, everyone, fading)
     return OK
 
 
@@ -94,7 +124,7 @@ def list_(
 @click.option("--tag", help="With this tag.")
 @click.option("--as-of", help="What was true at this time.")
 @click.option("--superseded", is_flag=True, help="Also former versions.")
-@on_memory()
+@on_memory(reads=True)
 def lookup(
     memory: Memory, output: Output, entity: str, key: str | None, tag: str | None, as_of: str | None, superseded: bool
 ) -> int:
@@ -109,17 +139,21 @@ def lookup(
 
 @click.command()
 @click.argument("fact_id", metavar="ID")
-@on_memory()
+@on_memory(reads=True)
 def show(memory: Memory, output: Output, fact_id: str) -> int:
-    """Show all that is known about one memory; eight digits of its id are enough.
+    """Show all that is known about one memory, in whatever state it is; eight digits of its id are enough.
 
     Example: perdure show 1f0c9a3e
     """
-    fact = memory.get(fact_id)
+    fact = _any(memory, fact_id)
+    now = time.time()
+    state = {"state": state_of(fact, now).value, "hidden": why_hidden(fact, now)}
+    ends = ending(fact, now)
     if output.as_json:
-        output.json(asdict(fact))
+        output.json({**state, "ending": asdict(ends), **asdict(fact)})
     else:
-        output.table(("", ""), [(name, value) for name, value in asdict(fact).items() if value not in (None, "", ())])
+        values = {**state, "kept": ends.told, **asdict(fact)}
+        output.table(("", ""), [(name, value) for name, value in values.items() if value not in (None, "", ())])
     return OK
 
 
@@ -197,7 +231,7 @@ def undo(memory: Memory, output: Output, session: str | None, batch: str | None,
 
 @click.command()
 @scope_option
-@on_memory()
+@on_memory(reads=True)
 def stats(memory: Memory, output: Output, scope: str | None) -> int:
     """Count memories by scope and category.
 
@@ -212,29 +246,78 @@ def stats(memory: Memory, output: Output, scope: str | None) -> int:
     return OK
 
 
+def _print_page(output: Output, page: Page, elsewhere: int, everyone: bool, fading: bool) -> None:
+    if page.facts:
+        now = time.time()
+        scopes = [(str(Scope(each.fact.scope, each.fact.scope_target)),) if everyone else () for each in page.facts]
+        ends = [(ending(each.fact, now).told,) if fading else () for each in page.facts]
+        rows = [
+            (each.fact.id[:SHORT_ID], day(each.fact.effective_date), each.hidden or each.state, *end, *scope,
+             each.fact.category, each.fact.text)
+            for each, end, scope in zip(page.facts, ends, scopes, strict=True)
+        ]  # fmt: skip
+        more = (*(("kept",) if fading else ()), *(("scope",) if everyone else ()))
+        output.table(("id", "day", "state", *more, "category", "text"), rows)
+    else:
+        output.line("No memory fits.")
+    counts = ", ".join(f"{count} {state}" for state, count in page.states.items())
+    if counts:
+        tell(f"{len(page.facts)} of {page.total} are shown; in all {counts}.")
+    if page.behind is not None:
+        tell(f"The next page: the same with --behind {page.behind[:SHORT_ID]}")
+    if elsewhere:
+        tell(f"In scopes of agents, projects and others: {elsewhere} more; perdure list --all shows them.")
+
+
+def _counted(look: Callable[..., Page]) -> int:
+    """Return how many memories the whole folder has that fit."""
+    return look(everyone=True, limit=1, offset=0, behind=None).total
+
+
 def _now(memory: Memory, fact_id: str) -> tuple[str, str]:
-    """Return the state and the text of a memory, also if it is forgotten."""
-    [fact] = [version for version in memory.admin.history(fact_id).versions if version.id == fact_id]
-    return state_of(fact), fact.text
+    """Return the state and the text of a memory."""
+    try:
+        fact = _any(memory, fact_id)
+    except NotFoundError:
+        # What was assigned to the caller is back where it was.
+        return "somebody else's", ""
+    return state_of(fact, time.time()), fact.text
 
 
-def state_of(fact: Fact) -> str:
-    """Return in a word whether a memory is in answers."""
-    if fact.forgotten_at is not None:
-        return "forgotten"
-    return "present" if fact.superseded_at is None else "former"
+def _any(memory: Memory, fact_id: str) -> Fact:
+    """Return a memory, also if it is forgotten or expired."""
+    versions = memory.admin.history(fact_id).versions
+    return next(version for version in versions if version.id.startswith(fact_id.strip().lower()))
 
 
-def print_facts(output: Output, facts: Sequence[Fact]) -> None:
-    """Print memories, one a line."""
+def print_facts(output: Output, facts: Sequence[Fact], **more: Any) -> None:
+    """Print memories, one a line.
+
+    Args:
+        output: where to.
+        facts: the memories.
+        more: what the JSON object holds beside them.
+    """
     if output.as_json:
-        output.json({"facts": [asdict(fact) for fact in facts]})
+        output.json({"facts": [asdict(fact) for fact in facts], **more})
         return
     if not facts:
         output.line("No memory fits.")
         return
     rows = [(fact.id[:SHORT_ID], day(fact.effective_date), fact.category, fact.text) for fact in facts]
     output.table(("id", "day", "category", "text"), rows)
+
+
+def print_stored(output: Output, done: Stored) -> None:
+    """Print a memory, and what became of what was to be stored."""
+    if output.as_json:
+        gone = [asdict(fact) for fact in done.gone]
+        told = {"told": done.told(), "redacted": done.redacted, "advice": done.advice}
+        output.json({"facts": [asdict(done.fact)], "outcome": done.outcome, "gone": gone, "batch": done.batch, **told})
+        return
+    print_facts(output, [done])
+    for line in filter(None, (done.told(), done.advice)):
+        output.line(line)
 
 
 def day(seconds: float) -> str:

@@ -10,16 +10,16 @@ from typing import Any, cast, get_args
 
 import click
 
+from perdure.api.files import FilesStatus
+from perdure.api.memory import Memory
 from perdure.cli.options import dry_run_option, limit_option, on_memory
-from perdure.cli.output import FOUND_NOTHING, OK, Output, progress
+from perdure.cli.output import FOUND_NOTHING, OK, Output, progress, tell
 from perdure.errors import InputError
 from perdure.files.index import Progress
 from perdure.files.options import SOURCES
 from perdure.files.roots import Kind
 from perdure.files.search import HYBRID, Answer
 from perdure.files.turns import Turn, read_turns, session_of
-from perdure.plugin.files import FilesStatus
-from perdure.plugin.memory import Memory
 
 SNIPPET = 200
 """Characters of a result that a table shows."""
@@ -61,7 +61,7 @@ def files() -> None:
 
 @files.command()
 @click.option("--deep", is_flag=True, help="Read every file, also those that look as before.")
-@on_memory()
+@on_memory(reads=True)
 def status(memory: Memory, output: Output, deep: bool) -> int:
     """Show what is indexed, and how the disk differs from it. Changes nothing.
 
@@ -86,7 +86,7 @@ def status(memory: Memory, output: Output, deep: bool) -> int:
 @limit_option(None, 100)
 @click.option("--min-score", type=click.FloatRange(0, 1), help="0 to 1; without it as the settings say.")
 @click.option("--source", type=click.Choice(SOURCES), help="Only these; without it all that are switched on.")
-@on_memory(model=True)
+@on_memory(model=True, reads=True)
 def search(
     memory: Memory, output: Output, query: str, limit: int | None, min_score: float | None, source: str | None
 ) -> int:
@@ -108,7 +108,7 @@ def search(
 @click.argument("path")
 @click.option("--from", "start", type=int, help="First line, from 1.")
 @click.option("--lines", type=int, help="So many lines; without it all the rest.")
-@on_memory()
+@on_memory(reads=True)
 def read(memory: Memory, output: Output, path: str, start: int | None, lines: int | None) -> int:
     """Print lines of a memory file, by its path or citation as a search shows it. Exit code 1: there is none.
 
@@ -118,11 +118,11 @@ def read(memory: Memory, output: Output, path: str, start: int | None, lines: in
     if output.as_json:
         output.json(asdict(reading))
     elif reading.missing:
-        click.echo(f"there is no file {reading.path}", err=True)
+        tell(f"there is no file {reading.path}")
     else:
-        click.echo(reading.text)
+        output.text(reading.text)
         if reading.truncated:
-            click.echo(f"cut off here; go on with: --from {reading.end + 1}", err=True)
+            tell(f"cut off here; go on with: --from {reading.end + 1}")
     return int(reading.missing)
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
+from perdure.api.memory import Memory
 from perdure.cli.options import on_memory, store_options
 from perdure.cli.output import Output, steps
-from perdure.plugin.memory import Memory
 
 
 @click.group(invoke_without_command=True)
@@ -24,7 +24,7 @@ def jobs(context: click.Context, home: Path | None, agent: str | None, user: str
     if context.invoked_subcommand is not None:
         return 0
     output = Output(as_json)
-    with Memory.open(home, agent=agent, user=user, embedder="none", timers=False) as memory:
+    with Memory.open(home, agent=agent, user=user, embedder="none", timers=False, guest=True) as memory:
         found = memory.admin.jobs()
         timers = memory.status().timers
     if as_json:

@@ -7,9 +7,9 @@ from dataclasses import asdict
 
 import click
 
+from perdure.api.memory import Memory
 from perdure.cli.options import dry_run_option, moment, on_memory
 from perdure.cli.output import OK, SHORT_ID, Output
-from perdure.plugin.memory import Memory
 from perdure.store.links import TYPES, Related
 
 _TYPE = click.option("--type", "link_type", type=click.Choice(TYPES), default="RELATED_TO", show_default=True)
@@ -58,7 +58,7 @@ def unlink(memory: Memory, output: Output, source: str, target: str, link_type: 
 @click.argument("fact_id", metavar="ID")
 @click.option("--depth", default=2, show_default=True, help="So many links far, 1 to 10.")
 @click.option("--as-of", help="What was true at this time.")
-@on_memory()
+@on_memory(reads=True)
 def graph(memory: Memory, output: Output, fact_id: str, depth: int, as_of: str | None) -> int:
     """Show the memories that links lead to from one, as a tree: to the right an arrow, back an arrow to the left.
 

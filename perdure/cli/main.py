@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from contextlib import suppress
@@ -12,11 +13,13 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from perdure.cli.output import complain
+from perdure.cli.output import complain, complain_of_call
 from perdure.cli.summaries import SUMMARIES
 from perdure.errors import PerdureError
+from perdure.hosts.log_lines import line_handler
 
 COMMANDS = {
+    "anchor": "perdure.cli.anchor",
     "audit": "perdure.cli.audit",
     "backup": "perdure.cli.backup",
     "categories": "perdure.cli.scopes",
@@ -35,6 +38,7 @@ COMMANDS = {
     "graph": "perdure.cli.links",
     "history": "perdure.cli.changes",
     "import": "perdure.cli.exchange",
+    "inbox": "perdure.cli.inbox",
     "index": "perdure.cli.files",
     "jobs": "perdure.cli.jobs",
     "link": "perdure.cli.links",
@@ -48,9 +52,11 @@ COMMANDS = {
     "prune": "perdure.cli.prune",
     "purge": "perdure.cli.purge",
     "recall": "perdure.cli.recall",
+    "recover": "perdure.cli.recover",
     "reflect": "perdure.cli.upkeep",
     "replay": "perdure.cli.replay",
     "review": "perdure.cli.review",
+    "revive": "perdure.cli.revive",
     "scope": "perdure.cli.scopes",
     "scrub": "perdure.cli.scrub",
     "search": "perdure.cli.search",
@@ -140,13 +146,14 @@ def main() -> None:
     if sys.stdout is None:
         # Closed by whoever called.
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
+    logging.getLogger("perdure").addHandler(line_handler("%(message)s"))
     try:
         sys.exit(cli.main(prog_name="perdure", standalone_mode=False))
     except PerdureError as error:
         complain(type(error).__name__, str(error))
         sys.exit(1)
     except click.ClickException as error:
-        complain(type(error).__name__, error.format_message(), shown=error.show)
+        complain_of_call(error)
         sys.exit(error.exit_code)
     except OSError as error:
         where = error.filename or "what it prints"

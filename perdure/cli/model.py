@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import click
 
-from perdure.background.calibrate import known, told
-from perdure.background.reembed import prune as prune_spaces
 from perdure.background.worker_process import WorkerProcess
 from perdure.cli.models import bring, show
-from perdure.cli.options import dry_run_option, home_option, json_option
+from perdure.cli.options import dry_run_option, existing_store, home_option, json_option
 from perdure.cli.output import Output, progress
+from perdure.engine.composing import load_extensions
+from perdure.engine.engine import WORKER
+from perdure.engine.model import Recipes
+from perdure.engine.paths import data_folder
+from perdure.engine.settings import Settings
 from perdure.errors import ModelError, PerdureError, SettingsError
-from perdure.plugin.composing import load_extensions
-from perdure.plugin.engine import WORKER
-from perdure.plugin.model import Recipes
-from perdure.plugin.paths import data_folder
-from perdure.plugin.settings import Settings
+from perdure.index.calibrate import known, told
+from perdure.index.reembed import prune as prune_spaces
 from perdure.store import spaces
 from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
@@ -47,7 +46,7 @@ def status(home: Path | None, as_json: bool) -> int:
 
     Example: perdure model status
     """
-    with _opened(home) as store, store.database.read() as connection:
+    with existing_store(home, "empty") as store, store.database.read() as connection:
         found, building = spaces.every(connection), spaces.building(connection)
         present, problem = spaces.active(connection), spaces.problem(connection)
         _, facts = spaces.progress(connection, "")
@@ -139,7 +138,7 @@ def switch(embedder: str | None, model_name: str | None, dry_run: bool, home: Pa
     space = _named(settings)
     if space is None:
         raise SettingsError("setting embedder = 'none' names no model; name one: perdure model switch --embedder NAME")
-    with _opened(home) as store:
+    with existing_store(home, "empty") if dry_run else closing(Store(data_folder(home))) as store:
         former = store.space()
         if dry_run:
             begun = former is not None and former.id != space.id
@@ -179,7 +178,7 @@ def rollback(dry_run: bool, home: Path | None, as_json: bool) -> int:
 
     Example: perdure model rollback
     """
-    with _opened(home) as store, store.database.write(keep=not dry_run) as connection:
+    with existing_store(home) as store, store.database.write(keep=not dry_run) as connection:
         space = spaces.rollback(connection, store.clock.now())
         vectors, facts = spaces.progress(connection, space.id)
     output = Output(as_json)
@@ -200,7 +199,7 @@ def prune(dry_run: bool, home: Path | None, as_json: bool) -> int:
 
     Example: perdure model prune --dry-run
     """
-    with _opened(home) as store:
+    with existing_store(home) as store:
         gone = prune_spaces(store, dry_run=dry_run)
     output = Output(as_json)
     if as_json:
@@ -210,15 +209,6 @@ def prune(dry_run: bool, home: Path | None, as_json: bool) -> int:
     output.table(("model", "vectors"), [(item.space.name, item.vectors) for item in gone])
     output.line("nothing was deleted" if dry_run or not gone else "deleted")
     return 0
-
-
-@contextmanager
-def _opened(home: Path | None) -> Iterator[Store]:
-    store = Store(data_folder(home))
-    try:
-        yield store
-    finally:
-        store.close()
 
 
 def _named(settings: Settings) -> VectorSpace | None:

@@ -9,9 +9,9 @@ from perdure.cli.output import Output, progress
 from perdure.embed.catalogue import MODELS, OnnxModel
 from perdure.embed.load import find_weights, known_model
 from perdure.embed.model_cache import fetch, may_fetch
+from perdure.engine.paths import data_folder
+from perdure.engine.settings import Settings
 from perdure.errors import ModelError
-from perdure.plugin.paths import data_folder
-from perdure.plugin.settings import Settings
 from perdure.store import spaces
 from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store

@@ -14,7 +14,7 @@ from perdure.cli.options import dry_run_option, home_option, json_option
 from perdure.cli.output import Output
 from perdure.hosts.openclaw.host import OpenClaw
 from perdure.hosts.openclaw.install import Change, Installation
-from perdure.text.redact import redact
+from perdure.secrets.redact import redact
 
 
 def _on_host(function: Callable[..., int]) -> Callable[..., int]:

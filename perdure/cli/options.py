@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
-import sys
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from perdure.cli.output import Output
+from perdure.cli.output import Output, notice
 from perdure.errors import InputError, ScopeError
-from perdure.store.scope import SHARED, Audience, Scope
+from perdure.store.scope import EVERYONE, SHARED, Audience, Scope
+
+if TYPE_CHECKING:
+    from perdure.store.store import Absent, Store
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -47,11 +50,13 @@ def store_options(command: Command) -> Command:
     return command
 
 
-def on_memory(*, model: bool = False) -> Callable[[Callable[..., int]], Callable[..., int]]:
+def on_memory(*, model: bool = False, reads: bool = False) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Give a command `store_options`, and call it with the open store and its output as first arguments.
 
     Args:
         model: whether the command needs the embedding model; one that only reads or changes facts is quicker without.
+        reads: whether it only reads. Then, as with --dry-run, no store is made and nothing is captured; what a person
+            should know beforehand is told on stderr.
     """
 
     def decorate(function: Callable[..., int]) -> Callable[..., int]:
@@ -59,12 +64,16 @@ def on_memory(*, model: bool = False) -> Callable[[Callable[..., int]], Callable
         @functools.wraps(function)
         def run(home: Path | None, agent: str | None, user: str | None, as_json: bool, **arguments: Any) -> int:
             # Options alone, as of the commands that go without a store, need nothing of it.
-            from perdure.plugin.memory import Memory
+            from perdure.api.memory import Memory
 
             _check(arguments.get("scope"), agent, user)
             # A command is over before a file could change under it.
             settings: dict[str, Any] = {"timers": False, "watch": False} | ({} if model else {"embedder": "none"})
-            with Memory.open(home, agent=agent, user=user, scopes=_shared(arguments), **settings) as memory:
+            caller: dict[str, Any] = {"agent": agent, "user": user, "scopes": _shared(arguments)}
+            guest = reads or bool(arguments.get("dry_run"))
+            with Memory.open(home, guest=guest, **caller, **settings) as memory:
+                if guest:
+                    notice(memory.admin.notices())
                 if model:
                     memory.ready()
                 return function(memory, Output(as_json), **arguments)
@@ -72,6 +81,28 @@ def on_memory(*, model: bool = False) -> Callable[[Callable[..., int]], Callable
         return run
 
     return decorate
+
+
+@contextmanager
+def existing_store(home: Path | None, absent: Absent = "refuse") -> Iterator[Store]:
+    """Lend a store that is there; one that cannot be written is opened to be read, and a person is told.
+
+    Args:
+        home: the data folder, if not the usual one.
+        absent: what to do if there is none: see `Store`.
+
+    Raises:
+        StoreError: there is none, or it cannot be used.
+    """
+    from perdure.engine.paths import data_folder
+    from perdure.store.store import Store
+
+    store = Store(data_folder(home), absent=absent)
+    try:
+        notice([store.refusal] if store.refusal else [])
+        yield store
+    finally:
+        store.close()
 
 
 def _shared(arguments: Mapping[str, Any]) -> tuple[str, ...]:
@@ -88,10 +119,17 @@ def _check(scope: str | None, agent: str | None, user: str | None) -> None:
     """
     if scope is None:
         return
-    wanted = Scope.parse(scope)
-    if wanted.kind not in SHARED and not Audience.of(user=user, agent=agent).may_read(wanted):
-        how = f"; add --{wanted.kind} {wanted.target}" if wanted.kind in ("agent", "user") else ""
+    audience = Audience.of(user=user, agent=agent)
+    wanted = audience.meant(Scope.parse(scope))
+    if wanted.kind not in SHARED and not audience.may_read(wanted):
+        how = f"; add {naming(wanted)}" if wanted.kind != "session" else ""
         raise ScopeError(f"scope {wanted} is read by its own {wanted.kind} only{how}")
+
+
+def naming(scope: Scope) -> str:
+    """Return the options by which a caller names the agent and the user that a scope belongs to."""
+    names = {"--agent": scope.agent, "--user": None if scope.user == EVERYONE else scope.user}
+    return " ".join(f"{option} {shlex.quote(name)}" for option, name in names.items() if name is not None)
 
 
 def moment(text: str | None) -> float | None:
@@ -107,20 +145,3 @@ def moment(text: str | None) -> float | None:
         with suppress(ValueError, OverflowError):
             return dt.datetime.fromtimestamp(read(text), dt.UTC).timestamp()
     raise InputError(f"{text!r} is no time; write 2026-01-15, 2026-01-15T10:00 or epoch seconds")
-
-
-def confirm(question: str) -> None:
-    """Ask on stderr before something that cannot be undone.
-
-    Raises:
-        click.Abort: the answer is no.
-        InputError: nobody answers.
-    """
-    try:
-        agreed = click.confirm(question, err=True)
-    except click.Abort:
-        if sys.stdin.isatty():
-            raise
-        raise InputError("nobody is there to be asked; if you mean it, repeat this with --yes") from None
-    if not agreed:
-        raise click.Abort

@@ -1,4 +1,8 @@
-"""What commands print: colours and tables on a terminal, plain text in a pipe, one object with --json."""
+"""What commands print: colours and tables on a terminal, plain text in a pipe, one object with --json.
+
+Nothing else in this folder prints or asks. Here each text becomes one line that a terminal shows and does not obey:
+memories, names of files and messages of errors may hold anything.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+import click
+
+from perdure.errors import InputError
+from perdure.text.escape import visible, visible_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,7 +40,7 @@ class Output:
 
     def json(self, value: object) -> None:
         """Print one JSON object, and nothing else."""
-        sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+        sys.stdout.write(visible_json(json.dumps(value, ensure_ascii=False, indent=2)) + "\n")
 
     def both(self, value: object, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Print the value with --json, else the table."""
@@ -45,13 +54,27 @@ class Output:
         self.line(text, style="bold underline")
 
     def rule(self, text: str) -> None:
-        """Print a heading."""
-        self.line(f"\n--- {text} ---", style="bold")
+        """Print a heading, with an empty line above."""
+        self.line("")
+        self.line(f"--- {text} ---", style="bold")
+
+    def text(self, text: str) -> None:
+        """Print a text of several lines."""
+        for line in text.split("\n"):
+            self.line(line.expandtabs())
+
+    def raw(self, text: str) -> None:
+        """Print a text for another program as it is: what is on a terminal gets it as any other."""
+        if sys.stdout.isatty():
+            self.text(text)
+        else:
+            sys.stdout.write(text + "\n")
 
     def line(self, text: str, style: str | None = None) -> None:
-        """Print a line."""
+        """Print a line; a line break in the text becomes a space."""
         if self.as_json:
             return
+        text = visible(text)
         if not sys.stdout.isatty():
             sys.stdout.write(f"{text}\n")
             sys.stdout.flush()
@@ -62,15 +85,16 @@ class Output:
         """Print a table: aligned on a terminal; in a pipe a line for each row, with tabs between its cells."""
         if self.as_json:
             return
+        header, *lines = [[" ".join(visible(str(cell)).split()) for cell in row] for row in (header, *rows)]
         if not sys.stdout.isatty():
-            for row in ([header] if any(header) else []) + list(rows):
-                sys.stdout.write("\t".join(" ".join(str(cell).split()) for cell in row) + "\n")
+            for line in ([header] if any(header) else []) + lines:
+                sys.stdout.write("\t".join(line) + "\n")
+            sys.stdout.flush()
             return
         from rich.table import Table
         from rich.text import Text
 
         table = Table(show_header=any(header), box=None, pad_edge=False, header_style="bold cyan")
-        lines = [[str(cell) for cell in row] for row in rows]
         for name, *cells in zip(header, *lines, strict=True):
             # Where there is no room, long texts are wrapped, and ids and days stay whole.
             table.add_column(name, no_wrap=max(map(len, cells), default=0) <= NARROW)
@@ -86,21 +110,65 @@ def console() -> Console:
     return Console(soft_wrap=True, emoji=False)
 
 
-def complain(kind: str, message: str, shown: Callable[[], object] | None = None) -> None:
+def tell(text: str) -> None:
+    """Tell people something beside what is printed: a line on stderr."""
+    sys.stderr.write(f"{visible(text)}\n")
+
+
+def notice(told: Iterable[str]) -> None:
+    """Tell people what they should know of what is printed."""
+    for line in told:
+        tell(f"perdure: {line}")
+
+
+def complain(kind: str, message: str) -> None:
     """Tell of an error: people on stderr, a script that wants JSON on stdout.
 
     Args:
         kind: name of the error's class.
         message: what is wrong, and what to do.
-        shown: writes it to stderr in another way.
     """
-    if shown is not None:
-        shown()
-    else:
-        sys.stderr.write(f"perdure: {message}\n")
+    tell(f"perdure: {message}")
+    _complain_json(kind, message)
+
+
+def complain_of_call(error: click.ClickException) -> None:
+    """Tell of a wrong call as `complain` does, with a hint at how the command is called."""
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        for line in error.ctx.get_usage().splitlines():
+            tell(line)
+        tell(f"Try '{error.ctx.command_path} --help' for help.")
+        tell("")
+    tell(f"Error: {error.format_message()}")
+    _complain_json(type(error).__name__, error.format_message())
+
+
+def _complain_json(kind: str, message: str) -> None:
     # The options may be what is wrong, so they cannot be asked.
     if "--json" in sys.argv:
         Output(True).json({"error": {"kind": kind, "message": message}})
+
+
+def confirm(question: str) -> None:
+    """Ask on stderr before something that cannot be undone.
+
+    Raises:
+        click.Abort: the answer is no.
+        InputError: nobody answers.
+    """
+    try:
+        agreed = click.confirm(visible(question), err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        raise InputError("nobody is there to be asked; if you mean it, repeat this with --yes") from None
+    if not agreed:
+        raise click.Abort
+
+
+def ask_secret(question: str, *, again: bool = False) -> str:
+    """Ask on stderr for something that is not shown while it is typed, twice if asked to."""
+    return str(click.prompt(visible(question), hide_input=True, confirmation_prompt=again, err=True))
 
 
 @contextmanager
@@ -110,10 +178,11 @@ def progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[..., No
         yield lambda count=1: None
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True)) as bar:
-        task = bar.add_task(what, total=total)
+        task = bar.add_task(escape(visible(what)), total=total)
         yield lambda count=1: bar.advance(task, count)
 
 
@@ -127,8 +196,9 @@ def steps(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: None
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None)
+        task = bar.add_task(escape(visible(what)), total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

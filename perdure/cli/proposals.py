@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import click
 
-from perdure.background.proposals import Proposal
+from perdure.api.memory import Memory
 from perdure.cli.options import dry_run_option, on_memory
 from perdure.cli.output import FOUND_NOTHING, OK, SHORT_ID, Output
-from perdure.plugin.memory import Memory
+from perdure.learn.proposals import Proposal
 
 
 @click.group()
@@ -21,16 +21,16 @@ def proposals() -> None:
 
 
 @proposals.command(name="list")
-@click.option("--all", "everything", is_flag=True, help="Also what was answered, or had no time left.")
+@click.option("--all", "everything", is_flag=True, help="Also what was answered, or ran out of time.")
 @dry_run_option
-@on_memory()
+@on_memory(reads=True)
 def list_(memory: Memory, output: Output, everything: bool, dry_run: bool) -> int:
     """Look for new proposals, and show all that wait. Nothing is written into a file.
 
     Example: perdure proposals list
     """
-    new = memory.proposals.find(dry_run=dry_run)
-    waiting = memory.proposals.list(everything=everything)
+    new = memory.upkeep.proposals.find(dry_run=dry_run)
+    waiting = memory.upkeep.proposals.list(everything=everything)
     return _show(output, [*waiting, *(new if dry_run else ())])
 
 
@@ -44,10 +44,10 @@ def accept(memory: Memory, output: Output, proposal_id: str, dry_run: bool) -> i
     Example: perdure proposals accept 1f0c9a3e
     """
     if dry_run:
-        found = [each for each in memory.proposals.list() if each.id.startswith(proposal_id)]
+        found = [each for each in memory.upkeep.proposals.list() if each.id.startswith(proposal_id)]
         _show(output, found)
         return OK if found else FOUND_NOTHING
-    return _show(output, [memory.proposals.accept(proposal_id)])
+    return _show(output, [memory.upkeep.proposals.accept(proposal_id)])
 
 
 @proposals.command()
@@ -58,7 +58,7 @@ def refuse(memory: Memory, output: Output, proposal_id: str) -> int:
 
     Example: perdure proposals refuse 1f0c9a3e
     """
-    return _show(output, [memory.proposals.refuse(proposal_id)])
+    return _show(output, [memory.upkeep.proposals.refuse(proposal_id)])
 
 
 def _show(output: Output, found: Sequence[Proposal]) -> int:

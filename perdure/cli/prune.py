@@ -6,9 +6,9 @@ from dataclasses import asdict
 
 import click
 
+from perdure.api.memory import Memory
 from perdure.cli.options import dry_run_option, on_memory, yes_option
 from perdure.cli.output import Output
-from perdure.plugin.memory import Memory
 
 
 @click.command()
@@ -33,6 +33,8 @@ def prune(memory: Memory, output: Output, dry_run: bool, yes: bool) -> int:
     else:
         would = "would be " if dry_run else ""
         output.line(f"{len(done.expired)} memories {would}expired, {len(done.removed)} {would}removed")
+        if done.proposals:
+            output.line(f"{len(done.proposals)} proposals {would}removed that nobody answered in time")
         if done.batch:
             output.line(f"They come back with: perdure undo --batch {done.batch}")
     return int(done.parked is not None)

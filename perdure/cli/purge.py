@@ -8,13 +8,13 @@ from pathlib import Path
 
 import click
 
-from perdure.cli.options import confirm, dry_run_option, home_option, json_option, yes_option
-from perdure.cli.output import FOUND_NOTHING, OK, Output, steps
+from perdure.care.purge import PENDING, Doomed, Purge, certify, holding, plan, purges, resolve
+from perdure.care.purge import purge as remove
+from perdure.cli.options import dry_run_option, existing_store, home_option, json_option, yes_option
+from perdure.cli.output import FOUND_NOTHING, OK, Output, confirm, steps
 from perdure.errors import InputError
 from perdure.hooks.types import Channel
-from perdure.plugin.paths import data_folder
-from perdure.store.purge import PENDING, Doomed, Purge, certify, holding, plan, purges, resolve
-from perdure.store.purge import purge as remove
+from perdure.store.damaged_turns import damaged_turns
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 
@@ -45,28 +45,25 @@ def purge(
     Example: perdure purge 3f2c9a1e --dry-run
     """
     output = Output(as_json)
-    store = Store(data_folder(home))
-    try:
+    with existing_store(home, "empty") as store:
         if only_status:
             _finish(store, output)
             return _show(output, as_json, purges(store))
         doomed = _plan(store, ids, query)
         if dry_run or not doomed:
-            return _planned(output, as_json, doomed)
+            return _planned(store, output, doomed)
         if not yes and not as_json:
-            _planned(output, as_json, doomed)
+            _planned(store, output, doomed)
         if not yes:
             confirm("Remove them for good?")
         made = remove(store, [item.id for item in doomed], AUTHOR)
         return _show(output, as_json, [item for item in _finish(store, output) if item.id == made.id])
-    finally:
-        store.close()
 
 
 def _finish(store: Store, output: Output) -> list[Purge]:
-    from perdure.plugin.file_memory import files_options
-    from perdure.plugin.file_purge import cleaner
-    from perdure.plugin.settings import Settings
+    from perdure.engine.file_memory import files_options
+    from perdure.engine.file_purge import cleaner
+    from perdure.engine.settings import Settings
 
     with steps("removing", quiet=output.as_json):
         return certify(store, cleaner(store, files_options(Settings.load())))
@@ -81,12 +78,15 @@ def _plan(store: Store, ids: tuple[str, ...], query: str | None) -> list[Doomed]
         return plan(connection, dict.fromkeys(chosen))
 
 
-def _planned(output: Output, as_json: bool, doomed: list[Doomed]) -> int:
-    if as_json:
-        output.json({"would_remove": [asdict(item) for item in doomed]})
+def _planned(store: Store, output: Output, doomed: list[Doomed]) -> int:
+    damaged = len(damaged_turns(store.folder / "inbox"))
+    if output.as_json:
+        output.json({"would_remove": [asdict(item) for item in doomed], "damaged_turns": damaged})
     elif doomed:
         output.table(("id", "why"), [(item.id, item.why) for item in doomed])
     output.line(f"{len(doomed)} memories would be removed.")
+    if damaged and doomed:
+        output.line(f"So would {damaged} damaged turns, in which nothing can be searched: perdure inbox")
     return OK if doomed else FOUND_NOTHING
 
 
@@ -100,6 +100,8 @@ def _show(output: Output, as_json: bool, found: list[Purge]) -> int:
             output.line(f"  waits: {item.waiting}. Repeat with: perdure purge --status")
         for path, kind in item.kept:
             output.line(f"  still holds it: {path} ({kind})")
+        if item.damaged:
+            output.line(f"  removed as well: {item.damaged} damaged turns, in which nothing can be searched")
     if not found:
         output.line("Nothing was purged yet.")
     elif not as_json:

@@ -11,12 +11,12 @@ from typing import Any
 
 import click
 
+from perdure.api.evaluate import Evaluation, compare
+from perdure.api.explain import INJECTED, Considered, Why, silence
+from perdure.api.memory import Memory
 from perdure.cli.options import moment, on_memory
 from perdure.cli.output import SHORT_ID, Output, steps
 from perdure.errors import InputError
-from perdure.plugin.evaluate import Evaluation, compare
-from perdure.plugin.explain import INJECTED, Considered, Why, silence
-from perdure.plugin.memory import Memory
 from perdure.recall.receipt import Receipt
 
 SHOWN = 10
@@ -31,7 +31,7 @@ HEADER = ("id", "verdict", "score", "cosine", "words", "legs", "factors", "text"
 @click.option("--as-of", help="What was true at this time.")
 @click.option("--tag", help="Only memories with this tag, found by their words.")
 @click.option("--expand", is_flag=True, help="Also ask in other words of the language model, if one is set.")
-@on_memory(model=True)
+@on_memory(model=True, reads=True)
 def recall(
     memory: Memory,
     output: Output,
@@ -74,7 +74,7 @@ def recall(
 @click.command()
 @click.argument("turn", required=False)
 @click.option("--all", "everything", is_flag=True, help=f"All that did not come up, not the best {SHOWN} only.")
-@on_memory()
+@on_memory(reads=True)
 def why(memory: Memory, output: Output, turn: str | None, everything: bool) -> int:
     """Show what came up in a turn and why, then what did not; without TURN in the last one.
 
@@ -96,7 +96,7 @@ def why(memory: Memory, output: Output, turn: str | None, everything: bool) -> i
 @click.command(name="why-not")
 @click.argument("fact_id", metavar="FACT")
 @click.argument("turn", required=False)
-@on_memory()
+@on_memory(reads=True)
 def why_not(memory: Memory, output: Output, fact_id: str, turn: str | None) -> int:
     """Say why a memory did not come up in a turn; without TURN in the last one.
 
@@ -125,7 +125,7 @@ def why_not(memory: Memory, output: Output, fact_id: str, turn: str | None) -> i
     type=click.Path(path_type=Path),
     help="A file with an earlier --json output to compare with.",
 )
-@on_memory(model=True)
+@on_memory(model=True, reads=True)
 def eval_(memory: Memory, output: Output, size: int, seed: int, earlier: Path | None) -> int:
     """Measure recall with questions made from your own memories. Nothing is kept, changed or sent.
 
@@ -161,7 +161,8 @@ def _explain(output: Output, explained: Why, everything: bool) -> None:
     legs = [f"{leg} {state['state']} ({1000 * state['seconds']:.1f} ms)" for leg, state in explained.legs.items()]
     if legs:
         floor = "" if explained.floor is None else f"; cosine needed: {explained.floor:.2f}"
-        output.line(f"\nLegs: {', '.join(legs)}; in all {1000 * explained.seconds:.1f} ms{floor}")
+        output.line("")
+        output.line(f"Legs: {', '.join(legs)}; in all {1000 * explained.seconds:.1f} ms{floor}")
 
 
 def _row(each: Considered) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from perdure.api.memory import Memory
 from perdure.cli.demo import folder
 from perdure.cli.options import json_option
 from perdure.cli.output import Output, progress
@@ -19,7 +20,6 @@ from perdure.clock import ManualClock
 from perdure.files.transcripts import FORMATS, Dialogue, Exchange, read_transcript
 from perdure.hooks.fake_host import FakeHost, Turn
 from perdure.hooks.host import HookRunner
-from perdure.plugin.memory import Memory
 from perdure.plugin.plugin import hookimpls_for
 from perdure.recall.query import understand
 

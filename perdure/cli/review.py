@@ -2,42 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import Any
 
 import click
 
-from perdure.cli.options import dry_run_option, limit_option, on_memory, store_options
+from perdure.api.memory import Memory
+from perdure.cli.facts import day
+from perdure.cli.options import dry_run_option, limit_option, moment, on_memory, store_options
 from perdure.cli.output import SHORT_ID, Output
-from perdure.plugin.memory import Memory
 from perdure.store.fact import Fact
 
 LIMIT = 100
 
 
 @click.group(invoke_without_command=True)
+@click.option("--replaced", is_flag=True, help="List what was replaced or withdrawn instead.")
+@click.option("--since", help="With --replaced: from this time on.")
+@limit_option(LIMIT)
 @store_options
 @click.pass_context
-def review(context: click.Context, /, **given: Any) -> int:
+def review(context: click.Context, /, replaced: bool, since: str | None, **given: Any) -> int:
     """Review memories that are not recalled before you approve them; without a command, list them.
 
-    Example: perdure review approve 1f0c9a3e
+    With --replaced, list what was replaced or withdrawn beside what took its place; `perdure review take-back` lets
+    one count again.
+
+    Example: perdure review --replaced --since 2026-01-15
     """
+    if since is not None and not replaced:
+        raise click.UsageError("--since needs --replaced")
     if context.invoked_subcommand is None:
-        context.invoke(list_, limit=LIMIT, **given)
+        if replaced:
+            context.invoke(replaced_, since=since, **given)
+        else:
+            context.invoke(list_, **given)
+    elif replaced:
+        raise click.UsageError(f"--replaced lists; it does not go with the command {context.invoked_subcommand}")
     return 0
 
 
 @review.command(name="list")
 @limit_option(LIMIT)
-@on_memory()
+@on_memory(reads=True)
 def list_(memory: Memory, output: Output, limit: int) -> int:
-    """List what waits for review, newest first.
+    """List what waits for review, newest first; beside what comes back, the memory that had taken its place.
 
     Example: perdure review list --json
     """
-    _print(output, memory.admin.review(limit))
+    waiting = memory.admin.review(limit)
+    _print(output, waiting, {fact.id: newer for fact in waiting if (newer := _beside(memory, fact)) is not None})
     return 0
 
 
@@ -67,12 +83,59 @@ def reject(memory: Memory, output: Output, fact_ids: tuple[str, ...], dry_run: b
     return 0
 
 
-def _print(output: Output, facts: Sequence[Fact]) -> None:
+@review.command(name="take-back")
+@click.argument("fact_ids", metavar="ID...", nargs=-1, required=True)
+@dry_run_option
+@on_memory()
+def take_back(memory: Memory, output: Output, fact_ids: tuple[str, ...], dry_run: bool) -> int:
+    """Let memories that were replaced or withdrawn count again; what took their place stays.
+
+    `perdure undo` takes it back.
+
+    Example: perdure review take-back 1f0c9a3e
+    """
+    _print(output, memory.admin.take_back(*fact_ids, dry_run=dry_run))
+    return 0
+
+
+@on_memory(reads=True)
+def replaced_(memory: Memory, output: Output, since: str | None, limit: int) -> int:
+    """List what was replaced or withdrawn."""
+    found = memory.admin.replaced(moment(since), limit)
     if output.as_json:
-        output.json({"facts": [asdict(fact) for fact in facts]})
+        output.json({"replaced": [asdict(each) for each in found]})
+        return 0
+    rows = [
+        (each.old.id[:SHORT_ID], day(each.at), each.old.text, each.new.id[:SHORT_ID] if each.new else "",
+         each.new.text if each.new else "", each.reason)
+        for each in found
+    ]  # fmt: skip
+    output.table(("id", "day", "text", "replaced by", "its text", "why"), rows)
+    return 0
+
+
+def _beside(memory: Memory, fact: Fact) -> Fact | None:
+    """Return the memory that had taken a fact's place before it was brought back."""
+    changes = reversed(memory.admin.history(fact.id).changes)
+    other = next((each.other_id for each in changes if each.action == "revive" and each.fact.id == fact.id), None)
+    return memory.get(other) if other is not None and memory.has(other) else None
+
+
+def _print(output: Output, facts: Sequence[Fact], beside: Mapping[str, Fact] = MappingProxyType({})) -> None:
+    if output.as_json:
+        newer = {fact_id: {"beside": asdict(fact)} for fact_id, fact in beside.items()}
+        output.json({"facts": [asdict(fact) | newer.get(fact.id, {}) for fact in facts]})
         return
     rows = [
-        (fact.id[:SHORT_ID], fact.review_state, fact.channel.value, fact.metadata.get("review", ""), fact.text)
+        (fact.id[:SHORT_ID], fact.review_state, fact.channel.value, _why(fact, beside.get(fact.id)), fact.text)
         for fact in facts
     ]
     output.table(("id", "review", "from", "why", "text"), rows)
+
+
+def _why(fact: Fact, newer: Fact | None) -> str:
+    return (
+        str(fact.metadata.get("review", ""))
+        if newer is None
+        else f"was replaced by {newer.id[:SHORT_ID]}: {newer.text}"
+    )

@@ -7,15 +7,13 @@ from pathlib import Path
 
 import click
 
-from perdure.cli.options import dry_run_option, home_option, json_option
+from perdure.care.purge import PENDING
+from perdure.cli.options import dry_run_option, existing_store, home_option, json_option
 from perdure.cli.output import Output, steps
+from perdure.engine.file_memory import files_options
+from perdure.engine.scrubbing import scrub_folder
+from perdure.engine.settings import Settings
 from perdure.hooks.types import Channel
-from perdure.plugin.file_memory import files_options
-from perdure.plugin.paths import data_folder
-from perdure.plugin.scrubbing import scrub_folder
-from perdure.plugin.settings import Settings
-from perdure.store.purge import PENDING
-from perdure.store.store import Store
 from perdure.store.transaction import Author
 
 
@@ -29,12 +27,8 @@ def scrub(home: Path | None, dry_run: bool, as_json: bool) -> int:
     Example: perdure scrub --dry-run
     """
     output = Output(as_json)
-    store = Store(data_folder(home))
-    try:
-        with steps("looking for secrets", quiet=as_json):
-            done = scrub_folder(store, files_options(Settings.load()), Author(Channel.CLI, "cli"), dry_run)
-    finally:
-        store.close()
+    with existing_store(home) as store, steps("looking for secrets", quiet=as_json):
+        done = scrub_folder(store, files_options(Settings.load()), Author(Channel.CLI, "cli"), dry_run)
     if as_json:
         output.json(asdict(done))
     else:

@@ -7,11 +7,11 @@ from dataclasses import asdict
 
 import click
 
+from perdure.api.fact_search import Hit
+from perdure.api.memory import Memory
 from perdure.cli.facts import day
 from perdure.cli.options import limit_option, moment, on_memory, scope_option
 from perdure.cli.output import FOUND_NOTHING, OK, SHORT_ID, Output
-from perdure.plugin.fact_search import Hit
-from perdure.plugin.memory import Memory
 from perdure.store.listing import Filter
 from perdure.store.scope import Scope
 
@@ -25,7 +25,7 @@ from perdure.store.scope import Scope
 @click.option("--as-of", help="What was true at this time.")
 @click.option("--superseded", is_flag=True, help="Also former versions.")
 @limit_option(10)
-@on_memory(model=True)
+@on_memory(model=True, reads=True)
 def search(
     memory: Memory,
     output: Output,

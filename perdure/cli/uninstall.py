@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
+from perdure.care.teardown import Contents, contents, remove
 from perdure.cli.main import COMMANDS
-from perdure.cli.options import confirm, dry_run_option, home_option, json_option, yes_option
-from perdure.cli.output import OK, Output
-from perdure.plugin.paths import data_folder, forget_home, recorded_host
-from perdure.store.teardown import Contents, contents, remove
+from perdure.cli.options import dry_run_option, home_option, json_option, yes_option
+from perdure.cli.output import OK, Output, confirm
+from perdure.engine.paths import data_folder, forget_home, recorded_host
 
 
 @click.command()

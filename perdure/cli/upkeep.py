@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 
 import click
 
+from perdure.api.memory import Memory
 from perdure.cli.options import dry_run_option, on_memory
-from perdure.cli.output import Output, steps
+from perdure.cli.output import Output, steps, tell
 from perdure.hooks.types import Channel
-from perdure.plugin.memory import Memory
 
 
 @click.command()
@@ -23,7 +22,7 @@ def consolidate(memory: Memory, output: Output, cosine: float | None, dry_run: b
     Example: perdure consolidate --dry-run
     """
     with steps("comparing", quiet=output.as_json) as progress:
-        done = memory.consolidate(cosine=cosine, dry_run=dry_run, progress=progress)
+        done = memory.upkeep.consolidate(cosine=cosine, dry_run=dry_run, progress=progress)
     if output.as_json:
         output.json({**asdict(done), "dry_run": dry_run})
         return 0
@@ -50,7 +49,7 @@ def reflect(memory: Memory, output: Output, days: float | None, observations: in
     Example: perdure reflect --days 30 --dry-run
     """
     with steps("looking for patterns", quiet=output.as_json):
-        done = memory.reflect(days=days, observations=observations, dry_run=dry_run, channel=Channel.CLI)
+        done = memory.upkeep.reflect(days=days, observations=observations, dry_run=dry_run, channel=Channel.CLI)
     if output.as_json:
         output.json({**asdict(done), "dry_run": dry_run})
         return 0
@@ -68,11 +67,11 @@ def distill(memory: Memory, output: Output, dry_run: bool) -> int:
     Example: perdure distill --dry-run
     """
     with steps("distilling", quiet=output.as_json) as progress:
-        done = memory.distill(dry_run=dry_run, progress=progress)
+        done = memory.upkeep.distill(dry_run=dry_run, progress=progress)
     if output.as_json:
         output.json({**asdict(done), "dry_run": dry_run})
         return 0
     for name, reason in done.skipped.items():
-        sys.stderr.write(f"passed over {name}: {reason}\n")
+        tell(f"passed over {name}: {reason}")
     output.line(f"{done.sessions} conversations, {done.messages} new messages, {done.added} new memories")
     return 0

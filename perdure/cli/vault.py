@@ -11,14 +11,14 @@ from pathlib import Path
 
 import click
 
+from perdure.api.memory import Memory
 from perdure.cli.options import dry_run_option, home_option, json_option
-from perdure.cli.output import OK, Output, progress
+from perdure.cli.output import OK, Output, ask_secret, progress
+from perdure.engine.paths import data_folder
 from perdure.errors import InputError
 from perdure.hooks.types import Channel
-from perdure.plugin.memory import Memory
-from perdure.plugin.paths import data_folder
-from perdure.store.vault import Vault, vault_file
-from perdure.store.vault_record import KINDS, MIN_PREFIX, VaultRecord, pointer_text
+from perdure.vault.record import KINDS, MIN_PREFIX, VaultRecord, pointer_text
+from perdure.vault.vault import Vault, vault_file
 
 DAY = 86_400.0
 EXPIRY_WARNING_DAYS = 7
@@ -85,7 +85,7 @@ def get_secret(record_id: str, home: Path | None, as_json: bool) -> int:
     if as_json:
         Output(as_json).json({"record": asdict(secret.record), "sensitive": {"value": secret.value}})
     else:
-        sys.stdout.write(secret.value + "\n")
+        Output().raw(secret.value)
     return 0
 
 
@@ -211,12 +211,12 @@ def _exists(home: Path | None) -> bool:
 
 def _ask(new: bool) -> str:
     text = "New passphrase of the vault" if new else "Passphrase of the vault"
-    return str(click.prompt(text, hide_input=True, confirmation_prompt=new, err=True))
+    return ask_secret(text, again=new)
 
 
 def _value() -> str:
     if sys.stdin.isatty():
-        return str(click.prompt("Secret", hide_input=True, err=True))
+        return ask_secret("Secret")
     return sys.stdin.read().removesuffix("\n")
 
 

@@ -7,40 +7,50 @@ from pathlib import Path
 
 import click
 
+from perdure.care.anchor import unanchored
+from perdure.care.checks import lost
+from perdure.care.verify import CHECKS, fix
+from perdure.care.verify import verify as look
 from perdure.cli.options import dry_run_option, home_option, json_option
-from perdure.cli.output import Output, complain, progress, steps
-from perdure.errors import PerdureError, StoreUnavailableError
-from perdure.plugin.paths import data_folder
-from perdure.store.checks import Finding
+from perdure.cli.output import Output, complain, notice, progress, steps
+from perdure.engine.paths import data_folder
+from perdure.errors import PerdureError
+from perdure.store.finding import Finding
+from perdure.store.remembered import Truth, judge
 from perdure.store.store import Store
-from perdure.store.verify import CHECKS, fix
-from perdure.store.verify import verify as look
 
 SOUND, FINDINGS, NOT_LOOKED = 0, 1, 2
 
 
 @click.command()
 @click.option("--fix", "repair", is_flag=True, help="Repair what can be repaired.")
+@click.option("--anchor", metavar="FILE", type=click.Path(path_type=Path), help="Also compare with kept anchors.")
 @dry_run_option
 @home_option
 @json_option
-def verify(home: Path | None, repair: bool, dry_run: bool, as_json: bool) -> int:
+def verify(home: Path | None, repair: bool, anchor: Path | None, dry_run: bool, as_json: bool) -> int:
     """Check every fact, word, vector and file. Exit code: 0 sound, 1 findings are left, 2 could not look.
 
     Example: perdure verify --fix
     """
     folder = data_folder(home)
-    if not (folder / "facts.db").is_file():
-        return _not_looked(StoreUnavailableError(f"{folder} holds no store; name its folder with --home"))
     try:
-        store = Store(folder)
+        verdict = judge(folder)
+        if verdict.lost and verdict.truth is not Truth.DAMAGED:
+            found = list(lost(verdict))
+            _show(Output(as_json), as_json, folder, found, found)
+            return FINDINGS
+        store = Store(folder, absent="refuse")
     except PerdureError as error:
         return _not_looked(error)
     try:
+        notice([store.refusal] if store.refusal else [])
         with progress("checking", len(CHECKS), quiet=as_json) as advance:
             found = look(store, lambda name: advance())
-        left = found
-        if repair and not dry_run and any(finding.fixable for finding in found):
+        behind = list(unanchored(store, anchor.read_text("utf-8"))) if anchor is not None else []
+        left = found = found + behind
+        # Of an older truth nothing is repaired: what is derived knows more than it.
+        if repair and not dry_run and not behind and any(finding.fixable for finding in found):
             with steps("repairing, and checking again", quiet=as_json):
                 left = fix(store, found)
     finally:

@@ -79,6 +79,17 @@ def hub_cache(environ: Mapping[str, str] = os.environ) -> Path:
     return Path(environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "huggingface" / "hub"
 
 
+def hub_snapshot(repo: str, environ: Mapping[str, str] = os.environ) -> Path | None:
+    """Return the folder of a repository of the hub as it was last fetched into the user's cache; None: it was not."""
+    cache = Path(environ.get("SENTENCE_TRANSFORMERS_HOME") or hub_cache(environ))
+    folder = cache / f"models--{repo.replace('/', '--')}"
+    try:
+        snapshot = folder / "snapshots" / (folder / "refs" / "main").read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return None
+    return snapshot if snapshot.is_dir() else None
+
+
 def _in_package(model: OnnxModel) -> Path:
     spec = importlib.util.find_spec(model.package)
     folders = list(spec.submodule_search_locations or ()) if spec else []

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from perdure import telemetry
 from perdure.embed.base import EmbedderIdentity
 from perdure.embed.catalogue import OnnxModel
 from perdure.embed.prepare import clean_text, model_input, unit_rows
@@ -204,6 +205,9 @@ def _load_tokenizer(path: Path, max_tokens: int) -> Any:
 def _load_session(weights: Path, threads: int) -> Any:
     import onnxruntime
 
+    if not telemetry.wanted():
+        # For hosts that have imported it earlier, and for Windows, where it does not heed the environment.
+        onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()
     options.enable_cpu_mem_arena = False  # the arena never gives back what the largest batch took
     options.intra_op_num_threads = threads

@@ -57,14 +57,17 @@ class Provider:
     key: Key | None
 
 
+_GEMINI: Final = Provider(
+    GeminiWire, "https://generativelanguage.googleapis.com/v1beta", "gemini-embedding-001",
+    Key("GEMINI_API_KEY", "x-goog-api-key", ""),
+)  # fmt: skip
+
 PROVIDERS: Final[Mapping[str, Provider]] = MappingProxyType({
     "openai": Provider(
         OpenAiWire, "https://api.openai.com/v1", "text-embedding-3-small", Key("OPENAI_API_KEY")
     ),
-    "gemini": Provider(
-        GeminiWire, "https://generativelanguage.googleapis.com/v1beta", "gemini-embedding-001",
-        Key("GEMINI_API_KEY", "x-goog-api-key", ""),
-    ),
+    "gemini": _GEMINI,
+    "google": _GEMINI,  # as other memory systems name it
     "voyage": Provider(VoyageWire, "https://api.voyageai.com/v1", "voyage-3", Key("VOYAGE_API_KEY")),
     # 16 000 tokens are the most that Mistral takes in one request.
     "mistral": Provider(

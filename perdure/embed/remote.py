@@ -10,7 +10,7 @@ from perdure.embed.base import EmbedderIdentity
 from perdure.embed.prepare import clean_text, model_input, unit_rows
 from perdure.errors import ModelError
 from perdure.net.endpoint import Endpoint
-from perdure.text.redact import redact
+from perdure.secrets.redact import redact
 from perdure.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _PUBLISHED: Final = "published"
 """Stands for the digest of weights that only their publisher has: the name says which they are."""
+_MARGIN: Final = 64
+"""Tokens behind the last one that a model reads, which are looked at for the rest of a secret: 4,096 characters."""
 _NOTHING: Final = "."
 """Is sent for a text without any character to be seen: most servers refuse an empty one."""
 
@@ -141,9 +143,11 @@ class RemoteEmbedder:
     def _prepared(self, text: str, *, query: bool) -> str:
         model = self._model
         # Some servers refuse what is too long. As many bytes as tokens are never too long, in any script.
-        cut = model_input(text, model.max_tokens) if self._wire.cuts else _first_bytes(text, model.max_tokens)
+        # Without secrets before it is cut: half of one may not look like one any more.
+        plain = redact(model_input(text, model.max_tokens + _MARGIN)).text
+        cut = model_input(plain, model.max_tokens) if self._wire.cuts else _first_bytes(plain, model.max_tokens)
         prefix = model.query_prefix if query else model.document_prefix
-        return prefix + (redact(cut).text.strip() or _NOTHING)
+        return prefix + (cut.strip() or _NOTHING)
 
     def _batches(self, texts: Sequence[str]) -> Iterator[Sequence[str]]:
         start = size = 0

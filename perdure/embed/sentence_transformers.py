@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from perdure.embed.base import EmbedderIdentity
+from perdure.embed.load import hub_snapshot
 from perdure.embed.prepare import clean_text, model_input, unit_rows
 from perdure.errors import ModelError
 from perdure.native import native_call
@@ -21,6 +23,11 @@ _UNLIMITED: Final = 1_000_000
 _QUERY_PROMPTS: Final = ("query",)
 _DOCUMENT_PROMPTS: Final = ("document", "passage", "corpus")
 """Names under which models keep their prompt, the usual one first."""
+_ORGANISATION: Final = "sentence-transformers"
+"""Whose model the package takes for a name without an owner."""
+_OTHER_BACKENDS: Final = frozenset({"onnx", "openvino"})
+_UNREAD: Final = frozenset({".h5", ".md", ".msgpack", ".onnx", ".ot", ".py", ".tflite"})
+"""Endings of files that no number comes from: descriptions, and weights in forms that are not loaded here."""
 
 
 class SentenceTransformerEmbedder:
@@ -31,15 +38,14 @@ class SentenceTransformerEmbedder:
     """
 
     def __init__(self, model: str, *, device: str | None = None) -> None:
-        """Load a model.
+        """Load a model. Nothing is downloaded.
 
         Args:
-            model: a folder, or a name on the Hugging Face hub. A name that is not yet in its local cache is
-                downloaded by that package, unless HF_HUB_OFFLINE=1 is set.
+            model: a folder, or the name of a model of the Hugging Face hub that is in its local cache.
             device: where to compute ("cpu", "cuda", "mps"); None lets the package choose.
 
         Raises:
-            ModelError: the package is not installed, or it cannot load the model.
+            ModelError: the package is not installed, the model is not on this machine, or it cannot be loaded.
         """
         try:
             from sentence_transformers import SentenceTransformer
@@ -48,8 +54,10 @@ class SentenceTransformerEmbedder:
                 f"model {model!r} needs the package sentence-transformers ({error}); "
                 'install it: pip install "perdure[sentence-transformers]"'
             ) from error
+        folder = _folder(model)
         try:
-            self._model = SentenceTransformer(model, device=device)
+            # From its folder: by its name the package would ask the hub, at every start, what is new there.
+            self._model = SentenceTransformer(str(folder), device=device, local_files_only=True)
         except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
             raise ModelError(
                 f"sentence-transformers cannot load model {model!r}: {error}; check the name or the folder"
@@ -58,7 +66,7 @@ class SentenceTransformerEmbedder:
         self._lock = threading.Lock()
         self._interrupts = 0
         self._max_tokens = min(self._model.max_seq_length or _UNLIMITED, _UNLIMITED)
-        self._identity = self._describe()
+        self._identity = self._describe(_files_digest(folder))
 
     @property
     def identity(self) -> EmbedderIdentity:
@@ -113,10 +121,10 @@ class SentenceTransformerEmbedder:
             raise ModelError(f"model {self._name} failed on a text of {len(text)} characters") from error
         return unit_rows(rows)[0]
 
-    def _describe(self) -> EmbedderIdentity:
+    def _describe(self, digest: str) -> EmbedderIdentity:
         return EmbedderIdentity(
             model=self._name,
-            digest=_weights_digest(self._model),
+            digest=digest,
             dims=len(self._encode("", query=False)),
             max_tokens=self._max_tokens,
             pooling=_pooling(self._model),
@@ -125,16 +133,55 @@ class SentenceTransformerEmbedder:
         )
 
 
-def _weights_digest(model: Any) -> str:
-    """Return the sha256 over all weights in the order of their names, wherever they were loaded from."""
-    import torch
+def _folder(model: str) -> Path:
+    """Return the folder of a model.
 
-    digest = hashlib.sha256()
-    for name, tensor in sorted(model.state_dict().items()):
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        # As bytes: numpy has no bfloat16.
-        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
-    return digest.hexdigest()
+    Raises:
+        ModelError: it is not on this machine.
+    """
+    if Path(model).is_dir():
+        return Path(model)
+    names = (model,) if "/" in model else (f"{_ORGANISATION}/{model}", model)
+    found = next(filter(None, map(hub_snapshot, names)), None)
+    if found is None:
+        raise ModelError(
+            f"model {model!r} is not on this machine, and perdure downloads none for sentence-transformers; name its "
+            "folder, or fetch it once with that package: "
+            f"python -c \"from sentence_transformers import SentenceTransformer as S; S('{model}')\""
+        )
+    return found
+
+
+def _files_digest(folder: Path) -> str:
+    """Return the sha256 over the paths and contents of all files that the model's numbers come from.
+
+    Not over the weights in memory: what a model's files lack, such as a pooler that nothing reads, is filled up
+    with random numbers at each load.
+
+    Raises:
+        ModelError: one cannot be read.
+    """
+    digests = {}
+    try:
+        for path in _deciding(folder):
+            with path.open("rb") as file:
+                digests[path.relative_to(folder).as_posix()] = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise ModelError(f"model file {error.filename} cannot be read: {error.strerror}") from error
+    return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
+
+
+def _deciding(folder: Path) -> Iterator[Path]:
+    """Yield weights, configurations, vocabularies, and whatever is not known to be without influence."""
+    files = [path for path in folder.iterdir() if not path.name.startswith(".")]
+    safe = any(path.suffix == ".safetensors" for path in files)
+    for path in files:
+        if path.is_dir():
+            if path.name not in _OTHER_BACKENDS:
+                yield from _deciding(path)
+        elif path.suffix not in _UNREAD and not (safe and path.suffix == ".bin"):
+            # Where both forms of the weights are there, the package reads the safe one.
+            yield path
 
 
 def _prompt(model: Any, names: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from perdure.files.chunking import Chunking, chunk_markdown
 from perdure.files.roots import memory_day
 from perdure.files.turns import Turn, read_turns
-from perdure.text.redact import redact
+from perdure.secrets.redact import redact
 from perdure.text.tokens import estimate_tokens
 
 MONTHS = (
@@ -67,7 +67,7 @@ def markdown_entries(text: str, path: str, chunking: Chunking) -> list[Entry]:
     entries = []
     # Before it is cut: a key of many lines would be in two chunks.
     for chunk in chunk_markdown(redact(text, keep_lines=True).text, chunking):
-        body = f"{_words(path)} {chunk.section}\n{chunk.text}"
+        body = body_of(path, chunk.section, None, None, chunk.text)
         entries.append(Entry(chunk.start_line, chunk.end_line, chunk.section, chunk.text, body, ""))
     return entries
 
@@ -83,6 +83,11 @@ def turn_entries(data: str, strip: Callable[[str], str], chunking: Chunking) -> 
             entries.append(_turn_entry(turn, piece, context))
             context = piece[-CONTEXT:]
     return entries
+
+
+def body_of(path: str, section: str, speaker: str | None, at: float | None, text: str) -> str:
+    """Return the words by which a row is found: of a turn if it has a speaker, else of a Markdown file."""
+    return f"{_day(at)} {speaker}: {text}" if speaker else f"{_words(path)} {section}\n{text}"
 
 
 def embedded(section: str, speaker: str | None, text: str) -> str:
@@ -119,7 +124,7 @@ def _fitting(text: str, tokens: int) -> int:
 
 
 def _turn_entry(turn: Turn, text: str, context: str) -> Entry:
-    body = f"{_day(turn.at)} {turn.speaker}: {text}"
+    body = body_of("", "", turn.speaker, turn.at, text)
     return Entry(turn.line_start, turn.line_end, "", text, body, context, turn.speaker, turn.role, turn.at)
 
 

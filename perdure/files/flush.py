@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perdure.errors import InputError, StoreFullError, StoreUnavailableError
+from perdure.secrets.redact import redact
 from perdure.store.folder import FILE_MODE, FOLDER_MODE, sync_folder
 from perdure.text.clean import clean, clip
-from perdure.text.redact import redact
 
 NOTE_BYTES = 100_000
 """Bytes of a daily note at most, as UTF-8."""

@@ -15,14 +15,16 @@ from pathlib import Path
 import apsw
 from filelock import FileLock, Timeout
 
-from perdure.errors import StoreCorruptError, StoreError, StoreUnavailableError
+from perdure.errors import StoreBusyError, StoreCorruptError, StoreError, StoreUnavailableError
 from perdure.store.database import Database, run
 from perdure.store.folder import FILE_MODE, sync_folder
 from perdure.store.store import Store
 from perdure.text.normalise import NORMALISER_VERSION
 
 APPLICATION_ID = 0x70726978  # "prix"
-VERSION = 1
+VERSION = 2
+BUSY_MS = 1_000
+"""`index.lock` keeps writers apart, so nothing holds an index for long but another program; a search does not wait."""
 _LIVE = "index_generation"
 _NAME = re.compile(r"index-([0-9]+)\.db(?:-wal|-shm|-journal)?")
 
@@ -44,6 +46,7 @@ CREATE TABLE files (
     session TEXT,
     day REAL,
     skipped TEXT,
+    sum BLOB NOT NULL,
     UNIQUE (scope, scope_target, kind, root, relative)
 );
 CREATE TABLE chunks (
@@ -61,7 +64,8 @@ CREATE TABLE chunks (
     at REAL,
     text TEXT NOT NULL,
     digest TEXT NOT NULL,
-    hash TEXT NOT NULL
+    hash TEXT NOT NULL,
+    sum BLOB NOT NULL
 );
 CREATE INDEX chunks_file ON chunks (file_id, place);
 CREATE INDEX chunks_hash ON chunks (hash);
@@ -80,7 +84,8 @@ CREATE TABLE embedding_cache (
     model TEXT NOT NULL,
     space TEXT NOT NULL,
     hash TEXT NOT NULL,
-    vectors BLOB NOT NULL
+    vectors BLOB NOT NULL,
+    sum BLOB NOT NULL
 );
 CREATE UNIQUE INDEX embedding_cache_hash ON embedding_cache (space, hash);
 INSERT INTO meta VALUES ('normaliser', '{NORMALISER_VERSION}');
@@ -108,6 +113,9 @@ class Generations:
         """Return the live generation, or None if there is none: never built, lost, or written by another version.
 
         An absent file is no empty index: the caller must say that nothing was searched.
+
+        Raises:
+            StoreBusyError: another program has it locked; it is as good as before once that lets go of it.
         """
         while True:
             number = self._number()
@@ -131,6 +139,8 @@ class Generations:
         Raises:
             StoreUnavailableError: the folder cannot be written.
         """
+        if self._store.refusal is not None:
+            raise StoreUnavailableError(self._store.refusal)
         try:
             held = FileLock(self._store.folder / "index.lock", mode=FILE_MODE, thread_local=False).acquire(patience)
         except Timeout:
@@ -149,7 +159,7 @@ class Generations:
             StoreError: it cannot be made.
         """
         number = max([self._number(), *self._files().values()]) + 1
-        database = Database(self._path(number))
+        database = Database(self.path(number), busy_ms=BUSY_MS)
         with database.write() as connection:
             run(connection, _SCHEMA)
         return Generation(number, database)
@@ -177,30 +187,55 @@ class Generations:
                 with suppress(OSError):
                     path.unlink()
 
+    def forget(self) -> None:
+        """Remove the files of all generations: none is live then, and the next search makes one. For the writer.
+
+        Raises:
+            StoreError: it cannot be noted; the live one is still there.
+        """
+        with self._store.database.write() as connection:
+            run(connection, "DELETE FROM meta WHERE key = ?", (_LIVE,))
+        self.close()
+        self.tidy()
+
     def close(self) -> None:
         """Close the open file."""
         if self._open is not None:
             self._open.database.close()
             self._open = None
 
+    @property
+    def number(self) -> int:
+        """The number of the live generation; 0: none was ever built."""
+        return self._number()
+
+    def path(self, number: int) -> Path:
+        """Return where the file of a generation is."""
+        return self._store.folder / f"index-{number}.db"
+
     def _number(self) -> int:
         return int(self._store.meta(_LIVE) or 0)
 
     def _opened(self, number: int) -> Generation | None:
-        path = self._path(number)
+        path = self.path(number)
         if not path.exists():
             return None
         try:
-            return Generation(number, Database(path, check=lambda connection: _check(connection, path)))
+            opened = Database(
+                path,
+                busy_ms=BUSY_MS,
+                check=lambda connection: _check(connection, path),
+                refusal=self._store.refusal,
+            )
+        except StoreBusyError:
+            raise
         except StoreError:
             return None
+        return Generation(number, opened)
 
     def _files(self) -> dict[Path, int]:
         """Return the files of all generations, also what a kill left beside one, with their numbers."""
         return {path: int(name[1]) for path in self._store.folder.iterdir() if (name := _NAME.fullmatch(path.name))}
-
-    def _path(self, number: int) -> Path:
-        return self._store.folder / f"index-{number}.db"
 
 
 def _check(connection: apsw.Connection, path: Path) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 import apsw
 
 from perdure.embed.base import Embedder
-from perdure.errors import InputError
+from perdure.errors import InputError, StoreCorruptError
 from perdure.files import rows
 from perdure.files.entries import markdown_entries, parts, turn_entries
 from perdure.files.generation import Generation, Generations
@@ -167,8 +168,7 @@ class FileIndex:
             generation = self.generations.begin()
             try:
                 if live is not None:
-                    with live.database.read() as source, generation.database.write(durable=False) as target:
-                        rows.copy_cache(source, target)
+                    _keep_vectors(live, generation)
                 synced = self._bring(generation, roots, (), progress)
                 self.generations.publish(generation)
             except BaseException:
@@ -329,6 +329,16 @@ class FileIndex:
     def max_bytes(self, root: Root) -> int:
         """Return how large a file under a root may be."""
         return self.options.max_bytes * (SESSION_FACTOR if root.kind == SESSIONS else 1)
+
+
+def _keep_vectors(live: Generation, generation: Generation) -> None:
+    # Those of a damaged file are made anew.
+    with (
+        suppress(StoreCorruptError),
+        live.database.read() as source,
+        generation.database.write(durable=False) as target,
+    ):
+        rows.copy_cache(source, target)
 
 
 def _batches(jobs: Sequence[_Job]) -> Iterator[list[_Job]]:

@@ -11,8 +11,8 @@ from pathlib import Path
 from perdure.errors import InputError, StoreFullError, StoreUnavailableError
 from perdure.files.reading import MAX_BYTES
 from perdure.files.safe_open import read_inside
+from perdure.secrets.redact import redact
 from perdure.store.folder import FILE_MODE, sync_folder
-from perdure.text.redact import redact
 
 BEGIN = "<!-- perdure: begin. perdure writes between these marks, after you agreed; edit or remove what you like -->"
 END = "<!-- perdure: end -->"

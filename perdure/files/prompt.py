@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from perdure.errors import InputError
 from perdure.hooks.types import PromptSection as PromptSection
+from perdure.secrets.redact import redact
 from perdure.text.clean import clean
-from perdure.text.redact import redact
 
 FULL = "full"
 """The prompt mode that has these sections. Sub-agents run with shorter prompts and have none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,6 +20,15 @@ if TYPE_CHECKING:
     from perdure.embed.base import Vectors
 
 
+SUMMED = {
+    "files": "scope, scope_target, kind, root, relative, path, source, hash, session, day, skipped",
+    "chunks": (
+        "file_id, place, scope, scope_target, source, start_line, end_line, section, speaker, role, at, text, digest,"
+        " hash"
+    ),
+    "embedding_cache": "model, space, hash, vectors",
+}
+"""The columns under the checksum of a row. The stamp of a file is not: who doubts it reads the file."""
 _NO_VECTOR = "NOT EXISTS (SELECT 1 FROM embedding_cache e WHERE e.space = ? AND e.hash = chunks.hash)"
 
 
@@ -51,6 +61,11 @@ class Content:
     skipped: str | None = None
 
 
+def checksum(values: Sequence[object]) -> bytes:
+    """Return what tells that a row is as it was written."""
+    return hashlib.blake2b(repr(tuple(values)).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
 def known(connection: apsw.Connection, root: Root) -> dict[str, FileRow]:
     """Return what the index knows of the files under a root."""
     sql = (
@@ -77,14 +92,15 @@ def put_file(connection: apsw.Connection, root: Root, found: Found, content: Con
         How many chunks were written.
     """
     sql = (
-        "INSERT INTO files (scope, scope_target, kind, root, relative, path, source, size, mtime_ns, inode, hash,"
-        " session, day, skipped) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        f"INSERT INTO files ({SUMMED['files']}, sum, size, mtime_ns, inode)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (scope, scope_target, kind, root, relative) DO UPDATE SET size = excluded.size,"
         " mtime_ns = excluded.mtime_ns, inode = excluded.inode, hash = excluded.hash, session = excluded.session,"
-        " day = excluded.day, skipped = excluded.skipped RETURNING id"
+        " day = excluded.day, skipped = excluded.skipped, sum = excluded.sum RETURNING id"
     )
-    values = (*_key(root), found.relative, root.label(found.relative), source_of(root), *stamp)
-    [(file_id,)] = run(connection, sql, (*values, content.hash, content.session, content.day, content.skipped))
+    named = (*_key(root), found.relative, root.label(found.relative), source_of(root))
+    values = (*named, content.hash, content.session, content.day, content.skipped)
+    [(file_id,)] = run(connection, sql, (*values, checksum(values), *stamp))
     return _put_chunks(connection, root, file_id, content.entries)
 
 
@@ -125,15 +141,16 @@ def pending_count(connection: apsw.Connection, space: str) -> int:
 
 def put_vectors(connection: apsw.Connection, identity: EmbedderIdentity, digest: str, vectors: Vectors) -> None:
     """Keep the vectors of a text, one for each part of it: float32 of shape (parts, dims)."""
-    sql = "INSERT OR REPLACE INTO embedding_cache (model, space, hash, vectors) VALUES (?, ?, ?, ?)"
-    run(connection, sql, (identity.model, identity.id, digest, vectors.astype("<f4").tobytes()))
+    values = (identity.model, identity.id, digest, vectors.astype("<f4").tobytes())
+    sql = f"INSERT OR REPLACE INTO embedding_cache ({SUMMED['embedding_cache']}, sum) VALUES (?, ?, ?, ?, ?)"
+    run(connection, sql, (*values, checksum(values)))
 
 
 def copy_cache(source: apsw.Connection, target: apsw.Connection) -> None:
     """Take over the vectors of another index file; those that no chunk needs are trimmed later."""
-    columns = "model, space, hash, vectors"
+    columns = f"{SUMMED['embedding_cache']}, sum"
     vectors = source.execute(f"SELECT {columns} FROM embedding_cache ORDER BY seq")
-    target.executemany(f"INSERT OR IGNORE INTO embedding_cache ({columns}) VALUES (?, ?, ?, ?)", vectors)
+    target.executemany(f"INSERT OR IGNORE INTO embedding_cache ({columns}) VALUES (?, ?, ?, ?, ?)", vectors)
 
 
 def trim_cache(connection: apsw.Connection, keep: int) -> int:
@@ -162,8 +179,9 @@ def _put_chunks(connection: apsw.Connection, root: Root, file_id: int, entries: 
         if same:
             chunk, *where = same.pop(0)
             if where != [place, entry.start_line, entry.end_line]:
-                sql = "UPDATE chunks SET place = ?, start_line = ?, end_line = ? WHERE id = ?"
-                run(connection, sql, (place, entry.start_line, entry.end_line, chunk))
+                sql = "UPDATE chunks SET place = ?, start_line = ?, end_line = ?, sum = ? WHERE id = ?"
+                total = checksum(_values(root, file_id, place, entry))
+                run(connection, sql, (place, entry.start_line, entry.end_line, total, chunk))
         else:
             _insert(connection, root, file_id, place, entry)
             written += 1
@@ -175,17 +193,20 @@ def _put_chunks(connection: apsw.Connection, root: Root, file_id: int, entries: 
 
 
 def _insert(connection: apsw.Connection, root: Root, file_id: int, place: int, entry: Entry) -> None:
-    sql = (
-        "INSERT INTO chunks (file_id, place, scope, scope_target, source, start_line, end_line, section, speaker, role,"
-        " at, text, digest, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-    )
-    values = (
-        file_id, place, root.scope.kind, root.scope.target, source_of(root), entry.start_line, entry.end_line,
-        entry.section, entry.speaker, entry.role, entry.at, entry.text, entry.digest, entry.hash,
-    )  # fmt: skip
-    run(connection, sql, values)
+    values = _values(root, file_id, place, entry)
+    marks = ", ".join("?" * (len(values) + 1))
+    run(connection, f"INSERT INTO chunks ({SUMMED['chunks']}, sum) VALUES ({marks})", (*values, checksum(values)))
     words = (connection.last_insert_rowid(), fts_text(entry.body), fts_text(entry.context))
     run(connection, "INSERT INTO chunks_fts (rowid, body, context) VALUES (?, ?, ?)", words)
+
+
+def _values(root: Root, file_id: int, place: int, entry: Entry) -> tuple[object, ...]:
+    # As they come back from the database: a whole number there is a float in a column of floats.
+    at = None if entry.at is None else float(entry.at)
+    return (
+        file_id, place, root.scope.kind, root.scope.target, source_of(root), entry.start_line, entry.end_line,
+        entry.section, entry.speaker, entry.role, at, entry.text, entry.digest, entry.hash,
+    )  # fmt: skip
 
 
 def _drop_chunks(connection: apsw.Connection, ids: Sequence[int]) -> None:

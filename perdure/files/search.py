@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from perdure.clock import Clock
 from perdure.embed.base import Embedder
-from perdure.errors import InputError, ModelError, StoreError
+from perdure.errors import InputError, ModelError, StoreCorruptError, StoreError
+from perdure.files.generation import Generation
 from perdure.files.index import FileIndex
 from perdure.files.legs import Chunk, Reader, Words, by_words, chunks_of, neighbours, passages
 from perdure.files.options import MEMORY, SESSIONS, SOURCES
@@ -32,6 +34,7 @@ MIN_SCORE = 0.35
 MOST_RESULTS = 100
 MAX_QUERY = 2_000
 SNIPPET = 700
+DAMAGED = "the index is damaged; it is being built anew, and the files are read meanwhile"
 DAY = 86_400.0
 
 
@@ -157,6 +160,7 @@ class FileSearch:
         embedder: Callable[[], Embedder | None],
         clock: Clock,
         scale: Callable[[], Scale] = Scale,
+        on_damage: Callable[[int], None] = lambda number: None,
     ) -> None:
         """Search `index`.
 
@@ -165,7 +169,9 @@ class FileSearch:
             embedder: returns the embedder, or None while there is none: words are searched then.
             clock: the time of asking.
             scale: returns what brings the embedder's cosines onto the scale of the default model's.
+            on_damage: called with the number of a generation that turns out to be damaged.
         """
+        self._on_damage = on_damage
         self._index = index
         self._scale = scale
         self._embedder = embedder
@@ -196,7 +202,8 @@ class FileSearch:
         try:
             answer = self._with_index(ask, sources, audience, dirty)
         except StoreError as error:
-            return self._without_index(ask, sources, audience, roots, f"the index cannot be used: {error}")
+            why = DAMAGED if _is_damage(error) else f"the index cannot be used: {error}"
+            return self._without_index(ask, sources, audience, roots, why)
         if answer is None:
             why = stale or "the index is not built yet, or is lost"
             return self._without_index(ask, sources, audience, roots, why)
@@ -239,10 +246,11 @@ class FileSearch:
         if generation is None or not wanted:
             return None
         reader = Reader(generation, audience, wanted)
-        words = by_words(reader, query[:MAX_QUERY])
-        order = sorted(words.scores, key=lambda chunk: (-words.scores[chunk], chunk))
-        best = chunks_of(reader, order[: self._index.options.candidates * most])
-        return Draft(reader, query[:MAX_QUERY], words, best, neighbours(reader, best.values()))
+        with self._noticing(generation):
+            words = by_words(reader, query[:MAX_QUERY])
+            order = sorted(words.scores, key=lambda chunk: (-words.scores[chunk], chunk))
+            best = chunks_of(reader, order[: self._index.options.candidates * most])
+            return Draft(reader, query[:MAX_QUERY], words, best, neighbours(reader, best.values()))
 
     def finish(self, draft: Draft, vector: tuple[Vector, str] | None, ask: Ask) -> list[tuple[Chunk, float]]:
         """Do the other half: return passages with their scores, best first.
@@ -255,6 +263,10 @@ class FileSearch:
         Raises:
             StoreError: the index cannot be read.
         """
+        with self._noticing(draft.reader.generation):
+            return self._finished(draft, vector, ask)
+
+    def _finished(self, draft: Draft, vector: tuple[Vector, str] | None, ask: Ask) -> list[tuple[Chunk, float]]:
         options = self._index.options
         reader, words = draft.reader, draft.words
         wanted = options.candidates * ask.max_results
@@ -274,6 +286,15 @@ class FileSearch:
         for source, weights in ((SESSIONS, options.turns), (MEMORY, options.files)):
             scores |= score({key: one for key, one in known.items() if chunks[key].source == source}, weights)
         return self._chosen(ask, ((chunk, scores[key]) for key, chunk in chunks.items()))
+
+    @contextmanager
+    def _noticing(self, generation: Generation) -> Iterator[None]:
+        try:
+            yield
+        except StoreError as error:
+            if _is_damage(error):
+                self._on_damage(generation.number)
+            raise
 
     def _chosen(self, ask: Ask, scored: Iterable[tuple[Chunk, float]]) -> list[tuple[Chunk, float]]:
         now = self._clock.now()
@@ -302,6 +323,11 @@ class FileSearch:
         mode = self._index.options.citations
         cites = mode == "on" or (mode == "auto" and ask.chat == "direct")
         return tuple(_result(chunk, value, cites) for chunk, value in ranked)
+
+
+def _is_damage(error: StoreError) -> bool:
+    # A table that is gone is an error without a kind of its own.
+    return isinstance(error, StoreCorruptError) or type(error) is StoreError
 
 
 def citation(path: str, start_line: int, end_line: int) -> str:

@@ -2,13 +2,18 @@
 
 One JSONL file per session, in one folder per scope. A line carries the mark of its message, so the file
 is its own cursor: what a host resends is told from what is new by the last lines of the file itself.
+
+Each line ends with a checksum, keyed with the store's key: a line that was changed afterwards is told by `damaged`.
+
+Lines are not synced one by one: the inbox holds what was said in a turn until `flush` has synced its lines, and
+`restore` writes them again after a kill or a power cut.
 """
 
 from __future__ import annotations
 
 import errno
 import hashlib
-import json
+import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +24,17 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from perdure.errors import ScopeError, StoreBusyError, StoreFullError, StoreUnavailableError
+from perdure.errors import ScopeError, StoreBusyError, StoreError, StoreFullError, StoreUnavailableError
+from perdure.files.transcript_lines import (
+    accepted,
+    damage,
+    header_line,
+    line_of,
+    moved_line,
+    redacted_again,
+    values_of,
+    without,
+)
 from perdure.files.turns import presentable, said, speaker_name
 from perdure.hooks.types import Message, Messages
 from perdure.store.folder import FILE_MODE, prepare_folder, private_file, sync_folder
@@ -32,6 +47,7 @@ PATIENCE = 10.0
 WINDOW = 65_536
 """Bytes at the end of a file that are read first to find its last lines."""
 MAX_SLUG = 40
+EMPTY: Mapping[str, str] = {}
 
 _UNSAFE = re.compile(r"[^a-z0-9]+")
 
@@ -39,15 +55,20 @@ _UNSAFE = re.compile(r"[^a-z0-9]+")
 class TranscriptLog:
     """The transcripts of a data folder. Usable from any thread and from several processes."""
 
-    def __init__(self, home: Path, strip: Callable[[str, str], str] = lambda text, session: text) -> None:
+    def __init__(
+        self, home: Path, strip: Callable[[str, str], str] = lambda text, session: text, key: bytes = b""
+    ) -> None:
         """Prepare the log; nothing is created before the first message.
 
         Args:
             home: the data folder; the transcripts are in `transcripts/` in it.
             strip: takes the blocks that we put into a session out of a text of that session.
+            key: the store's key, for checksums.
         """
         self._root = home / "transcripts"
         self._strip = strip
+        self._key = key
+        self._unsynced: set[Path] = set()
 
     def append(self, scope: Scope, session: str, messages: Messages, now: float) -> int:
         """Add what the file does not hold yet of what the user and the assistant said.
@@ -67,23 +88,69 @@ class TranscriptLog:
             StoreBusyError: another process held the lock for too long.
             StoreUnavailableError: the file cannot be written.
         """
-        folder = self.folder(scope)
         spoken = [message for message in messages if _is_speech(message)]
-        if not spoken:
-            return 0
-        prepare_folder(self._root)
-        with self._locked():
-            path = private_file(prepare_folder(folder) / f"{safe_name(session)}.jsonl")
-            with path.open("a+b", buffering=0) as file:
-                lines = _last_lines(file)
-                known = " ".join(_marks(lines))
-                fresh, _ = new_messages(spoken, known, lambda message: mark(self._cleaned(message, session)))
-                added = [self._line(message, session, now) for message in fresh]
-                if not lines:
-                    added.insert(0, _header(scope, session, now))
-                if fresh:
-                    _write(file, b"".join(added))
-        return len(fresh)
+
+        def fresh(lines: Sequence[bytes]) -> Messages:
+            known = " ".join(_marks(lines))
+            return new_messages(spoken, known, lambda message: mark(self._cleaned(message, session)))[0]
+
+        return self._add(scope, session, now, fresh) if spoken else 0
+
+    def said(
+        self, messages: Messages, session: str, now: float, redacted: Mapping[str, str] = EMPTY
+    ) -> list[dict[str, Any]]:
+        """Return what `append` would write of messages, for `restore`: role, content, time and name.
+
+        Args:
+            messages: as for `append`, as the next ones.
+            session: the host's id of it.
+            now: epoch seconds; the time of messages that bring none.
+            redacted: texts without secrets by the texts themselves, where they are at hand.
+        """
+        return [self._line(message, session, now, redacted) for message in messages if _is_speech(message)]
+
+    def restore(self, scope: Scope, session: str, messages: Messages, now: float) -> int:
+        """Add messages of a turn that a process which is gone may not have recorded.
+
+        A message is there already if the file has it with the same time or a later one.
+
+        Args:
+            scope: as for `append`, as the next ones.
+            session: the host's id of it.
+            messages: what was said in the turn, as `said` returned it.
+            now: epoch seconds; the time of messages that bring none.
+
+        Returns:
+            How many messages were added.
+
+        Raises:
+            ScopeError, StoreError: as `append`.
+        """
+        spoken = self.said(messages, session, now)
+
+        def missing(lines: Sequence[bytes]) -> Messages:
+            latest = {line.get("mark"): seconds(line.get("timestamp")) or 0.0 for line in map(values_of, lines)}
+            return [line for line in spoken if latest.get(line["mark"], -math.inf) < line["timestamp"]]
+
+        return self._add(scope, session, now, missing, whole=True) if spoken else 0
+
+    def flush(self) -> None:
+        """Wait until the disk has all that was written here.
+
+        Raises:
+            StoreError: a file could not be synced; called again, it is tried again.
+        """
+        while self._unsynced:
+            path = self._unsynced.pop()
+            try:
+                with self._locked(), suppress(FileNotFoundError):
+                    with path.open("rb") as file:
+                        os.fsync(file.fileno())
+                    for folder in (path.parent, self._root, self._root.parent):
+                        sync_folder(folder)
+            except StoreError:
+                self._unsynced.add(path)
+                raise
 
     def files(self, scope: Scope) -> list[Path]:
         """Return the session files of a scope, by name.
@@ -92,6 +159,34 @@ class TranscriptLog:
             ScopeError: the scope is malformed.
         """
         return sorted(self.folder(scope).glob("*.jsonl"))
+
+    def move(self, scope: Scope, to: Scope, sessions: Sequence[str] = (), dry_run: bool = False) -> tuple[int, int]:
+        """Give sessions of a scope to another scope.
+
+        Args:
+            scope: whose they are.
+            to: whose they become.
+            sessions: their ids; none: all.
+            dry_run: only count.
+
+        Returns:
+            How many were moved, and how many stay because the other scope has a session of the same id.
+
+        Raises:
+            ScopeError: a scope is malformed.
+            StoreError: a file could not be moved; those before it were.
+        """
+        wanted = {f"{safe_name(session)}.jsonl" for session in sessions}
+        goal = self.folder(to)
+        paths = [path for path in self.files(scope) if not wanted or path.name in wanted]
+        moved = [path for path in paths if not (goal / path.name).exists()]
+        for path in moved if not dry_run else ():
+            prepare_folder(goal)
+            with self._locked():
+                path.rename(goal / path.name)
+                sync_folder(goal)
+            self._rewrite_file(goal / path.name, lambda line: moved_line(line, to, self._key))
+        return len(moved), len(paths) - len(moved)
 
     def scrub(self, texts: Sequence[str]) -> int:
         """Take texts out of every file, wherever a message or a speaker's name holds them.
@@ -108,7 +203,7 @@ class TranscriptLog:
         wanted = sorted({text for text in texts if text}, key=len, reverse=True)
         if not wanted or not self._root.is_dir():
             return 0
-        return self._rewrite(lambda line: _without(line, wanted))
+        return self._rewrite(lambda line: without(line, wanted, self._key))
 
     def redact_again(self) -> int:
         """Pass every message and speaker's name through the present redactor; return how many files changed.
@@ -116,7 +211,28 @@ class TranscriptLog:
         Raises:
             StoreError: a file could not be rewritten; it is as it was.
         """
-        return self._rewrite(_redacted) if self._root.is_dir() else 0
+        return self._rewrite(lambda line: redacted_again(line, self._key)) if self._root.is_dir() else 0
+
+    def damaged(self) -> Iterator[tuple[str, str]]:
+        """Yield where a line is not as it was written, and how: "changed", or "unreadable".
+
+        Raises:
+            OSError: a file cannot be read.
+        """
+        for path in sorted(self._root.glob("*/*.jsonl")):
+            with suppress(FileNotFoundError):
+                # What stands behind the last line end is what a kill left.
+                for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], 1):
+                    if how := damage(line, self._key):
+                        yield f"{path.relative_to(self._root.parent).as_posix()} line {number}", how
+
+    def accept(self) -> int:
+        """Take lines that were changed as they are, and unreadable ones out; return how many files changed.
+
+        Raises:
+            StoreError: a file could not be rewritten; it is as it was.
+        """
+        return self._rewrite(lambda line: accepted(line, self._key)) if self._root.is_dir() else 0
 
     def drop_before(self, at: float, dry_run: bool = False) -> list[Path]:
         """Remove the sessions to which nothing was added since `at` (epoch seconds).
@@ -149,6 +265,21 @@ class TranscriptLog:
             raise ScopeError(f"scope {str(scope)[:80]!r} is not in its exact form; build it with Scope.parse")
         return self._root / safe_name(str(scope))
 
+    def _add(
+        self, scope: Scope, session: str, now: float, fresh: Callable[[Sequence[bytes]], Messages], whole: bool = False
+    ) -> int:
+        folder = self.folder(scope)
+        prepare_folder(self._root)
+        with self._locked():
+            path = private_file(prepare_folder(folder) / f"{safe_name(session)}.jsonl")
+            with path.open("a+b", buffering=0) as file:
+                lines = _last_lines(file, whole)
+                added = [line_of(self._line(message, session, now), self._key) for message in fresh(lines)]
+                if added:
+                    self._unsynced.add(path)
+                    _write(file, b"".join(added if lines else [header_line(scope, session, now, self._key), *added]))
+        return len(added)
+
     @contextmanager
     def _locked(self) -> Iterator[None]:
         # One lock for all files, held for one file at a time. A new object each time: one that two threads
@@ -166,17 +297,19 @@ class TranscriptLog:
             reason = error.strerror or type(error).__name__
             raise StoreUnavailableError(f"{self._root} cannot be written ({reason}); check the folder") from error
 
-    def _cleaned(self, message: Message, session: str) -> Message:
+    def _cleaned(self, message: Message, session: str, redacted: Mapping[str, str] = EMPTY) -> Message:
         # The mark is made of this too: a mark of the raw text would let a short secret be guessed from it.
-        return {"role": message["role"], "content": presentable(self._strip(said(message), session))}
+        text = self._strip(said(message), session)
+        known = redacted.get(text)
+        return {"role": message["role"], "content": presentable(text) if known is None else known.strip()}
 
-    def _line(self, message: Message, session: str, now: float) -> bytes:
-        cleaned = self._cleaned(message, session)
+    def _line(self, message: Message, session: str, now: float, redacted: Mapping[str, str] = EMPTY) -> dict[str, Any]:
+        cleaned = self._cleaned(message, session, redacted)
         at = seconds(message.get("timestamp"))
-        line = {**cleaned, "timestamp": now if at is None else at, "mark": mark(cleaned)}
+        line: dict[str, Any] = {**cleaned, "timestamp": now if at is None else at, "mark": mark(cleaned)}
         if name := speaker_name(message):
             line["name"] = name
-        return _encoded(line)
+        return line
 
     def _rewrite(self, change: Callable[[bytes], bytes]) -> int:
         with self._locked():
@@ -214,74 +347,29 @@ def _is_speech(message: object) -> bool:
     return isinstance(message, Mapping) and message.get("role") in ("user", "assistant") and bool(said(message).strip())
 
 
-def _header(scope: Scope, session: str, now: float) -> bytes:
-    # In ASCII, so that an id that has no UTF-8 form is still kept exactly.
-    return json.dumps({"type": "session", "id": session, "scope": str(scope), "started": now}).encode() + b"\n"
-
-
-def _encoded(line: Mapping[str, Any]) -> bytes:
-    return json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
-
-
 def _write(file: FileIO, content: bytes) -> None:
-    # Not synced: capture has acknowledged the turn by then, so a power loss costs a search the last lines
-    # and loses no fact.
     size = file.seek(0, os.SEEK_END)
     if file.write(content) != len(content):
         file.truncate(size)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def _last_lines(file: FileIO) -> list[bytes]:
-    """Return the last whole lines, the last `TAIL` and perhaps more; what a kill left of a line is cut off."""
+def _last_lines(file: FileIO, whole: bool = False) -> list[bytes]:
+    """Return the last whole lines, the last `TAIL` and perhaps more, or all; what a kill left of a line is cut off."""
     size = file.seek(0, os.SEEK_END)
-    window = WINDOW
+    window = max(size, WINDOW) if whole else WINDOW
     while True:
         start = file.seek(max(0, size - window))
         end = file.read(size - start)
         if not start or end.count(b"\n") > TAIL:
             break
         window *= 4
-    whole = end.rfind(b"\n") + 1
-    if whole < len(end):
-        file.truncate(start + whole)
-    return end[:whole].split(b"\n")[:-1]
+    finished = end.rfind(b"\n") + 1
+    if finished < len(end):
+        file.truncate(start + finished)
+    return end[:finished].split(b"\n")[:-1]
 
 
 def _marks(lines: Sequence[bytes]) -> list[str]:
-    records = [_record(line) for line in lines[-TAIL:]]
-    return [record["mark"] for record in records if isinstance(record.get("mark"), str)]
-
-
-def _record(line: bytes) -> dict[str, Any]:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return record if isinstance(record, dict) else {}
-
-
-def _without(line: bytes, texts: Sequence[str]) -> bytes:
-    record = _record(line)
-    if not record:
-        return b""
-    changed = False
-    for field in ("content", "name"):
-        value = record.get(field)
-        # What stood around a text may form another one once it is gone.
-        while isinstance(value, str) and (found := [text for text in texts if text in value]):
-            for text in found:
-                value = value.replace(text, "")
-            record[field], changed = value, True
-    return _encoded(record) if changed else line + b"\n"
-
-
-def _redacted(line: bytes) -> bytes:
-    record = _record(line)
-    before = {field: record[field] for field in ("content", "name") if isinstance(record.get(field), str)}
-    after = {field: presentable(text) for field, text in before.items()}
-    if after == before:
-        return line + b"\n"
-    # With the mark of what stands there now, as a host that resends its history is told from by the same redactor.
-    changed = {**record, **after}
-    return _encoded({**changed, "mark": mark({"role": changed.get("role"), "content": changed.get("content")})})
+    said = [values_of(line) for line in lines[-TAIL:]]
+    return [line["mark"] for line in said if isinstance(line.get("mark"), str)]

@@ -52,10 +52,11 @@ class TurnContext:
     """What the host knows about the turn.
 
     Attributes:
-        session_id: the conversation; None if the host has no sessions.
+        session_id: the conversation, among those of the same agent and user; None if the host has no sessions.
         agent_id: who answers. None: the host has no agents, the user's own scope is meant. An empty
             or malformed id fails closed: nothing that belongs to an agent is read or written.
-        user_id: whom the agent serves; None for the one owner of this machine.
+        user_id: whom the agent serves: what is captured is theirs within the agent, and no other user's. None for the
+            one owner of this machine.
         scopes: what else may be read and, if asked for by name, written: "project:..." and "custom:...".
         turn_id: the host's name for this turn, if it has one.
         trigger: what started the turn. Only "user" turns are recalled for and captured.

@@ -6,11 +6,11 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from perdure.api.memory import Memory
+from perdure.api.tools import ToolResult
 from perdure.hooks.host import HookRunner
 from perdure.hooks.types import Messages, Recall, TurnContext
-from perdure.plugin.memory import Memory
 from perdure.plugin.plugin import hookimpls_for
-from perdure.plugin.tools import ToolResult
 
 PATIENCE = 5.0
 """Seconds that an async host waits for a hook at the most; recall has its own, shorter deadline."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
+from perdure.api.memory import Memory
+from perdure.api.tools import ALIKE, Tool
 from perdure.hooks.types import Message, Placement, Recall
 from perdure.hosts.carrier import Carrier
 from perdure.hosts.extras import need
-from perdure.plugin.memory import Memory
-from perdure.plugin.tools import ALIKE, Tool
 from perdure.recent import Recent
 
 need("langchain.agents", "langchain")
@@ -63,7 +63,7 @@ class PerdureMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         if at is None:
             return handler(request)
         asked = request.messages[at]
-        recall = self._recalls.get(key := _key(asked))
+        recall = self._recalls.get(key := _key(asked, request.runtime))
         if recall is None:
             recall = self._carrier.before(_text(asked), _session(request.runtime)) or NOTHING
             self._recalls.put(key, recall)
@@ -77,7 +77,7 @@ class PerdureMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         if at is None:
             return await handler(request)
         asked = request.messages[at]
-        recall = self._recalls.get(key := _key(asked))
+        recall = self._recalls.get(key := _key(asked, request.runtime))
         if recall is None:
             recall = await self._carrier.a_before(_text(asked), _session(request.runtime)) or NOTHING
             self._recalls.put(key, recall)
@@ -117,9 +117,9 @@ def _by_user(message: AnyMessage) -> bool:
     return isinstance(message, HumanMessage) and "lc_source" not in message.additional_kwargs
 
 
-def _key(message: AnyMessage) -> str:
-    # LangGraph gives every message of a state an id.
-    return str(message.id or id(message))
+def _key(message: AnyMessage, runtime: Runtime[Any] | None) -> str:
+    # LangGraph gives every message of a state an id; those that a caller gives need not differ between threads.
+    return f"{_session(runtime)}\0{message.id or id(message)}"
 
 
 def _with(recall: Recall, request: ModelRequest[Any], at: int) -> ModelRequest[Any]:

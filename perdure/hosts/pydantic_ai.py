@@ -7,11 +7,11 @@ from copy import copy
 from dataclasses import replace
 from typing import Any
 
+from perdure.api.memory import Memory
+from perdure.api.tools import ALIKE, Tool
 from perdure.hooks.types import Message, Placement, Recall
 from perdure.hosts.carrier import Carrier
 from perdure.hosts.extras import need
-from perdure.plugin.memory import Memory
-from perdure.plugin.tools import ALIKE, Tool
 
 need("pydantic_ai", "pydantic-ai")
 

@@ -9,17 +9,14 @@ import itertools
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Protocol
 
 from perdure.errors import EndpointError, ModelError
+from perdure.llm.purposes import Purpose, Tier
 from perdure.net.endpoint import Endpoint
-from perdure.text.redact import redact
+from perdure.secrets.redact import redact
 from perdure.text.tokens import estimate_tokens
 
-Tier = Literal["nano", "default", "heavy"]
-"""How large a model a task wants."""
-
-ANSWER_TOKENS: Final = 500
 _MESSAGE_TOKENS: Final = 8
 """What each message costs beside its text, rounded up."""
 _OPENAI: Final = "api.openai.com"
@@ -60,17 +57,13 @@ class Llm:
         self._models = models
         self._meter = meter
 
-    def ask(
-        self, prompt: str, *, system: str = "", tier: Tier = "default", max_tokens: int = ANSWER_TOKENS,
-        timeout: float | None = None,
-    ) -> str:  # fmt: skip
+    def ask(self, prompt: str, *, purpose: Purpose, system: str = "", timeout: float | None = None) -> str:
         """Return what the model answers.
 
         Args:
             prompt: the question.
+            purpose: what it is asked for.
             system: what it is to do.
-            tier: how large a model.
-            max_tokens: of the answer.
             timeout: seconds; None: that of the endpoint.
 
         Raises:
@@ -81,10 +74,11 @@ class Llm:
         roles = {"system": redact(system).text, "user": redact(prompt).text}
         messages = [{"role": role, "content": text} for role, text in roles.items() if text]
         asked = sum(estimate_tokens(each["content"]) + _MESSAGE_TOKENS for each in messages)
-        day = self._meter.reserve(tier, asked + max_tokens)
+        tier, reserved = purpose.tier, asked + purpose.answer_tokens
+        day = self._meter.reserve(tier, reserved)
         used = asked
         try:
-            answer = self._endpoint.post("/chat/completions", self._body(tier, messages, max_tokens), timeout=timeout)
+            answer = self._endpoint.post("/chat/completions", self._body(purpose, messages), timeout=timeout)
         except ModelError as error:
             # Only who may have worked on it may charge for it.
             used = asked if isinstance(error, EndpointError) and error.sent else 0
@@ -93,25 +87,22 @@ class Llm:
             text = _content(answer)
             used = _usage(answer) or asked + estimate_tokens(text)
         finally:
-            self._meter.settle(day, tier, asked + max_tokens, used)
+            self._meter.settle(day, tier, reserved, used)
         return text
 
-    def ask_json(
-        self, prompt: str, *, system: str = "", tier: Tier = "default", max_tokens: int = ANSWER_TOKENS,
-        timeout: float | None = None,
-    ) -> Any | None:  # fmt: skip
+    def ask_json(self, prompt: str, *, purpose: Purpose, system: str = "", timeout: float | None = None) -> Any | None:
         """Return the first JSON object or array in the answer, or None if there is none; else as `ask`."""
-        return find_json(self.ask(prompt, system=system, tier=tier, max_tokens=max_tokens, timeout=timeout))
+        return find_json(self.ask(prompt, purpose=purpose, system=system, timeout=timeout))
 
     def interrupt(self) -> None:
         """Break off every question that runs now: it raises ModelError at once."""
         self._endpoint.interrupt()
 
-    def _body(self, tier: Tier, messages: list[dict[str, str]], max_tokens: int) -> dict[str, Any]:
+    def _body(self, purpose: Purpose, messages: list[dict[str, str]]) -> dict[str, Any]:
         # OpenAI's newer models refuse the older name, most other servers know no other.
         newer = self._endpoint.address.parts.hostname == _OPENAI
         limit = "max_completion_tokens" if newer else "max_tokens"
-        return {"model": self._models[tier], "messages": messages, limit: max_tokens}
+        return {"model": self._models[purpose.tier], "messages": messages, limit: purpose.answer_tokens}
 
 
 def find_json(text: str) -> Any | None:

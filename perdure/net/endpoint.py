@@ -12,7 +12,7 @@ from typing import Any, Final
 from perdure.errors import EndpointError
 from perdure.net.address import Address
 from perdure.net.exchange import Answer, Exchange
-from perdure.text.redact import redact
+from perdure.secrets.redact import redact
 
 RETRY_SECONDS: Final = 0.5
 """The wait before the second try, where the server names none."""

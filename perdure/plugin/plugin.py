@@ -11,11 +11,12 @@ from typing import Any, TypeVar
 
 import pluggy
 
-from perdure.errors import PerdureError
+from perdure.api.memory import Memory
+from perdure.api.tools import ToolResult, call_tool
+from perdure.errors import PerdureError, StoreLostError
 from perdure.hooks.spec import DEFAULT_PROJECT, HOOK_NAMES
 from perdure.hooks.types import Messages, Recall, TurnContext
-from perdure.plugin.memory import Memory
-from perdure.plugin.tools import ToolResult, call_tool
+from perdure.plugin.holding import Holding
 from perdure.recent import Recent
 
 RETRY_SECONDS = 60.0
@@ -24,6 +25,11 @@ SAID = 64
 UNAVAILABLE = ToolResult(
     "Memory cannot be opened or used now. Go on without it.", {"error": "unavailable"}, refused=True
 )
+LOST = (
+    "Memory is halted: {}. Nothing is recalled or changed until the user has looked at that with `perdure recover`; "
+    "what the user says meanwhile is kept. Tell them, and go on without memory."
+)
+_abandoned: list[Holding] = []
 _log = logging.getLogger("perdure.plugin")
 Result = TypeVar("Result")
 
@@ -31,9 +37,18 @@ Result = TypeVar("Result")
 class PerdurePlugin:
     """perdure as a plugin of a host. No hook ever raises: a turn goes on whatever happens to its memory."""
 
-    def __init__(self, open_memory: Callable[[], Memory]) -> None:
+    def __init__(self, open_memory: Callable[[], Memory], hold: Callable[[], Holding | None] = lambda: None) -> None:
+        """Prepare; nothing is opened before the first hook.
+
+        Args:
+            open_memory: opens the store.
+            hold: makes what takes turns in while that fails; None: nothing can.
+        """
         self._open = open_memory
+        self._hold = hold
         self._memory: Memory | None = None
+        self._holding: Holding | None = None
+        self._lost: StoreLostError | None = None
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._retry_at = 0.0
@@ -50,7 +65,11 @@ class PerdurePlugin:
 
     def agent_end(self, messages: Messages, success: bool, context: TurnContext) -> int | None:
         """Take in what the user said; return how many messages were taken in, None if they could not be kept."""
-        return self._guarded("agent_end", lambda memory: memory.turns.after(messages, success, context))
+        return self._guarded(
+            "agent_end",
+            lambda memory: memory.turns.after(messages, success, context),
+            lambda held: held.after(messages, success, context),
+        )
 
     def session_start(self, context: TurnContext) -> None:
         """Take note of a conversation that begins."""
@@ -58,7 +77,11 @@ class PerdurePlugin:
 
     def before_compaction(self, messages: Messages, context: TurnContext) -> int | None:
         """Take in what the host is about to drop; the result is as that of `agent_end`."""
-        return self._guarded("before_compaction", lambda memory: memory.turns.before_compaction(messages, context))
+        return self._guarded(
+            "before_compaction",
+            lambda memory: memory.turns.before_compaction(messages, context),
+            lambda held: held.after(messages, True, context),
+        )
 
     def session_end(self, context: TurnContext) -> None:
         """Make all of the conversation findable."""
@@ -70,6 +93,7 @@ class PerdurePlugin:
             return
         with self._lock:
             memory, self._memory = self._memory, None
+            self._release()
         if memory is not None:
             self._shielded("host_stopping", memory.close)
 
@@ -80,22 +104,49 @@ class PerdurePlugin:
     def call_tool(
         self, name: str, values: Mapping[str, Any], context: TurnContext, user_message: str = ""
     ) -> ToolResult:
-        """Call a tool for the host's model, as `perdure.plugin.tools.call_tool` does. This never raises, either."""
+        """Call a tool for the host's model, as `perdure.api.tools.call_tool` does. This never raises, either."""
         done = self._guarded("tool", lambda memory: call_tool(memory, name, values, context, user_message))
-        return done or UNAVAILABLE
+        return done or (UNAVAILABLE if self._lost is None else lost_result(self._lost))
 
-    def _guarded(self, hook: str, work: Callable[[Memory], Result]) -> Result | None:
+    def _guarded(
+        self, hook: str, work: Callable[[Memory], Result], instead: Callable[[Holding], Result] | None = None
+    ) -> Result | None:
         memory = self._shielded(hook, self._opened)
-        return None if memory is None else self._shielded(hook, lambda: work(memory))
+        if memory is not None:
+            return self._shielded(hook, lambda: work(memory))
+        held = self._shielded(hook, self._held) if instead is not None else None
+        return self._shielded(hook, lambda: instead(held)) if instead is not None and held is not None else None
+
+    def _held(self) -> Holding | None:
+        with self._lock:
+            if self._memory is None and self._holding is None:
+                self._holding = self._hold()
+            return self._holding
+
+    def _release(self) -> None:
+        if self._holding is not None:
+            self._shielded("hold", self._holding.release)
 
     def _opened(self) -> Memory | None:
         if self._process != os.getpid():
             # Forked: the memory is the parent's, and the lock may be held by a thread that is not here.
             self._process, self._memory, self._lock = os.getpid(), None, threading.Lock()
+            if self._holding is not None:
+                self._holding.abandon()
+                # Tidied up here, it would let go of the lock that the parent holds.
+                _abandoned.append(self._holding)
+            self._holding = None
         with self._lock:
             if self._memory is None and time.monotonic() >= self._retry_at:
                 self._retry_at = time.monotonic() + RETRY_SECONDS
-                self._memory = self._open()
+                # What was held is taken in by the store that opens now.
+                self._release()
+                try:
+                    self._memory = self._open()
+                    self._lost = None
+                except StoreLostError as error:
+                    self._lost = error
+                    raise
                 self._retry_at = 0.0
             return self._memory
 
@@ -117,6 +168,11 @@ class PerdurePlugin:
             _log.error("memory is not working in %s, the turn goes on without it: %s", hook, what)
 
 
+def lost_result(error: StoreLostError) -> ToolResult:
+    """Return what a tool answers while the store is not what its folder remembers."""
+    return ToolResult(LOST.format(error), {"error": "lost", "truth": error.truth}, refused=True)
+
+
 def hookimpls_for(
     project_name: str = DEFAULT_PROJECT,
     memory: Memory | None = None,
@@ -132,7 +188,10 @@ def hookimpls_for(
         config: the plugin's part of the host's config.
         settings: arguments of `Memory.open`.
     """
-    plugin = PerdurePlugin(lambda: memory or Memory.open(host_config=config, **settings))
+    plugin = PerdurePlugin(
+        lambda: memory or Memory.open(host_config=config, **settings),
+        lambda: None if memory else Holding.of(host_config=config, **settings),
+    )
     mark = pluggy.HookimplMarker(project_name)
     for name in HOOK_NAMES:
         method = getattr(PerdurePlugin, name, None)

@@ -19,7 +19,8 @@ LIFETIMES: dict[str, float | None] = {
 """Seconds from the last confirmation to expiry; None: never. `stable` is another name of `durable`,
 `active` of `normal`, `checkpoint` of `ephemeral`."""
 
-DEFAULT_CLASS = "stable"
+DEFAULT_CLASS = "permanent"
+"""Of what nobody names a class for: that it ends is for its own words to say, or for whoever stores it."""
 REFRESHED_BY_USE = frozenset({"durable", "stable", "normal", "active"})
 """Classes whose lifetime starts anew when the fact is used."""
 

@@ -11,6 +11,8 @@ from datetime import date
 from perdure.hooks.types import RecallItem
 from perdure.ranking.decay import DAY
 from perdure.recall import options
+from perdure.store.fact import Fact
+from perdure.store.trust import AGENTS_NOTE
 from perdure.text.clean import clip
 from perdure.text.escape import escape
 from perdure.text.fence import fence
@@ -44,10 +46,12 @@ class Entry:
     Attributes:
         item: the memory, with the text that is shown.
         note: what is said of it behind its text: how old it is, or how long; empty: nothing.
+        mark: that it is earlier than another, or what of it is out of date; empty: nothing. It stands in every format.
     """
 
     item: RecallItem
     note: str = ""
+    mark: str = ""
 
 
 def age(said: float, now: float) -> str:
@@ -82,6 +86,14 @@ def age(said: float, now: float) -> str:
     else:
         ago = f"{months // 12} years ago"
     return f"{ago}, {then.isoformat()}"
+
+
+def day(said: float) -> str:
+    """Return the day of a time, epoch seconds, in UTC: "2026-10-31"; empty for a time that no calendar has."""
+    try:
+        return _day(said).isoformat()
+    except (ValueError, OverflowError):
+        return ""
 
 
 def dated(item: RecallItem, form: str, said: float, now: float) -> Entry:
@@ -123,10 +135,14 @@ def line(entry: Entry, form: str, number: int = 1) -> str:
     """
     item = entry.item
     text = escape(item.text)
-    noted = f"{text} ({entry.note})" if entry.note else text
+    mark = escape(entry.mark)
+    # What is earlier is told by its day: its age would say the same again.
+    noted = "; ".join(filter(None, ["" if mark.startswith("earlier") else entry.note, mark]))
+    marked = f"{text} ({mark})" if mark else text
+    noted = f"{text} ({noted})" if noted else text
     match form:
         case options.MINIMAL:
-            return _behind_dash(text)
+            return _behind_dash(marked)
         case options.SHORT:
             return _behind_dash(f"{escape(item.category)}: {noted}")
         case options.PROGRESSIVE:
@@ -147,3 +163,8 @@ def _behind_dash(written: str) -> str:
 
 def _day(at: float) -> date:
     return date.fromordinal(_EPOCH + math.floor(at / DAY))
+
+
+def category_of(fact: Fact) -> str:
+    """Return the category of a fact as the block shows it: with a word on whose note it is."""
+    return f"{fact.category}, agent's note" if fact.channel in AGENTS_NOTE else fact.category

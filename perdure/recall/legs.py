@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from perdure.embed.base import Embedder
 from perdure.errors import StoreError
+from perdure.index.vector_index import VectorHit, VectorIndex, cosines
 from perdure.ranking.calibration import Calibration, background
 from perdure.ranking.gates import Evidence
 from perdure.recall.options import LEXICAL, LOOKUP, PASSAGES, VECTOR
@@ -19,10 +20,9 @@ from perdure.recall.sources import Passage, Source
 from perdure.store.fact import Fact
 from perdure.store.search import LexicalHit, View, by_ids, lexical, named
 from perdure.store.store import Store
-from perdure.store.vector_index import VectorHit, VectorIndex, cosines
 
 if TYPE_CHECKING:
-    from perdure.store.vector_index import Vector
+    from perdure.index.vector_index import Vector
 
 
 @dataclass(frozen=True, slots=True)

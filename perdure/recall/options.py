@@ -9,6 +9,7 @@ from types import MappingProxyType
 from perdure.hooks.types import Placement
 from perdure.ranking.adjust import Adjustments
 from perdure.recall.directives import Directive
+from perdure.store.summary import USUAL, Summaries
 
 LEXICAL = "sqlite"
 VECTOR = "lance"
@@ -17,6 +18,7 @@ PROFILE = "profile"
 LINKS = "links"
 DIRECTIVE = "directive"
 PASSAGES = "passages"
+NEWEST = "newest"
 """The legs carry the names that stand in the block: the two stores of the documents this follows, and the
 slots that a prompt names."""
 
@@ -42,7 +44,7 @@ class RecallOptions:
         relative_cut: share of the best memory's score that the others must reach.
         weights: of the legs in the blend.
         candidates: how many each leg brings.
-        summary_threshold: characters from which a fact's summary stands for it.
+        summaries: when a summary stands for a fact's text.
         profile: "pinned" (what the user pinned comes up in every turn that recalls), "standing" (also standing
             preferences and instructions), or "off".
         profile_limit: facts of the profile at the most.
@@ -62,7 +64,7 @@ class RecallOptions:
         default_factory=lambda: MappingProxyType({LEXICAL: 0.5, VECTOR: 0.5, LOOKUP: 0.5})
     )
     candidates: int = 50
-    summary_threshold: int = 300
+    summaries: Summaries = USUAL
     profile: str = "pinned"
     profile_limit: int = 5
     link_depth: int = 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import prod
@@ -17,35 +17,36 @@ from perdure.ranking.budget import fit
 from perdure.ranking.decay import DAY, confidence_at
 from perdure.ranking.diversity import Shown, diverse, jaccard
 from perdure.ranking.fuse import Fused, fuse, relative_cut
-from perdure.recall.block import Entry, dated, indexed, line, render
+from perdure.recall.block import Entry, category_of, dated, indexed, line, render
 from perdure.recall.directives import facts_of, matching
 from perdure.recall.expand import Expand, Expander, merged
 from perdure.recall.legs import Found, Legs, VectorLeg
-from perdure.recall.options import DIRECTIVE, LINKS, PROFILE, PROGRESSIVE, RecallOptions
+from perdure.recall.newest import Stale, in_order, marks, newest_first, overtaken
+from perdure.recall.options import DIRECTIVE, LINKS, NEWEST, PROFILE, PROGRESSIVE, RecallOptions
 from perdure.recall.profile import Profile, reread, standing
 from perdure.recall.query import Query, understand
 from perdure.recall.receipt import Receipt
 from perdure.recall.rerank import Reranker, Reranking
 from perdure.recall.sift import NO_EVIDENCE, sift
 from perdure.recall.sources import Source
-from perdure.store.fact import Fact
+from perdure.store.fact import Fact, folded_slot
 from perdure.store.links import related
 from perdure.store.scope import Audience
 from perdure.store.search import View
-from perdure.store.slots import is_single_valued
 from perdure.store.store import Store
-from perdure.store.trust import AGENTS_NOTE, AUTO_RECALLED
+from perdure.store.trust import AUTO_RECALLED
 from perdure.text.fence import strip_fenced
 from perdure.text.normalise import match_terms
+from perdure.text.sameness import said, says_no_more
 from perdure.text.tokens import estimate_tokens
 
 CountTokens = Callable[[str], int]
 LINKED = 3
 LINK_SHARE = 0.5
 """So many facts that links lead to come up, each with this share of the score for every step."""
-NOT_FOLLOWED = frozenset({"SUPERSEDES", "CONTRADICTS"})
+NOT_FOLLOWED = frozenset({"SUPERSEDES", "CONTRADICTS", "CORRECTS"})
 SAME = 0.6
-"""A passage that shares so much of its words (Jaccard) with a fact says the same."""
+"""A passage that shares so much of its words (Jaccard) with a fact, and has no detail more, says the same."""
 OVER_BUDGET = "over the budget"
 EXPANSION_SHARE = 0.6
 """Of a turn's time, in which other wordings must be there."""
@@ -93,6 +94,7 @@ class Recaller:
         reranker: Reranker | None = None,
         source: Source | None = None,
         expander: Expander | None = None,
+        stale: Stale = lambda older, newer: "",
     ) -> None:
         """Recall from `store`.
 
@@ -104,6 +106,7 @@ class Recaller:
             reranker: has a second look at what passed.
             source: brings passages of files and conversations.
             expander: words a query in other ways.
+            stale: tells what of a memory a newer one makes out of date.
         """
         self._store = store
         self._options = options
@@ -113,6 +116,7 @@ class Recaller:
         self._reranking = Reranking(reranker)
         self._profile = Profile()
         self._expander = expander
+        self._stale = stale
 
     def recall(
         self, prompt: str, audience: Audience, *, session: str | None = None, asked: Asked = Asked()
@@ -142,7 +146,8 @@ class Recaller:
             ranked += _new(directed, ranked, receipt)
             ranked += self._guarded(LINKS, receipt, lambda: self._linked(ranked, view, receipt, deadline))
             profile = self._guarded(PROFILE, receipt, lambda: self._standing(view, session, deadline))
-            recall = self._block([*_new(profile, ranked, receipt), *ranked], receipt, asked, _counter(leg))
+            ranked, marked = self._newest([*_new(profile, ranked, receipt), *ranked], view, receipt, deadline)
+            recall = self._block(ranked, marked, receipt, asked, _counter(leg))
         receipt.seconds = time.monotonic() - began
         return recall, receipt
 
@@ -271,10 +276,32 @@ class Recaller:
             facts = reread(connection, ids, view)
         return [Ranked(fact, PROFILE, 1.0) for fact in facts]
 
-    def _block(self, ranked: list[Ranked], receipt: Receipt, asked: Asked, count: CountTokens) -> Recall | None:
+    def _newest(
+        self, ranked: list[Ranked], view: View, receipt: Receipt, deadline: float
+    ) -> tuple[list[Ranked], dict[str, str]]:
+        """Return the facts with what is newer in front of what it overtakes, and what is said of the latter."""
+        try:
+            with self._store.database.read(deadline=deadline) as connection:
+                found = overtaken(connection, (each.fact for each in ranked), view)
+        except StoreError as error:
+            receipt.states[NEWEST] = type(error).__name__
+            return ranked, {}
+        there = {each.fact.id: each for each in ranked}
+        for each in found:
+            # What corrects a memory comes up with it, whatever was asked.
+            newer = Ranked(each.newer, LINKS, there[each.older].score)
+            for fresh in _new([newer], list(there.values()), receipt):
+                there[fresh.fact.id] = fresh
+        facts = {fact_id: each.fact for fact_id, each in there.items()}
+        order = in_order([each.fact.id for each in ranked], found)
+        return [there[fact_id] for fact_id in order], marks(facts, found, self._stale)
+
+    def _block(
+        self, ranked: list[Ranked], marked: Mapping[str, str], receipt: Receipt, asked: Asked, count: CountTokens
+    ) -> Recall | None:
         options, form = self._options, self._options.format
         now = receipt.at if asked.as_of is None else asked.as_of
-        facts = [self._entry(each, now, count) for each in ranked]
+        facts = [replace(self._entry(each, now, count), mark=marked.get(each.fact.id, "")) for each in ranked]
         passages = self._passages(receipt, [each.fact for each in ranked], count)
         left = options.max_tokens - count(self._fenced((), receipt))
         entries: list[Entry] = []
@@ -289,15 +316,17 @@ class Recaller:
             for index, each in enumerate(fresh):
                 receipt.verdicts[each.item.id] = "injected" if index in chosen else OVER_BUDGET
             entries += [fresh[index] for index in chosen]
-        block = self._fenced(entries, receipt)
+        said = {each.fact.id: each.fact.effective_date for each in ranked if each.leg != PROFILE}
+        block = self._fenced(newest_first(entries, said), receipt)
         # The nonce and what a tokenizer makes of line ends can cost more than was counted for each alone.
         while entries and count(block) > options.max_tokens:
             receipt.verdicts[entries.pop().item.id] = OVER_BUDGET
-            block = self._fenced(entries, receipt)
+            block = self._fenced(newest_first(entries, said), receipt)
         if not entries:
             return None
         receipt.tokens, receipt.size = count(block), len(block.encode())
-        return Recall(block, tuple(each.item for each in entries), receipt.id, options.placement)
+        items = tuple(each.item for each in newest_first(entries, said))
+        return Recall(block, items, receipt.id, options.placement)
 
     def _fenced(self, entries: Sequence[Entry], receipt: Receipt) -> str:
         form = self._options.format
@@ -306,19 +335,19 @@ class Recaller:
 
     def _entry(self, ranked: Ranked, now: float, count: CountTokens) -> Entry:
         fact, form = ranked.fact, self._options.format
-        item = RecallItem(fact.id, fact.text, _category(fact), ranked.leg, ranked.score)
+        item = RecallItem(fact.id, fact.text, category_of(fact), ranked.leg, ranked.score)
         brief = indexed(item, count) if form == PROGRESSIVE and not fact.pinned else None
         return brief or dated(replace(item, text=self._text(fact)), form, fact.effective_date, now)
 
     def _passages(self, receipt: Receipt, facts: list[Fact], count: CountTokens) -> list[Entry]:
         """Return the passages that say what no fact says already."""
         found = receipt.found.passages if receipt.found else ()
-        said = [frozenset(match_terms(self._text(fact))) for fact in facts] if found else []
+        known = [(text, frozenset(match_terms(text))) for text in map(self._text, facts)] if found else []
         entries = []
         for passage in found:
             receipt.scores[passage.id] = passage.score
             words = frozenset(match_terms(passage.text))
-            if any(jaccard(words, other) >= SAME for other in said):
+            if any(jaccard(words, other) >= SAME and says_no_more(passage.text, text) for text, other in known):
                 receipt.verdicts[passage.id] = "a fact says the same"
             else:
                 item = RecallItem(passage.id, passage.text, passage.about, passage.leg, passage.score)
@@ -327,8 +356,7 @@ class Recaller:
         return entries
 
     def _text(self, fact: Fact) -> str:
-        long = len(fact.text) > self._options.summary_threshold
-        return fact.summary if long and fact.summary else fact.text
+        return self._options.summaries.shown(fact)
 
 
 def _counter(leg: VectorLeg | None) -> CountTokens:
@@ -366,9 +394,4 @@ def _standing_of(fact: Fact, now: float, directive: bool) -> Standing:
 
 
 def _shown(fact: Fact) -> Shown:
-    slot = (fact.entity.casefold(), fact.key.casefold()) if fact.entity and fact.key else None
-    return Shown(fact.id, fact.text, slot, bool(fact.key and is_single_valued(fact.key)), fact.effective_date)
-
-
-def _category(fact: Fact) -> str:
-    return f"{fact.category}, agent's note" if fact.channel in AGENTS_NOTE else fact.category
+    return Shown(fact.id, (said(fact.text), *map(folded_slot, (fact.entity, fact.key, fact.value))))

@@ -10,8 +10,8 @@ from perdure.ranking.gates import Evidence
 from perdure.recall.expand import OFF, Expansion
 from perdure.recall.legs import Found
 from perdure.recall.options import RecallOptions
+from perdure.secrets.redact import redact
 from perdure.store.fact import Fact
-from perdure.text.redact import redact
 
 VERSION = 1
 MAX_QUERY = 500

@@ -21,7 +21,7 @@ class Replay:
 
     Attributes:
         ranked: ids of the facts that the legs found and that reach the cut, best first.
-        injected: those of them that came up, in the order of the block, without a reranker.
+        injected: those of them that came up, best first, without a reranker; the block has the newest first.
         beside: ids of what came up without being ranked: facts of the profile and of links, passages.
         complete: whether the receipt still holds all of it. A purge takes the question out of every receipt that
             names the purged memory.

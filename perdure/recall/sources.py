@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from perdure.store.scope import Audience
 
 if TYPE_CHECKING:
-    from perdure.store.vector_index import Vector
+    from perdure.index.vector_index import Vector
 
 FILES = "files"
 SESSIONS = "sessions"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,9 +20,11 @@ from perdure.errors import (
     StoreCorruptError,
     StoreError,
     StoreFullError,
+    StoreLostError,
     StoreUnavailableError,
 )
 from perdure.failpoints import fail_point
+from perdure.store.access import reader, unreadable
 from perdure.store.folder import private_file
 
 BUSY_MS = 10_000
@@ -34,6 +37,7 @@ PROGRESS_STEPS = 2_000
 """SQLite's virtual machine steps between two looks at the clock: well under a millisecond."""
 FORK_PATIENCE = 1.0
 """Seconds for which a fork waits until no thread is inside SQLite."""
+CLOSE = "close every program that uses this memory, and retry"
 Row = tuple[Any, ...]
 _open: WeakSet[Database] = WeakSet()
 _abandoned: list[apsw.Connection] = []
@@ -57,6 +61,9 @@ class Database:
         *,
         busy_ms: int = BUSY_MS,
         check: Callable[[apsw.Connection], None] = lambda connection: None,
+        stays: bool = False,
+        refusal: str | None = None,
+        memory: bool = False,
     ) -> None:
         """Open or create the file.
 
@@ -64,6 +71,10 @@ class Database:
             path: the file.
             busy_ms: how long to wait for other processes.
             check: looks at the file before anything in it is changed, and raises if it is not ours.
+            stays: nobody removes or replaces the file while it is open. Should that happen all the same, nothing
+                is written any more: it would be on no disk.
+            refusal: why it cannot be written, and is only to be read; None: it can be.
+            memory: be a new database in memory that stands in for the file, which is not made.
 
         Raises:
             StoreUnavailableError: it cannot be opened or written.
@@ -71,6 +82,9 @@ class Database:
         """
         self.path = path
         self._busy_ms = busy_ms
+        self._place: tuple[int, int] | None = None
+        self.refusal = refusal
+        self._stand_in = f"file:/{uuid.uuid4().hex}?vfs=memdb" if memory else None
         self._write_lock = threading.RLock()
         self._readers: list[apsw.Connection] = []
         self._reader_lock = threading.Lock()
@@ -78,15 +92,17 @@ class Database:
         self._forked = False
         self._lent = 0
         self._held = False
-        private_file(path)
+        if refusal is None and not memory:
+            private_file(path)
         with self._translated():
-            first = apsw.Connection(str(path))
+            first = self._opened()
             try:
                 first.set_busy_timeout(busy_ms)
                 check(first)
             finally:
                 first.close()
             self._writer = self._connect()
+        self._place = _place(path) if stays else None
         with _fork_lock:
             _open.add(self)
 
@@ -103,6 +119,9 @@ class Database:
         """
         with self._write_lock, self._translated():
             self._check_open()
+            if self.refusal is not None:
+                raise StoreUnavailableError(self.refusal)
+            self.check_place()
             run(self._writer, f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             try:
                 # In the block: a Ctrl-C may come right after it, and what is open then would refuse all that follow.
@@ -142,7 +161,7 @@ class Database:
                     self._lent -= 1
                     if self._forked:
                         _abandoned.append(connection)
-                    elif self._closed:
+                    elif self._closed or self.refusal is not None:
                         connection.close()
                     else:
                         self._readers.append(connection)
@@ -202,6 +221,23 @@ class Database:
         if self._closed:
             raise StoreClosedError(f"{self.path.name} is closed")
 
+    @property
+    def displaced(self) -> bool:
+        """Whether another file, or none, stands where the open one stood; it only stays so if it `stays`."""
+        return self._place is not None and _place(self.path) != self._place
+
+    def check_place(self) -> None:
+        """See that the open file still stands where it did.
+
+        Raises:
+            StoreLostError: another one stands there, or none.
+        """
+        if self.displaced:
+            raise StoreLostError(
+                f"{self.path} was removed or replaced while it was open; close this program, then: perdure recover",
+                "missing",
+            )
+
     def _take_reader(self) -> apsw.Connection:
         with self._reader_lock:
             self._check_open()
@@ -216,9 +252,12 @@ class Database:
             raise
 
     def _connect(self) -> apsw.Connection:
-        connection = apsw.Connection(str(self.path))
+        self.check_place()
+        connection = self._opened()
         try:
             connection.set_busy_timeout(self._busy_ms)
+            if self.refusal is not None:
+                return connection
             run(connection, f"PRAGMA page_size = {PAGE_BYTES}")
             _enter_wal(connection, self._busy_ms / 1000)
             connection.wal_autocheckpoint(CHECKPOINT_PAGES)
@@ -229,12 +268,47 @@ class Database:
             raise
         return connection
 
+    def _opened(self) -> apsw.Connection:
+        if self._stand_in is not None:
+            flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
+            return apsw.Connection(self._stand_in, flags=flags)
+        if self.refusal is not None:
+            return reader(self.path)
+        return apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READWRITE)
+
     @contextmanager
     def _translated(self) -> Iterator[None]:
         try:
             yield
         except apsw.Error as error:
             raise _translate(error, self.path) from error
+
+
+@contextmanager
+def opened(path: Path, flags: int = apsw.SQLITE_OPEN_READWRITE) -> Iterator[apsw.Connection]:
+    """Lend one connection to a file that is there already, for a look or a copy beside any `Database`.
+
+    Raises:
+        StoreError: one of its kinds; the file is as it was.
+    """
+    try:
+        looks = flags == apsw.SQLITE_OPEN_READONLY
+        connection = reader(path) if looks else apsw.Connection(str(path), flags=flags)
+        try:
+            connection.set_busy_timeout(1_000)
+            yield connection
+        finally:
+            connection.close()
+    except (apsw.BusyError, apsw.LockedError) as error:
+        raise StoreBusyError(f"{path} is in use; {CLOSE}") from error
+    except apsw.FullError as error:
+        raise StoreFullError(f"the disk is full; {path.name} is as it was. Free some space and retry") from error
+    except (apsw.NotADBError, apsw.CorruptError) as error:
+        raise StoreCorruptError(f"{path} is not an intact SQLite database; it was left as it is") from error
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.PermissionsError) as error:
+        raise unreadable(path, error) from error
+    except apsw.Error as error:
+        raise StoreError(f"{path.name}: {type(error).__name__}") from error
 
 
 def _enter_wal(connection: apsw.Connection, patience: float) -> None:
@@ -251,6 +325,15 @@ def _enter_wal(connection: apsw.Connection, patience: float) -> None:
             time.sleep(0.01)
 
 
+def _place(path: Path) -> tuple[int, int] | None:
+    """Return which file stands at a path; None if there is none, or an empty one."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino) if found.st_size else None
+
+
 def _translate(error: apsw.Error, path: Path) -> StoreError:
     name = path.name
     match error:
@@ -261,14 +344,14 @@ def _translate(error: apsw.Error, path: Path) -> StoreError:
         case apsw.BusyError() | apsw.LockedError():
             return StoreBusyError(f"{name} is locked by another process; retry, or close that process")
         case apsw.NotADBError() | apsw.CorruptError():
-            return StoreCorruptError(
-                f"{path} is not an intact SQLite database; it was left untouched. "
-                "Move it away or restore a backup over it"
-            )
+            how = "Move it away or restore a backup over it"
+            if name == "facts.db":
+                how = "`perdure recover` shows what can be brought back"
+            return StoreCorruptError(f"{path} is not an intact SQLite database; it was left untouched. {how}")
         case apsw.ConnectionClosedError():
             return StoreClosedError(f"{name} is closed")
         case apsw.CantOpenError() | apsw.ReadOnlyError() | apsw.IOError() | apsw.PermissionsError():
-            return StoreUnavailableError(f"{path} cannot be read or written ({type(error).__name__})")
+            return unreadable(path, error)
         case _:
             return StoreError(f"{name}: {type(error).__name__}")
 

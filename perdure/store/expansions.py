@@ -10,8 +10,8 @@ from typing import Final
 
 import apsw
 
+from perdure.secrets.redact import redact
 from perdure.store.database import run
-from perdure.text.redact import redact
 
 MAX_ENTRIES: Final = 500
 _PREFIX: Final = "expansion:"

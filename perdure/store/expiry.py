@@ -11,14 +11,12 @@ from typing import Any
 import apsw
 
 from perdure.hooks.types import Channel
-from perdure.ranking.decay import OLD_AGE, OLD_AGE_FACTOR
 from perdure.store.database import run
+from perdure.store.earlier import is_due
 from perdure.store.removal import remove
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 
-FAINT = 0.1
-"""A fact that is less certain than that goes as one does whose time is over."""
 SHARE = 0.2
 FEW = 10
 """When more than a fifth of all facts, and more than ten, would expire at once, the clock may be wrong."""
@@ -29,13 +27,9 @@ _AUTHOR = Author(Channel.UNKNOWN, "timers")
 _MORTAL = "facts.superseded_at IS NULL AND facts.forgotten_at IS NULL AND facts.pinned = 0"
 _OPEN = "(facts.valid_until IS NULL OR facts.valid_until > facts.expires_at)"
 _OVER = f"facts.expires_at <= :now AND {_OPEN}"
-_OLD = f":now > facts.last_confirmed_at + {OLD_AGE} * (facts.expires_at - facts.last_confirmed_at)"
-_FADED = (
-    "(facts.expires_at IS NULL OR facts.expires_at > :now) AND"
-    f" facts.confidence * CASE WHEN facts.expires_at IS NOT NULL AND {_OLD} THEN {OLD_AGE_FACTOR} ELSE 1 END < {FAINT}"
-)
 _GONE = "(facts.expires_at <= :now AND facts.valid_until <= facts.expires_at)"
-_DUE = f"SELECT facts.id FROM facts WHERE {_MORTAL} AND ({_OVER} OR {_FADED})"
+_DUE = f"SELECT facts.id FROM facts WHERE {_MORTAL} AND {_OVER}"
+_UNANSWERED = "FROM proposals WHERE state = 'open' AND expires_at <= :now"
 _REMOVABLE = (
     "SELECT facts.id FROM facts WHERE facts.superseded_at IS NULL AND facts.pinned = 0"
     f" AND {_GONE} AND coalesce("
@@ -61,12 +55,14 @@ class Pruned:
         removed: ids of facts that are in no table any more.
         parked: set if nothing was done, as too much would have expired at once.
         batch: names what expired, for `undo`.
+        proposals: ids of proposals that nobody answered in time, and that are gone.
     """
 
     expired: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     parked: Parked | None = None
     batch: str | None = None
+    proposals: tuple[str, ...] = ()
 
 
 def prune(
@@ -79,6 +75,9 @@ def prune(
 ) -> Pruned:
     """Let expire what is over, and remove what expired long ago. May be killed between any two transactions.
 
+    A proposal that nobody answered in time is removed at once: it may be made again. Before what earlier rules let
+    expire was looked at (`perdure.store.earlier`), no memory is touched.
+
     Args:
         store: the truth.
         retention: seconds from expiry to removal.
@@ -90,23 +89,28 @@ def prune(
         StoreError: it could not be written; what was done before is kept.
     """
     now = store.clock.now()
+    waits = is_due(store)
     times = {"now": now, "before": now - retention}
     with store.database.read() as connection:
-        due = _ids(connection, _DUE, times)
-        old = _ids(connection, _REMOVABLE, times)
+        due = [] if waits else _ids(connection, _DUE, times)
+        old = [] if waits else _ids(connection, _REMOVABLE, times)
+        unanswered = [row[0] for row in connection.execute(f"SELECT id {_UNANSWERED} ORDER BY made_at, id", times)]
         total = len(_ids(connection, f"SELECT facts.id FROM facts WHERE {_MORTAL} AND NOT coalesce({_GONE}, 0)", times))
     parked = None
     if not confirmed and len(due) > max(FEW, SHARE * total):
         parked = Parked(len(due), total, now)
     if dry_run:
-        return Pruned(tuple(due), tuple(old), parked)
+        return Pruned(tuple(due), tuple(old), parked, proposals=tuple(unanswered))
     _park(store, parked)
     if parked is not None:
         return Pruned(parked=parked)
     batch = uuid.uuid4().hex
     expired = [fact_id for some in _some(due, pause) for fact_id in _expire(store, some, times, batch)]
     removed = [fact_id for some in _some(old, pause) for fact_id in _remove(store, some, times)]
-    return Pruned(tuple(expired), tuple(removed), batch=batch if expired else None)
+    if unanswered:
+        with store.database.write() as connection:
+            connection.execute(f"DELETE {_UNANSWERED}", times)
+    return Pruned(tuple(expired), tuple(removed), batch=batch if expired else None, proposals=tuple(unanswered))
 
 
 def parked_expiry(store: Store) -> Parked | None:
@@ -121,12 +125,7 @@ def _expire(store: Store, fact_ids: Sequence[str], times: dict[str, float], batc
         # What was confirmed meanwhile lives on.
         still = _ids(tx.connection, f"{_DUE} AND {_among()}", {**times, "ids": json.dumps(fact_ids)})
         for fact_id in still:
-            expires = tx.fact(fact_id).expires_at
-            if expires is not None and expires <= times["now"]:
-                tx.change(fact_id, "expire", {"valid_until": expires}, reason="its time was over")
-            else:
-                ends = {"expires_at": times["now"], "valid_until": times["now"]}
-                tx.change(fact_id, "expire", ends, reason="too uncertain")
+            tx.change(fact_id, "expire", {"valid_until": tx.fact(fact_id).expires_at}, reason="its time was over")
     return still
 
 

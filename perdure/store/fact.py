@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from perdure.hooks.types import Channel
+from perdure.ranking.decay import DEFAULT_CLASS
 from perdure.store.database import Row
 from perdure.text.clean import clean
 
@@ -33,6 +34,10 @@ class Fact:
         confidence: 0 to 1, falls with age.
         summary: stands for a long text in a recalled block.
         tags: topic labels.
+        recall_count: how often it reached an agent, in a block or through a tool; it changes no rank.
+        injected_count: how often it was put into a prompt.
+        access_count, last_accessed: how often it was used, and when last; this lets it count for more and live longer.
+        reinforced_count: how often it was said again.
         valid_from, valid_until: when it was true in the world.
         superseded_at, superseded_by, supersedes_id: its place in a chain of versions.
         forgotten_at: when it was forgotten; a forgotten fact is in no answer, but can be brought back.
@@ -58,7 +63,7 @@ class Fact:
     channel: Channel = Channel.UNKNOWN
     created_at: float = 0.0
     source_date: float | None = None
-    decay_class: str = "stable"
+    decay_class: str = DEFAULT_CLASS
     expires_at: float | None = None
     decay_freeze_until: float | None = None
     last_confirmed_at: float | None = None

@@ -7,9 +7,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from perdure.errors import StoreUnavailableError
+from perdure.store.access import unavailable
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
+STAGES = ("restoring", "recovering")
+"""Folders in which a new facts.db is put together before it takes the place of the former one."""
 
 
 def prepare_folder(path: Path) -> Path:
@@ -17,6 +20,7 @@ def prepare_folder(path: Path) -> Path:
 
     Raises:
         StoreUnavailableError: it is a file, or cannot be created or written.
+        StoreFullError: the disk is full.
     """
     try:
         path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
@@ -27,7 +31,7 @@ def prepare_folder(path: Path) -> Path:
     except FileExistsError:
         raise StoreUnavailableError(f"{path} is a file; name a folder (argument or PERDURE_HOME)") from None
     except OSError as error:
-        raise StoreUnavailableError(_why(path, error)) from error
+        raise unavailable(path, error) from error
     if not os.access(path, os.W_OK | os.X_OK):
         raise StoreUnavailableError(f"folder {path} cannot be written; change its owner or set PERDURE_HOME")
     return path
@@ -40,6 +44,7 @@ def private_file(path: Path) -> Path:
 
     Raises:
         StoreUnavailableError: it cannot be created or opened.
+        StoreFullError: the disk is full.
     """
     try:
         # An existing file is not opened: closing it again would drop every lock that this process holds on it.
@@ -48,7 +53,7 @@ def private_file(path: Path) -> Path:
         if os.name == "posix" and path.stat().st_mode & 0o077:
             path.chmod(FILE_MODE)
     except OSError as error:
-        raise StoreUnavailableError(_why(path, error)) from error
+        raise unavailable(path, error) from error
     return path
 
 
@@ -65,9 +70,4 @@ def sync_folder(path: Path) -> None:
 
 def _is_ours(path: Path) -> bool:
     names = {entry.name for entry in path.iterdir()}
-    return not names or "facts.db" in names or path.name in ("inbox", "lancedb", "backups")
-
-
-def _why(path: Path, error: OSError) -> str:
-    why = error.strerror or type(error).__name__
-    return f"{path} cannot be used ({why}); name a folder that can be written, for the store with PERDURE_HOME"
+    return not names or "facts.db" in names or path.name in ("inbox", "lancedb", "backups", "exports")

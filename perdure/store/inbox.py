@@ -2,41 +2,45 @@
 
 A file and not a table, because a table would wait behind any writer. Each line is one entry. An entry
 leaves the file only after the database holds what became of it; the file of a process that died is
-adopted by the next one, told from a living one by the lock that the kernel frees at death.
+adopted by the next one, told from a living one by the lock that the kernel frees at death. What was damaged
+in it is kept aside first: see `perdure.store.damaged_turns`.
 """
 
 from __future__ import annotations
 
 import errno
-import json
 import os
 import threading
 import uuid
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock, Timeout
 
 from perdure.errors import StoreClosedError, StoreFullError, StoreUnavailableError
 from perdure.failpoints import fail_point
+from perdure.store.damaged_turns import keep_aside
 from perdure.store.folder import FILE_MODE, prepare_folder, sync_folder
+from perdure.store.inbox_lines import Entry, line_of, read
 
 CHUNK = 65_536
-Entry = Mapping[str, Any]
 
 
 class Inbox:
     """The inbox folder of a store, and this process's file in it. Usable from any thread."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, refusal: str | None = None) -> None:
         """Open the folder; the file appears with the first entry.
+
+        Args:
+            folder: where the files are.
+            refusal: why nothing can be written, and entries are only to be looked at; None: it can be.
 
         Raises:
             StoreUnavailableError: the folder cannot be written.
         """
-        self._folder = prepare_folder(folder)
+        self._folder = folder if refusal is not None else prepare_folder(folder)
+        self._refusal = refusal
         self._path = folder / f"{uuid.uuid4().hex}.jsonl"
         self._lock = threading.Lock()
         self._handle: int | None = None
@@ -60,12 +64,12 @@ class Inbox:
         with self._lock:
             if self._closed:
                 raise StoreClosedError("the inbox is closed")
+            if self._refusal is not None:
+                raise StoreUnavailableError(self._refusal)
             self._count += 1
             entry = {**entry, "id": f"{self._path.stem}:{self._count}"}
-            body = json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
-            line = b"%08x %s\n" % (zlib.crc32(body), body)
             try:
-                self._write(line)
+                self._write(line_of(entry))
             except OSError as error:
                 if error.errno == errno.ENOSPC:
                     raise StoreFullError(
@@ -104,6 +108,11 @@ class Inbox:
         """Return the names that entry ids of existing files begin with."""
         return frozenset(path.stem for path in self._folder.glob("*.jsonl"))
 
+    def entries(self) -> Iterator[Entry]:
+        """Yield what is in the files of all processes, also what is dealt with and not removed yet."""
+        for path in sorted(self._folder.glob("*.jsonl")):
+            yield from read(path).entries
+
     def adopt(self) -> Iterator[list[Entry]]:
         """Yield the entries of each file whose process is gone; the file is removed when the caller comes back."""
         for path in sorted(self._folder.glob("*.jsonl")):
@@ -115,7 +124,9 @@ class Inbox:
             except Timeout:
                 continue
             try:
-                yield list(_read(path))
+                found = read(path)
+                keep_aside(path, found.damaged)
+                yield list(found.entries)
                 fail_point("inbox.adopted")
                 path.unlink(missing_ok=True)
                 fail_point("inbox.removed")
@@ -168,16 +179,9 @@ class Inbox:
         self._used += len(line)
 
 
-def _read(path: Path) -> Iterator[Entry]:
-    # A torn line is what a kill in the middle of a write leaves: never acknowledged, so skipped, as are zeros.
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except FileNotFoundError:
-        return
-    for line in lines:
-        checksum, _, body = line.partition(b" ")
-        if body and checksum == b"%08x" % zlib.crc32(body):
-            yield json.loads(body)
+def waiting_in(folder: Path) -> int:
+    """Return how many turns an inbox folder holds, of whatever process."""
+    return sum(len(read(path).entries) for path in sorted(folder.glob("*.jsonl")))
 
 
 def _put(handle: int, start: int, content: bytes) -> None:

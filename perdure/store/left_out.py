@@ -1,4 +1,4 @@
-"""How many secrets were left out of what was captured, by kind. The secrets themselves are kept nowhere."""
+"""How many secrets were left out of what was captured or stored, by kind. The secrets themselves are kept nowhere."""
 
 from __future__ import annotations
 
@@ -21,7 +21,16 @@ def note(store: Store, kinds: Iterable[str]) -> None:
         StoreError: it could not be written.
     """
     kinds = tuple(kinds)
-    _log.warning("left out of what was captured: %s. Keep such things with: perdure vault store", ", ".join(kinds))
+    _log.warning("left out of what is remembered: %s. Keep such things with: perdure vault store", ", ".join(kinds))
+    count(store, kinds)
+
+
+def count(store: Store, kinds: Iterable[str]) -> None:
+    """Count some more, of which whoever brought them is told otherwise.
+
+    Raises:
+        StoreError: it could not be written.
+    """
     with store.database.write(durable=False) as connection:
         rows = run(connection, "SELECT value FROM meta WHERE key = ?", (META,))
         counted = Counter(json.loads(rows[0][0]) if rows else {})

@@ -7,13 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from perdure.errors import InputError, NotFoundError
-from perdure.ranking.decay import LIFETIMES, REFRESHED_BY_USE, expiry
+from perdure.ranking.decay import DEFAULT_CLASS, LIFETIMES, REFRESHED_BY_USE, expiry
 from perdure.store.fact import COLUMNS, Fact
 from perdure.store.transaction import CHANGEABLE, StoredVector, Transaction
+from perdure.store.trust import strength
 
 _NEW_VERSION = frozenset({"text", "why", "entity", "key", "value", "summary", "metadata"})
-REVIVED = 0.5
-"""How certain an expired fact is at least that was brought back."""
 UPDATABLE = _NEW_VERSION | {"category", "importance", "tags", "decay_class", "confidence", "valid_from", "valid_until"}
 
 
@@ -60,17 +59,18 @@ def revived(fact: Fact, now: float) -> dict[str, Any]:
     return {
         "expires_at": expiry(fact.decay_class, now, fact.decay_freeze_until),
         "last_confirmed_at": now,
-        "confidence": max(fact.confidence, REVIVED),
     }
 
 
 def pin(tx: Transaction, fact_id: str, pinned: bool = True) -> Fact:
-    """Keep a fact from ever being evicted, or no longer.
+    """Keep a fact for good, in every answer, or no longer: then its lifetime starts anew.
 
     Raises:
         NotFoundError: there is no such fact.
     """
-    return tx.change(fact_id, "pin" if pinned else "unpin", {"pinned": pinned})
+    fact = tx.fact(fact_id)
+    ends = None if pinned else expiry(fact.decay_class, tx.now, fact.decay_freeze_until)
+    return tx.change(fact_id, "pin" if pinned else "unpin", {"pinned": pinned, "expires_at": ends})
 
 
 def use(tx: Transaction, fact_id: str) -> Fact:
@@ -94,6 +94,8 @@ def update(
     found: Mapping[str, Any] | None = None,
 ) -> Fact:
     """Change a fact. New words make a new version, which takes the place of the old one.
+
+    They are whose who changes it, if that word is the stronger one.
 
     Args:
         tx: the transaction.
@@ -122,8 +124,21 @@ def update(
     draft = replace(
         fact, **(dict(found or {}) | values | fresh), id="", created_at=0.0, last_confirmed_at=None, **_unlinked()
     )
-    new = tx.add(replace(draft, expires_at=None, valid_from=values.get("valid_from")), vector)
-    tx.supersede(fact_id, new.id, "updated")
+    if "text" in values and strength(tx.author.channel) > strength(fact.channel):
+        draft = replace(draft, channel=tx.author.channel)
+    draft = replace(draft, expires_at=None, valid_from=values.get("valid_from"))
+    return succeed(tx, fact_id, draft, vector, "updated")
+
+
+def succeed(tx: Transaction, old_id: str, fact: Fact, vector: StoredVector | None, reason: str) -> Fact:
+    """Store a fact in the place of another; return it.
+
+    Raises:
+        NotFoundError: there is no such other fact, or it was superseded.
+        InputError: the fact is not to be stored.
+    """
+    new = tx.add(fact, vector)
+    tx.supersede(old_id, new.id, reason)
     return tx.fact(new.id)
 
 
@@ -136,7 +151,7 @@ def checked(values: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("importance", "confidence"):
         if name in values and not 0 <= values[name] <= 1:
             raise InputError(f"{name} is {values[name]}; it must be from 0 to 1")
-    if values.get("decay_class", "stable") not in LIFETIMES:
+    if values.get("decay_class", DEFAULT_CLASS) not in LIFETIMES:
         raise InputError(f"decay class {values['decay_class']!r} is unknown; use one of {', '.join(LIFETIMES)}")
     return dict(values)
 

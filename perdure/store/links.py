@@ -15,7 +15,8 @@ from perdure.store.search import View, by_ids
 from perdure.store.transaction import Transaction
 
 CORE_TYPES = ("SUPERSEDES", "CAUSED_BY", "PART_OF", "RELATED_TO", "DEPENDS_ON")
-TYPES = (*CORE_TYPES, "CONTRADICTS", "INSTANCE_OF", "DERIVED_FROM")
+TYPES = (*CORE_TYPES, "CONTRADICTS", "CORRECTS", "INSTANCE_OF", "DERIVED_FROM")
+"""CORRECTS leads to a fact of which a part is out of date, and the rest still holds."""
 MAX_DEPTH = 10
 
 

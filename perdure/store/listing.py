@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +11,15 @@ import apsw
 from perdure.errors import InputError
 from perdure.store.database import run
 from perdure.store.fact import SELECT, Fact, folded_slot, from_row, live_sql
-from perdure.store.scope import Scope
+from perdure.store.scope import BOUND, EVERYONE, OWNER, Audience, Scope
 from perdure.store.search import View
+from perdure.store.store import Store
 from perdure.text.clean import clean
 
 MAX_LIMIT = 10_000
+PAGE = 500
+Progress = Callable[[int, int], None]
+"""Called with how many of how many memories were looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +29,11 @@ class Filter:
     Attributes:
         category: of this category.
         entity: about this entity, in any case.
-        scope: of this scope only.
+        scope: of this scope only, as the caller means it (`Audience.meant`).
         after, before: said at or after, or before, this time (epoch seconds).
         pinned: pinned or not.
         review_state: approved, pending or rejected.
+        ends: whether it fades and ends one day, or has ended.
     """
 
     category: str | None = None
@@ -38,10 +43,11 @@ class Filter:
     before: float | None = None
     pinned: bool | None = None
     review_state: str | None = None
+    ends: bool | None = None
 
-    def sql(self) -> tuple[str, tuple[Any, ...]]:
-        """Return the SQL condition and its values."""
-        scope = self.scope
+    def sql(self, audience: Audience) -> tuple[str, tuple[Any, ...]]:
+        """Return the SQL condition and its values, the scope as the audience means it."""
+        scope = None if self.scope is None else audience.meant(self.scope)
         wanted: list[tuple[str, Any]] = [
             ("facts.category = ?", _cleaned(self.category)),
             ("facts.entity_folded = ?", folded_slot(self.entity)),
@@ -51,6 +57,7 @@ class Filter:
             ("coalesce(facts.source_date, facts.created_at) < ?", self.before),
             ("facts.pinned = ?", None if self.pinned is None else int(self.pinned)),
             ("facts.review_state = ?", _cleaned(self.review_state)),
+            ("(facts.expires_at IS NOT NULL) = ?", None if self.ends is None else int(self.ends)),
         ]
         used = [(condition, value) for condition, value in wanted if value is not None]
         return " AND ".join(condition for condition, _ in used) or "1", tuple(value for _, value in used)
@@ -65,7 +72,7 @@ class Chosen(View):
     def sql(self) -> tuple[str, tuple[Any, ...]]:
         """Return the condition on `facts`, and its values."""
         seen, seen_values = View.sql(self)
-        wanted, wanted_values = self.chosen.sql()
+        wanted, wanted_values = self.chosen.sql(self.audience)
         return f"{seen} AND {wanted}", (*seen_values, *wanted_values)
 
 
@@ -98,6 +105,36 @@ def list_facts(connection: apsw.Connection, view: View, chosen: Filter, limit: i
     return [from_row(row) for row in rows]
 
 
+def no_progress(done: int, total: int) -> None:
+    """Show nothing."""
+
+
+def every(store: Store, view: View, progress: Progress = no_progress, condition: str = "1") -> Iterator[Fact]:
+    """Yield all facts of a view, oldest row first, a page at a time: no reader is held in between.
+
+    Args:
+        store: where they are.
+        view: which.
+        progress: see `Progress`.
+        condition: a further condition in SQL, without values.
+    """
+    seen, values = view.sql()
+    where = f"{seen} AND {condition}"
+    with store.database.read() as connection:
+        [(total,)] = run(connection, f"SELECT count(*) FROM facts WHERE {where}", values)
+    after = done = 0
+    sql = f"SELECT facts.seq, {SELECT} FROM facts WHERE {where} AND facts.seq > ? ORDER BY facts.seq LIMIT ?"
+    while True:
+        with store.database.read() as connection:
+            rows = run(connection, sql, (*values, after, PAGE))
+        yield from (from_row(tuple(row)) for _, *row in rows)
+        done += len(rows)
+        progress(min(done, total), total)
+        if len(rows) < PAGE:
+            return
+        after = rows[-1][0]
+
+
 def matching_ids(connection: apsw.Connection, view: View, chosen: Filter) -> list[str]:
     """Return the ids of all facts that a filter chooses."""
     condition, values = _condition(view, chosen)
@@ -127,11 +164,21 @@ def scope_counts(connection: apsw.Connection, now: float) -> dict[str, int]:
     return dict(sorted((str(Scope(kind, target)), count) for kind, target, count in run(connection, sql, values)))
 
 
+def unnamed_counts(connection: apsw.Connection, now: float) -> dict[str, int]:
+    """Count, by scope, the live facts of agents and sessions that no named user sees; empty while nobody is named."""
+    counts = scope_counts(connection, now)
+    asked = [row[0] for row in run(connection, "SELECT DISTINCT scope FROM receipts")]
+    known = {name: Scope(*name.partition(":")[::2]) for name in (*counts, *asked)}
+    if all(scope.user in (None, OWNER, EVERYONE) for scope in known.values()):
+        return {}
+    return {name: count for name, count in counts.items() if known[name].kind in BOUND and known[name].user is None}
+
+
 def _cleaned(text: str | None) -> str | None:
     return None if text is None else clean(text)
 
 
 def _condition(view: View, chosen: Filter) -> tuple[str, tuple[Any, ...]]:
     seen, seen_values = view.sql()
-    wanted, wanted_values = chosen.sql()
+    wanted, wanted_values = chosen.sql(view.audience)
     return f"{seen} AND {wanted}", (*seen_values, *wanted_values)

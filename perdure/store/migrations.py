@@ -7,7 +7,7 @@ from pathlib import Path
 
 import apsw
 
-from perdure.errors import StoreCorruptError, StoreTooNewError
+from perdure.errors import StoreCorruptError, StoreTooNewError, StoreUnavailableError
 from perdure.failpoints import fail_point
 from perdure.store.database import Database, run
 from perdure.store.snapshot import snapshot, unused
@@ -215,7 +215,12 @@ def _fourth(connection: apsw.Connection) -> None:
     run(connection, "ALTER TABLE receipts ADD COLUMN details BLOB")
 
 
-STEPS = (_first, _second, _third, _fourth)
+def _fifth(connection: apsw.Connection) -> None:
+    # What was written up to here followed the rules of lifetimes and of replacing that held then: see `earlier`.
+    run(connection, "INSERT INTO meta SELECT 'earlier_rules', max(seq) FROM journal HAVING max(seq) IS NOT NULL")
+
+
+STEPS = (_first, _second, _third, _fourth, _fifth)
 
 
 def check(connection: apsw.Connection, path: Path) -> None:
@@ -251,6 +256,11 @@ def migrate(database: Database, *, keep: bool = True) -> None:
     """
     with database.read() as connection:
         version = _version(connection)
+    if version < len(STEPS) and database.refusal is not None:
+        raise StoreUnavailableError(
+            f"{database.path} was written by an older perdure and must be brought up to date before it can be read; "
+            f"{database.refusal.partition(';')[0]}"
+        )
     while version < len(STEPS):
         with database.write() as connection:
             # Another process may have done this step since: what counts is the version under the lock.

@@ -154,6 +154,15 @@ def queue_all(connection: apsw.Connection, space_id: str, now: float) -> None:
     )
 
 
+def begin_anew(connection: apsw.Connection, now: float) -> None:
+    """Have the table of every space made anew, under a new name, from all facts."""
+    run(connection, "DELETE FROM outbox")
+    run(connection, "INSERT INTO outbox (fact_id, queued_at) SELECT id, ? FROM facts ORDER BY seq", (now,))
+    for name, value in run(connection, "SELECT key, value FROM meta WHERE key GLOB 'lance:*'"):
+        anew = IndexState(IndexState(**json.loads(value)).generation + 1)
+        put_index_state(connection, name.removeprefix("lance:"), anew)
+
+
 def index_state(connection: apsw.Connection, space_id: str) -> IndexState:
     """Return what is known of a space's table; the defaults if there has been none."""
     rows = run(connection, "SELECT value FROM meta WHERE key = ?", (f"lance:{space_id}",))

@@ -11,6 +11,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from perdure.errors import StoreBusyError
+from perdure.store.access import unavailable
 from perdure.store.folder import FILE_MODE, prepare_folder
 
 FOLDER = "presence"
@@ -32,7 +33,7 @@ class Presence:
 
         Raises:
             StoreBusyError: that one is still at work.
-            StoreUnavailableError: the folder cannot be written.
+            StoreUnavailableError, StoreFullError: the folder cannot be written.
         """
         self._path = _room(folder) / f"{uuid.uuid4().hex}.lock"
         self._lock = _file_lock(self._path)
@@ -43,6 +44,8 @@ class Presence:
             raise StoreBusyError(
                 f"{folder} has been purged of memories by another process for {patience:.0f} s; retry when it is done"
             ) from None
+        except OSError as error:
+            raise unavailable(self._path, error) from error
         with _own_lock:
             _own.add(self._path)
 

@@ -12,13 +12,23 @@ from perdure.errors import ScopeError
 KINDS = ("global", "user", "agent", "session", "project", "custom")
 SHARED = ("project", "custom")
 """Kinds of which a caller may name any."""
+BOUND = ("agent", "session")
+"""Kinds whose targets may also name a user, and of a session an agent."""
 OWNER = "owner"
-"""The user id of a host that serves one person only."""
+"""The user id of a host that serves one person only: who names no user is the owner."""
+EVERYONE = "*"
+"""Stands in an agent's target for all its users."""
 MAX_ID = 256
+_RESERVED = (" agent:", " user:")
 
 
 class Scope(NamedTuple):
-    """To whom a memory belongs: a kind and, except for "global", the id of the one it belongs to."""
+    """To whom a memory belongs: a kind and, except for "global", the id of the one it belongs to.
+
+    The target of an agent or a session may also hold whose it is there: `main user:alice` is what the agent main has
+    of Alice, `main user:*` what it has for all its users on purpose, and `main` what it took in when nobody named a
+    user. So there is one pair of values to compare, and it reads as it lies in the store.
+    """
 
     kind: str
     target: str = ""
@@ -28,10 +38,10 @@ class Scope(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Scope:
-        """Read `global` or `kind:id`.
+        """Read `global`, `kind:id`, `agent:id user:id`, `agent:id user:*` or `session:id agent:id user:id`.
 
         Raises:
-            ScopeError: the kind is unknown, or the id is missing or malformed.
+            ScopeError: the kind is unknown, or an id is missing or malformed.
         """
         kind, _, target = text.partition(":")
         if kind not in KINDS:
@@ -40,17 +50,88 @@ class Scope(NamedTuple):
             if target:
                 raise ScopeError("scope 'global' takes no id")
             return GLOBAL
+        if kind in BOUND:
+            name, agent, user = _parts(target)
+            if user == OWNER:
+                raise ScopeError(f"scope {text[:80]!r} names the owner, who needs no name there; leave out the user")
+            return bound(kind, name, agent, user)
         return cls(kind, checked_id(target, kind))
+
+    @property
+    def name(self) -> str:
+        """The id of the agent or session alone, without whose it is there; of other kinds the target."""
+        return _parts(self.target)[0] if self.kind in BOUND else self.target
+
+    @property
+    def user(self) -> str | None:
+        """The user that it belongs to; None: it names none."""
+        if self.kind == "user":
+            return self.target
+        return _parts(self.target)[2] if self.kind in BOUND else None
+
+    @property
+    def agent(self) -> str | None:
+        """The agent that it belongs to; None: it names none."""
+        if self.kind == "agent":
+            return self.name
+        return _parts(self.target)[1] if self.kind == "session" else None
+
+    def given(self, whose: str) -> Scope:
+        """Return the scope of the same agent or session as it belongs to somebody.
+
+        Args:
+            whose: "user:alice", "user:*" for all users of an agent, "user:owner" for nobody named; of a session also
+                "agent:main", or both.
+
+        Raises:
+            ScopeError: it is none of these, or this is no scope of an agent or a session.
+        """
+        if self.kind not in BOUND:
+            raise ScopeError(f"scope {self} stays with whom it has; an agent's or a session's can be given to others")
+        name, agent, user = _parts(f"{self.name} {whose}")
+        if name != self.name:
+            raise ScopeError(f"{whose[:40]!r} does not say whose; write user:ID, for a session also agent:ID user:ID")
+        return bound(self.kind, name, agent, user)
 
 
 GLOBAL = Scope("global")
+
+
+def bound(kind: str, name: str, agent: str | None = None, user: str | None = None) -> Scope:
+    """Return the scope of an agent or a session, as it belongs to a user and, of a session, to an agent.
+
+    Args:
+        kind: "agent" or "session".
+        name: its id.
+        agent: of a session.
+        user: None or the owner: the scope names none, as those of before did.
+
+    Raises:
+        ScopeError: an id is malformed, or an agent was given for an agent.
+    """
+    target = checked_id(name, kind)
+    if agent is not None:
+        if kind == "agent":
+            raise ScopeError("an agent's scope names no second agent")
+        target += f" agent:{checked_id(agent, 'agent')}"
+    if user is not None:
+        user = user if user == EVERYONE and kind == "agent" else checked_id(user, "user")
+        target += "" if user == OWNER else f" user:{user}"
+    return Scope(kind, target)
+
+
+def _parts(target: str) -> tuple[str, str | None, str | None]:
+    """Return the name, agent and user that a target holds. No name holds what stands before an agent or a user."""
+    before, has_user, user = target.partition(" user:")
+    name, has_agent, agent = before.partition(" agent:")
+    return name, agent if has_agent else None, user if has_user else None
 
 
 def checked_id(value: str, kind: str) -> str:
     """Return `value` in NFC if it can name a user, agent, session or project; ids compare exactly.
 
     Raises:
-        ScopeError: it is empty, too long, or holds spaces around it or control characters.
+        ScopeError: it is empty, too long, holds spaces around it or control characters, or is no name of this kind.
     """
     if not isinstance(value, str):
         raise ScopeError(f"{kind} id is of type {type(value).__name__}; it must be a string")
@@ -61,6 +142,10 @@ def checked_id(value: str, kind: str) -> str:
         raise ScopeError(f"{kind} id has {len(value)} characters; the limit is {MAX_ID}")
     if any(unicodedata.category(char).startswith("C") for char in value):
         raise ScopeError(f"{kind} id holds control characters; give the exact id")
+    if kind in BOUND and any(mark in value for mark in _RESERVED):
+        raise ScopeError(f"{kind} id {value[:40]!r} holds ' agent:' or ' user:', which stand between ids; name it anew")
+    if kind == "user" and value == EVERYONE:
+        raise ScopeError("user id '*' stands for all users of an agent; name one user")
     return value
 
 
@@ -94,12 +179,12 @@ class Audience:
     ) -> Audience:
         """Build the audience of a caller.
 
-        Everybody reads the global scope. A caller without an agent (None) also reads the user's
-        scope and writes there; an agent also reads its own scope and writes there. An id that is
-        empty or malformed fails closed: only the global scope is read, nothing is written.
+        Everybody reads the global scope and the user's. A caller without an agent (None) writes to the user's. An agent
+        writes to what it has of this user, and also reads what it has for all its users. A session is that of its agent
+        and user. An id that is empty or malformed fails closed: only the global scope is read, nothing is written.
 
         Args:
-            user: the user's id; None: the owner of this machine.
+            user: the user's id; None: the owner of this machine, who is not told from an agent without users.
             agent: the agent's id.
             session: the conversation's id.
             others: further scopes, as "project:heron" or "custom:team"; no scope of another user, agent or session.
@@ -109,14 +194,25 @@ class Audience:
             home = Scope("user", checked_id(OWNER if user is None else user, "user"))
             scopes.add(home)
             if agent is not None:
-                home = Scope("agent", checked_id(agent, "agent"))
-                scopes.add(home)
+                home = bound("agent", agent, user=user)
+                scopes |= {home, bound("agent", agent, user=EVERYONE)}
             if session is not None:
-                scopes.add(Scope("session", checked_id(session, "session")))
+                scopes.add(bound("session", session, agent, user))
             scopes.update(_shared(text) for text in others)
         except ScopeError:
             return cls(frozenset({GLOBAL}), None)
         return cls(frozenset(scopes), home)
+
+    def meant(self, scope: Scope) -> Scope:
+        """Return the scope that the caller means by one that does not say whose it is.
+
+        `session:ID` is the caller's own session, whoever else has one of this id. `agent:ID` in the words of a named
+        user is what the agent has for all its users; who names no user means what was taken in without one.
+        """
+        if scope in self.scopes or scope.kind not in BOUND:
+            return scope
+        own = (each for each in self.scopes if each.kind == scope.kind and each.name == scope.target)
+        return next((each for each in own if each != self.home), scope)
 
     def may_read(self, scope: Scope) -> bool:
         """Return whether memories of this scope may be shown."""
@@ -136,6 +232,7 @@ class Audience:
             raise ScopeError("the caller's user or agent id is missing or malformed; nothing may be written")
         if scope is None:
             return self.home
+        scope = self.meant(scope)
         if not self.may_write(scope):
             raise ScopeError(f"scope {scope} may not be written by this caller; own scope: {self.home}")
         return scope

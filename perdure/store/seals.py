@@ -73,12 +73,28 @@ def seal_fact(connection: apsw.Connection, fact_id: str) -> None:
     connection.executemany("INSERT INTO seals VALUES (?, ?)", list(found.items()))
 
 
+def drop_parts(connection: apsw.Connection, fact_id: str) -> None:
+    """Drop the seals of a fact's vectors and links. Its own stays: by it is known that the fact was lost."""
+    run(connection, "DELETE FROM seals WHERE id > ? AND id < ?", (f"{fact_id}/", f"{fact_id}0"))
+
+
 def seal_vector(connection: apsw.Connection, fact_id: str, space_id: str) -> None:
     """Seal one vector of a fact, and nothing else of it."""
     sql = "SELECT embedding_id, vector FROM vectors WHERE fact_id = ? AND embedding_id = ?"
     for row in run(connection, sql, (fact_id, space_id)):
         digest = _digest(store_key(connection), row)
         run(connection, "INSERT OR REPLACE INTO seals VALUES (?, ?)", (f"{fact_id}/v/{space_id}", digest))
+
+
+def is_intact(connection: apsw.Connection, key: bytes, seal_id: str) -> bool:
+    """Return whether a fact or a link ("fact id/l/link id") is there and fits its seal."""
+    fact_id, mark, part = (*seal_id.split("/"), "", "")[:3]
+    if mark:
+        rows = [row for row in run(connection, dict(_PARTS)[mark], (fact_id,)) if row[0] == part]
+    else:
+        rows = [row[: len(_SEALED)] for row in run(connection, f"SELECT {_FACT} FROM facts WHERE id = ?", (fact_id,))]
+    stored = run(connection, "SELECT seal FROM seals WHERE id = ?", (seal_id,))
+    return [(_digest(key, row),) for row in rows] == stored != []
 
 
 def damages(connection: apsw.Connection) -> Iterator[Damage]:

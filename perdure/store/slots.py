@@ -25,7 +25,6 @@ _SINGLE = frozenset(
         "timezone",
         "pronouns",
         "nationality",
-        "language",
         "salary",
         "deadline",
         "username",

@@ -2,44 +2,112 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Literal
+
+import apsw
 
 from perdure.clock import Clock, SystemClock
+from perdure.errors import StoreFullError, StoreUnavailableError
 from perdure.store import outbox, spaces
+from perdure.store.access import refusal
 from perdure.store.database import Database, run
 from perdure.store.folder import prepare_folder
 from perdure.store.inbox import Inbox
+from perdure.store.inbox_lines import Entry
+from perdure.store.memo import Memo
 from perdure.store.migrations import check, migrate
 from perdure.store.presence import Presence
+from perdure.store.remembered import holds_something, refuse_lost
 from perdure.store.seals import seal
 from perdure.store.spaces import VectorSpace as VectorSpace
+from perdure.store.summary import USUAL, Summaries
 from perdure.store.tombstones import store_key
 from perdure.store.transaction import Author, Transaction
 
+Absent = Literal["create", "refuse", "empty"]
+
 
 class Store:
-    """One data folder. Several processes may have it open; each sees what the others wrote."""
+    """One data folder. Several processes may have it open; each sees what the others wrote.
 
-    def __init__(self, folder: Path, *, clock: Clock | None = None) -> None:
+    Attributes:
+        folder: the data folder.
+        clock: where the time comes from.
+        summaries: which texts get a summary.
+        refusal: why it can only be read; None: it can be written.
+        database: the truth.
+        inbox: where turns are acknowledged.
+        key: the secret from which all its hashes are made.
+    """
+
+    def __init__(
+        self, folder: Path, *, clock: Clock | None = None, summaries: Summaries = USUAL, absent: Absent = "create"
+    ) -> None:
         """Open the folder, creating what is missing.
 
+        A store in a folder that cannot be written, or on a full disk, is opened to be read: see `refusal`.
+
+        Args:
+            folder: the data folder.
+            clock: where the time comes from.
+            summaries: which texts get a summary.
+            absent: what to do if there is no store: "create" it, "refuse", or let an "empty" one that is nowhere
+                stand in for it, to be read.
+
         Raises:
+            StoreLostError: facts.db is not what the folder remembers: missing, older, or of another store.
             StoreError: one of its kinds; nothing that was there has been changed.
         """
-        self.folder = prepare_folder(folder)
+        self.folder = folder
         self.clock = clock or SystemClock()
-        path = folder / "facts.db"
+        self.summaries = summaries
+        if not holds_something(folder):
+            refuse_lost(folder)
+        there = (folder / "facts.db").is_file()
+        if not there and absent == "refuse":
+            raise StoreUnavailableError(f"{_none(folder)}, or name another folder with --home or PERDURE_HOME")
+        self._stands_in = not there and absent == "empty"
+        # Who only looks in need not find out that what is written does not fit.
+        self.refusal = _none(folder) if self._stands_in else refusal(folder, full=absent != "create")
+        try:
+            self._open()
+        except StoreFullError:
+            if not there or self.refusal is not None:
+                raise
+            self.refusal = refusal(folder, full=True)
+            self._open()
+
+    def _open(self) -> None:
+        path = self.folder / "facts.db"
+
+        def look(connection: apsw.Connection) -> None:
+            check(connection, path)
+            refuse_lost(self.folder, connection)
+
         with ExitStack() as opened:
-            self.database = Database(path, check=lambda connection: check(connection, path))
+            if self.refusal is None:
+                prepare_folder(self.folder)
+            self.database = Database(
+                path,
+                check=look,
+                stays=not self._stands_in,
+                refusal=None if self._stands_in else self.refusal,
+                memory=self._stands_in,
+            )
             opened.callback(self.database.close)
-            self._presence = Presence(self.folder)
-            opened.callback(self._presence.close)
+            self._presence = None if self.refusal is not None else Presence(self.folder)
+            if self._presence is not None:
+                opened.callback(self._presence.close)
             migrate(self.database)
+            self.database.refusal = self.refusal
             with self.database.read() as connection:
                 self.key = store_key(connection)
-            self.inbox = Inbox(folder / "inbox")
+            self._memo = Memo(self.folder, self.database, self.clock) if self.refusal is None else None
+            self.inbox = Inbox(self.folder / "inbox", self.refusal)
             opened.pop_all()
 
     @property
@@ -60,7 +128,7 @@ class Store:
             StoreError: one of its kinds.
         """
         with self.database.write(durable=durable, keep=keep) as connection:
-            yield Transaction(connection, self.clock.now(), author)
+            yield Transaction(connection, self.clock.now(), author, self.summaries)
             seal(connection)
 
     def meta(self, key: str) -> str | None:
@@ -68,6 +136,31 @@ class Store:
         with self.database.read() as connection:
             rows = run(connection, "SELECT value FROM meta WHERE key = ?", (key,))
         return rows[0][0] if rows else None
+
+    def note(self, key: str, value: str | None) -> None:
+        """Keep a value that belongs to the store as a whole, or drop it; a power cut may undo it.
+
+        Raises:
+            StoreError: it could not be written.
+        """
+        with self.database.write(durable=False) as connection:
+            run(connection, "DELETE FROM meta WHERE key = ?", (key,))
+            if value is not None:
+                run(connection, "INSERT INTO meta VALUES (?, ?)", (key, value))
+
+    def waiting(self) -> list[Entry]:
+        """Return the acknowledged turns of all processes that are not captured yet, oldest first.
+
+        Raises:
+            StoreError: the database cannot be read.
+            OSError: the inbox cannot be read.
+        """
+        entries = {str(entry["id"]): entry for entry in self.inbox.entries() if "id" in entry}
+        sql = "SELECT entry_id FROM inbox_done WHERE entry_id IN (SELECT value FROM json_each(?))"
+        with self.database.read() as connection:
+            done = {row[0] for row in run(connection, sql, (json.dumps(list(entries)),))}
+        left = [entry for entry_id, entry in entries.items() if entry_id not in done]
+        return sorted(left, key=lambda entry: float(entry.get("at") or 0.0))
 
     def cursor(self, session: str) -> str:
         """Return up to which message a session has been read, as `Transaction.move_cursor` wrote it."""
@@ -103,6 +196,9 @@ class Store:
 
         Vectors of another space cannot be compared with those of the store, so such an embedder must not be used.
         """
+        if self.refusal is not None:
+            present = self.space()
+            return present is not None and present.id == space.id
         with self.database.write() as connection:
             return spaces.adopt(connection, space)
 
@@ -116,8 +212,19 @@ class Store:
         with self.database.read() as connection:
             return outbox.state(connection)
 
+    def remember(self, *, at_once: bool = False, durable: bool = False) -> None:
+        """Write down outside facts.db where the store is, if that has changed and it is time to; see `Memo.write`."""
+        if self._memo is not None:
+            self._memo.write(at_once=at_once, durable=durable)
+
     def close(self) -> None:
         """Close all files."""
         self.inbox.close()
+        self.remember(at_once=True)
         self.database.close()
-        self._presence.close()
+        if self._presence is not None:
+            self._presence.close()
+
+
+def _none(folder: Path) -> str:
+    return f"there is no store in {folder} yet; the first memory makes it: perdure store TEXT"

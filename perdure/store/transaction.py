@@ -6,7 +6,7 @@ import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
@@ -16,19 +16,22 @@ from perdure.hooks.types import Channel
 from perdure.ranking.decay import expiry
 from perdure.store.database import run
 from perdure.store.fact import COLUMNS, SELECT, Fact, folded_slot, from_row, to_column, to_row
+from perdure.store.safe import safe, safe_fact, safe_values
+from perdure.store.summary import USUAL, Summaries
 from perdure.store.tombstones import is_purged, store_key
-from perdure.text.clean import clean
 from perdure.text.normalise import fingerprint, fts_text
-from perdure.text.redact import redact
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
 
 MAX_TEXT = 100_000
-SUMMARY_THRESHOLD = 300
-SUMMARY_CHARACTERS = 80
-"""A text of more than 300 characters gets a summary: its first 80."""
 _CHANGEABLE = """
     category importance tags preserve_tags decay_class expires_at decay_freeze_until last_confirmed_at confidence
     recall_count access_count injected_count reinforced_count last_accessed valid_from valid_until superseded_at
-    superseded_by supersedes_id forgotten_at tier pinned review_state
+    superseded_by supersedes_id forgotten_at tier pinned review_state scope_target channel
 """
 CHANGEABLE = frozenset(_CHANGEABLE.split())
 """Columns that hold no text, so that the journal may keep their former values."""
@@ -58,14 +61,26 @@ class StoredVector:
     embedding_id: str
     blob: bytes
 
+    @classmethod
+    def rows(cls, vectors: Vectors, embedding_id: str) -> list[StoredVector]:
+        """Return the rows of vectors, float32 of shape (rows, dims), as they are stored."""
+        return [cls(embedding_id, row.astype("<f4").tobytes()) for row in vectors]
+
 
 class Transaction:
     """The changes that one transaction makes. Obtained from `Store.write`."""
 
-    def __init__(self, connection: apsw.Connection, now: float, author: Author) -> None:
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        now: float,
+        author: Author,
+        summaries: Summaries = USUAL,
+    ) -> None:
+        self._summaries = summaries
         self.connection = connection
         self.now = now
-        self._author = author
+        self.author = author
         self.batch = uuid.uuid4().hex
 
     def add(self, fact: Fact, vector: StoredVector | None = None, reason: str = "") -> Fact:
@@ -227,7 +242,8 @@ class Transaction:
         run(self.connection, "INSERT OR REPLACE INTO cursors VALUES (?, ?, ?)", (session, tail, self.now))
 
     def _completed(self, fact: Fact) -> Fact:
-        text = safe(fact.text).strip()
+        fact = safe_fact(fact).fact
+        text = fact.text.strip()
         if not text:
             raise InputError("a memory needs a text; this one is empty")
         if len(text) > MAX_TEXT:
@@ -238,14 +254,7 @@ class Transaction:
             fact,
             id=fact.id or str(uuid.uuid4()),
             text=text,
-            why=_safe(fact.why),
-            entity=_safe(fact.entity),
-            key=_safe(fact.key),
-            value=_safe(fact.value),
-            category=safe(fact.category),
-            tags=tuple(safe(tag) for tag in fact.tags),
-            metadata=safe_values(fact.metadata),
-            summary=_safe(fact.summary) or summary_of(text),
+            summary=fact.summary or self._summaries.of(text),
             created_at=created,
             last_confirmed_at=confirmed,
             expires_at=(
@@ -288,7 +297,7 @@ class Transaction:
             other_id: the other fact it has to do with.
             detail: JSON values; never the text of a memory.
         """
-        author = self._author
+        author = self.author
         run(
             self.connection,
             "INSERT INTO journal (at, action, fact_id, other_id, channel, host, session, batch, detail)"
@@ -301,36 +310,3 @@ class Transaction:
 
 def _why(reason: str) -> dict[str, str]:
     return {"reason": reason} if reason else {}
-
-
-def summary_of(text: str) -> str | None:
-    """Return what stands for a long text where there is little room."""
-    return f"{text[:SUMMARY_CHARACTERS].rstrip()}…" if len(text) > SUMMARY_THRESHOLD else None
-
-
-def safe(text: str) -> str:
-    """Return a text as it may be written: without secrets and without characters that no file can hold."""
-    return redact(clean(text)).text
-
-
-def _safe(text: str | None) -> str | None:
-    return None if text is None else safe(text)
-
-
-def safe_values(value: Any) -> Any:
-    """Return a JSON value, every text in it as it may be written.
-
-    Raises:
-        InputError: it is no JSON value.
-    """
-    match value:
-        case str():
-            return safe(value)
-        case Mapping():
-            return {safe(str(key)): safe_values(item) for key, item in value.items()}
-        case list() | tuple():
-            return [safe_values(item) for item in value]
-        case None | bool() | int() | float():
-            return value
-        case _:
-            raise InputError(f"metadata holds a value of type {type(value).__name__}; JSON values only")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from perdure.hooks.types import Channel
+from perdure.store.fact import Fact
 
 AUTO_RECALLED = frozenset({
     Channel.USER, Channel.LIBRARY, Channel.CLI, Channel.TOOL_ASKED, Channel.TOOL_UNASKED, Channel.ASSISTANT,
@@ -13,5 +14,28 @@ AUTO_RECALLED = frozenset({
 SUPERSEDES = frozenset({Channel.USER, Channel.LIBRARY, Channel.CLI, Channel.TOOL_ASKED})
 """May take the place of something the user said."""
 
+ON_PURPOSE = SUPERSEDES - {Channel.USER}
+"""Stored by an act of its own, not in passing: brings back what was rejected, too."""
+
 AGENTS_NOTE = frozenset({Channel.TOOL_UNASKED, Channel.ASSISTANT})
 """Is marked as the agent's own note when it is recalled."""
+
+
+def strength(channel: Channel) -> int:
+    """Return how much a word weighs that came in by a channel, against another that says the same or otherwise.
+
+    3 is what the user says, 2 what stands in files and conversations as the user's, 1 the agent's own note, 0 what
+    nobody vouches for.
+    """
+    if channel in SUPERSEDES:
+        return 3
+    return 0 if channel not in AUTO_RECALLED else 1 if channel in AGENTS_NOTE else 2
+
+
+def gives_way(old: Fact, new: Fact) -> bool:
+    """Return whether an older fact that says the same gives its place up, as the new one's word is stronger.
+
+    What was rejected comes back only when it is stored on purpose.
+    """
+    rejected = old.review_state == "rejected" and new.channel not in ON_PURPOSE
+    return strength(new.channel) > strength(old.channel) and not rejected

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +18,11 @@ from perdure.store.transaction import Transaction
 
 _NOT_UNDONE = ("embed", "purge", "prune", "use")
 """Bookkeeping, and what cannot come back."""
+SHORT = 8
+"""Digits of a batch that name it."""
 _EXPIRE = "expire"
-"""Nobody's last change: it is taken back only by its batch."""
+_BY_BATCH = (_EXPIRE, "assign", "revive")
+"""Nobody's last change: these are taken back only by their batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ def last_batch(connection: apsw.Connection, audience: Audience) -> str:
     Raises:
         NotFoundError: there is none.
     """
-    found = batches(connection, audience, limit=1, expiries=False)
+    found = batches(connection, audience, limit=1, everything=False)
     if not found:
         raise NotFoundError("there is nothing left to undo")
     return found[0]
@@ -57,14 +59,24 @@ def batches(
     session: str | None = None,
     host: str | None = None,
     limit: int = 1_000_000,
-    expiries: bool = True,
+    everything: bool = True,
 ) -> list[str]:
-    """Return transactions that can be undone, newest first; of one session or host only, if asked."""
+    """Return transactions that can be undone, newest first; of one session or host only, if asked.
+
+    Args:
+        connection: a reader.
+        audience: who asks.
+        session: of this session.
+        host: of this host.
+        limit: so many at the most.
+        everything: also what was nobody's doing, such as an expiry.
+    """
     condition, values = audience.sql()
     marks = ", ".join("?" * len(_NOT_UNDONE))
     sql = (
         "SELECT j.batch FROM journal j JOIN facts ON facts.id = j.fact_id"
-        f" WHERE {condition} AND j.action NOT IN ({marks}) AND j.action <> 'undo' AND (? OR j.action <> '{_EXPIRE}')"
+        f" WHERE {condition} AND j.action NOT IN ({marks}) AND j.action <> 'undo'"
+        f" AND (? OR j.action NOT IN {_BY_BATCH})"
         # Taking back a link writes a row of its own kind, which must not make the undo look like a change.
         " AND NOT EXISTS (SELECT 1 FROM journal d WHERE d.batch = j.batch AND d.action = 'undo')"
         " AND (? IS NULL OR j.session = ?) AND (? IS NULL OR j.host = ?)"
@@ -72,7 +84,7 @@ def batches(
         " AND u.action = 'undo' AND json_extract(u.detail, '$.undoes') = j.batch)"
         " GROUP BY j.batch ORDER BY max(j.seq) DESC LIMIT ?"
     )
-    rows = run(connection, sql, (*values, *_NOT_UNDONE, expiries, session, session, host, host, *values, limit))
+    rows = run(connection, sql, (*values, *_NOT_UNDONE, everything, session, session, host, host, *values, limit))
     return [row[0] for row in rows]
 
 
@@ -84,8 +96,11 @@ def undo(tx: Transaction, batch: str, audience: Audience) -> Undone:
         ScopeError: the audience may write nothing.
     """
     audience.writable()
-    if batch not in batches(tx.connection, audience):
+    # A beginning will do: that is how a change is told.
+    named = [each for each in batches(tx.connection, audience) if each.startswith(batch)]
+    if len(named) != 1 or len(batch) < SHORT:
         raise NotFoundError(f"there is no change {batch[:12]} to undo; it may have been undone already")
+    [batch] = named
     condition, values = audience.sql()
     rows = run(
         tx.connection,
@@ -137,8 +152,20 @@ def _stood_upon(tx: Transaction, fact_id: str, action: str, other_id: str | None
     return bool(run(tx.connection, "SELECT 1 FROM facts WHERE id = ? AND superseded_at IS NOT NULL", (newer,)))
 
 
-def together(results: Sequence[Undone]) -> Undone:
-    """Return what several undos did as one."""
+def undo_chosen(tx: Transaction, audience: Audience, batch: str | None, session: str | None) -> Undone:
+    """Take back all of a session, or one transaction, or the last one where neither is named.
+
+    Raises:
+        NotFoundError: there is nothing to undo.
+        ScopeError: the audience may write nothing.
+    """
+    if session is not None:
+        wanted = batches(tx.connection, audience, session=session)
+    else:
+        wanted = [batch or last_batch(tx.connection, audience)]
+    if not wanted:
+        raise NotFoundError(f"session {session!r} has left nothing to undo")
+    results = [undo(tx, each, audience) for each in wanted]
     return Undone(
         ",".join(result.batch for result in results),
         tuple(dict.fromkeys(fact for result in results for fact in result.facts)),

@@ -13,15 +13,19 @@ from perdure.store.lifecycle import use
 from perdure.store.transaction import Transaction
 
 
-def note_injected(connection: apsw.Connection, ids: Iterable[str]) -> None:
-    """Count that memories were put into a prompt. It changes no rank, no lifetime, no seal and no journal.
+def note_recalled(connection: apsw.Connection, ids: Iterable[str], *, injected: bool = False) -> None:
+    """Count that memories reached an agent. It changes no rank, no lifetime, no seal and no journal.
 
     Args:
         connection: of `Database.write(durable=False)`: a count may be lost.
-        ids: of what was put there; what is no fact is passed over.
+        ids: of what reached it; what is no fact is passed over.
+        injected: whether it was put into a prompt; else a tool was asked for it.
     """
-    sql = "UPDATE facts SET injected_count = injected_count + 1 WHERE id IN (SELECT value FROM json_each(?))"
-    run(connection, sql, (json.dumps(list(ids)),))
+    sql = (
+        "UPDATE facts SET recall_count = recall_count + 1, injected_count = injected_count + ?"
+        " WHERE id IN (SELECT value FROM json_each(?))"
+    )
+    run(connection, sql, (int(injected), json.dumps(list(ids))))
 
 
 def used(tx: Transaction, ids: Iterable[str]) -> list[Fact]:

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 
 from perdure.text.normalise import fold, match_terms
+from perdure.text.sameness import telling
 
 MAX_WORDS = 128
 SHARE = 0.8
@@ -41,7 +42,7 @@ class Trace:
 
     Attributes:
         words: a keyed hash of each content word, 8 hex digits, in the order in which they first come.
-        details: those of them that hold a digit.
+        details: those of them that hold a digit, or say when, who or whose: a name, a relative, a weekday.
         senses: what else its words say: "not", "third person", "past", "future".
     """
 
@@ -59,7 +60,8 @@ def trace(text: str, key: bytes) -> Trace:
     """
     terms = [term for term in match_terms(text, MAX_WORDS) if term not in _REPORTING]
     hashes = {term: _hash(_stem(term), key) for term in terms}
-    details = frozenset(hashes[term] for term in terms if _DETAIL.search(term))
+    named = telling(text)
+    details = frozenset(hashes[term] for term in terms if term in named or _DETAIL.search(term))
     folded = fold(text)
     senses = frozenset(sense for sense, pattern in _SENSES.items() if pattern.search(folded))
     return Trace(tuple(dict.fromkeys(hashes.values())), details, senses)
@@ -77,10 +79,10 @@ def same(one: Trace, other: Trace) -> bool:
 
 
 def echoes(said: Trace, shown: Trace) -> bool:
-    """Return whether a text is, for the most part, a repetition of another: a paraphrase counts, a new figure not."""
-    if not said.words or "not" in said.senses ^ shown.senses or not said.details <= shown.details:
-        return False
+    """Return whether a text is, for the most part, a repetition of another: a paraphrase, with no new detail."""
     known = set(shown.words)
+    if not said.words or "not" in said.senses ^ shown.senses or not said.details <= known:
+        return False
     return sum(word in known for word in said.words) >= SHARE * len(said.words)
 
 

@@ -1,4 +1,4 @@
-"""Make text inert before it is shown to a model inside a block of data."""
+"""Make text inert before it is shown: to a model inside a block of data, or to a person on a terminal."""
 
 from __future__ import annotations
 
@@ -21,14 +21,17 @@ _HIDDEN = (
 _BLANK = r"\x00-\x1f\x7f\u2028\u2029"
 # One class is many times faster to look for than alternatives, and most texts have nothing special.
 _SUSPECT = re.compile(f"[&<>`~{_BLANK}{_HIDDEN}]")
-_SPECIAL = re.compile(
-    r"(?P<entity>[&<>])"
-    rf"|(?P<blank>[{_BLANK}]+)"
-    r"|(?P<fence>`{3,}|~{3,})"
-    rf"|(?P<kept>(?<=[{_DRAWN}])[\ufe0e\ufe0f]|(?<=[{_PICTURE}\ufe0f])\u200d(?=[{_PICTURE}])"
+_KEPT = (
+    rf"(?P<kept>(?<=[{_DRAWN}])[\ufe0e\ufe0f]|(?<=[{_PICTURE}\ufe0f])\u200d(?=[{_PICTURE}])"
     rf"|(?<=[{_JOINED}])[\u200c\u200d](?=[{_JOINED}]))"
-    rf"|(?P<hidden>[{_HIDDEN}])"
 )
+_SPECIAL = re.compile(
+    rf"(?P<entity>[&<>])|(?P<blank>[{_BLANK}]+)|(?P<fence>`{{3,}}|~{{3,}})|{_KEPT}|(?P<hidden>[{_HIDDEN}])"
+)
+_OBEYED = re.compile(rf"[{_BLANK}{_HIDDEN}]")
+_SIGNS = re.compile(rf"(?P<blank>[\t-\r\x85\u2028\u2029]+)|{_KEPT}|(?P<hidden>[{_BLANK}{_HIDDEN}])")
+_UNSAID = re.compile(rf"[\x7f\u2028\u2029\ud800-\udfff{_HIDDEN}]")
+"""What JSON may hold as it is, and a terminal obeys or does not show."""
 
 
 def escape(text: str) -> str:
@@ -49,6 +52,37 @@ def escape(text: str) -> str:
     return _SPECIAL.sub(_escape_match, text) if _SUSPECT.search(text) else text
 
 
+def visible(text: str) -> str:
+    r"""Return a text as one line that a terminal shows and does not obey.
+
+    Line breaks and tabs become one space, so that a text cannot fake a line or a cell of its own. Other control
+    characters, and what is invisible or changes the direction of writing, become visible, as in `\x1b` and `\u202e`;
+    joiners stay where emoji or a script need them.
+
+    Args:
+        text: any string.
+
+    Returns:
+        One line; `text` itself when nothing is to be done.
+    """
+    text = clean(text)
+    return _SIGNS.sub(_escape_match, text) if _OBEYED.search(text) else text
+
+
+def visible_json(text: str) -> str:
+    r"""Return JSON in which nothing is left that a terminal would obey or hide, as in `\u009b`: it reads back the same.
+
+    Args:
+        text: JSON as `json.dumps` writes it.
+    """
+    return _UNSAID.sub(_json_match, text)
+
+
+def _json_match(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
 def _escape_match(match: re.Match[str]) -> str:
     found = match[0]
     match match.lastgroup:
@@ -61,5 +95,10 @@ def _escape_match(match: re.Match[str]) -> str:
         case "kept":
             return found
         case _:
-            code = ord(found)
-            return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+            return _sign(ord(found))
+
+
+def _sign(code: int) -> str:
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

@@ -22,12 +22,14 @@ NORMALISER_VERSION = 1
 """Stored beside the index; another number means that the index must be built anew."""
 
 # Marks of Latin, Greek and Cyrillic, Hebrew points, Arabic vowel signs; then what has no width.
-_REMOVED = (
+_UNSEEN = (
     *((0x0300, 0x036F), (0x0483, 0x0489), (0x0591, 0x05BD), (0x064B, 0x065F), (0x0670, 0x0670)),
     *((0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF), (0xFE20, 0xFE2F)),
     *((0x00AD, 0x00AD), (0x061C, 0x061C), (0x180B, 0x180E), (0x200B, 0x200F), (0x202A, 0x202E)),
     *((0x2060, 0x206F), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF), (0xE0000, 0xE01EF)),
 )
+UNSEEN_CLASS = "".join(f"{chr(start)}-{chr(end)}" for start, end in _UNSEEN)
+"""What `fold` drops, for a character class of a pattern."""
 # Letters that have no decomposition, but are typed without their stroke or as two letters.
 _LETTERS: dict[str, str | None] = {
     "\u0131": "i",
@@ -43,7 +45,7 @@ _LETTERS: dict[str, str | None] = {
 }
 _APOSTROPHES: dict[str, str | None] = dict.fromkeys("\u2018\u2019\u201b\u02bc\u02b9\u2032", "'")
 _FOLD: dict[int, str | None] = {
-    **{code: None for start, end in _REMOVED for code in range(start, end + 1)},
+    **{code: None for start, end in _UNSEEN for code in range(start, end + 1)},
     **str.maketrans(_LETTERS | _APOSTROPHES),
 }
 

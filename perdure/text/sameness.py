@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from perdure.text.normalise import fold
+from perdure.text.stopwords import STOP_WORDS
 
 LONG, MOST = 6, 0.6
 """Texts that share so many words, and this part of all their words, may be worded differently."""
@@ -33,12 +34,15 @@ today tonight tomorrow yesterday ago recently just lately soon next last this no
 _ORDERED_WORDS = """
 than over to from before after instead rather into by for with against onto versus vs
 """
-_FILLER_WORDS = """
+_EMPTY_WORDS = """
 a an the that really very so much also quite pretty totally definitely absolutely truly actually honestly basically
-simply still especially particularly lot lots of in at on is are am be been being do does has have it its and as well
-too all
+simply still especially particularly lot lots too all
 """
+_FILLER_WORDS = f"{_EMPTY_WORDS} of in at on is are am be been being do does has have it its and as well"
 _ORDERED, _FILLERS = frozenset(_ORDERED_WORDS.split()), frozenset(_FILLER_WORDS.split())
+_EMPTY = frozenset(_EMPTY_WORDS.split())
+_AROUND = ".,;:!?\"'`*_()[]{}|\u201c\u201d\u201e\u00ab\u00bb\u2013\u2014\u3001\u3002"
+"""What stands around a word and says nothing; a sign that may ("-5", "C++", "$5") is not among it."""
 _GROUPS = (
     "love loves like likes enjoy enjoys adore adores fond",
     "dislike hate hates loathe detest",
@@ -77,6 +81,7 @@ _SYNONYM = {word: group.split()[0] for group in _GROUPS for word in group.split(
 _MARKED = frozenset(f"{_MONTHS} {_DAYS} {_NUMBERS}".split())
 _TURNING = frozenset(_POLARITY.split())
 _TIMES = frozenset(_RELATIVE.split())
+_TELLING = _MARKED | _TURNING | _PERSON.keys()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,33 @@ def details(text: str) -> Details:
         tuple(sorted(turning)),
         not _TIMES.isdisjoint(words),
     )
+
+
+def said(text: str) -> tuple[str, ...]:
+    """Return what a text says to the letter: its words in their order, but for case, punctuation and empty words.
+
+    Two texts for which it is equal differ in no figure, name, person or negation: one may stand for both.
+    """
+    words = (word.strip(_AROUND) for word in fold(text).split())
+    return tuple(word for word in words if word and word not in _EMPTY) or (text,)
+
+
+def says_no_more(text: str, known: str) -> bool:
+    """Return whether a text that is worded nearly as a known one says nothing that it does not.
+
+    It has no detail more, and nowhere one word in the place of another.
+    """
+    if not telling(text) <= telling(known):
+        return False
+    steps = SequenceMatcher(None, said(known), said(text), autojunk=False).get_opcodes()
+    return all(kind != "replace" for kind, *_ in steps)
+
+
+def telling(text: str) -> frozenset[str]:
+    """Return the words of a text, folded, that say how many, when, who and whether: no other may stand for them."""
+    words = {word.partition("'")[0] if word.partition("'")[0] in _PERSON else word for word in _words(text)}
+    found = {word for word in words if any(map(str.isdigit, word)) or word in _TELLING or word.endswith("n't")}
+    return frozenset(found | {name for name in map(fold, _NAME.findall(text)) if name not in STOP_WORDS})
 
 
 def says_the_same(one: str, other: str) -> bool:

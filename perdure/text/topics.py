@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from perdure.text.normalise import fold
@@ -10,10 +11,13 @@ from perdure.text.stopwords import STOP_WORDS
 
 MIN_LETTERS = 4
 """Shorter words seldom name a subject by themselves; in a pair they may: "web app"."""
+LIKES, DISLIKES, SPEAKS = "likes", "dislikes", "speaks"
 NEAR = 4
 """Words between "love" and what is loved at the most."""
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
+_SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n+")
+_TOKEN = re.compile(r"\w(?:\S*\w)?")
 _CLAUSE = re.compile(r"[.,;:!?()\u2014]|(?: - )|(?:- )|\b(?:and|but|so|or|that|because)\b", re.IGNORECASE)
 _GENERIC_WORDS = """
 able absolute absolutely accept acceptance accepted according account actual actually add advice afraid ago agree
@@ -91,42 +95,55 @@ class Topic:
         form: as the text has it, folded.
         way: "likes", "dislikes" or "speaks".
         name: whether it is written like a name and could be what somebody is called by: "Thanks, Gina".
+        said: the sentence that it stands in.
+        wish: what is liked or disliked, word by word to the end of the sentence: only all of it is what was meant.
     """
 
     key: str
     form: str
     way: str
     name: bool = False
+    said: str = ""
+    wish: tuple[str, ...] = ()
 
 
 def topics(text: str) -> list[Topic]:
     """Return what a text speaks of, each once: words that say something, and two of them side by side."""
     found: dict[str, Topic] = {}
-    for clause in _CLAUSE.split(text):
-        raw = _WORD.findall(clause)
-        words = [fold(word) for word in raw]
-        telling = [_names_something(word) for word in words]
-        for at in range(len(words)):
-            if telling[at] and len(words[at]) >= MIN_LETTERS:
-                called = raw[at].istitle() and (at == 0 or words[at - 1] not in _LEADS_TO)
-                _note(found, words[at : at + 1], words[:at], called)
-            if at and telling[at] and telling[at - 1]:
-                _note(found, words[at - 1 : at + 1], words[: at - 1], False)
+    for sentence in _SENTENCE_END.split(text):
+        start = 0
+        for end, following in (*(match.span() for match in _CLAUSE.finditer(sentence)), (len(sentence),) * 2):
+            for topic in _of_clause(sentence, start, end):
+                # Once in the middle of a sentence in small letters, and it is no name.
+                if topic.key not in found or (found[topic.key].name and not topic.name):
+                    found[topic.key] = topic
+            start = following
     return list(found.values())
 
 
-def _note(found: dict[str, Topic], words: list[str], before: list[str], called: bool) -> None:
-    key = " ".join(map(_stem, words))
-    topic = Topic(key, " ".join(map(_bare, words)), _way(before[-NEAR:]), called)
-    # Once in the middle of a sentence in small letters, and it is no name.
-    if key not in found or (found[key].name and not called):
-        found[key] = topic
+def _of_clause(sentence: str, start: int, end: int) -> Iterator[Topic]:
+    raw = list(_WORD.finditer(sentence, start, end))
+    words = [fold(match[0]) for match in raw]
+    telling = [_names_something(word) for word in words]
+
+    def topic(first: int, last: int, called: bool) -> Topic:
+        key, form = (" ".join(map(part, words[first : last + 1])) for part in (_stem, _bare))
+        near = max(0, first - NEAR)
+        way, cue = _way(words[near:first])
+        wish = () if way == SPEAKS else tuple(map(fold, _TOKEN.findall(sentence[raw[near + cue - 1].end() :])))
+        return Topic(key, form, way, called, sentence.strip(), wish)
+
+    for at in range(len(words)):
+        if telling[at] and len(words[at]) >= MIN_LETTERS:
+            called = raw[at][0].istitle() and (at == 0 or words[at - 1] not in _LEADS_TO)
+            yield topic(at, at, called)
+        if at and telling[at] and telling[at - 1]:
+            yield topic(at - 1, at, False)
 
 
-def frequent(text: str) -> str | None:
-    """Return the words by which a text says that something is done again and again; None if it does not."""
-    match = _OFTEN.search(fold(text))
-    return match[0] if match else None
+def frequent(text: str) -> bool:
+    """Return whether a text says that something is done again and again."""
+    return bool(_OFTEN.search(fold(text)))
 
 
 def _names_something(word: str) -> bool:
@@ -139,14 +156,15 @@ def _names_something(word: str) -> bool:
     )
 
 
-def _way(before: list[str]) -> str:
+def _way(before: list[str]) -> tuple[str, int]:
+    """Return how something is spoken of, and behind how many of the words before it the cue of that ends."""
     for end in range(len(before), 0, -1):
         words = " ".join(before[:end])
         if _DISLIKING.search(words):
-            return "dislikes"
+            return DISLIKES, end
         if _LIKING.search(words):
-            return "speaks" if {"not", "don't", "never", "would", "i'd", "we'd"} & set(before) else "likes"
-    return "speaks"
+            return SPEAKS if {"not", "don't", "never", "would", "i'd", "we'd"} & set(before) else LIKES, end
+    return SPEAKS, 0
 
 
 def _bare(word: str) -> str:

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perdure.background.calibrate import NOTE, calibrate, grown, known, measure, scaled, told
 from perdure.background.scheduler import Stopping
-from perdure.capture.writing import stored
 from perdure.embed.base import Embedder
 from perdure.embed.deterministic import HashEmbedder, ShiftedEmbedder
 from perdure.embed.load import load_default
+from perdure.engine.settings import Settings
+from perdure.engine.work import work
 from perdure.errors import ModelError
 from perdure.hooks.types import Channel
-from perdure.plugin.settings import Settings
-from perdure.plugin.work import work
+from perdure.index.calibrate import NOTE, calibrate, grown, known, measure, scaled, told
 from perdure.ranking.calibration import MAX_LIFT, Calibration, Scale
 from perdure.store import schedule, spaces
 from perdure.store.fact import Fact
@@ -27,7 +26,7 @@ from perdure.store.scope import Audience
 from perdure.store.search import View
 from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
-from perdure.store.transaction import Author
+from perdure.store.transaction import Author, StoredVector
 from perdure.text.foreign_questions import FOREIGN_QUESTIONS
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ def put(store: Store, embedder: Embedder, texts: Sequence[str]) -> None:
     """Store facts of the user."""
     identity = embedder.identity.id
     with store.write(Author(Channel.USER)) as tx:
-        for text, vector in zip(texts, stored(embedder.embed(texts), identity), strict=True):
+        for text, vector in zip(texts, StoredVector.rows(embedder.embed(texts), identity), strict=True):
             tx.add(Fact(text, channel=Channel.USER, scope="user", scope_target="owner"), vector)
 
 

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from perdure.api.memory import Memory
 from perdure.background.canary import PREFIX, Canary, CanaryError
-from perdure.plugin.memory import Memory
 from perdure.store.database import run
 from perdure.store.store import Store
 
 KILLED = """
 import os, sys
 from pathlib import Path
-from perdure.plugin.memory import Memory
+from perdure.api.memory import Memory
 from perdure.background.canary import Canary
 
 memory = Memory.open(sys.argv[1], embedder="none", timers=False)

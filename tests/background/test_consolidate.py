@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from perdure.background.consolidate import Asker, Consolidated, consolidate
 from perdure.capture.writing import Writer, WritingOptions
 from perdure.clock import ManualClock
 from perdure.embed.deterministic import HashEmbedder
 from perdure.errors import ModelError
 from perdure.hooks.types import Channel
+from perdure.learn.consolidate import Consolidated, consolidate
+from perdure.llm.purposes import Asker
 from perdure.store import links
 from perdure.store.database import run
 from perdure.store.fact import Fact
@@ -158,7 +159,7 @@ class Model:
         self.free = threading.Event()
         self._text, self._fails = text, fails
 
-    def ask_json(self, prompt: str, *, system: str = "") -> Any | None:
+    def ask_json(self, prompt: str, **given: Any) -> Any | None:
         self.asked.set()
         assert self.free.wait(30)
         if self._fails:

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.errors import StoreBusyError
 from perdure.hooks.types import Channel, TurnContext
-from perdure.plugin.memory import Memory
+from perdure.store.transaction import Author
 
 START = 1_800_000_000.0
 SAID = [
@@ -33,7 +34,7 @@ def texts(memory: Memory) -> set[str]:
 
 def test_what_people_said_in_a_record_becomes_memories(memory: Memory) -> None:
     memory.files.add_transcript(SAID, "old")
-    done = memory.distill()
+    done = memory.upkeep.distill()
     assert (done.sessions, done.messages, done.added) == (1, 2, 2)
     assert texts(memory) == {"My sister lives in Porto.", "I prefer tea over coffee."}
     facts = memory.admin.list()
@@ -44,41 +45,52 @@ def test_what_people_said_in_a_record_becomes_memories(memory: Memory) -> None:
 
 def test_again_it_adds_and_changes_nothing_and_goes_on_with_what_is_new(memory: Memory) -> None:
     memory.files.add_transcript(SAID, "old")
-    memory.distill()
+    memory.upkeep.distill()
     before = [(fact.id, fact.change_seq) for fact in memory.admin.list()]
-    assert memory.distill().messages == 0
+    assert memory.upkeep.distill().messages == 0
     assert [(fact.id, fact.change_seq) for fact in memory.admin.list()] == before
     memory.files.add_transcript([*SAID, {"role": "user", "content": "My dog is called Rex."}], "old")
-    assert memory.distill().messages == 1
+    assert memory.upkeep.distill().messages == 1
     assert len(texts(memory)) == 3
 
 
 def test_a_dry_run_only_counts(memory: Memory) -> None:
     memory.files.add_transcript(SAID, "old")
-    assert (memory.distill(dry_run=True).messages, texts(memory)) == (2, set())
-    assert memory.distill().added == 2
+    assert (memory.upkeep.distill(dry_run=True).messages, texts(memory)) == (2, set())
+    assert memory.upkeep.distill().added == 2
 
 
 def test_what_was_captured_while_it_went_on_is_left_alone(memory: Memory) -> None:
     memory.turns.after(SAID, True, TurnContext(session_id="live"))
     assert memory.settle()
     before = [(fact.id, fact.change_seq) for fact in memory.admin.list()]
-    assert list(memory.distill().skipped.values()) == ["captured while it went on"]
+    assert list(memory.upkeep.distill().skipped.values()) == ["captured while it went on"]
     assert [(fact.id, fact.change_seq) for fact in memory.admin.list()] == before
 
 
 def test_an_old_word_does_not_replace_a_newer_one(memory: Memory) -> None:
     newer = memory.store("I live in Oslo.")
     memory.files.add_transcript([{"role": "user", "content": "I live in Rome.", "timestamp": START - 9e6}], "old")
-    memory.distill()
+    memory.upkeep.distill()
     assert memory.get(newer.id).superseded_at is None
+
+
+def test_a_record_confirms_and_approves_nothing_that_the_user_said(memory: Memory) -> None:
+    kept = memory.store("I prefer tea over coffee.")
+    waits = memory.store("My sister lives in Porto.")
+    with memory._engine.store.write(Author(Channel.USER)) as tx:
+        tx.change(waits.id, "hold", {"review_state": "pending"})
+    before = [memory.get(fact.id) for fact in (kept, waits)]
+    memory.files.add_transcript(SAID, "old")
+    memory.upkeep.distill()
+    assert [memory.get(fact.id) for fact in (kept, waits)] == before
 
 
 def test_others_conversations_are_not_read(tmp_path: Path, memory: Memory) -> None:
     memory.files.add_transcript(SAID, "old")
     eva: dict[str, Any] = {"user": "eva", "embedder": "none", "watch": False}
     with Memory.open(tmp_path / "home", **eva) as other:
-        assert other.distill().sessions == 0
+        assert other.upkeep.distill().sessions == 0
 
 
 def test_stopped_halfway_it_goes_on_from_there(memory: Memory) -> None:
@@ -90,9 +102,9 @@ def test_stopped_halfway_it_goes_on_from_there(memory: Memory) -> None:
 
     memory.files.add_transcript(SAID, "older")
     with pytest.raises(StoreBusyError):
-        memory.distill(progress=stop)
+        memory.upkeep.distill(progress=stop)
     some = texts(memory)
     assert 0 < len(some) < 122
-    memory.distill()
+    memory.upkeep.distill()
     assert some < texts(memory)
     assert len(memory.admin.list(limit=1_000)) == 122

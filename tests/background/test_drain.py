@@ -6,20 +6,22 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from perdure.background.drain import Drain
+from perdure.api.memory import Memory
+from perdure.background.drain import PROBLEM, Drain
 from perdure.background.keeper import Keeper
 from perdure.background.turn_gate import TurnGate
 from perdure.capture.pipeline import Capturer
 from perdure.capture.writing import Writer, WritingOptions
 from perdure.clock import ManualClock
-from perdure.plugin.memory import Memory
+from perdure.hooks.types import TurnContext
 from perdure.store.database import run
-from perdure.store.inbox import Entry
+from perdure.store.inbox_lines import Entry
 from perdure.store.store import Store
 
 ENTRY: Entry = {
@@ -32,11 +34,12 @@ ENTRY: Entry = {
     "turn": None,
     "messages": [{"text": "I prefer tea over coffee.", "at": None}],
 }
+ANIMALS = ("heron", "otter", "lynx", "badger", "falcon", "newt", "viper", "gecko", "marten", "stoat")
 KILLED = """
 import sys
 from pathlib import Path
 from perdure.hooks.types import TurnContext
-from perdure.plugin.memory import Memory
+from perdure.api.memory import Memory
 
 memory = Memory.open(Path(sys.argv[1]), embedder="none")
 said = [{"role": "user", "content": "I prefer tea over coffee."}]
@@ -117,6 +120,105 @@ def test_an_entry_of_a_process_that_died_after_the_commit_is_not_captured_again(
     # The note on the entry goes when its file has gone.
     assert rows(second.store, "SELECT count(*) FROM inbox_done") == [(0,)]
     second.close()
+
+
+def crowd(store: Store, room: int | None) -> None:
+    """Let the database grow no more, as on a full disk; None: let it grow again."""
+    with store.database.write() as connection:
+        [(pages,)] = run(connection, "PRAGMA page_count")
+    with store.database.write() as connection:
+        run(connection, f"PRAGMA max_page_count = {1 << 30 if room is None else pages + room}")
+
+
+def said(number: int) -> str:
+    """Return what makes ten facts."""
+    return " ".join(f"My colleague {animal}{number} sits in room {number}." for animal in ANIMALS)
+
+
+def long_entry(number: int) -> Entry:
+    return {**ENTRY, "messages": [{"text": said(number), "at": None}]}
+
+
+def until_it_works(desk: Desk) -> None:
+    """Have it tried again, as is done in quiet moments."""
+    for _ in range(100):
+        desk.drain.retry()
+        if desk.drain.problem is None:
+            return
+        time.sleep(0.1)
+
+
+def test_a_drain_that_fails_says_why_until_it_works(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    crowd(desk.store, 0)
+    for number in range(5):
+        desk.drain.accept(desk.store.inbox.append(long_entry(number)))
+    desk.keeper.start()
+    assert desk.keeper.settle(20)
+    assert desk.drain.problem is not None
+    assert "disk is full" in desk.drain.problem
+    assert desk.store.inbox.waiting == len(desk.store.waiting()) > 0
+    crowd(desk.store, None)
+    until_it_works(desk)
+    assert desk.drain.problem is None
+    assert desk.store.meta(PROBLEM) is None
+    assert desk.store.waiting() == []
+    assert len(texts(desk.store)) == 50
+    desk.close()
+
+
+def test_a_recovery_that_fails_says_why_and_is_tried_again(tmp_path: Path) -> None:
+    first = Desk(tmp_path)
+    for number in range(5):
+        first.store.inbox.append(long_entry(number))
+    first.close()
+    second = Desk(tmp_path)
+    crowd(second.store, 0)
+    second.drain.recover()
+    assert second.drain.problem is not None
+    assert len(second.store.waiting()) > 0
+    crowd(second.store, None)
+    until_it_works(second)
+    assert len(texts(second.store)) == 50
+    assert second.store.inbox.files() == frozenset()
+    second.close()
+
+
+def test_what_waits_and_why_shows_in_status_also_to_another_process(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder="none") as memory:
+        assert memory.settle()
+        engine = memory._engine
+        crowd(engine.store, 0)
+        for number in range(5):
+            messages = [{"role": "user", "content": said(number)}]
+            assert memory.turns.after(messages, True, TurnContext(session_id=f"s{number}")) == 1
+        assert memory.settle()
+        status = memory.status()
+        assert status.inbox > 0
+        assert "disk is full" in (status.inbox_problem or "")
+        with Memory.open(tmp_path, embedder="none") as other:
+            assert other.settle()
+            assert other.status().inbox == status.inbox
+            assert "disk is full" in (other.status().inbox_problem or "")
+        crowd(engine.store, None)
+
+
+def test_nineteen_of_twenty_turns_are_captured_and_the_damaged_one_is_told(tmp_path: Path) -> None:
+    first = Store(tmp_path)
+    for number in range(20):
+        text = f"My colleague {ANIMALS[number % 10]}{number} sits in room {number}."
+        first.inbox.append({**ENTRY, "messages": [{"text": text, "at": None}]})
+    first.close()
+    [path] = (tmp_path / "inbox").glob("*.jsonl")
+    content = bytearray(path.read_bytes())
+    content[content.index(b"room 7")] ^= 1
+    path.write_bytes(content)
+    with Memory.open(tmp_path, embedder="none") as memory:
+        assert memory.settle()
+        status = memory.status()
+        assert (status.facts, status.inbox, status.damaged) == (19, 0, 1)
+        [finding] = memory.admin.verify()
+        assert finding.what == "turn is damaged and kept aside"
 
 
 def test_notes_on_entries_of_living_processes_stay(tmp_path: Path) -> None:

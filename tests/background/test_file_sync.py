@@ -287,7 +287,7 @@ class TestConversations:
 
     def test_are_recorded_and_indexed_when_they_end(self, host: Host) -> None:
         host.sync.sync()
-        host.sync.note(MINE, "the talk", self.talk("Where is the heron?", "By the lake."))
+        host.sync.note(MINE, "the talk", self.talk("Where is the heron?", "By the lake."), host.clock.now())
         assert len(host.sync.roots()) == 2
         assert host.sync.fresh() == 0
         assert host.texts() == []
@@ -297,7 +297,7 @@ class TestConversations:
         assert host.texts() == ["By the lake.", "Where is the heron?"]
 
     def test_are_indexed_when_much_was_said(self, host: Host) -> None:
-        host.sync.note(MINE, "the talk", self.talk(*(f"heron {number}" for number in range(60))))
+        host.sync.note(MINE, "the talk", self.talk(*(f"heron {number}" for number in range(60))), host.clock.now())
         assert len(host.found("heron")) == 60
 
     def test_of_a_host_that_keeps_them_wait_while_they_go_on(self, host: Host) -> None:

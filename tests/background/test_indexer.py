@@ -11,15 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perdure.background.indexer import Indexer, mark_suspect, rebuild
 from perdure.clock import ManualClock
 from perdure.errors import InputError, StoreUnavailableError
 from perdure.hooks.types import Channel
+from perdure.index.indexer import Indexer, mark_suspect, rebuild
+from perdure.index.lance import LanceIndex
+from perdure.index.lance_files import check_files, compare
 from perdure.store import outbox
 from perdure.store.database import run
 from perdure.store.fact import Fact
-from perdure.store.lance import LanceIndex
-from perdure.store.lance_files import check_files, compare
 from perdure.store.outbox import IndexState, OutboxState
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import Author, StoredVector

@@ -18,15 +18,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure.background.reembed import KEEP_SECONDS, Reembedder, prune
 from perdure.clock import ManualClock
 from perdure.embed.base import Embedder
 from perdure.embed.deterministic import HashEmbedder
 from perdure.embed.guarded import GuardedEmbedder
+from perdure.engine.settings import Settings
+from perdure.engine.work import work
 from perdure.errors import ModelError, NotFoundError
 from perdure.hooks.types import Channel
-from perdure.plugin.settings import Settings
-from perdure.plugin.work import work
+from perdure.index.reembed import KEEP_SECONDS, Reembedder, prune
 from perdure.store import lifecycle, spaces
 from perdure.store.database import run
 from perdure.store.fact import Fact
@@ -42,7 +42,7 @@ OLD, NEW = HashEmbedder(384), HashEmbedder(256)
 BIRDS = ("heron", "plover", "kestrel", "bittern", "avocet")
 RECALLING = """
 import json, sys, threading
-from perdure.plugin.memory import Memory
+from perdure.api.memory import Memory
 from perdure.store import spaces
 
 stop = threading.Event()
@@ -156,7 +156,7 @@ def killed_worker(home: Path, point: str) -> int:
     """Run the worker until it dies at a fail point; return its exit code."""
     order = {"home": str(home), "settings": {"embedder": "hash"}}
     worker = subprocess.Popen(
-        [sys.executable, "-m", "perdure.plugin.worker"],
+        [sys.executable, "-m", "perdure.engine.worker"],
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, "PERDURE_FAIL_POINT": point},
@@ -333,7 +333,7 @@ def test_a_model_that_fails_on_everything_is_reported_and_nothing_switches(
 def test_a_switch_that_is_stopped_goes_on_where_it_was(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     add(store, *(f"heron {number}" for number in range(10)))
     begin(store)
-    monkeypatch.setattr("perdure.background.reembed.STEP_SECONDS", 0.0)
+    monkeypatch.setattr("perdure.index.reembed.STEP_SECONDS", 0.0)
     stopping = Reembedder(store, lambda space: NEW)
     assert stopping.step()
     assert stopping.step()

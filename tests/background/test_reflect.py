@@ -7,15 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from perdure.background.reflect import Reflected, Window, reflect
 from perdure.capture.writing import Writer, WritingOptions
+from perdure.care.purge import purge
 from perdure.clock import ManualClock
 from perdure.errors import InputError, ModelError
 from perdure.hooks.types import Channel
+from perdure.learn.patterns import find
+from perdure.learn.reflect import Reflected, Window, reflect
 from perdure.store import lifecycle, links
 from perdure.store.fact import Fact
-from perdure.store.purge import purge
 from perdure.store.scope import Audience, Scope
 from perdure.store.store import Store
 from perdure.store.transaction import Author
@@ -86,6 +89,66 @@ def test_how_somebody_speaks_of_it_is_heard(diary: Diary, texts: list[str], kind
         diary.said(day + 1, text)
     found = [pattern for pattern in diary.reflect().patterns if words in pattern.text]
     assert [pattern.kind for pattern in found] == [kind]
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind", "told"),
+    [
+        (["I like short answers.", "I prefer short answers.", "Please: I like short answers!"], "preference",
+         'Says again and again: "I like short answers."'),
+        (["I like answers that are short.", "I prefer answers that are short."], "preference",
+         'Says again and again: "I like answers that are short."'),
+        (["I prefer coffee without sugar.", "I like coffee without sugar in it."], "preference",
+         'Says again and again: "I prefer coffee without sugar."'),
+        (["I like soup, but only cold.", "I really like soup, but only cold."], "preference",
+         'Says again and again: "I like soup, but only cold."'),
+        (["I love my garden.", "It rained. I love my garden, even then."], "preference",
+         'Says again and again: "I love my garden."'),
+        (["I can't stand long sermons.", "I hate long sermons."], "aversion",
+         'Says again and again: "I hate long sermons."'),
+        (["I never eat meat on Fridays.", "Meat is off the table every Friday."], "habit",
+         'Regularly: "I never eat meat on Fridays."'),
+        (["We had meat. I run every morning.", "Meat again. I swim every evening."], "topic",
+         "Keeps coming back to meat"),
+    ],
+)  # fmt: skip
+def test_a_pattern_keeps_the_point_of_what_was_said(diary: Diary, texts: list[str], kind: str, told: str) -> None:
+    for day, text in enumerate([*texts, *texts]):
+        diary.said(day + 1, text)
+    for pattern in diary.reflect().patterns:
+        assert (pattern.kind, pattern.text.partition(" (")[0]) == (kind, told)
+    assert diary.reflect().patterns
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["I like short answers.", "I like quick answers.", "I prefer answers without lists."],
+        ["I love cold soup.", "I love hot soup.", "I enjoy soup with bread."],
+        ["I hate new phones.", "I hate old phones.", "I can't stand phones at dinner."],
+        ["I like answers in German.", "I like answers in verse.", "I like answers that rhyme."],
+    ],
+)
+def test_wishes_that_differ_make_no_pattern(diary: Diary, texts: list[str]) -> None:
+    """What they share is not what anybody asked for: of "short answers" and "quick answers", "answers"."""
+    for day, text in enumerate(texts):
+        diary.said(day + 1, text)
+    assert diary.reflect().patterns == ()
+
+
+@given(
+    st.sampled_from(["like", "love", "prefer", "enjoy", "hate", "can't stand"]),
+    st.lists(st.sampled_from(["long", "cold", "old", "new", "over", "only", "my", "every", "2"]), max_size=4),
+    st.sampled_from(["answers", "meetings", "phones", "soup"]),
+    st.lists(st.sampled_from(["without", "sugar,", "but", "only", "at", "home", "that", "rhyme", "3"]), max_size=4),
+)  # fmt: skip
+def test_no_pattern_about_a_wish_says_more_than_was_said(
+    verb: str, before: list[str], what: str, after: list[str]
+) -> None:
+    text = " ".join([f"I {verb}", *before, what, *after]) + "."
+    said = [Fact(form, id=str(day), source_date=day * DAY) for day, form in enumerate([text, f"Well, {text}"] * 2)]
+    for found in find(said, {}):
+        assert found.kind == "topic" or text in found.text
 
 
 def test_three_of_one_weekday_are_a_habit_of_that_weekday(diary: Diary) -> None:
@@ -169,7 +232,7 @@ class Model:
     def __init__(self, answer: Any) -> None:
         self._answer = answer
 
-    def ask_json(self, prompt: str, *, system: str = "") -> Any | None:
+    def ask_json(self, prompt: str, **given: Any) -> Any | None:
         if isinstance(self._answer, Exception):
             raise self._answer
         return self._answer

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from perdure.background.upkeep import reconcile, rotate, tidy
+from perdure.api.memory import Memory
+from perdure.background.scheduler import Stopping
+from perdure.background.upkeep import export_day, reconcile, rotate, tidy
+from perdure.care.backup import backups
 from perdure.clock import ManualClock
 from perdure.hooks.types import Channel
-from perdure.plugin.memory import Memory
-from perdure.store.backup import backups
 from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.store import Store
@@ -26,8 +27,13 @@ def nothing() -> None:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(tmp_path / "home", clock=ManualClock())
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def store(tmp_path: Path, clock: ManualClock) -> Iterator[Store]:
+    store = Store(tmp_path / "home", clock=clock)
     with store.write(AUTHOR) as tx:
         tx.add(Fact("The heron nests at the lake."))
     yield store
@@ -57,6 +63,28 @@ def test_what_a_killed_process_did_not_finish_goes_once_it_is_old(store: Store) 
     rotate(store, 3)
     assert not old.exists()
     assert present.exists()
+
+
+def test_a_day_is_exported_once_unless_something_changes(store: Store, clock: ManualClock) -> None:
+    assert export_day(store, 7, nothing) == "facts-2027-01-15.jsonl"
+    clock.advance(86_400)
+    assert export_day(store, 7, nothing) == "nothing has changed since facts-2027-01-15.jsonl"
+    with store.write(AUTHOR) as tx:
+        tx.add(Fact("The lake is frozen."))
+    old = store.folder / "exports" / "facts-2027-01-01.jsonl.7.part"
+    old.touch()
+    os.utime(old, (clock.now() - 90_000,) * 2)
+    assert export_day(store, 7, nothing) == "facts-2027-01-16.jsonl"
+    assert not old.exists()
+
+
+def test_a_worker_that_is_stopped_leaves_no_half_an_export(store: Store) -> None:
+    def stop() -> None:
+        raise Stopping("the host is ending")
+
+    with pytest.raises(Stopping):
+        export_day(store, 7, stop)
+    assert list((store.folder / "exports").iterdir()) == []
 
 
 def test_stores_that_agree_are_left_alone(store: Store) -> None:
@@ -96,9 +124,12 @@ def test_every_job_runs_or_says_why_it_has_nothing_to_do(tmp_path: Path) -> None
         assert set(memory.admin.jobs().values()) == {None}
         said = {name: memory.admin.run_job(name, 60) for name in memory.admin.jobs()}
         assert memory.status().failing == ()
+        assert memory.status().exported == said["export"]
     assert said.pop("backup").startswith("facts-")
+    assert said.pop("export").startswith("facts-")
     assert said.pop("tidy").endswith("the file stays as it is")
     assert said == {
+        "revive": "nothing was hidden",
         "prune": "nothing is due",
         "canary": "captured, recalled and removed",
         "files": "there are no files or conversations",

@@ -17,13 +17,13 @@ import lancedb
 import pytest
 from filelock import FileLock
 
+from perdure.api.memory import Memory
 from perdure.background.worker_process import WorkerProcess
 from perdure.embed.base import EmbedderIdentity
 from perdure.embed.deterministic import HashEmbedder
+from perdure.engine.settings import Settings
+from perdure.engine.work import work
 from perdure.hooks.types import Channel
-from perdure.plugin.memory import Memory
-from perdure.plugin.settings import Settings
-from perdure.plugin.work import work
 from perdure.recall.options import LEXICAL
 from perdure.store.database import run
 from perdure.store.fact import Fact
@@ -32,10 +32,10 @@ from perdure.store.transaction import Author, StoredVector
 
 AUTHOR = Author(Channel.LIBRARY)
 HASH = Settings.load({"embedder": "hash"}, environ={})
-MODULE = "perdure.plugin.worker"
+MODULE = "perdure.engine.worker"
 HANGING = """
 import os, pathlib, time
-from perdure.plugin.extensions import hookimpl
+from perdure.engine.extensions import hookimpl
 
 def hang(settings):
     mark = pathlib.Path(os.environ["ODD_MARK"])
@@ -53,14 +53,14 @@ import sys
 from pathlib import Path
 from perdure.background.worker_process import WorkerProcess
 
-worker = WorkerProcess("perdure.plugin.worker", Path(sys.argv[1]), {"embedder": "hanging"})
+worker = WorkerProcess("perdure.engine.worker", Path(sys.argv[1]), {"embedder": "hanging"})
 worker.ensure()
 sys.stdin.read()
 """
 
 LINGERING = """
 import os, pathlib, time
-from perdure.plugin.extensions import hookimpl
+from perdure.engine.extensions import hookimpl
 
 class Lingering:
     def __del__(self):
@@ -291,9 +291,9 @@ def test_only_one_worker_works_in_a_folder(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_used_is_reported(tmp_path: Path) -> None:
     (tmp_path / "facts.db").write_bytes(b"not a database " * 500)
     worker = run_worker(tmp_path)
-    _, errors = worker.communicate(timeout=60)
-    assert worker.returncode == 1
-    assert errors.startswith(b"perdure worker: StoreCorruptError")
+    # Its stdin stays open meanwhile: a worker whose host has gone does not finish its sentence.
+    assert worker.wait(timeout=60) == 1
+    assert worker.communicate()[1].startswith(b"perdure worker: StoreCorruptError")
 
 
 def test_no_code_of_the_agents_workspace_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ DAMAGES = {
     "UPDATE facts SET text = text || ' zephyr'": "word index",
     "UPDATE vectors SET vector = zeroblob(256)": "is not that of its text",
     "DELETE FROM vectors": "has no vector",
-    "DELETE FROM journal WHERE action = 'add'": "without a journal entry",
+    "DELETE FROM journal WHERE seq = (SELECT min(seq) FROM journal WHERE action = 'add')": "without a journal entry",
     "INSERT INTO outbox (fact_id, queued_at) VALUES ('x', 0)": "outbox entries wait",
 }
 

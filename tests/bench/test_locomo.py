@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from bench import locomo
 from bench.locomo import Baseline, Tally, ask, index, main, questions, turns
-from perdure.plugin.memory import Memory
+from perdure.api.memory import Memory
 
 ITEM: dict[str, Any] = {
     "sample_id": "conv-1",

@@ -15,15 +15,15 @@ from perdure.capture.writing import Writer, WritingOptions, Written
 from perdure.clock import ManualClock
 from perdure.embed.base import Embedder
 from perdure.hooks.types import Channel
+from perdure.index.vector_index import VectorHit, VectorIndex
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.search import View, by_prefix, lexical, lookup
 from perdure.store.store import Store
 from perdure.store.transaction import Author
-from perdure.store.vector_index import VectorHit, VectorIndex
 
 if TYPE_CHECKING:
-    from perdure.store.vector_index import Vector
+    from perdure.index.vector_index import Vector
 
 DAY = 86_400.0
 

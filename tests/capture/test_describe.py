@@ -11,7 +11,6 @@ from perdure.capture.slots import Slot
 from perdure.capture.statements import Statement, cue_of
 from perdure.capture.tags import extract_tags
 from perdure.errors import SettingsError
-from perdure.ranking.decay import LIFETIMES
 from perdure.store.fact import CATEGORIES
 
 
@@ -151,25 +150,6 @@ def test_a_job_is_no_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sentence", "decay_class"),
-    [
-        ("My name is Robert Jansen.", "permanent"),
-        ("My birthday is 3 May.", "permanent"),
-        ("I'm allergic to peanuts.", "permanent"),
-        ("We decided to use FastAPI.", "permanent"),
-        ("Always use tabs in Makefiles.", "permanent"),
-        ("My team is working on the parser this week.", "active"),
-        ("My mood is bad right now.", "session"),
-        ("My checkpoint is green.", "checkpoint"),
-        ("I have two kids, Mia and Ben.", "stable"),
-    ],
-)
-def test_lifetimes(sentence: str, decay_class: str) -> None:
-    assert described(sentence).decay_class == decay_class
-    assert decay_class in LIFETIMES
-
-
-@pytest.mark.parametrize(
     ("text", "tags"),
     [
         ("My Postgres runs in Docker.", ("postgres", "docker")),
@@ -192,7 +172,6 @@ def test_the_slots_entity_counts_for_tags() -> None:
 def test_any_text_is_described_within_bounds(text: str, cue: str) -> None:
     found = describe(Statement(text, cue))
     assert found.category in CATEGORIES
-    assert found.decay_class in LIFETIMES
     assert len(found.why or "") <= MAX_FIELD
     if found.slot is not None:
         assert found.slot.entity
@@ -247,3 +226,7 @@ def test_a_preference_over_something_is_no_decision() -> None:
 def test_importance_keeps_its_bounds(category: str, confidence: float) -> None:
     assert 0.5 <= importance(category, Statement("x", "remember", confidence)) <= 0.9
     assert importance(category, Statement("x", "fact", confidence)) <= importance("decision", Statement("x", "fact"))
+
+
+def test_a_noun_that_is_only_a_qualifier_is_no_slot() -> None:
+    assert describe(Statement("The present is a red bike.", "stored")).slot is None

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from perdure.api.memory import Memory
 from perdure.capture.compare import Action
 from perdure.capture.decide import Levels
 from perdure.capture.judge import LanguageJudge
@@ -17,7 +18,6 @@ from perdure.capture.writing import Writer, WritingOptions, Written
 from perdure.clock import ManualClock
 from perdure.errors import ModelError
 from perdure.hooks.types import Channel, TurnContext
-from perdure.plugin.memory import Memory
 from perdure.store.fact import Fact
 from perdure.store.store import Store
 from perdure.store.transaction import Author
@@ -34,7 +34,7 @@ class Answering:
         self.answer = answer
         self.asked: list[str] = []
 
-    def ask_json(self, prompt: str, *, tier: str) -> object | None:
+    def ask_json(self, prompt: str, **given: Any) -> object | None:
         self.asked.append(prompt)
         return self.answer
 
@@ -42,7 +42,7 @@ class Answering:
 class Failing:
     """Is never there."""
 
-    def ask_json(self, prompt: str, *, tier: str) -> object | None:
+    def ask_json(self, prompt: str, **given: Any) -> object | None:
         raise ModelError("the endpoint does not answer; check its address")
 
 
@@ -107,6 +107,16 @@ def test_it_may_not_replace_what_the_channel_may_not(store: Store) -> None:
     done = written(store, model, replace(DOUBTED, channel=Channel.TOOL_UNASKED))
     assert done.decision.action is Action.ADD
     assert done.decision.against
+
+
+def test_what_it_takes_for_the_same_gives_way_to_a_stronger_word(tmp_path: Path) -> None:
+    store = Store(tmp_path / "noted", clock=ManualClock())
+    with store.write(Author(Channel.TOOL_UNASKED)) as tx:
+        note = tx.add(replace(KNOWN, channel=Channel.TOOL_UNASKED))
+    done = written(store, Answering([{"item": 0, "action": "NOOP", "target": 0}]))
+    assert (done.decision.action, done.decision.target) == (Action.UPDATE, note.id)
+    assert (done.fact.text, done.fact.channel) == (DOUBTED.text, Channel.USER)
+    store.close()
 
 
 TOLD = ("My spare key is under the blue pot.", "My garden ladder is behind the red door.")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from perdure.api.memory import Memory
 from perdure.capture.patterns import pattern_rules
 from perdure.capture.statements import Statement, statements
 from perdure.errors import SettingsError
 from perdure.hooks.types import TurnContext
-from perdure.plugin.memory import Memory
 
 
 def test_a_pattern_keeps_what_no_rule_would() -> None:

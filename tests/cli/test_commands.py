@@ -11,11 +11,12 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from perdure.api.admin import Admin
+from perdure.api.files import Files
+from perdure.api.memory import Memory
+from perdure.api.upkeep import Upkeep
 from perdure.cli.main import cli
 from perdure.cli.options import dry_run_option, store_options, yes_option
-from perdure.plugin.admin import Admin
-from perdure.plugin.files import Files
-from perdure.plugin.memory import Memory
 from scripts.reference import commands
 
 COMMANDS = dict(commands(cli))
@@ -40,29 +41,36 @@ METHODS: Mapping[str, str] = {
     "Memory.changes": "perdure history",
     "Memory.status": "perdure status",
     "Memory.vault": "perdure vault list",
-    "Memory.consolidate": "perdure consolidate",
-    "Memory.reflect": "perdure reflect",
-    "Memory.distill": "perdure distill",
-    "Memory.proposals": "perdure proposals list",
-    "Memory.checkpoint": "perdure checkpoint save",
-    "Memory.checkpoints": "perdure checkpoint list",
-    "Memory.restore": "perdure checkpoint restore",
+    "Upkeep.consolidate": "perdure consolidate",
+    "Upkeep.reflect": "perdure reflect",
+    "Upkeep.distill": "perdure distill",
+    "Upkeep.proposals": "perdure proposals list",
+    "Upkeep.checkpoint": "perdure checkpoint save",
+    "Upkeep.checkpoints": "perdure checkpoint list",
+    "Upkeep.restore": "perdure checkpoint restore",
     "Admin.list": "perdure list",
     "Admin.search": "perdure search",
     "Admin.history": "perdure history",
     "Admin.stats": "perdure stats",
     "Admin.scopes": "perdure scope list",
+    "Admin.assign": "perdure scope assign",
     "Admin.forget_many": "perdure forget",
     "Admin.review": "perdure review list",
     "Admin.approve": "perdure review approve",
     "Admin.reject": "perdure review reject",
+    "Admin.replaced": "perdure review",
+    "Admin.take_back": "perdure review take-back",
     "Admin.audit": "perdure audit",
     "Admin.classify": "perdure classify",
+    "Admin.inventory": "perdure list",
     "Admin.purge": "perdure purge",
     "Admin.scrub": "perdure scrub",
     "Admin.prune": "perdure prune",
+    "Upkeep.revive": "perdure revive",
     "Admin.jobs": "perdure jobs",
     "Admin.run_job": "perdure jobs run",
+    "Admin.inbox": "perdure inbox",
+    "Admin.drop_turns": "perdure inbox drop",
     "Admin.verify": "perdure verify",
     "Admin.backup": "perdure backup",
     "Admin.export": "perdure export",
@@ -89,7 +97,9 @@ NO_COMMAND: Mapping[str, str] = {
     "Memory.embed": "a vector tells a person nothing",
     "Memory.turns": "what a host tells of its turns; `perdure replay` plays them",
     "Memory.files": "`perdure files`",
+    "Admin.notices": "every command that reads tells them on stderr",
     "Memory.admin": "its methods have commands of their own",
+    "Memory.upkeep": "its methods have commands of their own",
     "Files.flush_due": "only a host knows its window of tokens",
     "Files.paths": "a client of the MCP server chooses among them; `perdure files search` names the file of each hit",
     "Files.prompt_sections": "only a host has a system prompt",
@@ -119,7 +129,7 @@ def public(of: type) -> set[str]:
     return {f"{of.__name__}.{name}" for name in dir(of) if not name.startswith("_")}
 
 
-@pytest.mark.parametrize("of", [Memory, Admin, Files])
+@pytest.mark.parametrize("of", [Memory, Admin, Files, Upkeep])
 def test_every_public_method_has_its_command_or_a_reason(of: type) -> None:
     named = {name for name in METHODS.keys() | NO_COMMAND.keys() if name.startswith(f"{of.__name__}.")}
     assert named == public(of), "name it in METHODS or NO_COMMAND"

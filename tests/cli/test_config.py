@@ -13,12 +13,12 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perdure.api.memory import Memory
 from perdure.cli.main import cli
+from perdure.engine.config_file import with_setting
+from perdure.engine.paths import config_file, data_folder, record_home, recorded_home
+from perdure.engine.settings import Settings
 from perdure.errors import InputError, SettingsError, StoreBusyError
-from perdure.plugin.config_file import with_setting
-from perdure.plugin.memory import Memory
-from perdure.plugin.paths import config_file, data_folder, record_home, recorded_home
-from perdure.plugin.settings import Settings
 
 
 def run(*words: str, code: int = 0, answer: str | None = None) -> str:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,13 +14,26 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from perdure.api.memory import Memory
+from perdure.care.exports import daily_export
 from perdure.cli.doctor import doctor
-from perdure.plugin.memory import Memory
-from perdure.plugin.paths import record_home
+from perdure.clock import ManualClock
+from perdure.engine.paths import record_home
+from perdure.store import reporting
 from perdure.store.database import run
 from perdure.store.store import Store
+from perdure.telemetry import VARIABLE
 
 Break = Callable[[Path, pytest.MonkeyPatch], None]
+LATE = """
+import sys, types
+
+sys.modules["onnxruntime"] = types.ModuleType("onnxruntime")  # a host has imported it
+from perdure import Memory
+
+with Memory.open() as memory:
+    memory.settle()
+"""
 
 
 @pytest.fixture
@@ -41,8 +57,8 @@ def test_a_sound_installation_is_healthy(home: Path) -> None:
     code, report = examined()
     assert (code, report["healthy"]) == (0, True)
     assert {check["name"] for check in report["checks"]} == {
-        "settings", "host", "store", "model", "sqlite", "permissions", "queues", "index", "drift", "files",
-        "jobs", "extensions",
+        "settings", "host", "store", "model", "sqlite", "permissions", "queues", "telemetry", "index", "drift", "files",
+        "jobs", "export", "extensions",
     }  # fmt: skip
     assert all(check["ok"] and check["state"] and not check["fix"] for check in report["checks"])
 
@@ -88,9 +104,24 @@ def unreadable_record(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record_home("openclaw", home).write_text("{")
 
 
+def reporting_host(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as context:
+        context.delenv(VARIABLE)
+        done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, check=True, timeout=60)
+    assert "set ORT_DISABLE_TELEMETRY=1 where this program is started" in done.stderr
+
+
 def missing_workspace(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (home.parent / "notes.txt").write_text("no Markdown")
     monkeypatch.setenv("PERDURE_EXTRA_PATHS", str(home.parent / "notes.txt"))
+
+
+def changed_export(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(home)
+    path = daily_export(store)
+    store.close()
+    assert path is not None
+    path.write_bytes(path.read_bytes().replace(b'"facts": ', b'"facts": 1'))
 
 
 def damaged_store(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,12 +138,14 @@ def damaged_store(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.param(
             open_to_others, "permissions", "verify --fix", marks=pytest.mark.skipif(os.name != "posix", reason="modes")
         ),
+        (changed_export, "export", "perdure export --daily"),
         (failed_index, "queues", "perdure verify --fix"),
         (missing_host, "host", "install"),
         (other_folder, "host", "PERDURE_HOME"),
         (unreadable_record, "host", "delete"),
+        (reporting_host, "telemetry", "ORT_DISABLE_TELEMETRY=1"),
         (missing_workspace, "store", "message"),
-        (damaged_store, "store", "verify"),
+        (damaged_store, "store", "perdure recover"),
     ],
 )
 def test_what_is_wrong_is_named_with_what_to_do(
@@ -127,6 +160,21 @@ def test_what_is_wrong_is_named_with_what_to_do(
     assert wrong.keys() <= {where, "store"}
 
 
+def test_a_program_that_reported_is_told_of_for_a_day(home: Path) -> None:
+    store = Store(home, clock=ManualClock(time.time() - 90_000))
+    reporting.note(store)
+    store.close()
+    assert examined()[0] == 0
+
+
+def test_who_wants_reports_is_told_that_there_are_some(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "0")
+    code, report = examined()
+    assert code == 0
+    [state] = [check["state"] for check in report["checks"] if check["name"] == "telemetry"]
+    assert state == "ONNX Runtime reports its use, as ORT_DISABLE_TELEMETRY=0 says"
+
+
 def test_people_read_a_table_and_what_to_do(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missing_host(home, monkeypatch)
     result = CliRunner().invoke(doctor, [], standalone_mode=False, catch_exceptions=False)
@@ -134,3 +182,35 @@ def test_people_read_a_table_and_what_to_do(home: Path, monkeypatch: pytest.Monk
     assert "WRONG\thost" in result.stdout
     assert "host: install into the host again" in result.stdout
     assert "ok\tmodel" in result.stdout
+
+
+def test_what_no_named_user_sees_is_counted_once_there_are_named_users(home: Path) -> None:
+    def users() -> dict[str, Any] | None:
+        code, report = examined()
+        assert (code, report["healthy"]) == (0, True)
+        return next((check for check in report["checks"] if check["name"] == "users"), None)
+
+    with Memory.open(agent="main") as memory:
+        memory.store("The pier is wet.")
+        memory.store("The printer is on the left.", scope="agent:main user:*")
+    assert users() is None
+    with Memory.open(agent="main", user="eva") as memory:
+        memory.store("The harbour is closed.")
+        memory.settle()
+    found = users()
+    assert found is not None
+    assert "1 of agent:main" in found["state"]
+    assert "perdure scope assign" in found["state"]
+    with Memory.open() as memory:
+        memory.admin.assign("agent:main", "user:eva")
+    assert users() is None
+
+
+def test_a_named_user_who_only_asked_is_one_too(home: Path) -> None:
+    with Memory.open(agent="main") as memory:
+        memory.store("The pier is wet.")
+    with Memory.open(agent="main", user="eva") as memory:
+        memory.recall("Is the pier wet?")
+        memory.settle()
+    _, report = examined()
+    assert any(check["name"] == "users" for check in report["checks"])

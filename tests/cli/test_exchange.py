@@ -62,10 +62,13 @@ def test_a_conflict_is_named_and_ends_with_code_1(home: Path, tmp_path: Path) ->
     assert "mate" not in call(import_, file, code=1)
 
 
-def test_the_daily_export_lies_in_backups(home: Path) -> None:
+def test_the_daily_export_is_written_and_named_and_read_again(home: Path, tmp_path: Path) -> None:
     path = Path(as_json(export, "--daily")["path"])
-    assert path.parent == home / "backups"
-    assert path.is_file()
+    assert path.parent == home / "exports"
+    assert [(file["path"], file["kind"]) for file in as_json(backup, "list")["backups"]] == [(str(path), "export")]
+    path.unlink()
+    assert call(export, "--daily").strip() == str(path), "asked for by hand it is written whether needed or not"
+    assert as_json(import_, path, "--home", tmp_path / "other")["added"] == 1
 
 
 @pytest.mark.parametrize("words", [(), ("a.jsonl", "--daily"), ("--daily", "--vectors")])

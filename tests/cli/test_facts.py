@@ -34,13 +34,21 @@ def test_a_memory_is_stored_shown_forgotten_and_brought_back(call: Any) -> None:
     assert (stored["channel"], stored["tags"]) == ("cli", ["infra"])
     short = stored["id"][:8]
     assert call("show", short)["text"] == stored["text"]
-    assert call("list", "--tag", "infra")["facts"] == [stored]
+    assert call("list", "--tag", "infra")["facts"] == [
+        stored
+        | {
+            "state": "present",
+            "hidden": None,
+            "ending": {"at": None, "fades_at": None, "words": None, "told": "for good"},
+        }
+    ]
     assert call("list", "--tag", "other")["facts"] == []
 
     call("forget", short)
-    assert call("list")["facts"] == []
+    assert call("list", "--state", "present")["facts"] == []
+    assert call("show", short)["state"] == "forgotten"
     call("unforget", short)
-    assert len(call("list")["facts"]) == 1
+    assert len(call("list", "--state", "present")["facts"]) == 1
     assert call("stats") == {"total": 1, "by_scope": {"user:owner": 1}, "by_category": {"entity": 1}}
 
 
@@ -48,7 +56,7 @@ def test_a_correction_can_be_looked_up_as_it_was_and_undone(call: Any) -> None:
     call("store", "My birthday is on May 3rd.")
     call("store", "Actually, my birthday is on May 4th.")
     assert [fact["value"] for fact in call("lookup", "User", "Birthday")["facts"]] == ["May 4th"]
-    assert len(call("list", "--superseded")["facts"]) == 2
+    assert [fact["state"] for fact in call("list")["facts"]] == ["present", "former"]
 
     tried = call("undo", "--dry-run")
     assert [fact["value"] for fact in call("lookup", "User", "Birthday")["facts"]] == ["May 4th"]
@@ -56,6 +64,28 @@ def test_a_correction_can_be_looked_up_as_it_was_and_undone(call: Any) -> None:
     assert len(undone["facts"]) == 2
     assert {**undone, "dry_run": True} == tried
     assert [fact["value"] for fact in call("lookup", "user", "birthday")["facts"]] == ["May 3rd"]
+
+
+def test_what_fades_and_ends_is_told_with_when_and_why(call: Any) -> None:
+    lasting, named, worded = (
+        call("store", *words)["facts"][0]
+        for words in (
+            ("I'm allergic to bees.",),
+            ("The kettle is broken.", "--decay", "active"),
+            ("We use the old oven for now.",),
+        )
+    )
+    assert call("show", lasting["id"])["ending"]["told"] == "for good"
+    fading = {fact["id"]: fact["ending"] for fact in call("list", "--fading")["facts"]}
+    assert fading.keys() == {named["id"], worded["id"]}
+    assert fading[named["id"]]["at"] == named["expires_at"]
+    assert "as the class 'active' it was given says; each use puts it off" in fading[named["id"]]["told"]
+    assert fading[worded["id"]]["words"] == "for now"
+    assert "as it says 'for now'" in fading[worded["id"]]["told"]
+    shown = CliRunner().invoke(cli, ["list", "--fading"], standalone_mode=False).output
+    assert "as it says 'for now'" in shown
+    assert "allergic" not in shown
+    assert "kept\tfor good" in CliRunner().invoke(cli, ["show", lasting["id"]], standalone_mode=False).output
 
 
 def test_memories_are_linked(call: Any) -> None:
@@ -81,8 +111,35 @@ def test_what_is_wrong_is_said(call: Any) -> None:
             call(*words, "--limit", "0")
 
 
+def test_the_list_is_of_all_that_is_kept_page_by_page(call: Any, tmp_path: Path) -> None:
+    ids = [call("store", f"The pot number {number} is blue.")["facts"][0]["id"] for number in range(5)]
+    call("forget", ids[0])
+    call("update", ids[1], "--text", "The pot number 1 is red.")
+    call("store", "The agent likes pots.", "--agent", "main")
+    first = call("list", "--limit", "4")
+    assert (first["total"], first["elsewhere"]) == (6, 1)
+    assert first["states"] == {"present": 4, "forgotten": 1, "former": 1}
+    call("store", "The pan is new.")
+    second = call("list", "--limit", "4", "--behind", first["behind"])
+    assert second["behind"] is None
+    pages = [fact["id"] for fact in first["facts"] + second["facts"]]
+    assert len(pages) == len(set(pages)) == 6
+    assert set(ids) < set(pages)
+    hidden = {fact["id"]: fact["hidden"] for fact in call("list", "--state", "forgotten", "--state", "former")["facts"]}
+    assert hidden.keys() == {ids[0], ids[1]}
+    assert hidden[ids[0]].startswith("forgotten on ")
+    assert hidden[ids[1]].startswith("former: replaced by ")
+    assert "The agent likes pots." in [fact["text"] for fact in call("list", "--all")["facts"]]
+    shown = CliRunner().invoke(cli, ["list", "--limit", "1"], standalone_mode=False).output
+    assert "1 of 7 are shown; in all 5 present, 1 forgotten, 1 former." in shown
+    assert "The next page: the same with --behind" in shown
+    assert "1 more; perdure list --all shows them" in shown
+    everyone = CliRunner().invoke(cli, ["list", "--all", "--limit", "50"], standalone_mode=False).output
+    assert "\tagent:main\t" in everyone
+
+
 def test_nothing_to_show_is_said(call: Any) -> None:
-    assert CliRunner().invoke(cli, ["list"], standalone_mode=False).output == "No memory fits.\n"
+    assert CliRunner().invoke(cli, ["list"], standalone_mode=False).stdout == "No memory fits.\n"
     assert CliRunner().invoke(cli, ["purge", "--query", "heron"], standalone_mode=False).return_value == 1
 
 

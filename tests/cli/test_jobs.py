@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from perdure.api.memory import Memory
 from perdure.cli.main import cli
 from perdure.clock import ManualClock
 from perdure.errors import InputError
-from perdure.plugin.memory import Memory
 
 DAY = 86_400.0
 
@@ -37,7 +37,7 @@ def test_jobs_show_their_state_and_can_be_run(home: str) -> None:
     assert call_json("jobs", "--home", home) == {
         "timers": "none",
         "jobs": dict.fromkeys(
-            ("prune", "canary", "files", "classify", "backup", "optimise", "reconcile", "calibrate", "tidy")
+            "revive prune canary files classify backup export optimise reconcile calibrate tidy".split()  # noqa: SIM905
         ),
     }  # fmt: skip
     assert call("jobs", "run", "prune", "--home", home) == (0, "nothing is due\n")
@@ -69,7 +69,7 @@ def test_prune_expires_and_says_how_to_take_it_back(home: str) -> None:
 def test_much_at_once_waits_for_a_word(home: str) -> None:
     with Memory.open(home, embedder="none", clock=ManualClock(1_000_000_000.0)) as memory:
         for number in range(12):
-            memory.store(f"Lake number {number} has {number} herons")
+            memory.store(f"Lake number {number} has {number} herons", decay_class="stable")
     code, text = call("prune", "--home", home)
     assert code == 1
     assert "12 of 12 memories would expire at once, so none did" in text

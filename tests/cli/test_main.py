@@ -12,9 +12,9 @@ from pathlib import Path
 import click
 import pytest
 
+from perdure.api.memory import Memory
 from perdure.cli.main import COMMANDS, cli
 from perdure.cli.summaries import SUMMARIES
-from perdure.plugin.memory import Memory
 
 ROOT = Path(__file__).resolve().parents[2]
 READS = (
@@ -60,7 +60,7 @@ def test_help_and_completion_import_no_command() -> None:
         "from click.shell_completion import ShellComplete\n"
         "help = cli.get_help(__import__('click').Context(cli))\n"
         "assert 'recall' in help and 'Show what a prompt would bring up.' in help\n"
-        "found = ShellComplete(cli, {}, 'perdure', '_PERDURE_COMPLETE').get_completions([], 'rec')\n"
+        "found = ShellComplete(cli, {}, 'perdure', '_PERDURE_COMPLETE').get_completions([], 'reca')\n"
         "assert [item.value for item in found] == ['recall']\n"
         "heavy = {'pydantic', 'apsw', 'numpy'}\n"
         "print(sorted(name for name in sys.modules if name.startswith('perdure.cli.') or name in heavy))\n"

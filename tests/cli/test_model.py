@@ -11,15 +11,15 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from perdure.api.memory import Memory
 from perdure.cli.model import model
 from perdure.errors import ModelError, NotFoundError, SettingsError
-from perdure.plugin.memory import Memory
 from perdure.store.store import Store
 
 BROKEN_WORKER = """
 from perdure.embed.deterministic import HashEmbedder
 from perdure.errors import ModelError
-from perdure.plugin.worker import main
+from perdure.engine.worker import main
 
 class Broken(HashEmbedder):
     def embed(self, texts, *, query=False):

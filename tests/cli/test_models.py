@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from perdure.api.memory import Memory
 from perdure.cli.model import model
 from perdure.embed.catalogue import MINILM_INT8, MODELS, Hub, OnnxModel
 from perdure.embed.load import find_weights
 from perdure.errors import EndpointError, ModelError, SettingsError
-from perdure.plugin.memory import Memory
 from tests.loopback import Loopback, Reply, Request, loopback, served
 
 HUB = Hub(repo="birds/far", revision="b" * 40)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from perdure.api.memory import Memory
 from perdure.cli.main import cli
 from perdure.errors import InputError, NotFoundError
 from perdure.hooks.types import TurnContext
-from perdure.plugin.memory import Memory
 from tests.loopback import chat, loopback
 
 TEXT = "The staging database is called heron."

@@ -6,12 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner
 
+from perdure.api.memory import Memory
 from perdure.cli.main import cli
 from perdure.hooks.types import TurnContext
-from perdure.plugin.memory import Memory
 
 FLOOD = "My sister lives in Bergen. My brother lives in Porto. My aunt lives in Riga."
 
@@ -72,3 +73,21 @@ def test_each_prints_for_people_too(call: Any, command: str) -> None:
     result = CliRunner().invoke(cli, [command], standalone_mode=False)
     assert result.exception is None
     assert result.output
+
+
+def test_what_was_replaced_is_listed_and_taken_back(call: Any) -> None:
+    [old] = call("store", "I live in Ghent.")[1]["facts"]
+    [new] = call("store", "I moved to Bruges.")[1]["facts"]
+    [listed] = call("review", "--replaced")[1]["replaced"]
+    assert (listed["old"]["id"], listed["new"]["id"]) == (old["id"], new["id"])
+    assert call("review", "--replaced", "--since", "9999-01-01")[1] == {"replaced": []}
+    assert call("review", "take-back", old["id"][:8], "--dry-run")[1]["facts"][0]["superseded_at"] is None
+    assert call("review", "--replaced")[1]["replaced"] == [listed]
+    assert call("review", "take-back", old["id"][:8])[1]["facts"][0]["superseded_at"] is None
+    assert call("review", "--replaced")[1] == {"replaced": []}
+
+
+@pytest.mark.parametrize("words", [("--since", "2026-01-01"), ("--replaced", "list")])
+def test_options_of_replaced_that_do_not_fit_are_told(call: Any, words: tuple[str, ...]) -> None:
+    with pytest.raises(click.UsageError, match="--replaced"):
+        call("review", *words)

@@ -78,7 +78,7 @@ def test_in_a_pipe_each_memory_is_one_line_whatever_its_length() -> None:
     text = "The staging database is called heron, " + "and it stands in the basement, " * 20 + "behind the lamp."
     stored(text)
     header, line = run("list").splitlines()
-    assert header.split("\t") == ["id", "day", "category", "text"]
+    assert header.split("\t") == ["id", "day", "state", "category", "text"]
     assert line.split("\t")[-1] == text
 
 
@@ -192,3 +192,41 @@ def test_a_memory_is_given_with_an_option_and_all_its_parts() -> None:
     assert (fact["entity"], fact["key"], fact["value"], fact["category"]) == ("lunch", "time", "noon", "fact")
     [changed] = call("update", fact["id"], "--tags", "food,canteen", "--importance", "0.4")["facts"]
     assert (changed["id"], changed["tags"], changed["importance"]) == (fact["id"], ["food", "canteen"], 0.4)
+
+
+def test_a_scope_of_an_agents_user_is_named_and_shown_as_it_is_written() -> None:
+    stored("The harbour is closed.", "--agent", "ann", "--user", "eva", "--category", "fact")
+    stored("The pier is wet.", "--agent", "ann", "--user", "eva", "--scope", "agent:ann")
+    assert call("scope", "list", "--all")["scopes"] == {"agent:ann user:*": 1, "agent:ann user:eva": 1}
+    both = call("list", "--agent", "ann", "--user", "eva")["facts"]
+    assert {fact["scope_target"] for fact in both} == {"ann user:*", "ann user:eva"}
+    assert [fact["text"] for fact in call("list", "--agent", "ann")["facts"]] == ["The pier is wet."]
+    for scope, hint in (("agent:ann user:eva", "add --agent ann --user eva"), ("agent:ann user:*", "add --agent ann$")):
+        with pytest.raises(ScopeError, match=hint):
+            run("list", "--scope", scope)
+    for scope in ("agent:ann", "agent:ann user:*"):
+        [fact] = call("list", "--agent", "ann", "--user", "eva", "--scope", scope)["facts"]
+        assert fact["text"] == "The pier is wet."
+    assert "agent:ann user:eva" in run("scope", "list", "--all")
+
+
+def test_what_an_agent_took_in_without_a_user_is_assigned_and_taken_back() -> None:
+    stored("The harbour is closed.", "--agent", "ann")
+    trial = call("scope", "assign", "agent:ann", "--to", "user:eva", "--dry-run")
+    assert (trial["memories"], trial["target"], trial["batch"], trial["dry_run"]) == (
+        1,
+        "agent:ann user:eva",
+        None,
+        True,
+    )
+    assert call("list", "--agent", "ann", "--user", "eva")["facts"] == []
+    said = run("scope", "assign", "agent:ann", "--to", "user:eva").splitlines()
+    assert said[0] == "1 memories and 0 conversations of agent:ann are now agent:ann user:eva"
+    assert len(call("list", "--agent", "ann", "--user", "eva")["facts"]) == 1
+    assert call("list", "--agent", "ann")["facts"] == []
+    assert call("scope", "assign", "agent:ann", "--to", "user:eva", code=1)["memories"] == 0
+    run(*said[1].partition("perdure ")[2].split())
+    assert len(call("list", "--agent", "ann")["facts"]) == 1
+    assert call("scope", "assign", "agent:ann", "--all-users")["target"] == "agent:ann user:*"
+    for wrong in ([], ["--to", "user:eva", "--all-users"]):
+        assert "UsageError" in repr(invoke("scope", "assign", "agent:ann", *wrong).exception)

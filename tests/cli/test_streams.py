@@ -134,7 +134,7 @@ def test_where_nobody_can_be_asked_the_way_on_is_named(home: Path) -> None:
 def test_on_a_narrow_terminal_ids_and_days_stay_whole(home: Path) -> None:
     code, seen = on_terminal(home, "list", "--limit", "1", columns=45)
     assert code == 0
-    assert re.search(r"^[0-9a-f]{8}  \d{4}-\d\d-\d\d  other +The", seen, re.MULTILINE)
+    assert re.search(r"^[0-9a-f]{8}  \d{4}-\d\d-\d\d  present +other +The", seen, re.MULTILINE)
     assert "\x1b[1;36m" not in seen
 
 

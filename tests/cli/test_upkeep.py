@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from perdure.api.memory import Memory
 from perdure.cli.main import cli
-from perdure.plugin.memory import Memory
 
 
 @pytest.fixture

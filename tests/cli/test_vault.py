@@ -15,10 +15,10 @@ from click.testing import CliRunner, Result
 from keyring.backend import KeyringBackend
 from keyring.backends.fail import Keyring as NoKeyring
 
+from perdure.api.memory import Memory
 from perdure.cli.vault import vault
 from perdure.errors import InputError, NotFoundError, StoreUnavailableError
-from perdure.plugin.memory import Memory
-from perdure.store.vault import Vault
+from perdure.vault.vault import Vault
 
 ROOT = Path(__file__).parents[2]
 PASSPHRASE = "correct horse battery staple"

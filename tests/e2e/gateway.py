@@ -142,7 +142,8 @@ class Gateway:
 
     def facts(self, agent: str = "main") -> list[dict[str, Any]]:
         """Return the memories of an agent as the command line lists them."""
-        done = self.perdure("list", "--agent", agent, "--limit", "1000", "--json")
+        live = [word for state in ("present", "pending", "search-only") for word in ("--state", state)]
+        done = self.perdure("list", "--agent", agent, *live, "--limit", "1000", "--json")
         assert done.returncode == 0, done.stderr
         listed: list[dict[str, Any]] = json.loads(done.stdout)["facts"]
         return listed

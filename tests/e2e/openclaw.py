@@ -267,8 +267,7 @@ def _group(story: Story) -> str:
         story.model.will_call("memory_recall", {"query": "When is my wedding day?"})
         story.chat(f"{sender.name} wants to know.", sender, GROUP)
         told[sender] = story.tool_answer()
-    assert "9 May" in told[OWNER], told
-    assert "9 May" not in told[GUEST], told
+    assert not [sender for sender, answer in told.items() if "9 May" in answer], told
     return "by four turns that ask"
 
 

@@ -109,6 +109,26 @@ def test_path_and_key(server: Loopback, name: str, path: str, header: str | None
     assert sent == ({header: prefix + "key-of-" + KEYS[name].lower()} if header else {})
 
 
+@pytest.mark.parametrize("shown", range(4, 24, 3))
+def test_a_secret_is_taken_out_before_a_long_text_is_cut(server: Loopback, shown: int) -> None:
+    secret = "sk-proj-9fK2mQx7Lr4TnB8vWc3Yz6Hd"
+    long = "The heron sleeps. " * 200
+    small(server).embed([f"{long[: 2047 - shown]} {secret} {long}"])
+    [sent] = texts_of(server.requests[0])
+    assert len(sent) <= 2048
+    assert secret[:shown] not in sent
+
+
+def test_google_is_another_name_of_gemini(server: Loopback) -> None:
+    server.answer = speaking(KNOWN["gemini"])
+    theirs, ours = (connect(name, url=server.url) for name in ("google", "gemini"))
+    np.testing.assert_array_equal(theirs.embed(["x"]), ours.embed(["x"]))
+    assert theirs.identity == ours.identity, "a store can go from one name to the other"
+    by_google, by_gemini = server.requests
+    assert (by_google.path, by_google.body) == (by_gemini.path, by_gemini.body)
+    assert by_google.headers["x-goog-api-key"] == "key-of-gemini_api_key"
+
+
 def test_queries_are_told_from_documents(server: Loopback) -> None:
     for name in ("gemini", "voyage", "ollama"):
         server.answer = speaking(KNOWN[name])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import shutil
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -12,7 +14,6 @@ import pytest
 from perdure.embed.catalogue import MINILM_INT8
 from perdure.errors import ModelError
 
-os.environ["HF_HUB_OFFLINE"] = "1"  # read when the package is imported
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("sentence_transformers")
@@ -22,7 +23,14 @@ from perdure.embed.sentence_transformers import SentenceTransformerEmbedder  # n
 MIXED = ["tea", "green tea in the morning " * 9, "", "q" * 300, "word " * 400, "zz \ud800 é 你好"]
 
 
-def save_tiny_bert(folder: Path, seed: int) -> Path:
+IDENTITY = """
+import sys
+from perdure.embed.sentence_transformers import SentenceTransformerEmbedder
+print(SentenceTransformerEmbedder(sys.argv[1], device="cpu").identity.id)
+"""
+
+
+def save_tiny_bert(folder: Path, seed: int, *, pooler: bool = True) -> Path:
     tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_file=str(MINILM_INT8.tokenizer_path),
         unk_token="[UNK]",
@@ -40,7 +48,7 @@ def save_tiny_bert(folder: Path, seed: int) -> Path:
         intermediate_size=64,
         max_position_embeddings=128,
     )
-    transformers.BertModel(config).save_pretrained(folder)
+    transformers.BertModel(config, add_pooling_layer=pooler).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 
@@ -76,6 +84,60 @@ def test_the_identity_comes_from_the_model(embedder: SentenceTransformerEmbedder
     assert SentenceTransformerEmbedder(str(folder), device="cpu").identity == identity
     other = SentenceTransformerEmbedder(str(save_tiny_bert(tmp_path / "tiny-bert", seed=2)), device="cpu")
     assert other.identity.digest != identity.digest
+
+
+def test_weights_that_are_not_in_the_files_do_not_count(tmp_path: Path) -> None:
+    # The package fills in random numbers for the pooler of a model that was saved without one.
+    folder = save_tiny_bert(tmp_path / "no-pooler", seed=1, pooler=False)
+    here = SentenceTransformerEmbedder(str(folder), device="cpu").identity
+    command = [sys.executable, "-c", IDENTITY, str(folder)]
+    there = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100).stdout.strip()
+    assert here.id == there
+
+
+@pytest.mark.parametrize(
+    ("file", "counts"),
+    [
+        ("tokenizer_config.json", True),
+        ("1_Pooling/config.json", True),
+        ("README.md", False),
+        ("pytorch_model.bin", False),
+        ("onnx/model.onnx", False),
+        (".cache/huggingface/download.json", False),
+    ],
+)
+def test_files_count_if_the_models_numbers_may_come_from_them(
+    folder: Path, tmp_path: Path, embedder: SentenceTransformerEmbedder, file: str, counts: bool
+) -> None:
+    copy = tmp_path / "tiny-bert"
+    shutil.copytree(folder, copy)
+    (copy / file).parent.mkdir(parents=True, exist_ok=True)
+    with (copy / file).open("a") as opened:
+        opened.write("\n" if (folder / file).exists() else "{}")
+    changed = SentenceTransformerEmbedder(str(copy), device="cpu").identity
+    assert (changed.digest != embedder.identity.digest) == counts
+
+
+@pytest.mark.parametrize("name", ["somebody/tiny-bert", "tiny-bert"])
+def test_a_name_is_what_lies_in_the_cache_of_the_hub(
+    folder: Path, tmp_path: Path, embedder: SentenceTransformerEmbedder, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    repository = (
+        tmp_path / "hub" / f"models--{(name if '/' in name else f'sentence-transformers/{name}').replace('/', '--')}"
+    )
+    (repository / "refs").mkdir(parents=True)
+    (repository / "refs" / "main").write_text("abc")
+    shutil.copytree(folder, repository / "snapshots" / "abc")
+    identity = SentenceTransformerEmbedder(name, device="cpu").identity
+    assert (identity.model, identity.digest) == (name, embedder.identity.digest)
+
+
+def test_a_model_that_is_not_here_is_not_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    with pytest.raises(ModelError, match=r"somebody/away.*not on this machine.*fetch it once"):
+        SentenceTransformerEmbedder("somebody/away")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_prompts_of_the_model_are_used_and_part_of_the_identity(

@@ -476,7 +476,7 @@ class TestLadder:
             connection.execute("PRAGMA shrink_memory").fetchall()
         answer = library.ask("gardener heron")
         assert answer.backend == "substring"
-        assert "cannot be used" in str(answer.reason)
+        assert "is damaged" in str(answer.reason)
         assert answer.results
 
     def test_an_index_that_cannot_be_written_still_answers(self, library: Library) -> None:

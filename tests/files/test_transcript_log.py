@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from perdure.errors import ScopeError, StoreBusyError, StoreUnavailableError
 from perdure.files import transcript_log
+from perdure.files.transcript_lines import damage
 from perdure.files.transcript_log import TranscriptLog, safe_name
 from perdure.files.turns import read_turns, session_of
 from perdure.store.scope import GLOBAL, Scope
@@ -92,12 +93,9 @@ class TestAppending:
         assert log.append(MAIN, "s/1", said, NOW) == 2
         [path] = log.files(MAIN)
         data = path.read_text(encoding="utf-8")
-        assert json.loads(data.split("\n")[0]) == {
-            "type": "session",
-            "id": "s/1",
-            "scope": "agent:main",
-            "started": NOW,
-        }
+        first = json.loads(data.split("\n")[0])
+        assert len(first.pop("sum")) == 16
+        assert first == {"type": "session", "id": "s/1", "scope": "agent:main", "started": NOW}
         assert session_of(data, path.stem) == "s/1"
         assert [(turn.speaker, turn.at, turn.text) for turn in read_turns(data)] == [
             ("Ann", 1_795_293_231.0, "Hi!"),
@@ -439,3 +437,55 @@ class TestTakingOut:
         assert log.files(MAIN) == [new]
         assert not alone.parent.exists()
         assert log.append(other, "old", [user("again")], NOW) == 1
+
+
+def flipped(line: bytes, place: int, bit: int) -> bytes:
+    changed = bytearray(line)
+    changed[place] ^= 1 << bit
+    return bytes(changed)
+
+
+class TestDamage:
+    def test_no_flipped_bit_goes_unseen(self, tmp_path: Path) -> None:
+        log = TranscriptLog(tmp_path, key=KEY)
+        log.append(MAIN, "s", [user("My heron is grey.", name="Ann")], NOW)
+        lines = log.files(MAIN)[0].read_bytes().split(b"\n")[:-1]
+        assert len(lines) == 2
+        for line in lines:
+            assert damage(line, KEY) == ""
+            changed = [flipped(line, place, bit) for place in range(len(line)) for bit in range(8)]
+            assert [each for each in changed if not damage(each, KEY)] == []
+
+    def test_who_has_no_key_cannot_make_a_line(self, tmp_path: Path) -> None:
+        TranscriptLog(tmp_path, key=b"another").append(MAIN, "s", [user("Send all to Eve.")], NOW)
+        log = TranscriptLog(tmp_path, key=KEY)
+        [path] = log.files(MAIN)
+        name = f"transcripts/{path.parent.name}/{path.name}"
+        assert list(log.damaged()) == [(f"{name} line 1", "changed"), (f"{name} line 2", "changed")]
+
+    def test_what_was_taken_out_or_redacted_is_no_damage(self, tmp_path: Path) -> None:
+        log = TranscriptLog(tmp_path, key=KEY)
+        log.append(MAIN, "s", [user("My heron is grey."), agent("Noted.")], NOW)
+        assert log.scrub(["heron"]) == 1
+        assert list(log.damaged()) == []
+        assert log.redact_again() == 0
+
+    def test_what_a_kill_left_of_a_line_is_no_damage(self, tmp_path: Path) -> None:
+        log = TranscriptLog(tmp_path, key=KEY)
+        log.append(MAIN, "s", [user("My heron is grey.")], NOW)
+        [path] = log.files(MAIN)
+        path.write_bytes(path.read_bytes() + b'{"role":"us')
+        assert list(log.damaged()) == []
+
+    def test_a_repair_takes_changed_lines_as_they_are_and_unreadable_ones_out(self, tmp_path: Path) -> None:
+        log = TranscriptLog(tmp_path, key=KEY)
+        log.append(MAIN, "s", [user("first"), user("second"), user("third")], NOW)
+        [path] = log.files(MAIN)
+        path.write_bytes(
+            path.read_bytes().replace(b'"first"', b'"f1rst"').replace(b'{"role":"user","content":"sec', b"{")
+        )
+        assert [how for _, how in log.damaged()] == ["changed", "unreadable"]
+        assert log.accept() == 1
+        assert list(log.damaged()) == []
+        assert texts(log) == ["f1rst", "third"]
+        assert log.accept() == 0

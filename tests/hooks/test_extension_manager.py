@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pluggy import HookimplMarker
 
+from perdure.engine.extensions import KINDS, ExtensionManager, ExtensionProblem, Register, hookimpl
 from perdure.errors import ExtensionError
-from perdure.plugin.extensions import KINDS, ExtensionManager, ExtensionProblem, Register, hookimpl
 
 
 class Builtin:
@@ -196,7 +196,7 @@ def distribution(folder: Path, name: str, entry_points: str, **modules: str) -> 
 
 
 GOOD = """
-from perdure.plugin.extensions import hookimpl
+from perdure.engine.extensions import hookimpl
 @hookimpl
 def perdure_register_hosts(register):
     register(__name__, dict)

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 PROBE = """
 import json, sys
-from perdure.plugin.extensions import KINDS, ExtensionManager
+from perdure.engine.extensions import KINDS, ExtensionManager
 
 extensions = ExtensionManager.load(disabled=json.loads(sys.argv[1]))
 print(json.dumps({

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from perdure.api.memory import Memory
+from perdure.api.tools import ALIKE
 from perdure.hooks.types import Channel
-from perdure.plugin.memory import Memory
 from perdure.plugin.plugin import UNAVAILABLE
-from perdure.plugin.tools import ALIKE
 from tests.plugin.conftest import OpenMemory, complaints
 
 BOAT = "The boat is called Albatross."

@@ -17,8 +17,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
 
+from perdure.api.memory import Memory
 from perdure.hosts.langchain import PerdureMiddleware
-from perdure.plugin.memory import Memory
 from perdure.text.fence import TAG
 from tests.plugin.conftest import OpenMemory, complaints, kept
 
@@ -150,3 +150,13 @@ def test_a_store_that_it_opened_is_closed_and_opened_again(home: Path) -> None:
     sync(agent, "My cat is called Tom.")
     middleware.close()
     assert kept(home) == [FACT, "My cat is called Tom."]
+
+
+def test_a_message_of_the_same_id_in_another_thread_gets_a_block_of_its_own(open_memory: OpenMemory) -> None:
+    memory, model = open_memory(), model_saying()
+    memory.store(FACT)
+    agent = create_agent(model, middleware=[PerdureMiddleware(memory)])
+    for thread, text in (("one", QUESTION), ("two", "What is the weather like in Rome?")):
+        config: Any = {"configurable": {"thread_id": thread}}
+        agent.invoke({"messages": [HumanMessage(text, id="1")]}, config)
+    assert [FACT in seen for seen in model.seen] == [True, False]

@@ -18,11 +18,11 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 
+from perdure.api.memory import Memory
 from perdure.errors import ExtensionError
 from perdure.hosts.extras import need
 from perdure.hosts.mcp.desk import Desk
 from perdure.hosts.mcp.server import MemoryServer
-from perdure.plugin.memory import Memory
 from tests.plugin.conftest import kept
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from perdure.telemetry import VARIABLE
+
 ROOT = Path(__file__).resolve().parents[2]
 NODE = shutil.which("node")
 RECALL_MS = 1_500
@@ -79,6 +81,21 @@ def host(tmp_path: Path) -> Iterator[Host]:
     host.do("ready")
     yield host
     host.close()
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
+@pytest.mark.parametrize(("given", "passed"), [(None, "1"), ("0", "0")])
+def test_the_child_reports_nothing_unless_somebody_has_decided_on_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str | None, passed: str
+) -> None:
+    monkeypatch.delenv(VARIABLE)
+    if given is not None:
+        monkeypatch.setenv(VARIABLE, given)
+    host = Host(tmp_path / "home")
+    host.do("ready")
+    environment = Path(f"/proc/{host.do('pid')}/environ").read_text().split("\0")
+    host.close()
+    assert f"{VARIABLE}={passed}" in environment
 
 
 def test_only_what_is_new_goes_through_the_pipe_and_all_of_it_after_a_compaction(host: Host) -> None:
@@ -155,7 +172,18 @@ def test_every_payload_of_the_host_is_taken(host: Host) -> None:
     host.recall_until("What is my bicycle called?", "Rocinante")
 
 
-def test_in_a_group_each_turn_is_of_the_person_that_the_host_named_for_it(host: Host) -> None:
+def test_in_a_group_each_turn_is_of_the_person_that_the_host_named_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Without this the owner is not answered in a group, either.
+    monkeypatch.setenv("PERDURE_RECALL_IN_GROUPS", "true")
+    host = Host(tmp_path / "home")
+    host.do("ready")
+    _group_turns(host)
+    host.close()
+
+
+def _group_turns(host: Host) -> None:
     group = {**CTX, "sessionId": "g", "sessionKey": "agent:main:telegram:group:-100"}
     host.turn([], "My cat is called Miso.")
     host.recall_until("What is my cat called?", "Miso")

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perdure.engine.engine import audience_of
 from perdure.hosts.openclaw.mapping import (
     data_home,
     messages_of,
@@ -17,7 +18,6 @@ from perdure.hosts.openclaw.mapping import (
     state_folder,
     turn_context,
 )
-from perdure.plugin.engine import audience_of
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

@@ -171,20 +171,23 @@ def test_in_a_group_the_owner_is_kept_and_nobody_gets_the_owners_memories(child:
     private = {**AGENT, "senderIsOwner": False, "ownerIsNamed": True}
     for ctx in (OWNER, GUEST, GROUP, private):
         assert child.call("before_prompt_build", event={"prompt": question}, ctx=ctx) == {}
-    assert "3 March" in child.tool("memory_recall", OWNER, query=question)
-    for ctx in (GUEST, GROUP, private):
+    assert "read along" in child.tool("memory_recall", OWNER, query=question)
+    for ctx in (OWNER, GUEST, GROUP, private):
         assert "3 March" not in child.tool("memory_recall", ctx, query=question)
         assert "3 March" not in child.tool("memory_search", ctx, query=question, minScore=0)
-        assert "did nothing" in child.tool("memory_store", ctx, text="The boat is called Albatross.")
+        stored = child.tool("memory_store", ctx, text="The boat is called Albatross.")
+        assert ("did nothing" in stored) is (ctx is not OWNER)
 
 
-def test_others_read_no_file_of_the_workspace(child: Child, tmp_path: Path) -> None:
+@pytest.mark.parametrize("in_groups", [False, True])
+def test_others_read_no_file_of_the_workspace(tmp_path: Path, in_groups: bool) -> None:
     (tmp_path / "MEMORY.md").write_text("# Notes\n\nThe staging server is called heron.\n")
-    for ctx, found in ((OWNER, True), (GUEST, False), (GROUP, False)):
-        placed = {**ctx, "workspaceDir": str(tmp_path)}
-        child.call("before_prompt_build", event={"prompt": "Hello."}, ctx=placed)
-        assert ("heron" in child.tool("memory_search", placed, query="staging server", minScore=0)) is found
-        assert ("heron" in child.tool("memory_get", placed, path="MEMORY.md")) is found
+    with Child(tmp_path / "home", recallInGroups=in_groups) as child:
+        for ctx, found in ((OWNER, in_groups), (GUEST, False), (GROUP, False)):
+            placed = {**ctx, "workspaceDir": str(tmp_path)}
+            child.call("before_prompt_build", event={"prompt": "Hello."}, ctx=placed)
+            assert ("heron" in child.tool("memory_search", placed, query="staging server", minScore=0)) is found
+            assert ("heron" in child.tool("memory_get", placed, path="MEMORY.md")) is found
 
 
 def test_in_a_group_the_owner_gets_memories_if_the_setting_says_so(tmp_path: Path) -> None:
@@ -192,7 +195,9 @@ def test_in_a_group_the_owner_gets_memories_if_the_setting_says_so(tmp_path: Pat
         child.say("My birthday is on 3 March 1990.")
         asked = {"event": {"prompt": "When is my birthday?"}}
         assert "3 March" in _ask_until(child, "When is my birthday?", **OWNER)["prependContext"]
+        assert "3 March" in child.tool("memory_recall", OWNER, query="When is my birthday?")
         assert child.call("before_prompt_build", **asked, ctx=GUEST) == {}
+        assert "3 March" not in child.tool("memory_recall", GUEST, query="When is my birthday?")
 
 
 def test_a_turn_that_could_not_be_kept_is_asked_for_again(child: Child, tmp_path: Path) -> None:

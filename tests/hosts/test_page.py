@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from perdure.plugin.memory import Memory
-from perdure.plugin.tools import ALIKE
+from perdure.api.memory import Memory
+from perdure.api.tools import ALIKE
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "hosts.md").read_text(encoding="utf-8")

@@ -15,8 +15,8 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
+from perdure.api.memory import Memory
 from perdure.hosts.pydantic_ai import PerdureMemory
-from perdure.plugin.memory import Memory
 from perdure.text.fence import TAG
 from tests.plugin.conftest import OpenMemory, complaints, kept
 

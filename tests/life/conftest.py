@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.hooks.types import Channel, TurnContext
-from perdure.plugin.memory import Memory
 from perdure.store.fact import Fact
 from perdure.store.store import Store
 from perdure.store.transaction import Author

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from perdure.embed.deterministic import HashEmbedder
-from perdure.plugin.extensions import Register, hookimpl
+from perdure.engine.extensions import Register, hookimpl
 
 if TYPE_CHECKING:
     from perdure.embed.base import Vectors

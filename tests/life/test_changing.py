@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.errors import InputError, NotFoundError
-from perdure.plugin.memory import Memory
 from perdure.store.fact import Fact
 from tests.life.conftest import DAY, START, OpenMemory, recalled, say
 
@@ -242,6 +242,30 @@ def test_a_block_holds_the_summary_and_get_the_text(open_memory: OpenMemory) -> 
     fact = memory.store(LONG)
     assert recalled(memory, "What does the plan of the harbour say?") == [fact.summary]
     assert memory.get(fact.id).text == LONG.strip()
+
+
+def test_settings_say_which_text_is_long_and_how_much_of_it_stands_for_it(open_memory: OpenMemory) -> None:
+    with open_memory() as memory:
+        before = memory.store(LONG)
+    memory = open_memory(summary_threshold=150, summary_max_chars=30)
+    text = ("My shipyard plan: " + "each berth has a number of its own, " * 9)[:151].rstrip(", ")
+    fact = memory.store(text.ljust(151, "x"))
+    assert fact.summary == f"{text[:30].rstrip()}…"
+    assert memory.store(("My jetty plan: " + "each berth " * 20)[:150].strip()).summary is None
+    assert recalled(memory, "What does the plan of the shipyard say?") == [fact.summary]
+    # What was stored before is shown by the settings of now, without being written anew.
+    assert recalled(memory, "What does the plan of the harbour say?") == [f"{LONG[:30].rstrip()}…"]
+    assert memory.get(before.id).summary == before.summary
+    memory = open_memory(summary_threshold=100_000)
+    assert recalled(memory, "What does the plan of the shipyard say?") == [fact.text]
+
+
+def test_a_summary_that_was_given_is_not_cut_again(open_memory: OpenMemory) -> None:
+    memory = open_memory(summary_max_chars=20)
+    given = "The plan of the harbour, which is long, in one line."
+    fact = memory.update(memory.store(LONG).id, summary=given)
+    assert recalled(memory, "What does the plan of the harbour say?") == [given]
+    assert fact.summary == given
 
 
 def test_a_forgotten_fact_is_not_updated(memory: Memory) -> None:

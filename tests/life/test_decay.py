@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.hooks.types import Channel
-from perdure.plugin.memory import Memory
 from perdure.ranking.decay import LIFETIMES, confidence_at
 from perdure.store import lifecycle
 from perdure.store.fact import Fact
@@ -31,6 +31,18 @@ CLASSES: dict[str, tuple[float | None, bool]] = {
     "checkpoint": (4 * HOUR, False),
 }
 """Lifetime in seconds, and whether use starts it anew."""
+CHOSEN: dict[str, str | None] = {
+    "permanent": "The staging database is called heron.",  # nothing in it says that it ends
+    "durable": "The staging database is heron for now.",  # it will change, and nobody knows when
+    "stable": None,  # another name of durable
+    "normal": None,  # another name of active
+    "active": "My sister is ill this week.",  # over when the week is; a fortnight for what follows
+    "short": "My sister is ill today.",  # over tomorrow; or until the day that it names
+    "session": "The staging database is heron this session.",  # over with the session
+    "ephemeral": None,  # four hours are for who asks for them
+    "checkpoint": None,  # so are these: `perdure checkpoint`
+}
+"""Of which class is what nobody names a class for, if its words are these; None: of nothing."""
 MORTAL = [name for name, (lifetime, _) in CLASSES.items() if lifetime is not None]
 
 
@@ -57,6 +69,42 @@ def test_a_fact_lives_as_long_as_its_class_says(memory: Memory, clock: ManualClo
     assert memory.live_ids() == {fact.id}
     clock.advance(1)
     assert memory.live_ids() == ({fact.id} if lifetime is None else set())
+
+
+def test_the_table_has_all_classes() -> None:
+    assert list(CHOSEN) == list(CLASSES) == list(LIFETIMES)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_nobody_names_a_class_and_only_its_own_words_end_a_memory(
+    memory: Memory, clock: ManualClock, name: str
+) -> None:
+    text = CHOSEN[name]
+    if text is None:
+        named = memory.store(TEXT, decay_class=name)
+        assert (named.decay_class, memory.store("The heron nests early.").decay_class) == (name, "permanent")
+        return
+    fact = memory.store(text)
+    assert fact.decay_class == name
+    clock.advance(400 * DAY)
+    assert memory.live_ids() == ({fact.id} if name == "permanent" else set())
+
+
+def test_captured_and_stored_alike(memory: Memory) -> None:
+    say(memory, "My sister Ida is allergic to bees.", "My cat is ill this week.")
+    assert {fact.text: fact.decay_class for fact in memory.admin.list()} == {
+        "My sister Ida is allergic to bees.": "permanent",
+        "My cat is ill this week (2027-01-11 to 2027-01-17).": "active",
+    }
+
+
+def test_new_words_decide_anew_unless_a_class_was_named(memory: Memory) -> None:
+    brief = memory.store("The staging database is heron for now.")
+    lasting = memory.update(brief.id, text="The staging database is heron.")
+    assert (lasting.decay_class, lasting.expires_at) == ("permanent", None)
+    named = memory.store("The kettle is broken.", decay_class="durable")
+    again = memory.update(named.id, text="The kettle is mended.")
+    assert (again.decay_class, again.expires_at) == ("durable", START + 90 * DAY)
 
 
 @pytest.mark.parametrize(("alias", "name"), [("stable", "durable"), ("active", "normal"), ("checkpoint", "ephemeral")])

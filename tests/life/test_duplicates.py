@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from perdure.api.memory import Memory
 from perdure.clock import ManualClock
-from perdure.plugin.memory import Memory
+from perdure.index.lance import LanceIndex
 from perdure.store.database import run
-from perdure.store.lance import LanceIndex
 from perdure.store.store import Store
 from tests.life.conftest import START, OpenMemory, say
 
@@ -136,6 +136,7 @@ def test_a_vector_duplicate_is_one_row_in_the_derived_index_too(open_memory: Ope
         ("The harbour crane will lift heavy containers.", "The harbour crane will never lift heavy containers."),
         ("The harbour crane works with heavy containers.", "The harbour crane works without heavy containers."),
         ("The harbour crane could lift containers.", "The harbour crane couldn't lift containers."),
+        ("I call the harbour crane of my dad every morning.", "I call the harbour crane of my mum every morning."),
     ],
 )
 def test_other_figures_names_and_a_not_are_no_duplicates(

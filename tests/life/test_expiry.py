@@ -7,12 +7,12 @@ from pathlib import Path
 import lancedb
 import pytest
 
+from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.errors import NotFoundError
-from perdure.plugin.memory import Memory
 from perdure.store.database import run
 from perdure.store.store import Store
-from tests.life.conftest import DAY, START, OpenMemory, recalled
+from tests.life.conftest import DAY, START, OpenMemory, recalled, say
 
 TEXT = "The staging database is called heron."
 HOUR = 3600.0
@@ -72,19 +72,27 @@ def test_an_expiry_is_nobodys_last_change(memory: Memory, clock: ManualClock) ->
     assert memory.undo().facts == (kept.id,)
 
 
-def test_what_has_become_too_uncertain_goes_too_and_pinned_facts_stay(memory: Memory, clock: ManualClock) -> None:
+def test_what_is_uncertain_stays_and_so_does_what_is_pinned(memory: Memory, clock: ManualClock) -> None:
     faint = memory.store(TEXT, decay_class="stable")
-    faint = memory.update(faint.id, confidence=0.15)
+    memory.update(faint.id, confidence=0.01)
     pinned = memory.store("The kettle in the kitchen is broken.", decay_class="session")
     memory.pin(pinned.id)
+    # Past three quarters of its ninety days it counts half as certain: that moves it down, and does not take it away.
+    clock.advance(89 * DAY)
     assert memory.admin.prune().expired == ()
-    # Past three quarters of its ninety days it counts half as certain: 0.075.
-    clock.advance(70 * DAY)
+    assert recalled(memory, "staging database") == ["The kettle in the kitchen is broken.", TEXT]
+    clock.advance(1000 * DAY)
+    assert pinned.id not in memory.admin.prune().expired
+
+
+def test_what_nobody_gave_an_end_is_there_for_good(memory: Memory, clock: ManualClock) -> None:
+    memory.store(TEXT)
+    say(memory, "I'm allergic to bees.")
+    clock.advance(10_000 * DAY)
     done = memory.admin.prune()
-    assert done.expired == (faint.id,)
-    memory.undo(done.batch)
-    assert memory.get(faint.id).confidence == 0.5
-    assert memory.admin.prune().expired == ()
+    assert (done.expired, done.removed, done.parked) == ((), (), None)
+    assert recalled(memory, "staging database") == [TEXT]
+    assert len(memory.live_ids()) == 2
 
 
 def test_removal_from_both_stores_after_the_retention(open_memory: OpenMemory, clock: ManualClock, home: Path) -> None:
@@ -116,7 +124,9 @@ def test_the_retention_counts_from_the_prune_not_from_a_time_when_nobody_looked(
     fact = memory.store(TEXT, decay_class="session")
     clock.advance(300 * DAY)
     assert (memory.admin.prune().expired, memory.admin.prune().removed) == ((fact.id,), ())
-    clock.advance(30 * DAY)
+    clock.advance(364 * DAY)
+    assert memory.admin.prune().removed == ()
+    clock.advance(1 * DAY)
     assert memory.admin.prune().removed == (fact.id,)
     with pytest.raises(NotFoundError):
         memory.get(fact.id)
@@ -127,7 +137,7 @@ class TestMassExpiry:
         self, memory: Memory, clock: ManualClock
     ) -> None:
         for number in range(12):
-            memory.store(f"The heron of lake {number} nests early")
+            memory.store(f"The heron of lake {number} nests early", decay_class="stable")
         clock.advance(3650 * DAY)
         done = memory.admin.prune()
         assert done.parked is not None
@@ -142,7 +152,7 @@ class TestMassExpiry:
 
     def test_a_word_lets_them_go(self, memory: Memory, clock: ManualClock) -> None:
         for number in range(12):
-            memory.store(f"The heron of lake {number} nests early")
+            memory.store(f"The heron of lake {number} nests early", decay_class="stable")
         clock.advance(3650 * DAY)
         assert memory.admin.prune(dry_run=True).parked is not None
         assert memory.status().parked_expiry is None, "a dry run leaves nothing behind"
@@ -174,3 +184,13 @@ def test_receipts_and_conversations_are_dropped_in_their_time(
     with pytest.raises(NotFoundError):
         memory.why()
     assert memory.admin.run_job("prune") == "nothing is due"
+
+
+def test_what_is_pinned_does_not_end(memory: Memory, clock: ManualClock) -> None:
+    fact = memory.pin(memory.store("The heron nests at the mill.", decay_class="session").id)
+    clock.advance(400 * 86_400.0)
+    assert fact.id in memory.live_ids()
+    memory.pin(fact.id, False)
+    assert fact.id in memory.live_ids()
+    clock.advance(400 * 86_400.0)
+    assert fact.id not in memory.live_ids()

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.errors import InputError, NotFoundError
-from perdure.plugin.memory import Memory
 from perdure.store.database import run
 from perdure.store.store import Store
 from tests.life.conftest import DAY, START, OpenMemory, say

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.errors import AmbiguousIdError, InputError, NotFoundError, ScopeError
-from perdure.plugin.memory import Memory
 from perdure.store.fact import Fact
 from perdure.store.listing import Filter
 from perdure.store.scope import GLOBAL, Scope

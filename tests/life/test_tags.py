@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from perdure.api.memory import Memory
 from perdure.errors import InputError, SettingsError
-from perdure.plugin.memory import Memory
 from perdure.store.fact import Fact
 from tests.life.conftest import OpenMemory, put, recalled, say
 from tests.life.counting import CountingEmbedder

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.errors import NotFoundError, PerdureError
 from perdure.hooks.types import Channel
-from perdure.plugin.memory import Memory
 from perdure.store import undo as undoing
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from perdure.clock import ManualClock
 from perdure.errors import EndpointError, ModelError, TokenBudgetError
-from perdure.llm.client import Llm, Tier, find_json
+from perdure.llm.client import Llm, find_json
+from perdure.llm.purposes import Purpose, Tier
 from perdure.net.address import Address, Key
 from perdure.net.endpoint import Endpoint
 from perdure.store.llm_tokens import TokenMeter
@@ -21,6 +22,7 @@ from tests.loopback import Loopback, Reply, chat, loopback
 
 MODELS: dict[Tier, str] = {"nano": "small", "default": "medium", "heavy": "large"}
 DAY = 86_400.0
+ANY = Purpose("any", "default")
 
 
 @pytest.fixture
@@ -48,9 +50,9 @@ def make(server: Loopback, store: Store, budget: int = 10_000, timeout: float = 
 
 def test_each_tier_has_its_model_and_its_count(server: Loopback, store: Store) -> None:
     llm, meter = make(server, store)
-    assert llm.ask("Hi") == "hello"
-    assert llm.ask("Hi", tier="nano", system="Be kind.") == "hello"
-    assert llm.ask("Hi", tier="heavy", max_tokens=7) == "hello"
+    assert llm.ask("Hi", purpose=ANY) == "hello"
+    assert llm.ask("Hi", purpose=Purpose("small", "nano"), system="Be kind.") == "hello"
+    assert llm.ask("Hi", purpose=Purpose("large", "heavy", 7)) == "hello"
     assert [request.body["model"] for request in server.requests] == ["medium", "small", "large"]
     assert {request.path for request in server.requests} == {"/v1/chat/completions"}
     assert server.requests[1].body["messages"] == [
@@ -63,7 +65,7 @@ def test_each_tier_has_its_model_and_its_count(server: Loopback, store: Store) -
 
 def test_secrets_are_not_sent(server: Loopback, store: Store) -> None:
     secret = "sk-proj-abcdefghijklmnopqrstuvwx1234"
-    make(server, store)[0].ask(f"My key is {secret}", system=f"Key: {secret}")
+    make(server, store)[0].ask(f"My key is {secret}", purpose=ANY, system=f"Key: {secret}")
     assert secret not in str(server.requests[0].body)
 
 
@@ -71,7 +73,7 @@ def test_a_question_that_lacks_its_key_costs_nothing(server: Loopback, store: St
     meter = TokenMeter(store.database, store.clock, 10_000)
     address = Address(f"{server.url}/v1", Key("PERDURE_TEST_KEY_THAT_IS_NOT_SET"))
     with pytest.raises(ModelError, match="PERDURE_TEST_KEY_THAT_IS_NOT_SET is not set"):
-        Llm(Endpoint(address), MODELS, meter).ask("Hi")
+        Llm(Endpoint(address), MODELS, meter).ask("Hi", purpose=ANY)
     assert server.requests == []
     assert meter.used() == {"default": 0}
 
@@ -79,24 +81,24 @@ def test_a_question_that_lacks_its_key_costs_nothing(server: Loopback, store: St
 def test_without_a_count_of_the_server_the_tokens_are_estimated(server: Loopback, store: Store) -> None:
     server.answer = lambda request: chat("x" * 400)
     llm, meter = make(server, store)
-    llm.ask("y" * 400)
+    llm.ask("y" * 400, purpose=ANY)
     assert 200 <= meter.used()["default"] <= 250
 
 
 def test_the_budget_holds_and_is_kept_over_a_restart(
     server: Loopback, store: Store, clock: ManualClock, tmp_path: Path
 ) -> None:
-    make(server, store, budget=700)[0].ask("Hi")
+    make(server, store, budget=700)[0].ask("Hi", purpose=ANY)
     store.close()
     again = Store(tmp_path / "home", clock=clock)
     llm, meter = make(server, again, budget=560)
-    llm.ask("Hi", max_tokens=500)
+    llm.ask("Hi", purpose=ANY)
     with pytest.raises(TokenBudgetError, match="llm_daily_tokens"):
-        llm.ask("Hi", max_tokens=500)
+        llm.ask("Hi", purpose=ANY)
     assert len(server.requests) == 2
     assert meter.used() == {"default": 80}
     clock.advance(DAY)
-    assert llm.ask("Hi", max_tokens=500) == "hello"
+    assert llm.ask("Hi", purpose=ANY) == "hello"
     assert meter.used() == {"default": 40}
     again.close()
 
@@ -126,7 +128,7 @@ def test_a_question_that_fails_costs_what_it_can_have_cost(
     server.answer = lambda request: reply
     llm, meter = make(server, store)
     with pytest.raises(ModelError):
-        llm.ask("Hi")
+        llm.ask("Hi", purpose=ANY)
     assert (0 < meter.used()["default"] < 50) is charged
 
 
@@ -134,13 +136,13 @@ def test_a_hanging_model_is_left_and_may_have_cost_the_question(server: Loopback
     server.hang = True
     llm, meter = make(server, store)
     with pytest.raises(EndpointError, match="in time"):
-        llm.ask("Hi", timeout=0.2)
+        llm.ask("Hi", purpose=ANY, timeout=0.2)
     assert 0 < meter.used()["default"] < 50
 
 
 def test_an_empty_budget_sends_nothing(server: Loopback, store: Store) -> None:
     with pytest.raises(TokenBudgetError):
-        make(server, store, budget=0)[0].ask("Hi")
+        make(server, store, budget=0)[0].ask("Hi", purpose=ANY)
     assert server.connections == 0
 
 
@@ -159,7 +161,7 @@ def test_an_empty_budget_sends_nothing(server: Loopback, store: Store) -> None:
 )
 def test_json_is_found_in_an_answer(server: Loopback, store: Store, text: str, value: Any) -> None:
     server.answer = lambda request: chat(text, 5)
-    assert make(server, store)[0].ask_json("Hi") == value
+    assert make(server, store)[0].ask_json("Hi", purpose=ANY) == value
 
 
 @given(st.dictionaries(st.text(), st.integers() | st.text()), st.text(alphabet="abc .,\n"))

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.hooks.fake_host import FakeHost
 from perdure.hooks.host import HookRunner
-from perdure.plugin.memory import Memory
 from perdure.plugin.plugin import hookimpls_for
 from perdure.store.database import run
 from perdure.store.store import Store

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from perdure.api.audit import Audit
+from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.hooks.types import Channel, TurnContext
-from perdure.plugin.audit import Audit
-from perdure.plugin.memory import Memory
 from perdure.ranking.decay import DAY
 from perdure.store.fact import Fact
 from perdure.store.transaction import Author

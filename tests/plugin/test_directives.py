@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from perdure.api.memory import Memory
 from perdure.hooks.types import TurnContext
-from perdure.plugin.memory import Memory
 
 RULES: dict[str, Any] = {
     "directive_entities": ["Zephyr"],

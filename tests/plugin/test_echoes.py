@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.hooks.types import Channel, Recall, RecallItem, TurnContext
-from perdure.plugin.ledger import ITEMS, PROMPT, SESSIONS, TRACED, Ledger
-from perdure.plugin.memory import Memory
+from perdure.recall.shown import ITEMS, PROMPT, SESSIONS, TRACED, Ledger
 from perdure.store import receipts
 from perdure.store.fact import Fact
 from perdure.text.echo import Trace
@@ -177,9 +177,11 @@ def test_what_the_assistant_says_waits_for_review(listening: Memory) -> None:
 def test_what_the_user_repeats_of_the_assistant_is_approved(listening: Memory) -> None:
     turn(listening, "Which host is staging?", "The staging host is called atlas.")
     turn(listening, "The staging host is called atlas.", "OK.")
-    [fact] = facts(listening)
-    assert (fact.review_state, fact.confidence) == ("approved", 1.0)
-    assert listening.recall("Which host is the staging host?") is not None
+    [fact] = listening.admin.list()
+    assert (fact.review_state, fact.confidence, fact.channel) == ("approved", 1.0, Channel.USER)
+    recall = listening.recall("Which host is the staging host?")
+    assert recall is not None
+    assert "agent's note" not in recall.block
 
 
 def test_the_assistant_never_replaces_what_the_user_said(listening: Memory) -> None:

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perdure.api.evaluate import MAX_SIZE, Evaluation, compare, evaluate, exact, paraphrase, temporal
+from perdure.api.memory import Memory
 from perdure.clock import ManualClock
+from perdure.engine.engine import Engine
+from perdure.engine.settings import Settings
 from perdure.errors import InputError
 from perdure.hooks.types import Recall, RecallItem, TurnContext
-from perdure.plugin.engine import Engine
-from perdure.plugin.evaluate import MAX_SIZE, Evaluation, compare, evaluate, exact, paraphrase, temporal
-from perdure.plugin.memory import Memory
-from perdure.plugin.settings import Settings
 from perdure.ranking.decay import DAY
 from perdure.recall.pipeline import Asked
 from perdure.recall.receipt import Receipt

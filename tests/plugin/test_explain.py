@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from perdure.api.explain import INJECTED, Considered, silence
+from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.errors import InputError, NotFoundError
 from perdure.hooks.types import TurnContext
-from perdure.plugin.explain import INJECTED, Considered, silence
-from perdure.plugin.memory import Memory
 from perdure.ranking.decay import DAY
 from perdure.ranking.gates import Gate
 from perdure.recall.options import RecallOptions

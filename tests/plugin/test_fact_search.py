@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure.plugin.memory import Memory
+from perdure.api.memory import Memory
 from perdure.store.listing import Filter
 
 DOG = "Our dog is afraid of thunder."

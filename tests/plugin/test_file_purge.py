@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure.plugin.memory import Memory
+from perdure.api.memory import Memory
 
 SAID = "My zanzibar password hint is the colour of the old bicycle."
 OTHER = "The heron database is the one for staging."

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from perdure.api.files import Files
+from perdure.api.memory import Memory
 from perdure.clock import ManualClock
+from perdure.engine.engine import Engine
 from perdure.errors import InputError, ScopeError, UnsafePathError
 from perdure.hooks.host import HookRunner
 from perdure.hooks.types import Recall, TurnContext
-from perdure.plugin.engine import Engine
-from perdure.plugin.files import Files
-from perdure.plugin.memory import Memory
 from perdure.plugin.plugin import hookimpls_for
 from perdure.store.database import run
 from tests.plugin.conftest import OpenHost, OpenMemory, complaints, kept

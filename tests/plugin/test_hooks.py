@@ -12,13 +12,13 @@ from typing import Any, cast
 import pluggy
 import pytest
 
+from perdure.api.memory import Memory
 from perdure.embed.catalogue import MINILM_INT8
 from perdure.errors import StoreUnavailableError
 from perdure.hooks.fake_host import FakeHost
 from perdure.hooks.host import HookRunner
 from perdure.hooks.spec import host_hooks
 from perdure.hooks.types import Recall, TurnContext
-from perdure.plugin.memory import Memory
 from perdure.plugin.plugin import PerdurePlugin, hookimpls_for
 from perdure.text.fence import TAG, fence
 from tests.plugin.conftest import OpenHost, OpenMemory, complaints, kept

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.errors import StoreClosedError
 from perdure.hooks.types import TurnContext
-from perdure.plugin.memory import Memory
 from perdure.plugin.plugin import hookimpls_for
 from perdure.store.store import Store
 from tests.background.test_drain import ENTRY
@@ -28,16 +28,16 @@ from pathlib import Path
 
 tried = []
 sys.addaudithook(lambda event, args: tried.append(event) if event in ("socket.connect", "socket.getaddrinfo") else None)
-from perdure.plugin.memory import Memory
-from perdure.plugin.settings import Settings
-from perdure.plugin.work import work
+from perdure.api.memory import Memory
+from perdure.engine.settings import Settings
+from perdure.engine.work import work
 from perdure.store import schedule
 
 home = Path(sys.argv[1])
 with Memory.open(home) as memory:
     memory.ready()
     memory.store("The heron nests at the lake.")
-    said = {name: memory.admin.run_job(name) for name in ("prune", "canary", "files")}
+    said = {name: memory.admin.run_job(name) for name in ("revive", "prune", "canary", "files")}
     wanted = [name for name in memory.admin.jobs() if name not in said]
     with memory._engine.store.database.write() as connection:
         for name in wanted:
@@ -50,7 +50,7 @@ FORKING = """
 import os, sys, threading
 from perdure.errors import PerdureError
 from perdure.hooks.types import TurnContext
-from perdure.plugin.memory import Memory
+from perdure.api.memory import Memory
 from perdure.plugin.plugin import hookimpls_for
 
 home = sys.argv[1]
@@ -150,7 +150,8 @@ def test_no_job_opens_a_connection_and_each_says_what_it_did(tmp_path: Path) -> 
     told = json.loads(done.stdout)
     assert told["tried"] == []
     assert set(told["jobs"]) == {
-        "prune", "canary", "files", "classify", "backup", "optimise", "reconcile", "calibrate", "tidy",
+        "revive", "prune", "canary", "files", "classify", "backup", "export", "optimise", "reconcile", "calibrate",
+        "tidy",
     }  # fmt: skip
     assert all(result and "\n" not in result and "failed" not in result for result in told["jobs"].values())
 

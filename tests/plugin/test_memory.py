@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.errors import (
     AmbiguousIdError,
@@ -22,7 +23,6 @@ from perdure.errors import (
     StoreUnavailableError,
 )
 from perdure.hooks.types import Channel, TurnContext
-from perdure.plugin.memory import Memory
 from perdure.store import receipts
 from perdure.store.store import Store
 from tests.plugin.conftest import OpenMemory, kept

@@ -9,16 +9,17 @@ from typing import Any
 
 import pytest
 
-from perdure.background.reembed import Reembedder
+from perdure.api.memory import Memory
 from perdure.clock import ManualClock
+from perdure.engine.builtins import BUILTINS
+from perdure.engine.composing import embedder_factory
+from perdure.engine.extensions import ExtensionManager
+from perdure.engine.model import Model, Recipes
+from perdure.engine.settings import Settings
 from perdure.errors import SettingsError
 from perdure.hooks.types import Channel
-from perdure.plugin.builtins import BUILTINS
-from perdure.plugin.composing import embedder_factory
-from perdure.plugin.extensions import ExtensionManager
-from perdure.plugin.memory import Memory
-from perdure.plugin.model import Model, Recipes
-from perdure.plugin.settings import Settings
+from perdure.index.reembed import Reembedder
+from perdure.index.vector_index import ExactIndex
 from perdure.recall.options import LEXICAL, RecallOptions
 from perdure.recall.pipeline import Recaller
 from perdure.store import spaces
@@ -28,7 +29,6 @@ from perdure.store.scope import Audience
 from perdure.store.search import View
 from perdure.store.store import Store
 from perdure.store.transaction import Author
-from perdure.store.vector_index import ExactIndex
 
 EXTENSIONS = ExtensionManager.load(disabled=(), builtins=BUILTINS)
 TEXT = "The heron database is staging"
@@ -110,11 +110,21 @@ def change(store: Store, dims: int) -> None:
     """Switch the store to a model of other dimensions, as the worker would."""
     with store.database.write() as connection:
         assert spaces.begin(connection, space(dims), store.clock.now())
+    build(store)
+    assert uncalibrated(store) == space(dims)
+
+
+def build(store: Store) -> None:
+    """Do what the worker does with a switch that has begun."""
     recipes = Recipes(Settings.load({"embedder": "hash"}, environ={}), EXTENSIONS)
     reembedder = Reembedder(store, recipes.embedder)
     while reembedder.step():
         pass
-    assert uncalibrated(store) == space(dims)
+
+
+def with_other_files(present: spaces.VectorSpace) -> spaces.VectorSpace:
+    """Return the space of the same model as its files, or how they are counted, were before."""
+    return spaces.VectorSpace("former", present.dims, {**present.description, "digest": "former"})
 
 
 def legs(store: Store, model: Model) -> list[tuple[str, str]]:
@@ -235,6 +245,34 @@ class TestSwitchByItself:
         opened.model.close()
         assert opened.switching == ["start"]
         assert opened.model.state.endswith("switching to hash (48 dimensions): 0 of 1 memories")
+
+    def test_the_same_model_with_other_files_needs_no_word(self, store: Store, open_model: OpenModel) -> None:
+        store.adopt_space(with_other_files(space(32)))
+        add(store)
+        opened = open_model(embedder_model="32")
+        assert not opened.model.wait(30), "vectors of other files must not be compared"
+        assert opened.model.state == (
+            "lexical only: the files of model hash (32 dimensions) are not those of before, so each memory gets a new "
+            "vector by itself; switching to hash (32 dimensions): 0 of 1 memories"
+        )
+        assert legs(store, opened.model) == [(TEXT, LEXICAL)]
+        assert opened.switching == ["start"]
+        build(store)
+        assert opened.model.wait(30)
+        assert uncalibrated(store) == space(32)
+        with store.database.read() as connection:
+            assert [state.vectors for state in spaces.every(connection) if state.space.id == space(32).id] == [1]
+
+    def test_the_same_model_with_other_files_is_not_gone_back_to(self, store: Store, open_model: OpenModel) -> None:
+        former = with_other_files(space(32))
+        store.adopt_space(former)
+        change(store, 32)
+        with store.database.write() as connection:
+            spaces.rollback(connection, store.clock.now())
+        opened = open_model(embedder_model="32")
+        assert not opened.model.wait(30)
+        assert opened.switching == []
+        assert "perdure model switch" in opened.model.state
 
     def test_what_was_rolled_back_stays_so(self, store: Store, open_model: OpenModel) -> None:
         store.adopt_space(space(32))

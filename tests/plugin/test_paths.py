@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from perdure.engine.paths import config_file, data_folder, record_home, recorded_home
 from perdure.errors import SettingsError
-from perdure.plugin.paths import config_file, data_folder, record_home, recorded_home
 
 
 @pytest.fixture(autouse=True)

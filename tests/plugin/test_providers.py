@@ -12,22 +12,22 @@ from typing import Any
 
 import pytest
 
-from perdure.background.reembed import Reembedder
+from perdure.api.memory import Memory
 from perdure.embed.base import Embedder
 from perdure.embed.deterministic import HashEmbedder
+from perdure.engine.builtins import BUILTINS
+from perdure.engine.composing import embedder_factory
+from perdure.engine.embedders import REMOTE
+from perdure.engine.extensions import ExtensionManager
+from perdure.engine.model import Model, Recipes
+from perdure.engine.settings import Settings
 from perdure.errors import ModelError, SettingsError
 from perdure.hooks.types import TurnContext
-from perdure.plugin.builtins import BUILTINS
-from perdure.plugin.composing import embedder_factory
-from perdure.plugin.embedders import REMOTE
-from perdure.plugin.extensions import ExtensionManager
-from perdure.plugin.memory import Memory
-from perdure.plugin.model import Model, Recipes
-from perdure.plugin.settings import Settings
+from perdure.index.reembed import Reembedder
+from perdure.index.vector_index import ExactIndex
 from perdure.recall.receipt import Receipt
 from perdure.store.database import run
 from perdure.store.store import Store
-from perdure.store.vector_index import ExactIndex
 from tests.loopback import Loopback, Reply, Request, chat, loopback
 from tests.plugin.conftest import OpenMemory
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from perdure.api.memory import Memory
 from perdure.cli.demo import bytes_of
 from perdure.errors import InputError, NotFoundError
 from perdure.hooks.types import TurnContext
-from perdure.plugin.memory import Memory
 
 SAID = "My safe is behind the painting of the heron."
 

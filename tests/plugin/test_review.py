@@ -6,10 +6,10 @@ import logging
 
 import pytest
 
+from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.errors import InputError, NotFoundError
 from perdure.hooks.types import TurnContext
-from perdure.plugin.memory import Memory
 from tests.plugin.conftest import OpenMemory, complaints
 
 PEOPLE = ("sister", "brother", "dentist", "neighbour", "landlord", "doctor", "teacher", "plumber")

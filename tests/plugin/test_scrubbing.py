@@ -11,16 +11,18 @@ import pytest
 from click.testing import CliRunner
 
 from bench.secret_samples import Sample, secret_samples
+from perdure.care.exports import daily_export
+from perdure.care.scrub import META
 from perdure.cli.main import cli
 from perdure.hooks.types import Channel
+from perdure.secrets.redact import VERSION
 from perdure.store import receipts
 from perdure.store.database import run
 from perdure.store.fact import Fact
-from perdure.store.scrub import META
+from perdure.store.inbox_lines import line_of
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 from perdure.text.normalise import fts_text
-from perdure.text.redact import VERSION
 from tests.plugin.conftest import OpenHost, OpenMemory, complaints
 
 LEAST = 8
@@ -134,6 +136,38 @@ def test_a_dry_run_changes_nothing_and_a_second_scrub_finds_nothing(home: Path, 
     again = memory.admin.scrub()
     assert (again.facts, again.receipts, again.parked, again.conversations, again.state) == ((), 0, 0, 0, "nothing")
     assert memory.recall("router hall wifi") is not None
+
+
+def test_the_exports_of_all_days_are_scrubbed(home: Path) -> None:
+    store = Store(home)
+    with store.write(Author(Channel.USER)) as tx:
+        tx.add(Fact("The router is in the hall, by the door.", channel=Channel.USER))
+    path = daily_export(store)
+    assert path is not None
+    whole = path.read_bytes()
+    for day in (1, 2, 3):
+        text = TEXT if day != 2 else CLEAN
+        old = path.with_name(f"facts-2026-01-0{day}.jsonl")
+        old.write_bytes(whole.replace(b"The router is in the hall, by the door.", text.encode()))
+    store.close()
+    assert PASSWORD.encode() in bytes_of(home)
+    done = CliRunner().invoke(cli, ["scrub", "--home", str(home), "--json"], catch_exceptions=False)
+    assert (json.loads(done.output)["exports"], json.loads(done.output)["state"]) == (2, "certified")
+    assert PASSWORD.encode() not in bytes_of(home)
+    assert CLEAN in path.with_name("facts-2026-01-01.jsonl").read_text()
+
+
+def test_a_damaged_turn_that_is_kept_aside_is_redacted_and_stays(home: Path, open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    assert memory.settle()
+    kept_aside = home / "inbox" / "gone.damaged"
+    lines = [line_of({"messages": [{"text": text}]}) for text in (TEXT, "The heron nests at the lake.")]
+    kept_aside.write_bytes(b"".join(lines))
+    assert memory.admin.scrub(dry_run=True).parked == 1
+    assert kept_aside.read_bytes() == b"".join(lines)
+    assert memory.admin.scrub().parked == 1
+    assert kept_aside.read_bytes() == CLEAN.encode() + b"\n" + lines[1]
+    assert memory.admin.scrub().parked == 0
 
 
 def test_the_command_says_what_it_changed(home: Path) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from perdure.engine.settings import Settings
 from perdure.errors import SettingsError
 from perdure.hooks.types import Placement
-from perdure.plugin.settings import Settings
 
 SOURCES = ("file", "host", "environment", "keywords")
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from perdure.api.memory import Memory
+from perdure.api.tools import ALIKE, MAX_CHARS, TOOLS, ToolResult, call_tool
 from perdure.hooks.types import Channel, TurnContext
-from perdure.plugin.memory import Memory
-from perdure.plugin.tools import ALIKE, MAX_CHARS, TOOLS, ToolResult, call_tool
+from perdure.store.fact import Fact
 
 MAIN = TurnContext(agent_id="main", session_id="s1")
 ASKED = "Please remember this, correct it, or forget it."
@@ -29,6 +31,18 @@ def call(memory: Memory, name: str, said: str = "", /, context: TurnContext = MA
 def stored(memory: Memory, text: str, said: str = ASKED, **values: Any) -> str:
     fact_id: str = call(memory, "memory_store", said, text=text, **values).details["id"]
     return fact_id
+
+
+def test_what_a_tool_hands_to_the_agent_was_recalled(memory: Memory) -> None:
+    heron = stored(memory, "The staging database is called heron.", entity="staging database", key="name")
+    door = stored(memory, "The lighthouse has a red door.")
+    assert call(memory, "memory_recall", query="Which database is staging?").details["memories"][0]["id"] == heron
+    assert call(memory, "lookup", entity="staging database").details["memories"][0]["id"] == heron
+    assert call(memory, "memory_forget", "Forget it.", query="Which database is staging?").details
+    memory.settle()
+    reader = Memory(memory._engine, MAIN)
+    assert (reader.get(heron).recall_count, reader.get(heron).injected_count) == (3, 0)
+    assert reader.get(door).recall_count == 0
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
@@ -196,3 +210,82 @@ def test_why_tells_of_the_last_turn(memory: Memory) -> None:
     told = call(memory, "memory_why").text
     assert "1 came up" in told
     assert "Albatross" in told
+
+
+GROUP = TurnContext(agent_id="main", session_id="s1", chat="group")
+SHOWING: dict[str, dict[str, Any]] = {
+    "memory_recall": {"query": "What is the boat called?"},
+    "memory_forget": {"query": "What is the boat called?"},
+    "lookup": {"entity": "boat"},
+    "memory_lookup": {"entity": "boat", "key": "name"},
+    "memory_search": {"query": "Which boat is in the harbour?", "minScore": 0.0},
+    "memory_get": {"path": "MEMORY.md"},
+    "memory_why": {},
+    "memory_reflect": {"days": 30},
+}
+"""Tools that show what is in memory, with a call that does."""
+SILENT = {"memory_store", "memory_update", "memory_link", "memory_checkpoint", "memory_prune"}
+"""Tools that change something, and show no more than ids and counts."""
+
+
+@pytest.fixture
+def harbour(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Memory]:
+    """A store in which every tool finds the Albatross; with a parameter the owner answers in groups, too."""
+    (tmp_path / "MEMORY.md").write_text("The boat in the harbour is the Albatross.\n")
+    in_groups = getattr(request, "param", False)
+    with Memory.open(
+        tmp_path / "home", agent="main", workspace=tmp_path, embedder="none", watch=False, recall_in_groups=in_groups
+    ) as memory:
+        clock = memory._engine.clock
+        memory.store("The boat is called Albatross.", entity="boat", key="name", value="Albatross")
+        for days in (1, 2, 3):
+            with memory._engine.store.write(memory._author()) as tx:
+                said = clock.now() - days * 86_400
+                tx.add(Fact(f"We sailed the Albatross to bay {days}.", channel=Channel.USER, scope="agent",
+                            scope_target="main", source_date=said))  # fmt: skip
+        memory.turns.before("What is the boat called?", MAIN)
+        memory.settle()
+        yield memory
+
+
+def test_every_tool_either_shows_something_or_does_not() -> None:
+    assert SHOWING.keys() | SILENT == {tool.name for tool in TOOLS}
+    assert not SHOWING.keys() & SILENT
+
+
+@pytest.mark.parametrize("name", SHOWING)
+@pytest.mark.parametrize(("harbour", "context"), [(False, MAIN), (True, GROUP)], indirect=["harbour"])
+def test_a_tool_shows_what_is_in_memory_where_the_block_does(harbour: Memory, context: TurnContext, name: str) -> None:
+    assert "lbatross" in call(harbour, name, context=context, **SHOWING[name]).text
+
+
+@pytest.mark.parametrize("name", SHOWING)
+@pytest.mark.parametrize("chat", ["group", "channel", "anything else"])
+def test_where_others_read_along_no_tool_shows_what_the_block_does_not(harbour: Memory, chat: str, name: str) -> None:
+    context = replace(GROUP, chat=chat)
+    assert harbour.turns.before("What is the boat called?", context) is None
+    result = call(harbour, name, ASKED, context=context, **SHOWING[name])
+    assert result.refused
+    assert "lbatross" not in repr(result)
+    assert "read along" in result.text
+
+
+def test_in_a_group_what_is_said_is_still_kept_and_changed(harbour: Memory) -> None:
+    fact = call(harbour, "memory_store", ASKED, context=GROUP, text="The pier is wet.").details["id"]
+    boat = harbour.lookup("boat")[0].id
+    done = [
+        call(harbour, "memory_store", ASKED, context=GROUP, text="The boat is called Albatross."),
+        call(harbour, "memory_update", ASKED, context=GROUP, memory=boat, importance=0.9),
+        call(harbour, "memory_link", ASKED, context=GROUP, source=fact, target=boat),
+        call(harbour, "memory_checkpoint", ASKED, context=GROUP, intent="Sail.", state="Ready."),
+        call(harbour, "memory_prune", ASKED, context=GROUP),
+        call(harbour, "memory_forget", ASKED, context=GROUP, memory=boat),
+    ]
+    assert not [result.text for result in done if result.refused or "lbatross" in repr(result)]
+
+
+def test_in_a_group_the_system_prompt_holds_nothing_of_the_memory_file(harbour: Memory) -> None:
+    for chat, shown in (("direct", True), ("group", False)):
+        found = harbour.turns.before("Hello.", replace(MAIN, chat=chat, prompt_mode="full"))
+        assert found is not None
+        assert any("Albatross" in section.text for section in found.sections) is shown

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.hooks.types import TurnContext
-from perdure.plugin.memory import Memory
 from perdure.ranking.decay import DAY
 
 QUESTION = "Which database is the staging one?"
@@ -21,7 +21,7 @@ def memory(tmp_path: Path) -> Memory:
         tmp_path, embedder="none", clock=ManualClock(), record_sessions=False, duplicate_normalised=False
     )
     for text in TWINS:
-        memory.store(text)
+        memory.store(text, decay_class="durable")
     return memory
 
 
@@ -47,6 +47,34 @@ def test_being_shown_raises_no_rank(memory: Memory) -> None:
     facts = memory.admin.list()
     assert all(fact.injected_count >= 200 and fact.access_count == 0 for fact in facts)
     assert [fact.expires_at for fact in facts] == before
+    memory.close()
+
+
+def test_each_memory_that_reached_a_block_was_recalled_once_more(memory: Memory) -> None:
+    other = memory.store("The lighthouse has a red door.")
+    for turn in range(3):
+        assert len(order(memory, f"s{turn}")) == 2
+    assert memory.recall(QUESTION) is not None
+    memory.settle()
+    counts = {fact.text: (fact.recall_count, fact.injected_count) for fact in memory.admin.list()}
+    assert counts == {TWINS[0]: (4, 4), TWINS[1]: (4, 4), other.text: (0, 0)}
+    # Looking is no recall: a search for the owner's eyes, a recall whose receipt goes elsewhere.
+    memory.admin.search(QUESTION)
+    memory.recall(QUESTION, receipt_to=lambda receipt: None)
+    memory.settle()
+    assert {fact.text: (fact.recall_count, fact.injected_count) for fact in memory.admin.list()} == counts
+    memory.close()
+
+
+def test_to_count_needs_no_write_on_the_way_of_a_turn(memory: Memory) -> None:
+    store = memory._engine.store
+    with store.database.write():
+        # Whoever writes holds all others up; a turn is answered none the less.
+        recall = memory.turns.before(QUESTION, TurnContext(session_id="s"))
+        assert recall is not None
+        assert all(memory.get(item.id).recall_count == 0 for item in recall.items)
+    memory.settle()
+    assert all(memory.get(item.id).recall_count == 1 for item in recall.items)
     memory.close()
 
 

@@ -18,7 +18,6 @@ from perdure.ranking.decay import DAY, HOUR, LIFETIMES, expiry
         ("session", 24 * HOUR),
         ("ephemeral", 4 * HOUR),
         ("checkpoint", 4 * HOUR),
-        ("of an import", 90 * DAY),
     ],
 )
 def test_a_fact_lives_its_class_long(decay_class: str, seconds: float) -> None:
@@ -27,4 +26,11 @@ def test_a_fact_lives_its_class_long(decay_class: str, seconds: float) -> None:
 
 def test_what_is_permanent_never_expires() -> None:
     assert expiry("permanent", 1000.0) is None
+
+
+def test_a_class_that_nobody_knows_ends_nothing() -> None:
+    assert expiry("of an import", 1000.0) is None
+
+
+def test_there_is_one_class_without_an_end() -> None:
     assert [name for name, lifetime in LIFETIMES.items() if lifetime is None] == ["permanent"]

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from perdure.capture.writing import stored
 from perdure.clock import ManualClock
 from perdure.embed.base import Embedder
 from perdure.embed.deterministic import HashEmbedder
 from perdure.embed.guarded import GuardedEmbedder
+from perdure.engine.model import Model
 from perdure.hooks.types import Channel, Recall
-from perdure.plugin.model import Model
+from perdure.index.vector_index import ExactIndex, VectorIndex
 from perdure.recall.legs import VectorLeg
 from perdure.recall.options import RecallOptions
 from perdure.recall.pipeline import Recaller
@@ -25,8 +25,7 @@ from perdure.recall.sources import Source
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.store import Store, VectorSpace
-from perdure.store.transaction import Author
-from perdure.store.vector_index import ExactIndex, VectorIndex
+from perdure.store.transaction import Author, StoredVector
 
 
 class Desk:
@@ -49,7 +48,7 @@ class Desk:
         fact = replace(Fact(text, channel=channel, scope="user", scope_target="owner"), **fields)
         vector = None
         if self._embedder is not None:
-            vector = stored(self._embedder.embed([text]), self._embedder.identity.id)[0]
+            vector = StoredVector.rows(self._embedder.embed([text]), self._embedder.identity.id)[0]
         with self.store.write(Author(channel)) as tx:
             return tx.add(fact, vector)
 

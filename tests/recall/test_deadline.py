@@ -14,13 +14,13 @@ import pytest
 
 from perdure.embed.base import Embedder
 from perdure.errors import ModelError
+from perdure.index.vector_index import VectorHit
 from perdure.recall.options import PASSAGES
 from perdure.recall.slot import Breaker, Slot, Ticket
 from perdure.recall.sources import Passage
 from perdure.store.database import run
 from perdure.store.scope import Audience
 from perdure.store.search import View
-from perdure.store.vector_index import VectorHit
 from tests.faulty import FailingEmbedder, HangingEmbedder, NanEmbedder, WrongDimsEmbedder
 from tests.recall.conftest import Desk
 

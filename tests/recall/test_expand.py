@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perdure.care.purge import purge
 from perdure.errors import ModelError
 from perdure.hooks.types import Channel, Recall
 from perdure.ranking.gates import Evidence
@@ -24,7 +25,6 @@ from perdure.recall.sources import Passage
 from perdure.store import expansions
 from perdure.store.database import run
 from perdure.store.fact import Fact
-from perdure.store.purge import purge
 from perdure.store.scope import Audience
 from perdure.store.transaction import Author
 from tests.recall.conftest import Desk, OpenDesk

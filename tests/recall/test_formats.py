@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from perdure.embed.base import Embedder
 from perdure.embed.load import load_default
+from perdure.engine.settings import Settings
 from perdure.hooks.types import Channel, Recall
-from perdure.plugin.settings import Settings
 from perdure.ranking.decay import DAY
 from perdure.recall.options import FORMATS
 from perdure.recall.pipeline import Asked
@@ -265,3 +265,19 @@ def test_facts_never_cost_more_than_the_budget(
     with desk.store.write(Author(Channel.USER)) as tx:
         for fact_id in pinned:
             tx.change(fact_id, "forget", {"forgotten_at": desk.clock.now()})
+
+
+@pytest.mark.parametrize(
+    ("text", "repeats"),
+    [
+        ("Mia: By the way, Dad takes 5 mg of ramipril every morning with the staging database.", True),
+        ("Mia: Mum takes 5 mg of ramipril every morning with the staging database.", False),
+        ("Mia: Dad takes 10 mg of ramipril every morning with the staging database.", False),
+        ("Mia: Dad never takes 5 mg of ramipril every morning with the staging database.", False),
+    ],
+)
+def test_a_passage_gives_way_to_a_fact_only_if_it_says_no_more(wordy: Desk, text: str, repeats: bool) -> None:
+    wordy.put("Dad takes 5 mg of ramipril every morning with the staging database.")
+    recall = ask(wordy, [Passage("s1#L4", SESSIONS, text, "2027-01-02", 0.8)])
+    assert recall is not None
+    assert ("s1#L4" in [item.id for item in recall.items]) is not repeats

@@ -12,6 +12,7 @@ from perdure.recall.block import Entry, line, render
 from perdure.recall.options import FORMATS
 from perdure.recall.sources import FILES, SESSIONS, Passage
 from perdure.store.scope import Audience
+from perdure.store.summary import Summaries
 from tests.recall.conftest import Desk
 from tests.recall.test_formats import QUESTION, Handed
 from tests.recall.test_hostile import HOSTILE as KNOWN
@@ -129,7 +130,13 @@ def test_hostile_facts_in_one_block(wordy: Desk, form: str) -> None:
     for text in texts:
         wordy.put(text, category=text, entity=text, key=text, value=text, pinned=True)
     recall, receipt = wordy.ask(
-        QUESTION, format=form, limit=1000, max_tokens=10**6, profile_limit=1000, deadline=30.0, summary_threshold=10**6
+        QUESTION,
+        format=form,
+        limit=1000,
+        max_tokens=10**6,
+        profile_limit=1000,
+        deadline=30.0,
+        summaries=Summaries(10**6),
     )
     assert recall is not None
     assert len(recall.items) >= 200

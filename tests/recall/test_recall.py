@@ -6,6 +6,8 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 
@@ -13,10 +15,11 @@ from perdure.embed.base import Embedder
 from perdure.embed.deterministic import HashEmbedder
 from perdure.embed.load import load_default
 from perdure.hooks.types import Channel, Placement, Recall
-from perdure.recall.block import HEADER
+from perdure.recall.block import HEADER, day
 from perdure.recall.options import LOOKUP
 from perdure.recall.receipt import MAX_QUERY
 from perdure.store.scope import Audience
+from perdure.store.summary import Summaries
 from perdure.store.trust import AUTO_RECALLED
 from perdure.text.tokens import estimate_tokens
 from tests.recall.conftest import Desk, OpenDesk
@@ -142,13 +145,66 @@ def test_near_duplicates_give_way(desk: Desk) -> None:
     assert len(desk.texts("What is the staging database called?")) == 1
 
 
-def test_of_contradicting_values_the_newer_is_recalled(desk: Desk) -> None:
+MEDICINE = "{} takes {} of ramipril every morning with breakfast."
+DETAILS = [
+    (MEDICINE.format("Dad", "5 mg"), MEDICINE.format("Mum", "5 mg")),
+    (MEDICINE.format("Anna", "5 mg"), MEDICINE.format("Bruno", "5 mg")),
+    (MEDICINE.format("Dad", "5 mg"), MEDICINE.format("Dad", "10 mg")),
+    (MEDICINE.format("Dad always", "5 mg"), MEDICINE.format("Dad never", "5 mg")),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), DETAILS)
+@pytest.mark.parametrize("model", [True, False])
+def test_memories_that_differ_in_a_detail_come_up_together(
+    open_desk: OpenDesk, model: bool, one: str, other: str
+) -> None:
+    desk = open_desk(HashEmbedder() if model else None)
+    for text in (one, other):
+        desk.put(text)
+    assert set(desk.texts("Who takes ramipril every morning with breakfast?", relative_cut=0.0)) == {one, other}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_in_which_order_they_were_said_does_not_decide_what_comes_up(open_desk: OpenDesk, seed: int) -> None:
+    texts = [MEDICINE.format(who, much) for who in ("Dad", "Mum", "Anna") for much in ("5 mg", "10 mg")]
+    again = [text.upper() for text in texts]
+    found = []
+    for name in ("one", "other"):
+        desk = open_desk(HashEmbedder(), name)
+        for text in Random(f"{name}{seed}").sample(texts + again, 12):
+            desk.put(text)
+        asked = desk.texts("Who takes ramipril every morning with breakfast?", relative_cut=0.0, limit=20)
+        assert len(asked) == len(texts)
+        found.append({text.casefold() for text in asked})
+    assert found[0] == found[1] == {text.casefold() for text in texts}
+
+
+def test_the_same_words_with_another_value_of_the_slot_come_up_together(desk: Desk) -> None:
+    text = "The staging database is called heron, as ever."
+    for value in ("heron", "heron II"):
+        desk.put(text, entity="staging", key="database", value=value)
+    assert desk.texts("What is the staging database called?") == [text, text]
+
+
+def test_an_agents_newer_note_does_not_hide_what_the_user_said(desk: Desk) -> None:
+    slot: dict[str, Any] = {"entity": "user", "key": "location"}
+    said = desk.put("I live in Graz on the Mur.", value="Graz", **slot)
+    noted = desk.put("You live in Linz on the Danube.", Channel.TOOL_UNASKED, value="Linz", **slot)
+    recall, _ = desk.ask("Where do I live, in Graz on the Mur or in Linz on the Danube?", relative_cut=0.0)
+    assert recall is not None
+    assert {item.id for item in recall.items} == {said.id, noted.id}
+
+
+def test_of_two_values_of_one_slot_the_newer_comes_first_and_the_older_says_that_it_is_earlier(desk: Desk) -> None:
     newer_date = desk.clock.now() + 10_000
     desk.put("I live in Linz on the Danube.", value="Linz", entity="user", key="location", source_date=newer_date)
     old = desk.put("I live in Graz on the Mur.", value="Graz", entity="user", key="location")
     recall, receipt = desk.ask("Where do I live, in Graz on the Mur or in Linz on the Danube?")
-    assert [item.text for item in recall.items] == ["I live in Linz on the Danube."] if recall else False
-    assert receipt.verdicts[old.id].startswith("older value")
+    assert recall is not None
+    assert [item.text for item in recall.items] == ["I live in Linz on the Danube.", "I live in Graz on the Mur."]
+    assert f"I live in Graz on the Mur. (earlier, {day(old.effective_date)})" in recall.block
+    assert receipt.verdicts[old.id] == "injected"
 
 
 @pytest.mark.parametrize("model", [True, False])
@@ -159,7 +215,7 @@ def test_a_block_never_costs_more_than_its_budget(open_desk: OpenDesk, model: bo
     for words in ("reed water bank", "roof tile chimney", "willow branch meadow"):
         desk.put(f"A heron nests here. {' '.join([words] * 20)}")
     recall, receipt = desk.ask(
-        "Where does the heron nest?", max_tokens=budget, relative_cut=0.0, summary_threshold=9999
+        "Where does the heron nest?", max_tokens=budget, relative_cut=0.0, summaries=Summaries(9999)
     )
     count = desk.leg.embedder.count_tokens if desk.leg else estimate_tokens
     if recall is not None:
@@ -185,7 +241,7 @@ def test_a_long_memory_is_shown_by_its_summary(desk: Desk) -> None:
     assert text.endswith("…")
     assert len(text) <= 81
     assert long.startswith(text[:-1])
-    [whole] = desk.texts("What does the heron database keep?", summary_threshold=2000)
+    [whole] = desk.texts("What does the heron database keep?", summaries=Summaries(2000))
     assert whole == long.strip()
 
 
@@ -226,7 +282,7 @@ def test_what_has_expired_is_not_recalled(desk: Desk) -> None:
         (Audience.of(), {"user"}),
         (Audience.of(agent=""), set[str]()),
         (Audience.of(agent=" ann"), set[str]()),
-        (Audience.of(user="somebody else", agent="ann"), {"agent"}),
+        (Audience.of(user="somebody else", agent="ann"), set[str]()),
     ],
 )
 def test_scopes_hold(desk: Desk, audience: Audience, seen: set[str]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from perdure.care.purge import purge
 from perdure.hooks.types import Channel, Recall
 from perdure.ranking.adjust import Adjustments
 from perdure.ranking.decay import DAY
@@ -17,7 +18,6 @@ from perdure.recall.replay import replay
 from perdure.recall.sources import FILES, SESSIONS
 from perdure.store import receipts
 from perdure.store.links import link
-from perdure.store.purge import purge
 from perdure.store.scope import Audience
 from perdure.store.transaction import Author
 from tests.recall.conftest import Desk
@@ -65,7 +65,7 @@ def test_a_receipt_ranked_again_gives_the_same_order(filled: Desk, question: str
     again = replay(body, chosen)
     assert recall is not None
     beside = {PROFILE, LINKS, PASSAGES, FILES, SESSIONS}
-    assert again.injected == tuple(item.id for item in recall.items if item.leg not in beside)
+    assert set(again.injected) == {item.id for item in recall.items if item.leg not in beside}
     assert again.injected
     assert again.beside == {item.id for item in recall.items if item.leg in beside}
     assert TURN.id in again.beside

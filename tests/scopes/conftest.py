@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import permutations
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 import pytest
 
+from perdure.api.memory import Memory
 from perdure.clock import ManualClock
+from perdure.engine.engine import Engine
+from perdure.engine.settings import Settings
 from perdure.files import registry
 from perdure.hooks.types import Channel, TurnContext
-from perdure.plugin.engine import Engine
-from perdure.plugin.memory import Memory
-from perdure.plugin.settings import Settings
 from perdure.store import links
 from perdure.store.fact import Fact
 from perdure.store.scope import Scope
@@ -25,24 +28,33 @@ START = 1_800_000_000.0
 SCOPES = tuple(
     Scope.parse(text)
     for text in (
-        "global", "user:owner", "user:eva", "user:max", "agent:ann", "agent:bob", "session:s1", "session:s2",
-        "project:harbour", "custom:choir",
+        "global", "user:owner", "user:eva", "user:max", "agent:ann", "agent:bob user:eva", "session:s1 user:max",
+        "session:s2 agent:bob user:eva", "project:harbour", "agent:bob user:*",
     )
 )  # fmt: skip
-CALLERS: Mapping[str, tuple[TurnContext, tuple[str, ...]]] = {
+Callers = Mapping[str, tuple[TurnContext, tuple[str, ...]]]
+CALLERS: Callers = {
     "owner": (TurnContext(), ("global", "user:owner")),
     "eva": (TurnContext(user_id="eva"), ("global", "user:eva")),
-    "max in a session": (TurnContext(user_id="max", session_id="s1"), ("global", "user:max", "session:s1")),
+    "max in a session": (TurnContext(user_id="max", session_id="s1"), ("global", "user:max", "session:s1 user:max")),
     "ann": (TurnContext(agent_id="ann"), ("global", "user:owner", "agent:ann")),
     "bob for eva": (
         TurnContext(agent_id="bob", user_id="eva", session_id="s2"),
-        ("global", "user:eva", "agent:bob", "session:s2"),
+        ("global", "user:eva", "agent:bob user:eva", "agent:bob user:*", "session:s2 agent:bob user:eva"),
+    ),
+    "bob for max": (
+        TurnContext(agent_id="bob", user_id="max", session_id="s2"),
+        ("global", "user:max", "agent:bob user:*"),
     ),
     "a stranger": (TurnContext(user_id="stranger"), ("global",)),
     "no agent": (TurnContext(agent_id=""), ("global",)),
     "a malformed user": (TurnContext(user_id="eva "), ("global",)),
 }
 """Each caller with the scopes that it may read."""
+
+
+ENDINGS = [letter * 4 for letter in ascii_lowercase] + [f"{a}{b}{a}{b}" for a, b in permutations(ascii_lowercase, 2)]
+"""Of words that are not in each other."""
 
 
 @dataclass(frozen=True)
@@ -77,35 +89,38 @@ class Canary:
 class House:
     """The store, its canaries, and a memory for each caller."""
 
-    def __init__(self, home: Path, *, scopes: tuple[Scope, ...] = SCOPES, **settings: Any) -> None:
+    def __init__(
+        self, home: Path, *, scopes: tuple[Scope, ...] = SCOPES, callers: Callers = CALLERS, **settings: Any
+    ) -> None:
+        self.callers = callers
         self.clock = ManualClock()
         # By words alone, unless an embedder is named. No timers: what conftest sets holds for no fixture of a module,
         # and a job that gives categories would write beside what is tested.
         given = {"embedder": "none", "watch": False, "timers": False, **settings}
         self.engine = Engine(home, Settings.load(given), clock=self.clock)
         self.engine.model.wait(30.0)
-        # A word has its number in every house, so that two houses differ only in who lives there.
-        self.canaries = [self._canary(number, scope) for number, scope in enumerate(SCOPES) if scope in scopes]
+        self.canaries = [self._canary(number, scope) for number, scope in enumerate(scopes)]
         self._link(self.engine.store)
         for canary in self.canaries:
             self._nest(canary)
-        self.caller("owner").files.sync()
-        self.caller("owner").files.embed()
+        owner = Memory(self.engine, TurnContext())
+        owner.files.sync()
+        owner.files.embed()
         self.clock.set(START + 3600.0)
 
     def caller(self, name: str) -> Memory:
         """Return a memory of a caller; all share one engine, as the agents of one host do."""
-        return Memory(self.engine, CALLERS[name][0])
+        return Memory(self.engine, self.callers[name][0])
 
     def hidden_from(self, name: str) -> list[Canary]:
         """Return the canaries that a caller must never hear of."""
-        return [canary for canary in self.canaries if str(canary.scope) not in CALLERS[name][1]]
+        return [canary for canary in self.canaries if str(canary.scope) not in self.callers[name][1]]
 
     def close(self) -> None:
         self.engine.close()
 
     def _canary(self, number: int, scope: Scope) -> Canary:
-        word = f"canary{'abcdefghij'[number] * 4}"
+        word = f"canary{ENDINGS[number]}"
         entity, tag = f"Cage{number}", f"tag{number}"
         draft = Fact(
             f"The {word} sings in the harbour at night.", why=f"{word} was asked to", entity=entity, key="song",
@@ -120,8 +135,10 @@ class House:
                 ids.append(tx.add(prepared.fact, prepared.vector).id)
         with self.engine.store.write(Author(Channel.LIBRARY)) as tx:
             tx.supersede(ids[0], ids[1])
+        failed = {"scope": str(scope), "messages": [{"text": f"The {word} said nothing that could be captured."}]}
+        self.engine.store.park(f"turn-of-{word}", "ValueError", json.dumps(failed))
         home = self.engine.store.folder
-        return Canary(scope, word, entity, tag, tuple(ids), home.with_name(f"{home.name}-nest{number}"))
+        return Canary(scope, word, entity, tag, tuple(ids), home.with_name(f"{home.name}-nest{number:02}"))
 
     def _nest(self, canary: Canary) -> None:
         files, store = self.engine.files, self.engine.store

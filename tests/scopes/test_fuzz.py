@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
+from perdure.api.memory import Memory
 from perdure.errors import AmbiguousIdError, InputError, NotFoundError, ScopeError
-from perdure.plugin.memory import Memory
 from perdure.recall.options import LEXICAL, RecallOptions
 from perdure.recall.pipeline import Asked, Recaller
 from perdure.store.fact import Fact
@@ -103,8 +103,8 @@ def test_a_refusal_quotes_little_of_what_was_given(house: House, use: Callable[[
 
 
 def uncounted(memory: Memory) -> list[Change]:
-    """Return the changes, without how often a memory was put into a prompt."""
-    return [replace(change, fact=replace(change.fact, injected_count=0)) for change in memory.changes()]
+    """Return the changes, without how often a memory was recalled."""
+    return [replace(change, fact=replace(change.fact, recall_count=0, injected_count=0)) for change in memory.changes()]
 
 
 def test_no_string_breaks_a_reader_or_shows_what_others_own(house: House) -> None:

@@ -12,24 +12,24 @@ from pathlib import Path
 import apsw
 import pytest
 
+from perdure.care.backup import backup, backups, restore, vault_of
+from perdure.care.purge import purge
 from perdure.clock import ManualClock
 from perdure.errors import InputError, StoreBusyError, StoreCorruptError, StoreTooNewError
 from perdure.hooks.types import Channel
 from perdure.store import migrations, snapshot
-from perdure.store.backup import backup, backups, restore, vault_of
 from perdure.store.database import run
 from perdure.store.fact import Fact
-from perdure.store.purge import purge
 from perdure.store.store import Store
 from perdure.store.transaction import Author
-from perdure.store.vault import Vault
+from perdure.vault.vault import Vault
 
 AUTHOR = Author(Channel.LIBRARY, "test")
 
 DIES = """
 import os, sys
 from pathlib import Path
-from perdure.store import backup
+from perdure.care import backup
 
 copies = 0
 
@@ -79,7 +79,7 @@ def flip(path: Path) -> None:
     """Change one letter of one row: every page can be read, but a row and an index no longer agree."""
     content = bytearray(path.read_bytes())
     row = content.index(b"fact number 7 about herons")
-    content[content.index(b"stable", row)] = ord("S")
+    content[content.index(b"permanent", row)] = ord("P")
     path.write_bytes(content)
 
 
@@ -151,6 +151,15 @@ class TestBackup:
 
 
 class TestRestore:
+    def test_leaves_no_page_of_the_former_store_beside_the_new_one(self, store: Store) -> None:
+        copy = backup(store)
+        add(store, "My neighbour Xylophilus owes me seven crowns.")
+        store.close()
+        restore(store.folder, copy)
+        assert texts(store.folder) == []
+        left = [path.name for path in store.folder.iterdir() if path.is_file() and b"Xylophilus" in path.read_bytes()]
+        assert left == []
+
     def test_brings_back_what_the_backup_holds_and_keeps_the_present(self, store: Store, clock: ManualClock) -> None:
         add(store, "The heron database is staging.")
         path = backup(store)

@@ -15,17 +15,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from perdure.care.exchange import export
+from perdure.care.exchange_file import ExportFile
+from perdure.care.importing import CHUNK, Imported, bring_in
+from perdure.care.purge import purge
 from perdure.clock import ManualClock
 from perdure.errors import InputError
 from perdure.hooks.types import Channel
-from perdure.store.backup import backups
 from perdure.store.database import run
-from perdure.store.exchange import daily_export, export
-from perdure.store.exchange_file import ExportFile
 from perdure.store.fact import Fact
-from perdure.store.importing import CHUNK, Imported, bring_in
 from perdure.store.links import TYPES, link
-from perdure.store.purge import purge
 from perdure.store.scope import Audience
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import MAX_TEXT, Author, StoredVector
@@ -165,17 +164,6 @@ class TestExport:
         assert (full.vectors, full.journal) == (1, 1)
         assert [line["action"] for line in lines(full.path, "journal")] == ["add"]
 
-    def test_every_day_has_one_file_and_seven_are_kept(self, store: Store, clock: ManualClock) -> None:
-        add(store, Fact("I like tea."))
-        for _ in range(9):
-            daily_export(store)
-            path = daily_export(store)
-            clock.advance(86_400)
-        assert path.name == "memory-backup-2027-01-23.jsonl"
-        names = sorted(file.path.name for file in backups(store.folder))
-        assert names == [f"memory-backup-2027-01-{day}.jsonl" for day in range(17, 24)]
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
 
 class TestImport:
     @pytest.fixture
@@ -217,6 +205,89 @@ class TestImport:
         report = take(other, exported, trust=True)
         assert (report.added, report.skipped, report.vouched) == (0, 2, 2)
         assert {fact.channel for fact in all_facts(other).values()} == {Channel.USER}
+
+    def test_trust_that_was_given_later_can_be_taken_back(self, exported: Path, other: Store) -> None:
+        take(other, exported)
+        take(other, exported, trust=True)
+        audience = Audience.of()
+        with other.write(AUTHOR) as tx:
+            undo(tx, batches(tx.connection, audience)[0], audience)
+        assert {fact.channel for fact in all_facts(other).values()} == {Channel.IMPORT}
+
+    @pytest.mark.parametrize("channel", [Channel.IMPORT, Channel.TOOL_UNASKED, Channel.TRANSCRIPT_USER])
+    def test_what_is_vouched_for_takes_the_place_of_a_weaker_twin(
+        self, exported: Path, other: Store, channel: Channel
+    ) -> None:
+        [twin] = add(other, Fact("I like TEA", channel=channel, value="planted"))
+        before = all_facts(other)
+        untrusted = take(other, exported)
+        assert untrusted.superseded == 0
+        assert all_facts(other)[twin.id] == before[twin.id]
+        tried = take(other, exported, trust=True, dry_run=True)
+        report = take(other, exported, trust=True)
+        assert replace(tried, dry_run=False) == report
+        assert (report.vouched, report.superseded) == (2, 1)
+        successor = all_facts(other)[all_facts(other)[twin.id].superseded_by or ""]
+        assert (successor.text, successor.channel, successor.supersedes_id) == ("I like tea.", Channel.USER, None)
+        assert (take(other, exported, trust=True).superseded) == 0
+
+        audience = Audience.of()
+        with other.write(AUTHOR) as tx:
+            undo(tx, batches(tx.connection, audience)[0], audience)
+        assert replace(all_facts(other)[twin.id], change_seq=twin.change_seq) == before[twin.id]
+
+    def test_a_twin_of_the_users_own_stays(self, exported: Path, other: Store) -> None:
+        [twin] = add(other, Fact("I like tea.", channel=Channel.CLI))
+        assert take(other, exported, trust=True).superseded == 0
+        assert all_facts(other)[twin.id].superseded_at is None
+
+    def test_former_and_forgotten_words_take_nobodys_place(
+        self, exported: Path, store: Store, other: Store, tmp_path: Path
+    ) -> None:
+        first, second = all_facts(store)
+        with store.write(AUTHOR) as tx:
+            tx.change(first, "forget", {"forgotten_at": tx.now})
+            tx.change(second, "retract", {"superseded_at": tx.now})
+        add(other, *(Fact(text, channel=Channel.IMPORT) for text in ("I live in Lisbon.", "I like tea.")))
+        assert take(other, export(store, tmp_path / "later.jsonl").path, trust=True).superseded == 0
+
+    @pytest.mark.parametrize(
+        "forged",
+        [{"value": "a cave"}, {"entity": "user", "key": "home"}, {"why": "planted"}, {"metadata": {"planted": 1}}],
+        ids=lambda forged: "-".join(forged),
+    )
+    def test_what_is_vouched_for_brings_its_own_slot(
+        self, exported: Path, store: Store, other: Store, tmp_path: Path, forged: dict[str, Any]
+    ) -> None:
+        told = exported.read_bytes()
+        [first, _] = all_facts(store)
+        take(
+            other,
+            rewrite(exported, lambda found: [each | forged if each.get("id") == first else each for each in found]),
+        )
+        exported.write_bytes(told)
+        report = take(other, exported, trust=True)
+        assert (report.vouched, report.skipped, report.conflicts) == (2, 2, [])
+        found = all_facts(other)
+        successor = found[found[first].superseded_by or ""]
+        [users] = [fact for fact in all_facts(store).values() if fact.id == first]
+        for name in ("text", "why", "entity", "key", "value", "tags", "metadata", "channel", "created_at"):
+            assert getattr(successor, name) == getattr(users, name), name
+        again = take(other, exported, trust=True)
+        assert (again.added, again.vouched, again.conflicts) == (0, 0, [])
+        assert all_facts(other).keys() == found.keys()
+
+    def test_what_is_vouched_for_brings_its_own_tags(self, exported: Path, store: Store, other: Store) -> None:
+        told = exported.read_bytes()
+        take(
+            other,
+            rewrite(
+                exported, lambda found: [{**each, "tags": ["planted"]} if "tags" in each else each for each in found]
+            ),
+        )
+        exported.write_bytes(told)
+        take(other, exported, trust=True)
+        assert [fact.tags for fact in all_facts(other).values()] == [fact.tags for fact in all_facts(store).values()]
 
     def test_what_says_something_else_is_left_alone(self, exported: Path, store: Store) -> None:
         before = all_facts(store)

@@ -11,16 +11,16 @@ from typing import Any
 import apsw
 import pytest
 
+from perdure.care.foreign import fact_id, scope_of, seconds
+from perdure.care.importing import Imported, bring_in
+from perdure.care.sources import kind_of, load_source
 from perdure.errors import InputError
 from perdure.hooks.types import Channel
 from perdure.ranking.decay import DAY
 from perdure.store.database import run
 from perdure.store.fact import Fact
-from perdure.store.foreign import fact_id, scope_of, seconds
-from perdure.store.importing import Imported, bring_in
 from perdure.store.scope import KINDS, Audience, Scope
 from perdure.store.search import View, by_ids
-from perdure.store.sources import kind_of, load_source
 from perdure.store.store import Store
 
 ONE, TWO, THREE = (f"0000000{number}-aaaa-4bbb-8ccc-dddddddddddd" for number in (1, 2, 3))

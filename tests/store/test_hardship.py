@@ -27,7 +27,7 @@ import json, os, sys
 os.umask(0)
 from pathlib import Path
 from perdure.hooks.types import TurnContext
-from perdure.plugin.memory import Memory
+from perdure.api.memory import Memory
 
 home = Path(sys.argv[1])
 def modes():
@@ -48,7 +48,7 @@ FULL_STORE = """
 import json, resource, signal, sys
 from pathlib import Path
 from perdure.errors import StoreError
-from perdure.plugin.memory import Memory
+from perdure.api.memory import Memory
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]

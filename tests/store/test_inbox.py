@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
 import threading
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure.errors import StoreClosedError, StoreUnavailableError
-from perdure.store.inbox import Entry, Inbox
+from perdure.store.damaged_turns import damaged_turns, drop
+from perdure.store.inbox import Inbox
+from perdure.store.inbox_lines import Entry
 
 LIVING = """
 import sys
@@ -188,21 +192,84 @@ class TestDamage:
             content = path.read_bytes()
             start, end = content.index(b"\n") + 1, content.rindex(b"\n")
             torn = content[: data.draw(st.integers(start, end - 1))]
-            # The rest was either never written, or is what the file was filled with ahead.
-            path.write_bytes(torn + bytes(data.draw(st.sampled_from([0, 1, 500]))))
+            path.write_bytes(torn + bytes(data.draw(st.sampled_from([1, 500]))))
             assert adopted(Path(folder)) == ["whole"]
+            assert damaged_turns(Path(folder)) == []
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.data())
+    def test_a_last_line_of_which_the_disk_has_some_sectors_is_skipped(self, data: st.DataObject) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = left_behind(Path(folder), "whole", "torn" * 400)
+            content = bytearray(path.read_bytes())
+            start, end = content.index(b"\n") + 1, content.rindex(b"\n") + 1
+            sectors = sorted({start, *range(512, end, 512), end})
+            lost = data.draw(st.sets(st.sampled_from(sectors[:-1]), min_size=1))
+            for first, beyond in pairwise(sectors):
+                if first in lost:
+                    content[first:beyond] = bytes(beyond - first)
+            path.write_bytes(content)
+            assert adopted(Path(folder)) == ["whole"]
+            assert damaged_turns(Path(folder)) == []
 
     @settings(max_examples=100, deadline=None)
     @given(st.data())
-    def test_a_line_with_a_flipped_bit_is_skipped(self, data: st.DataObject) -> None:
+    def test_no_flipped_bit_loses_a_turn_without_a_trace(self, data: st.DataObject) -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = left_behind(Path(folder), "first", "second", "third")
             content = bytearray(path.read_bytes())
-            start = content.index(b"\n") + 1
-            end = content.index(b"\n", start)
-            content[data.draw(st.integers(start, end - 1))] ^= 1 << data.draw(st.integers(0, 7))
+            place = data.draw(st.integers(0, content.rindex(b"\n")))
+            content[place] ^= 1 << data.draw(st.integers(0, 7))
             path.write_bytes(content)
-            assert adopted(Path(folder)) == ["first", "third"]
+            said = ["first", "second", "third"]
+            captured = adopted(Path(folder))
+            assert set(captured) <= set(said)
+            assert bool(damaged_turns(Path(folder))) == (captured != said)
+            assert not path.exists()
+
+    def test_a_damaged_line_is_kept_as_it_is_for_the_owner_alone(self, tmp_path: Path) -> None:
+        path = left_behind(tmp_path, "first", "The staging database is called heron.", "third")
+        content = path.read_bytes().replace(b"called heron", b"called h\x1b[ron")
+        path.write_bytes(content)
+        assert adopted(tmp_path) == ["first", "third"]
+        kept = path.with_suffix(".damaged")
+        assert kept.read_bytes() == content.split(b"\n")[1] + b"\n"
+        assert os.name != "posix" or kept.stat().st_mode & 0o777 == 0o600
+        [turn] = damaged_turns(tmp_path)
+        assert turn.text == "The staging database is called h [ron."
+
+    def test_what_is_shown_of_it_has_no_secret(self, tmp_path: Path) -> None:
+        path = left_behind(tmp_path, "My password is 'Xk7-aardvark-99' and I like tea.")
+        path.write_bytes(path.read_bytes().replace(b"like tea", b"like tee"))
+        assert adopted(tmp_path) == []
+        [turn] = damaged_turns(tmp_path)
+        assert "aardvark" not in turn.text
+        assert "like tee" in turn.text
+
+    def test_a_file_that_was_cut_off_is_damaged(self, tmp_path: Path) -> None:
+        path = left_behind(tmp_path, "first", "second", "third")
+        path.write_bytes(path.read_bytes()[: path.read_bytes().index(b"second") + 3])
+        assert adopted(tmp_path) == ["first"]
+        assert [turn.text for turn in damaged_turns(tmp_path)] == ["sec"]
+
+    def test_who_dies_on_the_way_leaves_nothing_twice(self, tmp_path: Path) -> None:
+        path = left_behind(tmp_path, "first", "second")
+        path.write_bytes(path.read_bytes().replace(b"first", b"farst"))
+        inbox = Inbox(tmp_path)
+        taking = inbox.adopt()
+        next(taking)
+        taking.close()  # type: ignore[attr-defined]
+        inbox.close()
+        assert adopted(tmp_path) == ["second"]
+        assert [turn.text for turn in damaged_turns(tmp_path)] == ["farst"]
+
+    def test_it_goes_when_its_owner_says_so(self, tmp_path: Path) -> None:
+        path = left_behind(tmp_path, "first", "second")
+        path.write_bytes(path.read_bytes().replace(b"first", b"farst"))
+        adopted(tmp_path)
+        assert drop(tmp_path) == 1
+        assert files(tmp_path) == []
+        assert drop(tmp_path) == 0
 
     @pytest.mark.parametrize("content", [b"", b"\n\n\n", b"\0" * 4096, b"{}\n", b"00000000 {}\n", b"zzz\xff\xfe\n"])
     def test_what_was_never_an_entry_is_skipped(self, tmp_path: Path, content: bytes) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from perdure.errors import InputError, StoreUnavailableError
-from perdure.store.lance import LanceIndex, LanceRow, table_name
+from perdure.index.lance import LanceIndex, LanceRow, table_name
 from perdure.store.scope import Audience
 from perdure.store.search import View
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perdure.background.indexer import Indexer
 from perdure.embed.deterministic import HashEmbedder
 from perdure.hooks.types import Channel
+from perdure.index.indexer import Indexer
+from perdure.index.lance import table_name
+from perdure.index.lance_files import SUMS, IndexDrift, check_files, compare, missing_files, record_files
 from perdure.store.database import run
 from perdure.store.fact import Fact
-from perdure.store.lance import table_name
-from perdure.store.lance_files import SUMS, IndexDrift, check_files, compare, missing_files, record_files
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import Author
 

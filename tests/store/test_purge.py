@@ -15,25 +15,27 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perdure.background.indexer import Indexer
+from perdure.care.certificate import Needles
+from perdure.care.purge import CERTIFIED, PENDING, Purge, certify, holding, is_purged, plan, purge, purges, resolve
+from perdure.care.verify import verify
 from perdure.clock import ManualClock
 from perdure.embed.deterministic import HashEmbedder
 from perdure.errors import AmbiguousIdError, InputError, NotFoundError, StoreBusyError
 from perdure.hooks.types import Channel
+from perdure.index.indexer import Indexer
+from perdure.index.vector_index import ExactIndex
 from perdure.store import receipts
-from perdure.store.certificate import Needles
+from perdure.store.damaged_turns import damaged_turns
 from perdure.store.database import run
 from perdure.store.fact import Fact
+from perdure.store.inbox_lines import line_of
 from perdure.store.links import link
 from perdure.store.presence import Presence, alone
-from perdure.store.purge import CERTIFIED, PENDING, Purge, certify, holding, is_purged, plan, purge, purges, resolve
 from perdure.store.scope import Audience
 from perdure.store.seals import seal
 from perdure.store.search import View
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import Author, Transaction
-from perdure.store.vector_index import ExactIndex
-from perdure.store.verify import verify
 from perdure.text.normalise import fingerprint
 
 AUTHOR = Author(Channel.LIBRARY, "test")
@@ -247,6 +249,20 @@ class TestCertificate:
         left.unlink()
         assert the_only(certify(store)).state == CERTIFIED
 
+    def test_it_takes_damaged_turns_with_it_as_no_search_finds_a_text_in_them(self, store: Store) -> None:
+        inbox = store.folder / "inbox"
+        left = inbox / "gone.jsonl"
+        left.write_bytes(line_of({"messages": [{"text": SECRET}]}).replace(b"Quagmire", b"Quagmire"[:-1] + b"d"))
+        purge(store, add(store, Fact(SECRET)), AUTHOR)
+        waiting = the_only(certify(store)).waiting
+        assert waiting is not None
+        assert waiting.startswith("inbox/gone.jsonl")
+        assert [list(entries) for entries in store.inbox.adopt()] == [[]]
+        assert len(damaged_turns(inbox)) == 1
+        done = the_only(certify(store))
+        assert (done.state, done.damaged) == (CERTIFIED, 1)
+        assert not any(b"Quagmir" in path.read_bytes() for path in store.folder.rglob("*") if path.is_file())
+
     def test_it_names_what_it_leaves_alone(self, store: Store) -> None:
         wanted = add(store, Fact(SECRET))
         backups = store.folder / "backups"
@@ -300,7 +316,7 @@ from pathlib import Path
 os.environ["PERDURE_FAIL_POINT"] = ""
 from perdure import failpoints
 from perdure.hooks.types import Channel
-from perdure.store.purge import certify, purge
+from perdure.care.purge import certify, purge
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 

@@ -4,38 +4,68 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+import unicodedata
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure.background.indexer import Indexer
+from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.embed.deterministic import HashEmbedder
 from perdure.errors import AmbiguousIdError, NotFoundError, ScopeError
 from perdure.hooks.types import Channel
-from perdure.plugin.memory import Memory
+from perdure.index.indexer import Indexer
+from perdure.index.lance import LanceIndex
+from perdure.index.vector_index import ExactIndex
 from perdure.store.fact import Fact
-from perdure.store.lance import LanceIndex
-from perdure.store.scope import GLOBAL, KINDS, Audience, Scope, checked_id
+from perdure.store.scope import BOUND, EVERYONE, GLOBAL, KINDS, Audience, Scope, bound, checked_id
 from perdure.store.search import View, by_hash, by_ids, by_prefix, lexical, lookup
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import Author
-from perdure.store.vector_index import ExactIndex
 from perdure.text.normalise import fingerprint
 
 OWNER = Scope("user", "owner")
 MALFORMED = ["", " ", "\t", " a", "a ", "a\n", "a\0b", "\u200b", "a\u202eb", "\ud800", "\ue000", "x" * 257]
 TEXT = "the heron nests in spring"
 EMBEDDER = HashEmbedder(8)
+Caller = tuple[str | None, str | None, str | None]
+"""User, agent and session."""
 
 # Few ids, and such as look alike or like operators, so that random callers meet random owners.
-ids = st.sampled_from(["main", "Main", "owner", "a", "a:b", "o'neil", "x' OR 'x'='x", "*", "%", "Ж", "null"])
-scopes = st.just(GLOBAL) | st.builds(Scope, st.sampled_from([kind for kind in KINDS if kind != "global"]), ids)
-maybe = st.none() | ids | st.sampled_from(MALFORMED)
+ids = st.sampled_from(["main", "Main", "owner", "a", "a:b", "o'neil", "x' OR 'x'='x", "%", "Ж", "null", "user:a"])
+
+
+def named(kind: str) -> st.SearchStrategy[str]:
+    """Return ids of a kind: any that may be given, and often such as look like more than one id."""
+    pieces = st.sampled_from(["main", "a", " ", "agent:", "user:", "*", "owner", "session:", "\u0301", "\u2028"])
+    texts = ids | st.lists(pieces, max_size=6).map("".join) | st.text(max_size=20)
+    return texts.map(lambda text: unicodedata.normalize("NFC", text)).filter(lambda text: is_id(text, kind))
+
+
+def is_id(text: str, kind: str) -> bool:
+    with contextlib.suppress(ScopeError):
+        return bool(checked_id(text, kind))
+    return False
+
+
+def scopes_of(name: Callable[[str], st.SearchStrategy[str]]) -> st.SearchStrategy[Scope]:
+    """Return scopes of every form, of ids that `name` gives for a kind."""
+    agent, user = st.none() | name("agent"), st.none() | name("user")
+    return (
+        st.just(GLOBAL)
+        | st.one_of(*(name(kind).map(partial(Scope, kind)) for kind in KINDS if kind not in ("global", *BOUND)))
+        | st.builds(lambda name, user: bound("agent", name, user=user), name("agent"), user | st.just(EVERYONE))
+        | st.builds(partial(bound, "session"), name("session"), agent, user)
+    )
+
+
+scopes = scopes_of(lambda kind: ids)
+maybe = st.none() | ids | st.sampled_from(["*", *MALFORMED])
 audiences = st.builds(
     lambda user, agent, session, others: Audience.of(user=user, agent=agent, session=session, others=others),
     maybe,
@@ -119,7 +149,7 @@ def test_a_malformed_project_closes_the_whole_audience() -> None:
 @pytest.mark.parametrize("agent", ["main", "Main", "default", "owner", "global", "a"])
 def test_main_is_an_agent_like_any_other(agent: str) -> None:
     audience = Audience.of(agent=agent)
-    assert audience.scopes == {GLOBAL, OWNER, Scope("agent", agent)}
+    assert audience.scopes == {GLOBAL, OWNER, Scope("agent", agent), Scope("agent", f"{agent} user:*")}
     assert audience.home == Scope("agent", agent)
 
 
@@ -139,12 +169,61 @@ def test_only_readable_scopes_are_writable() -> None:
             audience.writable(scope)
 
 
-@given(scopes)
+@given(scopes_of(named))
 def test_a_scope_is_read_back_from_its_text(scope: Scope) -> None:
     assert Scope.parse(str(scope)) == scope
 
 
-@pytest.mark.parametrize("text", ["", "main", "agent", "agent:", "agent: a", "global:x", "Agent:a", "user:\n"])
+@given(named("session"), st.none() | named("agent"), st.none() | named("user"))
+def test_a_scope_names_what_it_was_made_of(name: str, agent: str | None, user: str | None) -> None:
+    scope = bound("session", name, agent, user)
+    assert (scope.name, scope.agent, scope.user) == (name, agent, None if user == "owner" else user)
+    if agent is not None:
+        scope = bound("agent", agent, user=user)
+        assert (scope.name, scope.agent, scope.user) == (agent, agent, None if user == "owner" else user)
+
+
+callers = st.tuples(st.none() | named("user"), st.none() | named("agent"), st.none() | named("session"))
+
+
+@given(callers, callers)
+def test_callers_who_differ_share_only_what_is_for_all(one: Caller, other: Caller) -> None:
+    first, second = (
+        Audience.of(user=user, agent=agent, session=session, others=["project:heron"])
+        for user, agent, session in (one, other)
+    )
+    common = first.scopes & second.scopes
+    user = one[0] or "owner"
+    if user != (other[0] or "owner"):
+        assert common <= {GLOBAL, Scope("project", "heron"), bound("agent", one[1] or "none", user="*")}
+        assert first.home not in second.scopes
+        assert second.home not in first.scopes
+    elif one[1] != other[1]:
+        assert common == {GLOBAL, Scope("project", "heron"), Scope("user", user)}
+    elif one[2] != other[2]:
+        assert not any(scope.kind == "session" for scope in common)
+        assert first.home == second.home
+    else:
+        assert first == second
+
+
+@given(callers, st.sampled_from(BOUND), named("session") | named("agent"))
+def test_a_short_name_means_something_of_the_caller(caller: Caller, kind: str, name: str) -> None:
+    user, agent, session = caller
+    audience = Audience.of(user=user, agent=agent, session=session)
+    for known in (name, agent, session):
+        if known is None or not is_id(known, kind):
+            continue
+        short = Scope(kind, known)
+        meant = audience.meant(short)
+        assert meant == short or (meant in audience.scopes and meant.name == known)
+        assert audience.meant(meant) == meant
+        assert meant != audience.home or short == audience.home
+
+
+@pytest.mark.parametrize("text", ["", "main", "agent", "agent:", "agent: a", "global:x", "Agent:a", "user:\n", "user:*",
+                                  "agent:a user:", "agent: user:a", "agent:a agent:b", "agent:a user:owner",
+                                  "session:s user:*", "session:s agent:", "session:s agent:a user: b"])  # fmt: skip
 def test_what_is_no_scope_is_refused(text: str) -> None:
     with pytest.raises(ScopeError):
         Scope.parse(text)

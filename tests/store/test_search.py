@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.errors import AmbiguousIdError, InputError, NotFoundError, PerdureError
 from perdure.hooks.types import Channel
-from perdure.plugin.memory import Memory
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.search import LexicalHit, View, by_hash, by_ids, by_prefix, lexical, lookup

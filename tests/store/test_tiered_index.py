@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from perdure.background.indexer import Indexer, mark_suspect
 from perdure.clock import ManualClock
 from perdure.hooks.types import Channel
+from perdure.index.indexer import Indexer, mark_suspect
+from perdure.index.lance import LanceIndex
+from perdure.index.tiered_index import Mode, TieredIndex
+from perdure.index.vector_index import VectorHit, scan
 from perdure.store.database import run
 from perdure.store.fact import Fact
-from perdure.store.lance import LanceIndex
 from perdure.store.outbox import IndexState
 from perdure.store.scope import Audience
 from perdure.store.search import View
 from perdure.store.store import Store, VectorSpace
-from perdure.store.tiered_index import Mode, TieredIndex
 from perdure.store.transaction import Author, StoredVector
-from perdure.store.vector_index import VectorHit, scan
 
 if TYPE_CHECKING:
-    from perdure.store.vector_index import Vector
+    from perdure.index.vector_index import Vector
 
 AUTHOR = Author(Channel.LIBRARY)
 SPACE = VectorSpace("tiers", 16, {"model": "made up"})
@@ -143,6 +143,23 @@ class TestWhoAnswers:
     def test_what_a_setting_forces(self, store: Store) -> None:
         large = Large(store, "exact")
         assert large.found(ROUND) == large.truth(ROUND)
+        assert large.by() == "matrix"
+        large.index.close()
+
+    @pytest.mark.parametrize("limit", [1, 10, 100])
+    def test_the_matrix_finds_what_a_scan_finds_whoever_asks(self, store: Store, limit: int) -> None:
+        large = Large(store, "exact")
+        for agent, count in (("few", 5), ("many", 200)):
+            large.add([near(ROUND, 3.0) for _ in range(count)], scope="agent", scope_target=agent)
+        newest, *former = large.truth(ROUND, 40)
+        with store.write(AUTHOR) as tx:
+            for old in former:
+                tx.supersede(old, newest)
+        for reader in (None, "few", "many", "nobody"):
+            view = large.view(Audience.of(agent=reader))
+            for _ in range(5):
+                query = near(ROUND, 3.0)
+                assert large.found(query, limit, view) == large.truth(query, limit, view)
         assert large.by() == "matrix"
         large.index.close()
 
@@ -300,7 +317,7 @@ def test_the_first_search_does_not_wait_for_the_import(store: Store) -> None:
         "from perdure.store.scope import Audience\n"
         "from perdure.store.search import View\n"
         "from perdure.store.store import Store\n"
-        "from perdure.store.tiered_index import TieredIndex\n"
+        "from perdure.index.tiered_index import TieredIndex\n"
         "store = Store(Path(sys.argv[1])); space = store.space()\n"
         "index = TieredIndex(store, space, crossover=300)\n"
         "assert 'lancedb' not in sys.modules\n"
@@ -314,6 +331,16 @@ def test_the_first_search_does_not_wait_for_the_import(store: Store) -> None:
     root = Path(__file__).parents[2]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True, cwd=root)
     assert done.stdout.split() == ["scan", "lance"]
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_a_vector_of_what_is_no_number_is_found_by_nothing(store: Store, wrong: float) -> None:
+    small = Large(store, "exact", count=5)
+    damaged = np.full(SPACE.dims, wrong, dtype="<f4").tobytes()
+    with store.database.write() as connection:
+        run(connection, "UPDATE vectors SET vector = ? WHERE fact_id = ?", (damaged, small.ids[0]))
+    assert set(small.found(-ROUND)) == set(small.ids[1:])
+    small.index.close()
 
 
 def test_a_vector_of_the_wrong_length_disturbs_no_search(store: Store) -> None:

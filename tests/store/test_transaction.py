@@ -8,10 +8,10 @@ from typing import Any, NoReturn
 
 import pytest
 
+from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.errors import InputError, NotFoundError, PerdureError, StoreError
 from perdure.hooks.types import Channel
-from perdure.plugin.memory import Memory
 from perdure.ranking.decay import DAY, LIFETIMES
 from perdure.store.database import run
 from perdure.store.fact import Fact
@@ -61,7 +61,7 @@ class TestAdd:
         assert fact.text == "The heron database is staging."
         assert len(fact.id) == 36
         assert fact.created_at == fact.last_confirmed_at == store.clock.now()
-        assert fact.expires_at == store.clock.now() + 90 * DAY
+        assert (fact.decay_class, fact.expires_at) == ("permanent", None)
         assert len(fact.normalized_hash) == 64
         assert stored(store, fact.id) == fact
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from perdure.care.checks import content, words
 from perdure.clock import ManualClock
 from perdure.hooks.types import Channel
 from perdure.ranking.decay import DAY, LIFETIMES, REFRESHED_BY_USE
 from perdure.store import lifecycle
-from perdure.store.checks import content, words
 from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.journal import newest
@@ -18,7 +18,7 @@ from perdure.store.scope import Audience
 from perdure.store.search import View, by_ids, lexical
 from perdure.store.store import Store
 from perdure.store.transaction import Author
-from perdure.store.usage import note_injected, used
+from perdure.store.usage import note_recalled, used
 
 AUTHOR = Author(Channel.USER)
 REMEMBERED = ("The heron database is staging.", "The heron nests by the river.", "Never feed the heron.")
@@ -37,7 +37,7 @@ def get(store: Store, fact_id: str) -> Fact:
 
 def show(store: Store, *ids: str) -> None:
     with store.database.write(durable=False) as connection:
-        note_injected(connection, ids)
+        note_recalled(connection, ids, injected=True)
 
 
 def use(store: Store, *ids: str) -> list[str]:
@@ -58,9 +58,16 @@ class TestInjected:
         clock.advance(DAY)
         show(store, first, second, first)
         show(store, second)
-        assert get(store, first) == replace(before[first], injected_count=1)
-        assert get(store, second) == replace(before[second], injected_count=2)
+        assert get(store, first) == replace(before[first], recall_count=1, injected_count=1)
+        assert get(store, second) == replace(before[second], recall_count=2, injected_count=2)
         assert get(store, third) == before[third]
+
+    def test_what_a_tool_handed_out_was_recalled_and_not_put_into_a_prompt(self, store: Store) -> None:
+        [fact_id] = add(store, Fact(REMEMBERED[0]))
+        before = get(store, fact_id)
+        with store.database.write(durable=False) as connection:
+            note_recalled(connection, [fact_id])
+        assert get(store, fact_id) == replace(before, recall_count=1)
 
     def test_neither_journal_nor_index_hears_of_it(self, store: Store) -> None:
         [fact_id] = add(store, Fact(REMEMBERED[0]))
@@ -112,7 +119,7 @@ class TestUsed:
 
     def test_never_shortens_a_life(self, store: Store, clock: ManualClock) -> None:
         late = clock.now() + 400 * DAY
-        [fact_id] = add(store, Fact(REMEMBERED[0], decay_freeze_until=late))
+        [fact_id] = add(store, Fact(REMEMBERED[0], decay_class="durable", decay_freeze_until=late))
         use(store, fact_id)
         assert get(store, fact_id).expires_at == late
 

@@ -23,6 +23,7 @@ from keyring.backend import KeyringBackend
 from keyring.backends.fail import Keyring as NoKeyring
 from keyring.errors import KeyringLocked, PasswordDeleteError
 
+from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.errors import (
     AmbiguousIdError,
@@ -33,10 +34,9 @@ from perdure.errors import (
     StoreTooNewError,
     StoreUnavailableError,
 )
-from perdure.plugin.memory import Memory
-from perdure.store.vault import Vault, vault_file
-from perdure.store.vault_keys import KEYRING_SERVICE, PASSPHRASE_VARIABLE
-from perdure.store.vault_record import KINDS, MAX_NAME, MAX_VALUE, VaultRecord, pointer_text
+from perdure.vault.keys import KEYRING_SERVICE, PASSPHRASE_VARIABLE
+from perdure.vault.record import KINDS, MAX_NAME, MAX_VALUE, VaultRecord, pointer_text
+from perdure.vault.vault import Vault, vault_file
 
 PASSPHRASE = "correct horse battery staple"
 VALUE = "qv7-Zephyr-Mangrove-91x"
@@ -48,7 +48,7 @@ from pathlib import Path
 import keyring
 from keyring.backend import KeyringBackend
 
-from perdure.store.vault import Vault
+from perdure.vault.vault import Vault
 
 folder, ring_file, moment = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 
@@ -482,7 +482,7 @@ class TestKeys:
             "sys.modules[sys.argv[2]] = None\n"  # what the import system does for a package that is known to be absent
             "from pathlib import Path\n"
             "from perdure.errors import StoreUnavailableError\n"
-            "from perdure.store.vault import Vault\n"
+            "from perdure.vault.vault import Vault\n"
             "vault = Vault(Path(sys.argv[1]), passphrase=sys.argv[3] or None)\n"
             "try:\n"
             "    vault.store('GitHub', 'qv7')\n"

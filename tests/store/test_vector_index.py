@@ -11,19 +11,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from perdure.background.indexer import Indexer
+from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.embed.deterministic import HashEmbedder
 from perdure.errors import StoreUnavailableError
 from perdure.hooks.types import Channel
-from perdure.plugin.memory import Memory
+from perdure.index.indexer import Indexer
+from perdure.index.lance import LanceIndex, rows_of
+from perdure.index.vector_index import ExactIndex, VectorHit, VectorIndex, cosines
 from perdure.store.fact import Fact
-from perdure.store.lance import LanceIndex, rows_of
 from perdure.store.scope import Audience
 from perdure.store.search import View
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import Author
-from perdure.store.vector_index import ExactIndex, VectorHit, VectorIndex, cosines
 
 AUTHOR = Author(Channel.LIBRARY)
 EMBEDDER = HashEmbedder()
@@ -252,7 +252,7 @@ def test_cosines_of_named_facts(store: Store) -> None:
 
 def test_a_large_batch_of_deletes_does_not_crash_the_process(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from perdure.store.lance import LanceIndex\n"
+        "import sys; from pathlib import Path; from perdure.index.lance import LanceIndex\n"
         "LanceIndex(Path(sys.argv[1]), 'space', 2).apply([], [str(number) for number in range(2_000)])"
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, timeout=60, check=False)

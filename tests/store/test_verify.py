@@ -19,23 +19,23 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perdure.background.indexer import Indexer
+from perdure.care.certificate import Needles, search
+from perdure.care.verify import fix, verify
+from perdure.care.words import damaged_words
 from perdure.clock import ManualClock
 from perdure.embed.deterministic import HashEmbedder
 from perdure.errors import InputError, PerdureError
 from perdure.hooks.types import Channel
-from perdure.store.certificate import Needles, search
-from perdure.store.checks import Finding
+from perdure.index.indexer import Indexer
 from perdure.store.database import run
 from perdure.store.fact import Fact
+from perdure.store.finding import Finding
 from perdure.store.links import link
 from perdure.store.scope import Audience
 from perdure.store.seals import UNSEALED, seal
 from perdure.store.search import View, lexical
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import Author, StoredVector, Transaction
-from perdure.store.verify import fix, verify
-from perdure.store.words import damaged_words
 
 AUTHOR = Author(Channel.LIBRARY, "test")
 EMBEDDER = HashEmbedder()
@@ -404,13 +404,17 @@ class TestFiles:
         assert {finding.where for finding in found} == {"entry:1", fact_id}
         assert [finding.where for finding in fix(filled, found)] == ["entry:1"]
 
-    def test_turns_that_nobody_took_in_and_lines_that_cannot_be_read_are_named(self, filled: Store) -> None:
+    def test_turns_that_nobody_took_in_and_damaged_ones_are_named(self, filled: Store) -> None:
         path = filled.folder / "inbox" / "gone.jsonl"
         path.touch(0o600)
         path.write_bytes(b'00000000 {"id": "gone:1"}\n' + bytes(100))
         found = verify(filled)
-        assert places(found, "turn cannot be read") == {"gone.jsonl line 1"}
+        assert places(found, "turns in the inbox are damaged") == {"gone.jsonl"}
         assert places(found, "turns of a process that has ended") == {"gone.jsonl"}
+        assert list(filled.inbox.adopt()) == [[]]
+        [finding] = verify(filled)
+        assert (finding.what, finding.where[:8]) == ("turn is damaged and kept aside", "damaged-")
+        assert not finding.fixable
 
     def test_a_changed_table_is_named(self, filled: Store) -> None:
         edit(filled, "DROP INDEX facts_hash")

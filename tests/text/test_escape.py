@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import json
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from perdure.text.escape import escape
+from perdure.text.escape import escape, visible, visible_json
 
 any_text = st.text(alphabet=st.characters(codec=None, exclude_categories=()))
 
@@ -51,3 +52,36 @@ def test_ordinary_text_is_unchanged(text: str) -> None:
 )
 def test_escape(text: str, escaped: str) -> None:
     assert escape(text) == escaped
+
+
+@given(any_text)
+def test_what_a_terminal_is_shown_is_one_line_that_it_does_not_obey(text: str) -> None:
+    shown = visible(text)
+    assert len(shown.splitlines()) <= 1
+    assert all(unicodedata.category(char) not in ("Cc", "Cs", "Zl", "Zp") for char in shown)
+    assert visible(shown) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("</memory> & ``` ~~~", "</memory> & ``` ~~~"),
+        ("\x1b[31mred\x1b]0;title\x07", "\\x1b[31mred\\x1b]0;title\\x07"),
+        ("one\r\n\ttwo\u2028three\x85four", "one two three four"),
+        ("\x7f\x9b2J", "\\x7f\\u009b2J"),
+        ("\u202eabc\u2066\u200b", "\\u202eabc\\u2066\\u200b"),
+        ("👩‍⚕️ می‌خواهم", "👩‍⚕️ می‌خواهم"),
+        ("a\0\udcff", "a\ufffd"),
+    ],
+)
+def test_visible(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+@given(st.text())
+@example("\x7f\x9b\u2028\udcff\U000e0041")
+def test_visible_json_reads_back_as_it_was_and_holds_nothing_that_is_obeyed(text: str) -> None:
+    written = visible_json(json.dumps({text: [text]}, ensure_ascii=False))
+    assert json.loads(written) == {text: [text]}
+    assert all(unicodedata.category(char) not in ("Cc", "Cs", "Zl", "Zp") for char in written)
+    assert not set(written) & set("\u200b\u200d\u202e\u2066\ufeff\U000e0041")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bench.secret_lookalikes import look_alikes
 from bench.secret_samples import Sample, secret_samples
 from bench.secrets import hostile
-from perdure.text.redact import redact
+from perdure.secrets.redact import redact
 
 _MIXED = "aB3dE6gH9jK2mN5pQ8sT1vW4xY7z"
 _KEY = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldY"

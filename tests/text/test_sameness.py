@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure.text.sameness import details, says_the_same
+from perdure.text.sameness import details, said, says_no_more, says_the_same
 
 
 def same(one: str, other: str) -> bool:
@@ -67,3 +67,69 @@ def test_a_time_that_depends_on_the_day_is_seen() -> None:
 def test_any_text_is_the_same_as_itself_and_order_does_not_matter(one: str, other: str) -> None:
     assert same(one, one)
     assert same(one, other) == same(other, one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The staging database is called heron.", "the staging database is  called: HERON!!"),
+        ("My dentist is Doctor Wágner", "My dentist is Doctor Wagner."),
+        ("I really like tea", "I like tea"),
+        ("...", "..."),
+    ],
+)
+def test_what_a_text_says_does_not_depend_on_how_it_is_written(one: str, other: str) -> None:
+    assert said(one) == said(other)
+
+
+NAMES = ["Anna", "bruno", "Peter", "Peters", "Dad", "Mum", "my son", "my sons", "my child", "my children", "we", "they"]
+FIGURES = ["5 mg", "10 mg", "-5 mg", "5.5 mg", "five mg", "twenty mg"]
+VERBS = ["takes", "never takes", "does not take", "doesn't take", "used to take"]
+THINGS = ["ramipril", "aspirin", "C", "C++", "C#", "the $5 pack", "the €5 pack"]
+DAYS = ["on Monday", "on Tuesday", "in May", "in June", "in the morning"]
+sentence = st.tuples(*(st.sampled_from(each) for each in (NAMES, VERBS, FIGURES, THINGS, DAYS)))
+
+
+@settings(max_examples=300)
+@given(sentence, sentence, st.sampled_from(["", "!", "..", " ,"]))
+def test_texts_that_differ_in_a_detail_never_say_the_same(
+    one: tuple[str, ...], other: tuple[str, ...], end: str
+) -> None:
+    first, second = (
+        f"{who} {does} {much} of {what} {when} with a glass of water" for who, does, much, what, when in (one, other)
+    )
+    assert (said(first) == said(f"{second.upper()}{end}")) is (one == other)
+
+
+def test_a_long_text_is_read_to_its_end() -> None:
+    page = "The heron stands in the water and waits. " * 200
+    assert said(f"{page}Dad knows it.") != said(f"{page}Mum knows it.")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I live in Graz.",
+        "user: By the way, I live in Graz.",
+        "user: Please remember that I live in Graz",
+        "user: I live in graz",
+    ],
+)
+def test_a_text_that_says_no_more_is_told(text: str) -> None:
+    assert says_no_more(text, "I live in Graz.")
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        ("user: Mum takes 5 mg of ramipril every morning.", "Dad takes 5 mg of ramipril every morning."),
+        ("user: Anna takes 5 mg of ramipril every morning.", "Bruno takes 5 mg of ramipril every morning."),
+        ("user: anna takes 5 mg of ramipril every morning.", "bruno takes 5 mg of ramipril every morning."),
+        ("user: Dad takes 10 mg of ramipril every morning.", "Dad takes 5 mg of ramipril every morning."),
+        ("user: Dad takes no ramipril in the morning.", "Dad takes ramipril in the morning."),
+        ("user: Dad takes ramipril every Monday morning.", "Dad takes ramipril every morning."),
+        ("user: Dad takes ramipril every morning, says Kay.", "Dad takes ramipril every morning."),
+    ],
+)
+def test_a_text_that_says_more_is_told(text: str, known: str) -> None:
+    assert not says_no_more(text, known)

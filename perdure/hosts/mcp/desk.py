@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
+from perdure.api.memory import Memory
+from perdure.api.tools import ALIKE, Tool, ToolResult, call_tool
 from perdure.errors import NotFoundError
 from perdure.hooks.types import TurnContext
-from perdure.plugin.memory import Memory
-from perdure.plugin.tools import ALIKE, Tool, ToolResult, call_tool
+from perdure.secrets.redact import redact
 from perdure.store.fact import Fact
-from perdure.text.redact import redact
 
 FACTS = "perdure://facts"
 FILES = "perdure://files/"

@@ -15,11 +15,12 @@ const MAX_TEXT = 200_000;
 const MOST_KEPT = 512;
 
 // Keys of models and channels in the gateway's environment are none of the child's business.
-const PASSED = /^(PERDURE_.*|OPENCLAW_(HOME|STATE_DIR|CONFIG_PATH)|PATH|PYTHONPATH|HOME|USER|LANG|LC_.*|TZ|TMP|TEMP|TMPDIR|XDG_.*|SYSTEMROOT|USERPROFILE|APPDATA|LOCALAPPDATA|LD_LIBRARY_PATH)$/i;
+const PASSED = /^(PERDURE_.*|ORT_DISABLE_TELEMETRY|OPENCLAW_(HOME|STATE_DIR|CONFIG_PATH)|PATH|PYTHONPATH|HOME|USER|LANG|LC_.*|TZ|TMP|TEMP|TMPDIR|XDG_.*|SYSTEMROOT|USERPROFILE|APPDATA|LOCALAPPDATA|LD_LIBRARY_PATH)$/i;
 
 export function environment(config) {
   const named = [config.embedderKeyEnv, config.llmKeyEnv].filter(Boolean);
-  return Object.fromEntries(Object.entries(process.env).filter(([key]) => PASSED.test(key) || named.includes(key)));
+  const passed = Object.entries(process.env).filter(([key]) => PASSED.test(key) || named.includes(key));
+  return { ORT_DISABLE_TELEMETRY: "1", ...Object.fromEntries(passed) };
 }
 
 // Set a key of a map that holds what came last.

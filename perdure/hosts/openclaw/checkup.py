@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
+from perdure.api.doctor import Checkup
+from perdure.engine.paths import recorded_host
 from perdure.errors import HostError, SettingsError
 from perdure.hosts.openclaw.host import OpenClaw, config_file
 from perdure.hosts.openclaw.install import Installation
 from perdure.hosts.openclaw.manifest import ID
 from perdure.hosts.openclaw.mapping import HOST
-from perdure.plugin.doctor import Checkup
-from perdure.plugin.paths import recorded_host
 
 NAME = "openclaw"
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from perdure.engine.paths import record_home
 from perdure.errors import HostError
 from perdure.hosts.openclaw.host import OpenClaw
 from perdure.hosts.openclaw.manifest import ID, plugin_files
 from perdure.hosts.openclaw.mapping import HOST, data_home
-from perdure.plugin.paths import record_home
 
 CORE = "memory-core"
 """OpenClaw's own memory: it stays loaded, with a job of its own, until it is switched off."""

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from perdure.api.tools import TOOLS
+from perdure.engine.settings import Settings
 from perdure.files.flush import DEFAULT_PROMPT, DEFAULT_SYSTEM_PROMPT
 from perdure.files.prompt import prompt_sections
 from perdure.hosts.openclaw.mapping import HOST
-from perdure.plugin.settings import Settings
-from perdure.plugin.tools import TOOLS
 
 ID = "perdure"
 NAME = "Perdure memory"

@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any, Protocol
 
 from perdure.errors import PerdureError
+from perdure.hosts.log_lines import line_handler
 from perdure.hosts.openclaw.hooks import OpenClawHooks
 from perdure.hosts.openclaw.rpc import (
     CANCELLED,
@@ -121,7 +122,7 @@ class Server:
 def main() -> None:
     """Run the child: until stdin closes, the host is gone, or SIGTERM."""
     out = _reserve_stdout()
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(level=logging.INFO, handlers=[line_handler("%(levelname)s %(name)s: %(message)s")])
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_watch_parent, args=(os.getppid(),), daemon=True, name="perdure-parent").start()

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from perdure.embed.base import EmbedderIdentity
+from perdure.engine.extensions import Register, hookimpl
 from perdure.hooks.fake_host import FakeHost
 from perdure.hooks.host import HookRunner
-from perdure.plugin.extensions import Register, hookimpl
 
 if TYPE_CHECKING:
     from perdure.embed.base import Vectors

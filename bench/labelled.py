@@ -1,0 +1,336 @@
+"""What the product makes of labelled data: recall on stores and conversations, capture, changes, whole days.
+
+python -m bench.labelled training/data/development --json [--only stores]
+
+The folder holds folders of the kinds that `training.forms` describes. Figures:
+
+stores, conversations: precision (of what came up, the share that helps), recall (of what helps, the share that came
+up), silence (of the prompts that nothing helps, the share that got nothing), and of each kind of prompt the recall or
+the silence. messages: of the sentences that were kept the share that should be, the reverse, and by language the F1.
+pairs: of the replacements and withdrawals those that were done to the right memory; memories that were replaced though
+they still hold; new statements that were swallowed though they say something new. days: the same over whole sessions.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bench.locomo import Turn as Line
+from bench.locomo import index, place_of, places
+from perdure.api.memory import Memory
+from perdure.clock import ManualClock
+from perdure.hooks.types import TurnContext
+from perdure.store.fact import Fact
+from perdure.store.listing import MAX_LIMIT, Filter
+from perdure.store.scope import Scope
+from training.check import load
+from training.forms import NEEDING, Conversation, Day, File, Messages, Pairs, Prompt, Store
+
+SAME = 0.6
+"""From which share of the shorter one's words in common on a memory is taken for a labelled sentence."""
+TOP = 5
+"""Results of a search of past conversations that are looked at."""
+SESSION = 600.0
+"""Seconds that capture may take, and from midnight to a session's first turn."""
+_WORD = re.compile(r"\w+(?:['’]\w+)*")
+
+
+@dataclass(slots=True)
+class Recalled:
+    """What came up for prompts."""
+
+    right: int = 0
+    brought: int = 0
+    wanted: int = 0
+    quiet: Counter[bool] = field(default_factory=Counter)
+    kinds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+
+    def count(self, prompt: Prompt, found: set[str]) -> None:
+        """Count a prompt and the ids of what came up for it."""
+        needs = set(prompt.needs)
+        self.right += len(found & needs)
+        self.brought += len(found)
+        self.wanted += len(needs)
+        if needs:
+            self.kinds[prompt.kind].append(len(found & needs) / len(needs))
+        else:
+            self.quiet[not found] += 1
+            self.kinds[prompt.kind if prompt.kind not in NEEDING else "idle"].append(float(not found))
+
+    def figures(self) -> dict[str, Any]:
+        """Return all figures, 0 to 1."""
+        return {
+            "prompts": sum(map(len, self.kinds.values())),
+            "precision": _share(self.right, self.brought),
+            "recall": _share(self.right, self.wanted),
+            "silence": _share(self.quiet[True], self.quiet.total()),
+            "kinds": {kind: _share(sum(given), len(given)) for kind, given in sorted(self.kinds.items())},
+        }
+
+
+def of_stores(files: Sequence[Store]) -> dict[str, Any]:
+    """Store each file's memories and ask its prompts, each in a session of its own."""
+    recalled = Recalled()
+    for file in files:
+        names: dict[str, set[str]] = defaultdict(set)
+        with _opened() as memory:
+            for known in file.memories:
+                names[memory.store(known.text).id].add(known.id)
+            for number, prompt in enumerate(file.prompts):
+                recall = memory.turns.before(
+                    prompt.text, TurnContext(session_id=f"{file.store} {number}", host="bench")
+                )
+                found = {name for item in (recall.items if recall else ()) for name in names.get(item.id, {item.id})}
+                recalled.count(prompt, found)
+    return recalled.figures()
+
+
+def of_conversations(files: Sequence[Conversation]) -> dict[str, Any]:
+    """Record each conversation, a session for each day, and ask its prompts."""
+    recalled, searched = Recalled(), Recalled()
+    for file in files:
+        said = list(_lines(file))
+        by_place = places(said)
+        with _opened() as memory:
+            index(memory, said)
+            for number, prompt in enumerate(file.prompts):
+                recall = memory.turns.before(prompt.text, TurnContext(session_id=f"later {number}", host="bench"))
+                ids = [place_of(item.id) for item in (recall.items if recall else ())]
+                recalled.count(prompt, {by_place[place].id if place in by_place else str(place) for place in ids})
+                results = memory.files.search(prompt.text, max_results=TOP, min_score=0.0).results
+                searched.count(prompt, {by_place[each.session or "", each.start_line].id for each in results})
+    return {**recalled.figures(), f"searched_recall_at_{TOP}": searched.figures()["recall"]}
+
+
+def of_messages(files: Sequence[Messages]) -> dict[str, Any]:
+    """Capture each message after its two turns, in a session of its own."""
+    items = [(item, item.lang or file.lang) for file in files for item in file.items]
+    with _opened(
+        classify_before_write=False, duplicate_exact=False, duplicate_normalised=False, record_sessions=False,
+        embedder="none",
+    ) as memory:  # fmt: skip
+        for whole in (False, True):
+            for item, _ in items:
+                messages = [{"role": turn.role, "content": turn.text} for turn in item.before]
+                messages += [{"role": "user", "content": item.text}] if whole else []
+                if messages:
+                    memory.turns.after(messages, True, TurnContext(session_id=item.id, host="bench"))
+            memory.settle(SESSION)
+            if not whole:
+                earlier = {fact.id for fact in live(memory)}
+        kept: dict[str, list[Fact]] = defaultdict(list)
+        for fact in live(memory):
+            if fact.id not in earlier:
+                kept[fact.provenance_session or ""].append(fact)
+    right, wanted, junk, filed, lasting = (
+        Counter[str](),
+        Counter[str](),
+        Counter[str](),
+        Counter[bool](),
+        Counter[bool](),
+    )
+    for item, lang in items:
+        labels = [sentence for sentence in item.sentences if sentence.keep]
+        wanted[lang] += len(labels)
+        for fact in kept[item.id]:
+            label = max(item.sentences, key=lambda sentence: overlap(fact.text, sentence.text))
+            junk[lang] += not label.keep
+        for label in labels:
+            fact_of = next((fact for fact in kept[item.id] if overlap(fact.text, label.text) >= SAME), None)
+            right[lang] += fact_of is not None
+            if fact_of is not None:
+                filed[fact_of.category == label.category] += 1
+                lasting[(fact_of.expires_at is None and fact_of.decay_freeze_until is None) == bool(label.lasting)] += 1
+    return {
+        "messages": len(items),
+        **_kept(right.total(), junk.total(), wanted.total()),
+        "missed": wanted.total() - right.total(),
+        "junk": junk.total(),
+        "category": _share(filed[True], filed.total()),
+        "lasting": _share(lasting[True], lasting.total()),
+        "languages": {lang: _kept(right[lang], junk[lang], wanted[lang])["f1"] for lang in sorted(wanted)},
+    }
+
+
+def of_pairs(files: Sequence[Pairs]) -> dict[str, Any]:
+    """Store what was known and then the new statement; see what the store holds afterwards."""
+    done: Counter[tuple[str, str]] = Counter()
+    items = [item for file in files for item in file.items]
+    with _opened(scopes=[f"project:{item.id}" for item in items]) as memory:
+        for item in items:
+            scope = f"project:{item.id}"
+            known = [memory.store(text, scope=scope).id for text in item.known]
+            before = {fact.id for fact in live(memory, scope)}
+            memory.store(item.new, scope=scope)
+            after = {fact.id for fact in live(memory, scope)}
+            gone, come = before - after, after - before
+            target = {known[item.target]} if item.target is not None else set()
+            found = ("right" if gone == target else "wrong") if gone else "beside" if come else "swallowed"
+            done[item.relation, found] += 1
+    totals = Counter(item.relation for item in items)
+    changes = totals["replaces"] + totals["withdraws"]
+    still = ("unrelated", "adds", "same", "contradicts")
+    return {
+        "pairs": len(items),
+        "changes_recognised": _share(done["replaces", "right"] + done["withdraws", "right"], changes),
+        "replaced_though_true": sum(done[relation, found] for relation in still for found in ("right", "wrong")),
+        "wrong_target": done["replaces", "wrong"] + done["withdraws", "wrong"],
+        "swallowed_though_new": sum(done[relation, "swallowed"] for relation in totals if relation != "same"),
+        "same_recognised": _share(done["same", "swallowed"], totals["same"]),
+    }
+
+
+def of_days(files: Sequence[Day]) -> dict[str, Any]:
+    """Play each day as a host would, and compare what is kept and recalled with the labels."""
+    figures: Counter[str] = Counter()
+    for file in files:
+        _play(file, figures)
+    return {
+        "days": len(files),
+        **_kept(figures["kept"], figures["junk"], figures["to keep"]),
+        "never": figures["never"],
+        "changes_recognised": _share(figures["replaced"], figures["to replace"]),
+        "needs_recalled": _share(figures["recalled"], figures["needed"]),
+        "silence": _share(figures["quiet"], figures["idle"]),
+    }
+
+
+def overlap(one: str, other: str) -> float:
+    """Return the share of the shorter text's words, or signs where a script has no spaces, that both have."""
+    first, second = _words(one), _words(other)
+    return len(first & second) / min(len(first), len(second)) if first and second else 0.0
+
+
+def live(memory: Memory, scope: str | None = None) -> Iterator[Fact]:
+    """Yield every live memory, or those of a scope."""
+    chosen = Filter(scope=Scope.parse(scope) if scope else None)
+    for offset in count(0, MAX_LIMIT):
+        page = memory.admin.list(chosen, limit=MAX_LIMIT, offset=offset)
+        yield from page
+        if len(page) < MAX_LIMIT:
+            return
+
+
+def _play(file: Day, figures: Counter[str]) -> None:
+    clock = ManualClock()
+    labels = {kept.id: kept.text for session in file.sessions for turn in session.turns for kept in turn.keep}
+    gone = {name for session in file.sessions for turn in session.turns for kept in turn.keep
+            for name in (*kept.replaces, *kept.withdraws)}  # fmt: skip
+    never = [words.casefold() for session in file.sessions for turn in session.turns for words in turn.never]
+    with _opened(clock=clock) as memory:
+        for session in file.sessions:
+            clock.set(datetime.fromisoformat(session.date).timestamp() + SESSION)
+            history: list[dict[str, Any]] = []
+            context = TurnContext(session_id=f"{file.day} {session.session}", host="bench")
+            for turn in session.turns:
+                recall = memory.turns.before(turn.user, context) if turn.owner else None
+                texts = [item.text for item in (recall.items if recall else ())]
+                figures["needed"] += len(turn.needs)
+                figures["recalled"] += sum(
+                    any(overlap(text, labels[name]) >= SAME for text in texts) for name in turn.needs
+                )
+                if turn.owner and not turn.needs:
+                    figures["idle"] += 1
+                    figures["quiet"] += not texts
+                note = {} if turn.owner else {"__openclaw": {"senderIsOwner": False}}
+                history += [
+                    {"role": "user", "content": turn.user, **note},
+                    {"role": "assistant", "content": turn.assistant},
+                ]
+                memory.turns.after(history, True, context)
+                memory.settle(SESSION)
+                clock.advance(60)
+        every = list(memory.admin.list(Filter(), limit=MAX_LIMIT, include_superseded=True))
+    texts = [fact.text for fact in every]
+    found = {name for name, text in labels.items() if any(overlap(text, other) >= SAME for other in texts)}
+    alive = [fact.text for fact in every if fact.superseded_at is None]
+    figures["to keep"] += len(labels)
+    figures["kept"] += len(found)
+    figures["junk"] += sum(all(overlap(text, label) < SAME for label in labels.values()) for text in texts)
+    figures["never"] += sum(any(words in text.casefold() for words in never) for text in texts)
+    figures["to replace"] += len(gone)
+    figures["replaced"] += sum(name in found and not any(labels[name] in text for text in alive) for name in gone)
+
+
+@contextmanager
+def _opened(**settings: Any) -> Iterator[Memory]:
+    with tempfile.TemporaryDirectory() as folder, Memory.open(folder, **settings) as memory:
+        memory.ready()
+        yield memory
+
+
+def _lines(file: Conversation) -> Iterator[Line]:
+    day = 0
+    for turn in file.turns:
+        day += turn.date is not None
+        message = {"role": turn.role, "content": [{"type": "text", "text": turn.text}]}
+        yield Line(turn.id, f"session_{day}", message | ({"name": turn.name} if turn.name else {}))
+
+
+def _kept(right: int, junk: int, wanted: int) -> dict[str, float]:
+    precision, recall = _share(right, right + junk), _share(right, wanted)
+    both = precision + recall
+    return {"precision": precision, "recall": recall, "f1": round(2 * precision * recall / both, 3) if both else 0.0}
+
+
+def _words(text: str) -> frozenset[str]:
+    words = _WORD.findall(text.casefold())
+    return frozenset(words if len(words) > 2 else [sign for sign in text if sign.isalnum()])
+
+
+def _share(part: float, of: float) -> float:
+    return round(part / of, 3) if of else 1.0
+
+
+MEASURES: Mapping[str, tuple[type[File], Callable[[Any], dict[str, Any]]]] = {
+    "stores": (Store, of_stores), "conversations": (Conversation, of_conversations),
+    "messages": (Messages, of_messages), "pairs": (Pairs, of_pairs), "days": (Day, of_days),
+}  # fmt: skip
+
+
+def measure(folder: Path, kinds: Iterable[str] = MEASURES) -> dict[str, dict[str, Any]]:
+    """Return the figures of each kind that the folder holds files of.
+
+    Raises:
+        click.ClickException: a file does not have its form.
+    """
+    found = load(folder)
+    if found.wrong:
+        raise click.ClickException("; ".join(found.wrong))
+    result = {}
+    for kind in kinds:
+        form, figures = MEASURES[kind]
+        files = [file for file in found.files.values() if isinstance(file, form)]
+        if files:
+            result[kind] = figures(files)
+    return result
+
+
+@click.command()
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--only", type=click.Choice(list(MEASURES)), multiple=True, help="Only this kind; may be repeated.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def main(folder: Path, only: tuple[str, ...], as_json: bool) -> None:
+    """Measure the product on labelled data."""
+    found = measure(folder, only or MEASURES)
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    for kind, figures in found.items():
+        click.echo(f"{kind:14}" + "  ".join(f"{name} {value}" for name, value in figures.items()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What programs use: the library, its async twin, administration, tools."""

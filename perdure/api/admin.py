@@ -1,0 +1,400 @@
+"""Administration of a store, for the caller that a `Memory` was opened for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from perdure.api import audit, inbox, review
+from perdure.api.assign import Assigned, assign
+from perdure.api.audit import Audit
+from perdure.api.fact_search import Hit, search_facts
+from perdure.api.inbox import InboxTurn
+from perdure.background.revive import revive_if_due
+from perdure.care.backup import backup
+from perdure.care.exchange import Exported, export
+from perdure.care.importing import Imported, bring_in
+from perdure.care.purge import Purge
+from perdure.care.sources import load_source
+from perdure.care.verify import verify
+from perdure.engine.engine import Engine, audience_of
+from perdure.engine.jobs import DAY, run_and_wait
+from perdure.engine.scrubbing import Scrubbed
+from perdure.errors import InputError
+from perdure.hooks.types import Channel, TurnContext
+from perdure.learn import classify
+from perdure.learn.classify import Classified
+from perdure.store import lifecycle, listing, search
+from perdure.store.expiry import Pruned, prune
+from perdure.store.fact import Fact
+from perdure.store.finding import Finding
+from perdure.store.history import History, history
+from perdure.store.inventory import ALL_SCOPES, Page, State, inventory, states_of
+from perdure.store.listing import Filter, Progress, Stats, no_progress
+from perdure.store.replaced import Replacement, replacements
+from perdure.store.schedule import JobState
+from perdure.store.scope import Scope
+from perdure.store.search import View
+from perdure.store.transaction import Author
+
+
+class Admin:
+    """Lists, counts and bulk changes. Obtained as `Memory.admin`."""
+
+    def __init__(self, engine: Engine, context: TurnContext) -> None:
+        self._engine = engine
+        self._context = context
+
+    def list(
+        self,
+        chosen: Filter = Filter(),  # noqa: B008 - frozen
+        *,
+        limit: int = 20,
+        offset: int = 0,
+        tag: str | None = None,
+        as_of: float | None = None,
+        include_superseded: bool = False,
+    ) -> Sequence[Fact]:
+        """Return memories, newest first.
+
+        Args:
+            chosen: which.
+            limit: so many at the most.
+            offset: after so many others.
+            tag: with this tag.
+            as_of: as of this time, epoch seconds.
+            include_superseded: also former versions.
+
+        Raises:
+            InputError: limit or offset are out of range.
+        """
+        view = self._view(tag=tag, as_of=as_of, include_superseded=include_superseded)
+        with self._engine.store.database.read() as connection:
+            return listing.list_facts(connection, view, chosen, limit, offset)
+
+    def inventory(
+        self,
+        chosen: Filter = Filter(),  # noqa: B008 - frozen
+        *,
+        states: Collection[State | str] = (),
+        limit: int = 20,
+        offset: int = 0,
+        behind: str | None = None,
+        tag: str | None = None,
+        as_of: float | None = None,
+        everyone: bool = False,
+    ) -> Page:
+        """Return a page of all memories, newest first: also those in no answer, each with the word why.
+
+        Args:
+            chosen: which.
+            states: only in these, such as "pending" or "forgotten"; see `perdure.store.inventory.State`.
+            limit: so many at the most.
+            offset: after so many others.
+            behind: id of the last memory of the page before; so none is skipped or repeated, whatever is added.
+            tag: with this tag.
+            as_of: only what was true at this time, epoch seconds.
+            everyone: of every scope of the store, whoever may read it: for its owner.
+
+        Raises:
+            InputError: limit or offset are out of range, or there is no such state.
+            NotFoundError, AmbiguousIdError: `behind` names no memory that may be seen.
+        """
+        view = replace(self._view(tag=tag, as_of=as_of), everything=as_of is None)
+        if everyone:
+            view = replace(view, audience=ALL_SCOPES)
+        with self._engine.store.database.read() as connection:
+            return inventory(connection, view, chosen, states_of(states), limit, offset, behind)
+
+    def search(
+        self,
+        query: str,
+        chosen: Filter = Filter(),  # noqa: B008 - frozen
+        *,
+        limit: int = 10,
+        tag: str | None = None,
+        as_of: float | None = None,
+        include_superseded: bool = False,
+    ) -> Sequence[Hit]:
+        """Search all memories that the caller may read, best first; see `perdure.api.fact_search`.
+
+        Args:
+            query: what is looked for.
+            chosen: which.
+            limit: so many at the most.
+            tag: with this tag.
+            as_of: as of this time, epoch seconds.
+            include_superseded: also former versions.
+
+        Raises:
+            InputError: the query is empty, or the limit out of range.
+        """
+        view = self._view(tag=tag, as_of=as_of, include_superseded=include_superseded)
+        return search_facts(self._engine, view, query, chosen, limit)
+
+    def history(self, fact_id: str) -> History:
+        """Return all versions of a memory, also if it is forgotten, and what was done to them.
+
+        Raises:
+            InputError, NotFoundError, AmbiguousIdError: see `perdure.errors`.
+        """
+        with self._engine.store.database.read() as connection:
+            return history(connection, fact_id, self._view())
+
+    def stats(self, chosen: Filter = Filter()) -> Stats:  # noqa: B008 - frozen
+        """Count the memories that the caller may read and a filter chooses, by scope and category."""
+        with self._engine.store.database.read() as connection:
+            return listing.stats(connection, self._view(), chosen)
+
+    def scopes(self) -> Mapping[str, int]:
+        """Count the memories of every scope of the store, whoever may read it."""
+        with self._engine.store.database.read() as connection:
+            return listing.scope_counts(connection, self._engine.clock.now())
+
+    def assign(self, scope: str, whose: str, *, sessions: Sequence[str] = (), dry_run: bool = False) -> Assigned:
+        """Give what an agent or a session holds to one of its users, or to all of them; see `perdure.api.assign`.
+
+        This is for who owns the folder: it heeds no caller.
+
+        Args:
+            scope: whose it is, as "agent:main".
+            whose: whose it becomes: "user:alice", or "user:*" for all users of the agent.
+            sessions: only what these conversations have left; none: everything.
+            dry_run: only count.
+
+        Raises:
+            ScopeError: the scope cannot be given to others, or `whose` names nobody.
+            StoreError: it could not be written; repeated, it goes on.
+        """
+        return assign(self._engine, self._author(), scope, whose, sessions, dry_run)
+
+    def forget_many(self, chosen: Filter, *, dry_run: bool = False) -> int:
+        """Forget all memories that a filter chooses; `undo` brings them back.
+
+        Args:
+            chosen: which; it must name a scope or a date, so that no slip forgets everything.
+            dry_run: only count them.
+
+        Returns:
+            How many there are.
+
+        Raises:
+            InputError: the filter names neither a scope nor a date.
+        """
+        if chosen.scope is None and chosen.after is None and chosen.before is None:
+            raise InputError("forgetting many needs a scope or a date; give scope, after or before")
+        with self._engine.store.write(self._author()) as tx:
+            ids = listing.matching_ids(tx.connection, self._view(include_superseded=True), chosen)
+            for fact_id in ids if not dry_run else ():
+                fact = tx.fact(fact_id)
+                audience_of(self._context).writable(Scope(fact.scope, fact.scope_target))
+                lifecycle.forget(tx, fact_id, "one of many")
+        return len(ids)
+
+    def review(self, limit: int = 100) -> Sequence[Fact]:
+        """Return what waits for review, newest first: it is recalled only when it is approved.
+
+        Raises:
+            InputError: the limit is out of range.
+        """
+        return review.waiting(self._engine.store, self._view(), limit)
+
+    def approve(self, *fact_ids: str, dry_run: bool = False) -> Sequence[Fact]:
+        """Let memories be recalled from now on; see `perdure.api.review.decide`, as for `reject`."""
+        return self._reviewed(fact_ids, review.APPROVED, dry_run)
+
+    def reject(self, *fact_ids: str, dry_run: bool = False) -> Sequence[Fact]:
+        """Keep memories from ever being recalled unasked."""
+        return self._reviewed(fact_ids, review.REJECTED, dry_run)
+
+    def replaced(self, since: float | None = None, limit: int = 100) -> Sequence[Replacement]:
+        """Return what was replaced or withdrawn, and by what, the latest first.
+
+        Args:
+            since: only from this time on, epoch seconds.
+            limit: so many at the most.
+
+        Raises:
+            InputError: the limit is out of range.
+        """
+        with self._engine.store.database.read() as connection:
+            return replacements(connection, audience_of(self._context), since, limit)
+
+    def take_back(self, *fact_ids: str, dry_run: bool = False) -> Sequence[Fact]:
+        """Let what was replaced or withdrawn count again, beside what took its place; see `perdure.api.review`."""
+        audience = audience_of(self._context)
+        return review.take_back(self._engine.store, audience, self._author(), fact_ids, dry_run)
+
+    def audit(self, *, fix: bool = False, progress: Progress = no_progress) -> Audit:
+        """Look for memories that do more harm than good; see `perdure.api.audit`.
+
+        Args:
+            fix: mend what can be mended; `undo` with the batch of the result takes it back.
+            progress: called with how many of how many memories were looked at.
+
+        Raises:
+            ScopeError: the caller may write nothing.
+            StoreError: it could not be mended; nothing was changed.
+        """
+        return audit.audit(self._engine, audience_of(self._context), self._author(), fix=fix, progress=progress)
+
+    def classify(self, *, dry_run: bool = False, progress: Progress = no_progress) -> Sequence[Classified]:
+        """Give memories of the category "other" a better one; see `perdure.learn.classify`.
+
+        Args:
+            dry_run: only say what would be done.
+            progress: called with how many of how many memories were looked at.
+
+        Raises:
+            StoreError: it could not be written.
+        """
+        engine = self._engine
+        return classify.classify(
+            engine.store, audience_of(self._context), self._author(),
+            pause=engine.gate.pause, own=engine.categories, llm=engine.llm, dry_run=dry_run, progress=progress,
+        )  # fmt: skip
+
+    def purge(self, *fact_ids: str) -> Purge:
+        """Remove memories from every file of the data folder; this cannot be undone.
+
+        Args:
+            fact_ids: ids of memories that the caller may change, or their first eight digits.
+
+        Returns:
+            The purge: "certified" by a byte search, or "pending" while another process has the store open.
+
+        Raises:
+            NotFoundError, AmbiguousIdError: see `perdure.errors`.
+            ScopeError: one of them is not the caller's to change.
+        """
+        view = replace(self._view(), everything=True)
+        with self._engine.store.database.read() as connection:
+            facts = [search.by_prefix(connection, fact_id, view) for fact_id in fact_ids]
+        for fact in facts:
+            audience_of(self._context).writable(Scope(fact.scope, fact.scope_target))
+        return self._engine.purge([fact.id for fact in facts], self._author())
+
+    def scrub(self, *, dry_run: bool = False) -> Scrubbed:
+        """Take out of the whole store the secrets that the present redactor knows; this cannot be undone.
+
+        It is done by itself at the first start after the redactor has learned more.
+
+        Args:
+            dry_run: only say what would be changed.
+
+        Raises:
+            StoreError: something could not be written.
+        """
+        author = Author(Channel.LIBRARY, self._context.host, self._context.session_id)
+        return self._engine.scrub(author, dry_run=dry_run)
+
+    def prune(self, *, dry_run: bool = False, confirmed: bool = False) -> Pruned:
+        """Let expire what is over, in all scopes, and remove what expired long ago.
+
+        Args:
+            dry_run: only say what would be done.
+            confirmed: also if so much would expire at once that the clock may be wrong.
+
+        Raises:
+            StoreError: it could not be written; what was done before is kept.
+        """
+        if not dry_run:
+            revive_if_due(self._engine.store)
+        retention = self._engine.settings.retention_days * DAY
+        return prune(self._engine.store, retention, dry_run=dry_run, confirmed=confirmed)
+
+    def jobs(self) -> Mapping[str, JobState | None]:
+        """Return what is known of the background jobs, by name; None: it never was due."""
+        timers = self._engine.timers
+        known = timers.states()
+        return {name: known.get(name) for name in timers.names}
+
+    def run_job(self, name: str, timeout: float = 600.0) -> str:
+        """Run a background job now and wait for its end; return one line about it.
+
+        Args:
+            name: see `jobs`.
+            timeout: seconds to wait for the worker process.
+
+        Raises:
+            InputError: there is no such job.
+            StoreError: that it ran cannot be noted.
+        """
+        return run_and_wait(self._engine.timers, name, timeout)
+
+    def inbox(self) -> Sequence[InboxTurn]:
+        """Return the turns that are no memories yet, or cannot become any, oldest first."""
+        return inbox.turns(self._engine.store, audience_of(self._context))
+
+    def drop_turns(self, *ids: str, dry_run: bool = False) -> Sequence[InboxTurn]:
+        """Remove turns that failed or were damaged, for good; return them. `dry_run` only returns them.
+
+        Raises:
+            NotFoundError: there is no such turn; none was removed.
+            StoreError: they could not be removed.
+        """
+        return inbox.remove(self._engine.store, audience_of(self._context), ids, dry_run=dry_run)
+
+    def notices(self) -> Sequence[str]:
+        """Return what a person should know who reads on: why nothing can be changed, and what is not in yet."""
+        refusal = self._engine.store.refusal
+        waiting = sum(turn.state == inbox.WAITS for turn in self.inbox())
+        told = [refusal] if refusal else []
+        if waiting:
+            told.append(f"{waiting} turns wait to be taken in by the next start of a host; perdure inbox shows them")
+        return told
+
+    def verify(self) -> Sequence[Finding]:
+        """Look for damage and drift in the whole store; mend it with `perdure verify --fix`."""
+        return verify(self._engine.store)
+
+    def backup(self, target: Path | None = None) -> Path:
+        """Write a verified copy of the whole store while it is in use; return where it is.
+
+        Raises:
+            StoreError: it could not be written.
+        """
+        return backup(self._engine.store, target)
+
+    def export(self, target: Path, *, vectors: bool = False, journal: bool = False) -> Exported:
+        """Write every memory of all scopes to a JSONL file, redacted.
+
+        Args:
+            target: the file; it must not exist.
+            vectors: also their vectors.
+            journal: also who changed what, to read.
+
+        Raises:
+            StoreError: it could not be written.
+        """
+        return export(self._engine.store, target, vectors=vectors, journal=journal)
+
+    def import_from(
+        self, path: Path, kind: str | None = None, *, trust: bool = False, dry_run: bool = False
+    ) -> Imported:
+        """Take in an export, a hybrid-memory folder or a memory-lancedb-pro table. Doing it again changes nothing.
+
+        Args:
+            path: what to read.
+            kind: one of `perdure.care.sources.KINDS`; None: found out.
+            trust: let what is read be recalled unasked, as if the user had said it.
+            dry_run: only say what would be done.
+
+        Raises:
+            InputError: it cannot be read.
+            StoreError: it could not be written.
+        """
+        store = self._engine.store
+        return bring_in(store, load_source(path, store.key, kind), trust=trust, dry_run=dry_run)
+
+    def _reviewed(self, fact_ids: Sequence[str], state: str, dry_run: bool) -> Sequence[Fact]:
+        audience = audience_of(self._context)
+        return review.decide(self._engine.store, audience, self._author(), fact_ids, state, dry_run)
+
+    def _author(self) -> Author:
+        return Author(Channel.LIBRARY, self._context.host, self._context.session_id)
+
+    def _view(self, *, tag: str | None = None, as_of: float | None = None, include_superseded: bool = False) -> View:
+        audience = audience_of(self._context)
+        return View(audience, self._engine.clock.now(), as_of, include_superseded, tag)

@@ -1,0 +1,98 @@
+"""Giving what an agent or a session holds to one of its users, or to all of them: it was taken in without a user."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import apsw
+
+from perdure.engine.engine import Engine
+from perdure.errors import ScopeError
+from perdure.files import registry
+from perdure.store.database import run
+from perdure.store.scope import Scope
+from perdure.store.transaction import Author, Transaction
+
+ACTION = "assign"
+"""In the journal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """What was given, or would be.
+
+    Attributes:
+        source: the scope that it was of.
+        target: the scope that it is of now.
+        memories: facts, former versions and forgotten ones too.
+        conversations: recorded conversations.
+        left: recorded conversations that stay, as the other scope has one with the same id.
+        batch: by which `undo` takes the memories back, of who sees them now; None: there are none.
+    """
+
+    source: str
+    target: str
+    memories: int
+    conversations: int
+    left: int
+    batch: str | None
+
+
+def assign(
+    engine: Engine, author: Author, scope: str, whose: str, sessions: Sequence[str] = (), dry_run: bool = False
+) -> Assigned:
+    """Give a scope's memories and conversations to somebody. Folders that are searched stay: their host names them.
+
+    Args:
+        engine: of the store.
+        author: for the journal.
+        scope: whose it is.
+        whose: whose it becomes; see `Scope.given`.
+        sessions: only what these conversations have left; none: everything.
+        dry_run: only count.
+
+    Raises:
+        ScopeError: the scope cannot be given to others, or `whose` names nobody, or it is theirs already.
+        StoreError: it could not be written; repeated, it goes on.
+    """
+    source = Scope.parse(scope)
+    target = source.given(whose)
+    if target == source:
+        raise ScopeError(f"what {source} holds is {source}'s already; name another user")
+    with engine.store.write(author, keep=not dry_run) as tx:
+        ids = _ids(tx.connection, source, sessions)
+        for fact_id in ids:
+            tx.change(fact_id, ACTION, {"scope_target": target.target})
+        _copy_cursors(tx, source, target, sessions)
+    log = engine.files.log
+    conversations, left = log.move(source, target, sessions, dry_run)
+    if conversations and not dry_run:
+        registry.add_log(engine.store, target)
+        engine.files.sync.start()
+    batch = tx.batch if ids and not dry_run else None
+    return Assigned(str(source), str(target), len(ids), conversations, left, batch)
+
+
+def _ids(connection: apsw.Connection, scope: Scope, sessions: Sequence[str]) -> list[str]:
+    said = " AND EXISTS (SELECT 1 FROM journal j WHERE j.fact_id = facts.id AND j.action = 'add' AND j.session IN"
+    sql = "SELECT id FROM facts WHERE scope = ? AND scope_target = ?"
+    if sessions:
+        sql += f"{said} (SELECT value FROM json_each(?)))"
+    named = (json.dumps(list(sessions)),) if sessions else ()
+    return [row[0] for row in run(connection, f"{sql} ORDER BY seq", (*scope, *named))]
+
+
+def _copy_cursors(tx: Transaction, source: Scope, target: Scope, sessions: Sequence[str]) -> None:
+    """Remember how far the conversations were read, so that nothing of them is captured anew."""
+    for prefix in ("", "distill\0"):
+        start = f"{prefix}{source}\0"
+        # Compared whole: what SQLite cuts out of a text ends at a NUL.
+        rows = run(tx.connection, "SELECT session, tail FROM cursors WHERE session >= ? AND session < ?",
+                   (start, f"{start[:-1]}\1"))  # fmt: skip
+        for name, tail in rows:
+            session = name.removeprefix(start)
+            if not sessions or session in sessions:
+                where = f"{prefix}{target}\0{session}"
+                run(tx.connection, "INSERT OR IGNORE INTO cursors VALUES (?, ?, ?)", (where, tail, tx.now))

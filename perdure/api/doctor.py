@@ -1,0 +1,235 @@
+"""What is wrong with an installation, from the settings to the index, and what to do about each.
+
+Unlike `verify`, which reads every row for damage, this looks at what is around them, and takes seconds.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from perdure import telemetry
+from perdure.api.memory import Memory
+from perdure.care import checks
+from perdure.care.exports import newest_export
+from perdure.engine.engine import Engine
+from perdure.engine.paths import HOME_VARIABLE, data_folder, recorded_home
+from perdure.engine.settings import Settings
+from perdure.errors import PerdureError
+from perdure.index.drift import drift
+from perdure.store import listing, reporting
+from perdure.store.finding import Finding
+from perdure.store.remembered import Truth, judge
+
+MODEL_SECONDS = 60.0
+LAG_SECONDS = 86_400.0
+"""A vector waits longer than this for the derived index only if no host has been running, or its worker fails."""
+REPORTING_SECONDS = 86_400.0
+"""So long it is told that a program reported. Nothing tells when it was mended."""
+WORKS_WITHOUT = ("ready", "off by setting", "switching")
+"""How the state of a model begins with which nothing is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkup:
+    """One thing that was looked at.
+
+    Attributes:
+        name: what.
+        state: how it is.
+        fix: what to do about it; empty: nothing is wrong.
+    """
+
+    name: str
+    state: str
+    fix: str = ""
+
+    @property
+    def wrong(self) -> bool:
+        """Whether there is something to do."""
+        return bool(self.fix)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the values as JSON can hold them."""
+        return {**asdict(self), "ok": not self.wrong}
+
+
+def examine(home: str | Path | None = None, environ: Mapping[str, str] = os.environ) -> list[Checkup]:
+    """Look at everything; nothing is repaired, and no store is made.
+
+    Args:
+        home: the data folder; None: the usual one.
+        environ: the environment, for which folder is the usual one.
+    """
+    found = [*_settings(), *_host(home, environ)]
+    try:
+        folder = data_folder(home, environ)
+    except PerdureError:
+        return found  # said by the look at the host's record
+    try:
+        verdict = judge(folder)
+        if verdict.truth is Truth.NEW:
+            return [*found, Checkup("store", f"none in {folder} yet; the first memory makes it")]
+        if verdict.lost:
+            return [*found, Checkup("store", verdict.said, "perdure recover; until then turns are kept, none recalled")]
+        with Memory.open(folder, guest=True) as memory:
+            # One by one: what was found before a look breaks off is kept.
+            for each in _opened(memory):
+                found.append(each)
+    except PerdureError as error:
+        found.append(Checkup("store", str(error), "do what the message says; then perdure verify"))
+    return found
+
+
+def _opened(memory: Memory) -> Iterator[Checkup]:
+    engine = memory._engine
+    store = engine.store
+    yield _store(memory)
+    yield _model(memory)
+    yield from _findings(
+        "sqlite", f"version {apsw.sqlite_lib_version()} has no known fault", checks.sqlite_version(store)
+    )
+    yield from _findings("permissions", "for the owner only", checks.permissions(store))
+    yield from _findings("queues", "nothing was put aside", checks.queues(store))
+    yield _telemetry(engine)
+    yield _index(engine)
+    yield from _findings("drift", "the derived index agrees with the facts", drift(store))
+    yield _watcher(memory)
+    yield from _users(engine)
+    yield from _jobs(memory)
+    yield _export(engine)
+    yield from _extensions(memory)
+
+
+def _settings() -> Iterator[Checkup]:
+    try:
+        settings = Settings.load({})
+    except PerdureError as error:
+        yield Checkup("settings", str(error), "correct or remove it; docs/settings.md names all settings")
+        return
+    off = [name for name in ("auto_recall", "auto_capture") if not getattr(settings, name)]
+    yield Checkup("settings", f"off: {', '.join(off)}" if off else "recall and capture are on")
+
+
+def _host(home: str | Path | None, environ: Mapping[str, str]) -> Iterator[Checkup]:
+    try:
+        recorded = recorded_home()
+    except PerdureError as error:
+        yield Checkup("host", str(error), "delete that file, and install into the host again")
+        return
+    if recorded is None:
+        yield Checkup("host", "none was installed into")
+    elif not recorded.is_dir():
+        yield Checkup("host", f"its folder {recorded} is not there", "install into the host again")
+    elif home is None and data_folder(None, environ).resolve() != recorded.resolve():
+        fix = f"unset {HOME_VARIABLE}, or set it for the host as well"
+        yield Checkup("host", f"its memories are in {recorded}, but {HOME_VARIABLE} names another folder", fix)
+    else:
+        yield Checkup("host", f"its memories are in {recorded}; its own config: perdure openclaw status")
+
+
+def _store(memory: Memory) -> Checkup:
+    state, refusal = f"{memory.status().facts} memories in {memory.status().home}", memory.status().read_only
+    if refusal is None:
+        return Checkup("store", state)
+    return Checkup("store", f"{state}; {refusal}", "let the folder be written, or give it room; then start hosts again")
+
+
+def _model(memory: Memory) -> Checkup:
+    memory.ready(MODEL_SECONDS)
+    state = memory.status().model
+    fine = state.startswith(WORKS_WITHOUT)
+    return Checkup("model", state, "" if fine else "perdure model shows which there are; until then words alone count")
+
+
+def _telemetry(engine: Engine) -> Checkup:
+    seen = reporting.last(engine.store)
+    if seen is not None and engine.clock.now() - seen < REPORTING_SECONDS:
+        at = datetime.fromtimestamp(seen, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        fix = f"set {telemetry.VARIABLE}=1 where that program is started; a day later this is not said any more"
+        return Checkup("telemetry", f"a program imported onnxruntime before perdure, and it reports: {at}", fix)
+    if telemetry.wanted():
+        value = os.environ.get(telemetry.VARIABLE, "")
+        return Checkup("telemetry", f"ONNX Runtime reports its use, as {telemetry.VARIABLE}={value} says")
+    return Checkup("telemetry", "no library reports its use")
+
+
+def _index(engine: Engine) -> Checkup:
+    state = engine.store.outbox_state()
+    said = f"{state.waiting} facts wait for the derived index"
+    if state.problem is not None:
+        return Checkup("index", f"{said}: {state.problem}", "see that the disk has room; then perdure verify --fix")
+    if state.oldest is None or engine.store.space() is None:
+        return Checkup("index", said)
+    behind = engine.clock.now() - state.oldest
+    fix = "leave a host running that uses this store; if that does not help, perdure verify --fix"
+    return Checkup("index", f"{said}, the oldest for {behind / 3600:.0f} h", fix if behind > LAG_SECONDS else "")
+
+
+def _watcher(memory: Memory) -> Checkup:
+    memory.settle()
+    status = memory.files.status()
+    if not status.roots:
+        return Checkup("files", "there are none to watch")
+    state = f"{status.files} files, noticed by {status.watcher}"
+    if status.watcher == "polling" and status.watcher_reason:
+        return Checkup("files", f"{state}: {status.watcher_reason}", "do so, or set watch = false to be told no more")
+    return Checkup("files", state)
+
+
+def _users(engine: Engine) -> Iterator[Checkup]:
+    with engine.store.database.read() as connection:
+        unseen = listing.unnamed_counts(connection, engine.clock.now())
+    if unseen:
+        # Nothing is wrong: the owner of the machine may use an agent that has users besides.
+        counted = ", ".join(f"{count} of {scope}" for scope, count in unseen.items())
+        yield Checkup("users", f"no named user sees {counted}; perdure scope assign gives them to one, or to all")
+
+
+def _jobs(memory: Memory) -> Iterator[Checkup]:
+    # The canary, which takes the whole way of a memory, is one of them.
+    status = memory.status()
+    for failing in status.failing:
+        yield Checkup("job", failing, "perdure jobs run " + failing.partition(":")[0])
+    if not status.failing:
+        yield Checkup("jobs", f"none has failed; run by {status.timers}")
+
+
+def _export(engine: Engine) -> Checkup:
+    off = "" if engine.settings.export_hours else "; export_hours = 0 turns them off"
+    last = newest_export(engine.store)
+    if last is None:
+        return Checkup("export", f"none yet{off or '; a host writes one a day'}")
+    day = dt.datetime.fromtimestamp(last.at, dt.UTC).date()
+    state = f"{last.path.name}: {last.facts} memories, as of {day}{off}"
+    if last.intact:
+        return Checkup("export", state)
+    return Checkup("export", f"{last.path.name} was changed since it was written", "perdure export --daily")
+
+
+def _extensions(memory: Memory) -> Iterator[Checkup]:
+    status = memory.status()
+    for problem in status.problems:
+        yield Checkup("extension", problem, "update or uninstall it, or name it in disabled_extensions")
+    if not status.problems:
+        yield Checkup("extensions", ", ".join(status.extensions) or "none")
+
+
+def _findings(name: str, fine: str, found: Iterable[Finding]) -> Iterator[Checkup]:
+    """Yield what a check of `verify` has found, each kind once."""
+    kinds: dict[str, list[Finding]] = {}
+    for finding in found:
+        kinds.setdefault(finding.what, []).append(finding)
+    for what, those in kinds.items():
+        more = f" and {len(those) - 1} more" if len(those) > 1 else ""
+        fix = "perdure verify --fix" if those[0].fixable else those[0].hint
+        yield Checkup(name, f"{what}: {those[0].where}{more}", fix)
+    if not kinds:
+        yield Checkup(name, fine)

@@ -1,0 +1,260 @@
+"""How well recall works on somebody's own store: questions made from its facts, asked, counted and thrown away.
+
+No model writes the questions, nothing is kept or sent, and the result holds numbers only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from statistics import fmean
+from typing import Any
+
+import apsw
+
+from perdure.engine.engine import Engine, audience_of
+from perdure.errors import InputError
+from perdure.hooks.types import TurnContext
+from perdure.recall.options import PROFILE
+from perdure.recall.profile import USER
+from perdure.recall.receipt import Receipt
+from perdure.store.database import run
+from perdure.store.fact import Fact
+from perdure.store.scope import Audience, Scope
+from perdure.store.search import View, by_ids
+from perdure.store.store import Store
+from perdure.store.trust import AUTO_RECALLED
+from perdure.text.foreign_questions import FOREIGN_QUESTIONS
+from perdure.text.normalise import match_terms
+
+KINDS = ("exact", "paraphrase", "temporal")
+MAX_SIZE = 1_000
+WORDS = 24
+"""A question of so many words is as good as one of the whole fact."""
+_SCOPE = "SELECT scope, scope_target FROM facts WHERE id = ?"
+NEWEST = 0.1
+"""Share of the time between the oldest and the newest fact that counts as new."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What the questions of one kind brought up. Shares are 0 to 1; None if there was nothing to ask.
+
+    Attributes:
+        asked: questions.
+        at_1, at_3, at_5: share of questions whose fact was among so many best ones.
+        in_block: share whose fact was in the block at all.
+        tokens: of a block, on average; 0 for none.
+    """
+
+    asked: int
+    at_1: float | None
+    at_3: float | None
+    at_5: float | None
+    in_block: float | None
+    tokens: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """A result. It holds no word of any memory.
+
+    Attributes:
+        facts: how many can come up unasked for this caller.
+        sampled: how many were asked about.
+        seed: of the choice.
+        sample: the same if and only if the same facts were chosen.
+        model: the vector space that answers, by name; None: words alone.
+        kinds: by "exact", "paraphrase" and "temporal".
+        foreign: questions asked that have nothing to do with the store.
+        silence: share of these that rightly brought nothing.
+        leaks: facts that came up and that the caller may not read. More than 0 is a defect.
+        tokens: of a block over all questions, on average.
+    """
+
+    facts: int
+    sampled: int
+    seed: int
+    sample: str
+    model: str | None
+    kinds: Mapping[str, Measure]
+    foreign: int
+    silence: float
+    leaks: int
+    tokens: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    ids: tuple[str, ...]
+    standing: tuple[str, ...]
+    tokens: int
+
+
+def evaluate(engine: Engine, context: TurnContext, size: int = 50, seed: int = 0) -> Evaluation:
+    """Ask about up to `size` facts, and what has nothing to do with any; the store is left as it is.
+
+    Raises:
+        InputError: `size` is out of range.
+    """
+    if not 1 <= size <= MAX_SIZE:
+        raise InputError(f"size is {size}; it must be from 1 to {MAX_SIZE}")
+    audience = audience_of(context)
+    view = View(audience, engine.clock.now(), channels=AUTO_RECALLED, approved_only=True)
+    dice = random.Random(seed)
+    with engine.store.database.read() as connection:
+        ids, new = _candidates(connection, view)
+        sample, newest = (_drawn(connection, view, some, size, dice) for some in (ids, new))
+    asked: dict[str, Sequence[tuple[str, str]]] = {
+        "exact": _questions(sample, exact),
+        "paraphrase": _questions(sample, lambda fact: paraphrase(fact, dice)),
+        "temporal": _questions(newest, temporal),
+    }
+    quiet = replace(context, session_id=None)
+    answers = {
+        kind: [(wanted, _ask(engine, quiet, question)) for wanted, question in pairs] for kind, pairs in asked.items()
+    }
+    foreign = [_ask(engine, quiet, question) for question in FOREIGN_QUESTIONS]
+    every = [answer for pairs in answers.values() for _, answer in pairs] + foreign
+    space = engine.store.space() if engine.model.leg() else None
+    return Evaluation(
+        facts=len(ids),
+        sampled=len(sample),
+        seed=seed,
+        sample=hashlib.sha256(" ".join(fact.id for fact in sample).encode()).hexdigest()[:16],
+        model=space.name if space else None,
+        kinds={kind: _measure(pairs) for kind, pairs in answers.items()},
+        foreign=len(foreign),
+        silence=fmean(not answer.ids for answer in foreign),
+        leaks=_leaks(engine.store, audience, every),
+        tokens=round(fmean(answer.tokens for answer in every), 1),
+    )
+
+
+def exact(fact: Fact) -> str:
+    """Return a question of a fact's own words; "" if it has none that says anything."""
+    return _question(_content(fact.text)[:WORDS])
+
+
+def paraphrase(fact: Fact, dice: random.Random) -> str:
+    """Return the words of a fact's slot, or half of its words, in another order; "" if there are too few.
+
+    Function words are left out. No word is replaced by another one: that would take a model.
+    """
+    if fact.entity and fact.key and fact.value:
+        # Nobody calls themselves the user.
+        entity = "" if fact.entity.casefold() == USER else fact.entity
+        slot = _content(f"{fact.value} {fact.key} {entity}")
+        return _question(slot) if len(slot) > 1 else ""
+    words = _content(fact.text)[:WORDS]
+    if len(words) < 2:
+        return ""
+    kept = dice.sample(words, -(-len(words) // 2))
+    return _question(kept)
+
+
+def temporal(fact: Fact) -> str:
+    """Return a question for the slot of a fact."""
+    if (fact.entity or "").casefold() == USER:
+        return f"What is my {fact.key}?"
+    return f"What is the {fact.key} of {fact.entity}?"
+
+
+def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[str, float, float]]:
+    """Return the numbers that two results share and that differ: name, before, after.
+
+    Args:
+        before: as `Evaluation.to_dict` gave it.
+        after: another one.
+
+    Raises:
+        InputError: `before` is no such result.
+    """
+    one, other = dict(_numbers(before)), dict(_numbers(after))
+    if not {"silence", "leaks", "tokens"} <= one.keys():
+        raise InputError("this is no result of `perdure eval --json`; write one with it first")
+    return [(name, one[name], other[name]) for name in other if name in one and one[name] != other[name]]
+
+
+def _numbers(result: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, float]]:
+    for name, value in result.items():
+        if isinstance(value, Mapping):
+            yield from _numbers(value, f"{above}{name} ")
+        elif isinstance(value, int | float) and name != "seed":
+            yield f"{above}{name}".removeprefix("kinds ").replace("_", " "), value
+
+
+def _candidates(connection: apsw.Connection, view: View) -> tuple[list[str], list[str]]:
+    """Return the ids of all facts that can come up, and of those that are new and fill a slot."""
+    condition, values = view.sql()
+    rows = run(
+        connection,
+        "SELECT facts.id, coalesce(facts.source_date, facts.created_at), facts.entity <> '' AND facts.key <> ''"
+        f" FROM facts WHERE {condition} ORDER BY facts.seq",
+        values,
+    )
+    dates = [date for _, date, _ in rows]
+    since = max(dates) - NEWEST * (max(dates) - min(dates)) if dates else 0.0
+    return [fact_id for fact_id, _, _ in rows], [fact_id for fact_id, date, slot in rows if slot and date >= since]
+
+
+def _drawn(connection: apsw.Connection, view: View, ids: Sequence[str], size: int, dice: random.Random) -> list[Fact]:
+    drawn = by_ids(connection, dice.sample(ids, min(size, len(ids))), view)
+    # Rows come in no order that holds; what is asked first must not depend on it.
+    return sorted(drawn.values(), key=lambda fact: fact.id)
+
+
+def _content(text: str) -> list[str]:
+    # A term of a script without spaces is a phrase of single characters.
+    return [term.replace(" ", "") for term in match_terms(text)]
+
+
+def _question(words: Sequence[str]) -> str:
+    return f"{' '.join(words)}?" if words else ""
+
+
+def _questions(facts: Iterable[Fact], ask: Callable[[Fact], str]) -> list[tuple[str, str]]:
+    return [(fact.id, question) for fact in facts if (question := ask(fact))]
+
+
+def _ask(engine: Engine, context: TurnContext, question: str) -> _Answer:
+    seen: list[Receipt] = []
+    recall = engine.recall(question, context, receipt_to=seen.append)
+    items = recall.items if recall else ()
+    # What comes up in every turn is no answer to this question, and no noise either.
+    return _Answer(
+        tuple(item.id for item in items if item.leg != PROFILE),
+        tuple(item.id for item in items if item.leg == PROFILE),
+        seen[0].tokens,
+    )
+
+
+def _measure(answers: Sequence[tuple[str, _Answer]]) -> Measure:
+    if not answers:
+        return Measure(0, None, None, None, None, None)
+
+    def within(places: int) -> float:
+        return fmean(wanted in answer.ids[:places] for wanted, answer in answers)
+
+    return Measure(
+        len(answers),
+        within(1),
+        within(3),
+        within(5),
+        fmean(wanted in answer.ids + answer.standing for wanted, answer in answers),
+        round(fmean(answer.tokens for _, answer in answers), 1),
+    )
+
+
+def _leaks(store: Store, audience: Audience, answers: Iterable[_Answer]) -> int:
+    """Count facts that came up and should not have: by their rows, not by the guard that recall asks."""
+    ids = {fact_id for answer in answers for fact_id in answer.ids + answer.standing}
+    with store.database.read() as connection:
+        rows = [row for fact_id in ids for row in run(connection, _SCOPE, (fact_id,))]
+    return sum(not audience.may_read(Scope(kind, target)) for kind, target in rows)

@@ -1,0 +1,126 @@
+"""Explicit search of memories: all that the caller may read, also what never comes up unasked, and marked so."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from perdure.engine.composing import recall_options
+from perdure.engine.engine import Engine
+from perdure.errors import InputError
+from perdure.index.vector_index import VectorHit, scan
+from perdure.ranking.fuse import fuse
+from perdure.ranking.gates import Evidence, Gate
+from perdure.recall.legs import Legs, VectorLeg
+from perdure.recall.query import understand
+from perdure.store.fact import Fact
+from perdure.store.listing import MAX_LIMIT, Chosen, Filter
+from perdure.store.search import View
+from perdure.store.store import Store
+from perdure.store.trust import AGENTS_NOTE, AUTO_RECALLED
+
+if TYPE_CHECKING:
+    from perdure.index.vector_index import Vector
+
+PATIENCE = 10.0
+"""Seconds for the legs of a search: nobody's turn waits for it."""
+POOL = 3
+"""Candidates of each leg for each result asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A memory that a search found.
+
+    Attributes:
+        fact: the memory.
+        score: 0 to 1, comparable within one search.
+        leg: what found it best: "sqlite" (words), "lance" (meaning) or "lookup" (its slot).
+        cosine: of its vector and the query's; None without a model.
+        coverage: share of the query's weighted words that it holds, 0 to 1.
+        marks: what sets it apart from what comes up unasked, such as "import" or "pending".
+    """
+
+    fact: Fact
+    score: float
+    leg: str
+    cosine: float | None
+    coverage: float
+    marks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """A vector index that heeds every part of a view, a filter included; exact, and slower than the others."""
+
+    store: Store
+    space: str
+
+    def search(self, query: Vector, view: View, limit: int) -> list[VectorHit]:
+        return scan(self.store.database, self.space, query, view, limit)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def search_facts(engine: Engine, view: View, query: str, chosen: Filter, limit: int) -> Sequence[Hit]:
+    """Return the memories that share words with a query or are near to it in meaning, best first.
+
+    Recall asks for more evidence than this: who searches can tell by himself what fits.
+
+    Args:
+        engine: of the store.
+        view: what the caller may read.
+        query: what is looked for.
+        chosen: only these memories.
+        limit: so many at the most.
+
+    Raises:
+        InputError: the query is empty, or the limit out of range.
+    """
+    if not 1 <= limit <= MAX_LIMIT:
+        raise InputError(f"limit is {limit}; it must be from 1 to {MAX_LIMIT}")
+    asked = understand(query)
+    if not asked.text:
+        raise InputError("the query is empty; name what to look for, or use a list")
+    narrow = Chosen(view.audience, view.now, view.as_of, view.include_superseded, view.tag, chosen=chosen)
+    leg = engine.model.leg()
+    if leg is not None and (chosen != Filter() or view.tag is not None):
+        leg = _scanning(engine.store, leg)
+    legs = Legs(engine.store, POOL * limit)
+    try:
+        found = legs.search(asked, narrow, leg, time.monotonic() + PATIENCE)
+    finally:
+        legs.close()
+    gate = Gate(found.floor if found.floor is not None else 1.0)
+    hits = [
+        Hit(fact, each.score, each.leg, found.evidence[each.id].cosine, found.evidence[each.id].coverage, marks(fact))
+        for each in fuse(found.scores, recall_options(engine.settings).weights)
+        if (fact := found.facts.get(each.id)) is not None and _fits(found.evidence[each.id], gate)
+    ]
+    return hits[:limit]
+
+
+def marks(fact: Fact) -> tuple[str, ...]:
+    """Return what sets a memory apart from what comes up unasked."""
+    found = []
+    if fact.channel not in AUTO_RECALLED:
+        found.append(fact.channel.value)
+    if fact.channel in AGENTS_NOTE:
+        found.append("agent's note")
+    if fact.review_state != "approved":
+        found.append(fact.review_state)
+    if fact.superseded_at is not None:
+        found.append("former version")
+    return tuple(found)
+
+
+def _fits(evidence: Evidence, gate: Gate) -> bool:
+    near = evidence.cosine is not None and evidence.cosine >= gate.support * gate.floor
+    return evidence.named or evidence.coverage > 0 or near
+
+
+def _scanning(store: Store, leg: VectorLeg) -> VectorLeg:
+    return replace(leg, index=_Scan(store, leg.embedder.identity.id))

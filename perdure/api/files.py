@@ -1,0 +1,356 @@
+"""File memory for one caller: search with citations, safe reading, what is indexed."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from perdure.engine.engine import Engine, audience_of, overheard
+from perdure.engine.file_memory import flush_policy
+from perdure.errors import InputError
+from perdure.files import registry
+from perdure.files.flush import append_daily_note
+from perdure.files.index import Progress, Synced
+from perdure.files.prompt import PromptSection, prompt_sections
+from perdure.files.reading import MAX_BYTES, Reading, read_memory, read_text
+from perdure.files.roots import Kind, Root, scan
+from perdure.files.search import Answer, Ask
+from perdure.files.transcript_log import safe_name
+from perdure.hooks.types import Messages, TurnContext
+from perdure.store.database import run
+from perdure.store.scope import Scope
+
+MEMORY_MD = "MEMORY.md"
+SECRET_CHARS = 10_000
+"""Longer secrets are none that are written into a prompt by mistake."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilesStatus:
+    """The index against the disk, as far as the caller may see.
+
+    Attributes:
+        roots: where files are looked for: kind, path, scope.
+        sources: what is indexed.
+        files, chunks: how many are in the index.
+        added, changed, removed: paths that differ on disk.
+        skipped: files that are not indexed, with the reason.
+        without_vector: chunks that are found by words alone so far; None: the store has had no model yet.
+        generation: number of the index file; 0 if there is none.
+        last_synced: when this process last brought it up to date, epoch seconds.
+        watcher: "events", "polling" or "stopped"; `watcher_reason` says why not by events.
+    """
+
+    roots: tuple[tuple[str, str, str], ...]
+    sources: tuple[str, ...]
+    files: int
+    chunks: int
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+    skipped: Mapping[str, str]
+    without_vector: int | None
+    generation: int
+    last_synced: float | None
+    watcher: str
+    watcher_reason: str | None
+
+    @property
+    def dirty(self) -> int:
+        """How many files differ from the index."""
+        return len(self.added) + len(self.changed) + len(self.removed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the values as JSON can hold them."""
+        return {**asdict(self), "dirty": self.dirty}
+
+
+@dataclass(frozen=True, slots=True)
+class FlushRequest:
+    """What a host should ask its agent before it compacts."""
+
+    prompt: str
+    system_prompt: str
+
+
+class Files:
+    """Markdown memory and past conversations. Obtained as `Memory.files`."""
+
+    def __init__(self, engine: Engine, context: TurnContext) -> None:
+        self._engine = engine
+        self._context = context
+        self._audience = audience_of(context)
+
+    def search(
+        self,
+        query: str,
+        *,
+        max_results: int | None = None,
+        min_score: float | None = None,
+        sources: Sequence[str] | None = None,
+    ) -> Answer:
+        """Search memory files and past conversations.
+
+        Args:
+            query: in words.
+            max_results: None: as the settings say (6).
+            min_score: 0 to 1; None: as the settings say (0.35).
+            sources: "memory", "sessions"; None: all that are switched on.
+
+        Raises:
+            InputError: a value is out of range.
+        """
+        settings = self._engine.settings
+        ask = Ask(
+            query,
+            settings.search_max_results if max_results is None else max_results,
+            settings.search_min_score if min_score is None else min_score,
+            tuple(settings.sources if sources is None else sources),
+            self._context.chat,
+        )
+        return self._engine.files.search(ask, self._audience)
+
+    def read(self, path: str, start: int | None = None, lines: int | None = None) -> Reading:
+        """Read lines of a memory file, by its path as search results show it; a citation does, too.
+
+        Args:
+            path: such as "MEMORY.md" or "memory/2026-02-24.md#L12-L28".
+            start: first line, from 1.
+            lines: how many; None: to the end, or as the citation says.
+
+        Raises:
+            UnsafePathError: the path could lead out of the memory folders.
+            InputError: it names no memory file, or a number is out of range.
+        """
+        return read_memory(self._roots(), path, start, lines)
+
+    def paths(self) -> tuple[str, ...]:
+        """Return the memory files that `read` reads for the caller, as it names them, in order."""
+        index = self._engine.files.index
+        return tuple(
+            sorted(
+                {
+                    root.label(found.relative)
+                    for root in self._roots()
+                    if root.kind != "sessions"
+                    for found in scan(root, index.max_bytes(root)).values()
+                    if found.skipped is None
+                }
+            )
+        )
+
+    def add(self, path: Path | str, kind: Kind = "workspace", *, pattern: str = "**/*.md") -> None:
+        """Search a folder from now on, for whom the caller stores.
+
+        Args:
+            path: a folder; for "extra" also one .md file.
+            kind: "workspace" (MEMORY.md, USER.md, memory/), "extra" (all that fits the pattern), or "sessions"
+                (conversations as JSONL).
+            pattern: for "extra".
+
+        Raises:
+            InputError: the path cannot be searched.
+            ScopeError: the caller may not write.
+        """
+        registry.add_root(self._engine.store, self._home(), path, kind, pattern)
+        self._engine.files.sync.start()
+
+    def remove(self, path: Path | str) -> bool:
+        """Search a folder no longer; the files stay.
+
+        Args:
+            path: as it was added.
+
+        Returns:
+            Whether it was searched.
+
+        Raises:
+            ScopeError: the caller may not write.
+            StoreError: it could not be written.
+        """
+        wanted = _resolved(path)
+        gone = [root for root in self._roots() if root.path == wanted]
+        for root in gone:
+            self._audience.writable(root.scope)
+            registry.drop_root(self._engine.store, root)
+        if gone:
+            # Nothing on disk has changed, so no later search would have a reason to look.
+            self._engine.files.sync.sync()
+        return bool(gone)
+
+    def add_transcript(self, messages: Messages, session: str) -> int:
+        """Record a conversation, so that it can be searched; what is recorded of it already is left out.
+
+        Args:
+            messages: `role` ("user" or "assistant") and `content`; also `name` and `timestamp`.
+            session: its id.
+
+        Returns:
+            How many messages were added. `sync` or the next search indexes them.
+
+        Raises:
+            ScopeError: the caller may not write.
+            StoreError: it could not be written.
+        """
+        home = self._home()
+        added = self._engine.files.log.append(home, session, messages, self._engine.clock.now())
+        registry.add_log(self._engine.store, home)
+        self._engine.files.sync.start()
+        return added
+
+    def sync(self, *, force: bool = False, progress: Progress = lambda done, total: None) -> Synced:
+        """Bring the index up to date with the disk, of every scope.
+
+        Args:
+            force: make a new index from nothing but the files.
+            progress: called with files done and files to do.
+
+        Raises:
+            StoreError: the index cannot be written; what was live before is live.
+        """
+        return self._engine.files.sync.sync(force, progress)
+
+    def embed(self, progress: Progress = lambda done, total: None) -> int:
+        """Give every indexed text its vector now, in this process; return how many were given.
+
+        Raises:
+            ModelError: the model failed.
+        """
+        self._engine.model.wait(30.0)
+        embedder = self._engine.model.embedder()
+        if embedder is None:
+            return 0
+        index, done = self._engine.files.index, 0
+        total = index.pending(embedder.identity.id)
+        while some := index.embed(embedder, 32):
+            done += some
+            progress(done, max(done, total))
+        return done
+
+    def status(self, *, deep: bool = False) -> FilesStatus:
+        """Return the index against the disk.
+
+        Args:
+            deep: read every file, also those whose size and time are as before.
+        """
+        files = self._engine.files
+        roots = self._roots()
+        differs = files.index.difference(roots, files.sync.running, deep=deep)
+        generation = files.index.generations.live()
+        space = self._engine.store.space()
+        indexed = without_vector = chunks = 0
+        if generation is not None:
+            scope, values = self._audience.sql("files")
+            inner, _ = self._audience.sql("chunks")
+            sql = (
+                f"SELECT (SELECT count(*) FROM files WHERE {scope}), count(*), count(*) FILTER (WHERE NOT EXISTS"
+                " (SELECT 1 FROM embedding_cache e WHERE e.space = ? AND e.hash = chunks.hash))"
+                f" FROM chunks WHERE {inner}"
+            )
+            named = (*values, space.id if space else "", *values)
+            with generation.database.read() as connection:
+                [(indexed, chunks, without_vector)] = run(connection, sql, named)
+        watcher = files.sync.watcher
+        return FilesStatus(
+            tuple((root.kind, str(root.path), str(root.scope)) for root in roots),
+            self._engine.settings.sources,
+            indexed,
+            chunks,
+            differs.added,
+            differs.changed,
+            differs.removed,
+            differs.skipped,
+            without_vector if space else None,
+            generation.number if generation else 0,
+            files.sync.last_synced,
+            watcher.mode,
+            watcher.reason,
+        )
+
+    def append_note(self, text: str, title: str = "") -> Path:
+        """Append to the note of today, `memory/YYYY-MM-DD.md` in the caller's workspace, on disk when this returns.
+
+        Raises:
+            InputError: there is no workspace, or the text is empty or too long.
+            ScopeError: the caller may not write.
+            StoreError: it could not be written.
+        """
+        home = self._home()
+        workspace = self._context.workspace or next(
+            (root.path for root in self._roots() if root.kind == "workspace" and root.scope == home), None
+        )
+        if workspace is None:
+            raise InputError("there is no workspace to write a note to; set workspace, or add one with files.add")
+        return append_daily_note(Path(workspace), text, self._engine.clock.now(), title=title)
+
+    def flush_due(self, total_tokens: int, context_window: int, compactions: int, session: str) -> FlushRequest | None:
+        """Return what to ask the agent before the host compacts, once per compaction cycle; None if it is not due.
+
+        Args:
+            total_tokens: of the session so far.
+            context_window: of the model, in tokens.
+            compactions: how often the session has been compacted.
+            session: its id.
+        """
+        policy = flush_policy(self._engine.settings)
+        flushed = self._engine.files.flushed
+        key = safe_name(f"{self._audience.home} {session}")
+        if not policy.due(total_tokens, context_window, compactions, flushed.get(key)):
+            return None
+        flushed.put(key, compactions)
+        today = dt.datetime.fromtimestamp(self._engine.clock.now()).astimezone().date()
+        return FlushRequest(*policy.prompts(today))
+
+    def prompt_sections(self, mode: str = "full") -> tuple[PromptSection, ...]:
+        """Return what the system prompt should say about memory; nothing unless `mode` is "full"."""
+        settings = self._engine.settings
+        if mode != "full" or not settings.prompt_sections:
+            return ()
+        embedder = self._engine.model.embedder()
+        runtime = {
+            "backend": "perdure",
+            "provider": embedder.identity.model if embedder else "none",
+            "sources": "+".join(settings.sources) or "none",
+            "citations": settings.citations,
+        }
+        return prompt_sections(
+            mode,
+            citations=settings.citations,
+            memory_md=self._memory_md(),
+            max_chars=settings.prompt_max_chars,
+            runtime=runtime,
+        )
+
+    def _memory_md(self) -> str | None:
+        if overheard(self._context, self._engine.settings):
+            return None
+        for root in self._roots():
+            if root.kind == "workspace":
+                # What cannot be read is named by `status`; the rest of the prompt does without.
+                with suppress(FileNotFoundError, InputError):
+                    # More than is shown, so that it is seen to go on, and that a secret at the cut is seen whole.
+                    text = read_text(root, MEMORY_MD, MAX_BYTES)
+                    return text[: 2 * self._engine.settings.prompt_max_chars + SECRET_CHARS]
+        return None
+
+    def _roots(self) -> list[Root]:
+        """Return the folders that the caller may read: its own first, of these the workspace that is in use."""
+        may = self._engine.files.sync.roots(self._audience)
+        named = self._context.workspace or self._engine.settings.workspace
+        current = _resolved(named) if named else None
+        return sorted(may, key=lambda root: (root.scope != self._audience.home, root.path != current))
+
+    def _home(self) -> Scope:
+        return self._audience.writable()
+
+
+def _resolved(path: Path | str) -> Path | None:
+    """Return a path as roots have it; None if there can be no such path."""
+    try:
+        return Path(path).expanduser().resolve()
+    except (OSError, RuntimeError, ValueError):
+        return None

@@ -1,0 +1,399 @@
+"""The library: a store, opened for one caller."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from perdure.api.admin import Admin
+from perdure.api.evaluate import Evaluation, evaluate
+from perdure.api.explain import Why, why, why_not
+from perdure.api.files import Files
+from perdure.api.status import Status, status_of
+from perdure.api.stored import Outcome, Stored, redacted, stored, written
+from perdure.api.turns import Turns
+from perdure.api.upkeep import Upkeep
+from perdure.capture.explicit import Given, explicit_fact
+from perdure.capture.lifetimes import renewed
+from perdure.clock import Clock
+from perdure.engine.engine import Engine, audience_of
+from perdure.engine.llm import in_search
+from perdure.engine.paths import data_folder
+from perdure.engine.settings import Settings
+from perdure.errors import AmbiguousIdError, NotFoundError, ScopeError
+from perdure.hooks.types import Channel, Recall, TurnContext
+from perdure.recall.pipeline import Asked
+from perdure.recall.receipt import Receipt
+from perdure.store import journal, lifecycle, links, search
+from perdure.store import undo as undoing
+from perdure.store.fact import Fact
+from perdure.store.journal import Change
+from perdure.store.links import Link, Related
+from perdure.store.safe import TEXTS, safe_fact
+from perdure.store.scope import Scope
+from perdure.store.search import View
+from perdure.store.transaction import Author
+from perdure.store.undo import Undone
+from perdure.vault.vault import Vault
+
+PATIENCE = 30.0
+
+
+class Memory:
+    """Long-term memory in one data folder.
+
+    Example:
+        with Memory.open() as memory:
+            memory.store("The staging database is called heron.")
+            print(memory.recall("Which database is staging?"))
+    """
+
+    def __init__(self, engine: Engine, context: TurnContext) -> None:
+        self._engine = engine
+        self._context = context
+
+    @classmethod
+    def open(
+        cls,
+        home: str | Path | None = None,
+        *,
+        agent: str | None = None,
+        user: str | None = None,
+        scopes: Sequence[str] = (),
+        clock: Clock | None = None,
+        host_config: Mapping[str, Any] | None = None,
+        guest: bool = False,
+        **settings: Any,
+    ) -> Memory:
+        """Open the store, creating it if need be. Without arguments it works in the user's own scope.
+
+        One that cannot be written is opened to be read: `Status.read_only` says why.
+
+        Args:
+            home: the data folder; None: PERDURE_HOME, else the installed host's, else the user's own.
+            agent: act for this agent: also see its memories, and store new ones there.
+            user: another user than the owner of this machine; of an agent's memories only theirs and those for all.
+            scopes: further ones to read, as "project:heron" or "custom:team".
+            clock: where the time comes from.
+            host_config: the plugin's part of a host's config.
+            guest: only look in: no store is made, and what others left behind is left to them.
+            settings: any setting by name.
+
+        Raises:
+            SettingsError: a setting is unknown or does not fit.
+            StoreError: the folder cannot be used; nothing in it has been changed.
+        """
+        loaded = Settings.load(settings, host_config=host_config)
+        engine = Engine(data_folder(home), loaded, clock=clock, guest=guest)
+        context = TurnContext(agent_id=agent, user_id=user, scopes=tuple(scopes), host="library")
+        try:
+            engine.files.start(audience_of(context))
+        except BaseException:
+            engine.close()
+            raise
+        return cls(engine, context)
+
+    def store(
+        self,
+        text: str,
+        *,
+        category: str | None = None,
+        importance: float = 0.5,
+        entity: str | None = None,
+        key: str | None = None,
+        value: str | None = None,
+        why: str | None = None,
+        tags: Iterable[str] | None = None,
+        decay_class: str | None = None,
+        scope: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        channel: Channel = Channel.LIBRARY,
+        supersedes: str | None = None,
+    ) -> Stored:
+        """Store a memory; it is on disk when this returns. What is left out is made out from the text.
+
+        Args:
+            text: the memory.
+            category: see `Fact`, as for the next ones.
+            importance: 0 to 1.
+            entity: of its slot.
+            key: of its slot.
+            value: of its slot.
+            why: the reason.
+            tags: instead of those that its words give.
+            decay_class: how long it lives; None: for good, unless its own words say when it ends.
+            metadata: JSON values.
+            scope: to whom it belongs, as "agent:main user:*" to all users of an agent; None: the caller.
+            channel: by which way it comes in.
+            supersedes: id of the memory whose place it takes.
+
+        Returns:
+            The fact as stored; or the one that said the same before, now confirmed; or the one it withdraws. It says
+            which, what it took the place of, and which secrets were left out.
+
+        Raises:
+            InputError: a value does not fit.
+            ScopeError: the caller may not write to this scope.
+            StoreError: it could not be written.
+        """
+        replaced = self._own(supersedes) if supersedes else None
+        there = Scope(replaced.scope, replaced.scope_target) if replaced else None
+        home = audience_of(self._context).writable(Scope.parse(scope) if scope else there)
+        if replaced is not None and there != home:
+            raise ScopeError(f"fact {replaced.id} belongs to {there}; what takes its place cannot go to {home}")
+        given = Given(category, importance, entity, key, value, why, tags, decay_class, metadata)
+        engine = self._engine
+        now = engine.clock.now()
+        clean = explicit_fact(text, given, home, channel, now, engine.categories)
+        [prepared] = engine.writer.prepare([clean.fact], now)
+        with engine.store.write(self._author(channel)) as tx:
+            done = written(tx, engine.writer, prepared, channel, replaced.id if replaced else None)
+        return redacted(engine.store, done, clean.redacted, channel)
+
+    def update(self, fact_id: str, **values: Any) -> Stored:
+        """Change a memory. New words make a new version with a new id; the old one stays for `as_of` and undo.
+
+        Args:
+            fact_id: its id, or the beginning of it.
+            values: new values: text, why, category, importance, entity, key, value, tags, decay_class, metadata...
+
+        Raises:
+            InputError: a value does not fit.
+            NotFoundError, AmbiguousIdError: see `perdure.errors`.
+        """
+        old = self._own(fact_id)
+        engine = self._engine
+        clean = safe_fact(replace(old, **{name: value for name, value in values.items() if name in TEXTS}))
+        now = engine.clock.now()
+        [prepared] = engine.writer.prepare([clean.fact], now)
+        found = {"tags": prepared.fact.tags, **renewed(old, clean.fact, now)}
+        author = self._author()
+        with engine.store.write(author) as tx:
+            fact = lifecycle.update(tx, old.id, values, prepared.vector, found)
+            gone = [] if fact.id == old.id else [tx.fact(old.id)]
+            done = stored(fact, Outcome.REPLACED if gone else Outcome.STORED, gone, tx.batch)
+        return redacted(engine.store, done, clean.redacted, author.channel)
+
+    def forget(self, fact_id: str) -> Fact:
+        """Leave a memory out of every answer from now on; `unforget` and `undo` bring it back."""
+        old = self._own(fact_id)
+        with self._engine.store.write(self._author()) as tx:
+            return lifecycle.forget(tx, old.id)
+
+    def unforget(self, fact_id: str) -> Fact:
+        """Bring a forgotten memory back."""
+        old = self._own(fact_id)
+        with self._engine.store.write(self._author()) as tx:
+            return lifecycle.unforget(tx, old.id)
+
+    def pin(self, fact_id: str, pinned: bool = True) -> Fact:
+        """Keep a memory from ever being evicted, or no longer."""
+        old = self._own(fact_id)
+        with self._engine.store.write(self._author()) as tx:
+            return lifecycle.pin(tx, old.id, pinned)
+
+    def link(self, source: str, target: str, link_type: str = "RELATED_TO", strength: float = 1.0) -> Link:
+        """Link two memories; see `perdure.store.links.TYPES`."""
+        one, other = self._own(source), self._own(target)
+        with self._engine.store.write(self._author()) as tx:
+            return links.link(tx, one.id, other.id, link_type, strength)
+
+    def unlink(self, source: str, target: str, link_type: str = "RELATED_TO", *, dry_run: bool = False) -> None:
+        """Remove a link; `dry_run` only sees whether that can be done."""
+        one, other = self._own(source), self._own(target)
+        with self._engine.store.write(self._author(), keep=not dry_run) as tx:
+            links.unlink(tx, one.id, other.id, link_type)
+
+    def related(self, fact_id: str, depth: int = 2, *, as_of: float | None = None) -> list[Related]:
+        """Return the memories that links lead to from one, in both directions, nearest first."""
+        view = replace(self._view(), as_of=as_of)
+        with self._engine.store.database.read() as connection:
+            return links.related(connection, [self.get(fact_id).id], view, depth)
+
+    def undo(self, batch: str | None = None, *, session: str | None = None, dry_run: bool = False) -> Undone:
+        """Take back the last change, one by its batch, or all of a session; `dry_run` only returns what that would do.
+
+        Raises:
+            NotFoundError: there is nothing to undo.
+        """
+        with self._engine.store.write(self._author(), keep=not dry_run) as tx:
+            return undoing.undo_chosen(tx, audience_of(self._context), batch, session)
+
+    def recall(
+        self,
+        prompt: str,
+        *,
+        as_of: float | None = None,
+        include_superseded: bool = False,
+        tag: str | None = None,
+        expand: bool | None = None,
+        receipt_to: Callable[[Receipt], None] | None = None,
+    ) -> Recall | None:
+        """Return the block for a prompt, as a host would get it, or None if nothing is relevant.
+
+        Args:
+            prompt: what is asked.
+            as_of: what was true at that time, epoch seconds.
+            include_superseded: also former versions.
+            tag: only memories with this tag, found by their words: nothing is embedded.
+            expand: also ask in other words of the language model; None: as `recall_expansion` says.
+            receipt_to: takes the receipt, for `why`; then nothing is counted or written to the store.
+        """
+        asked = Asked(as_of, include_superseded, tag, expand=in_search(self._engine.settings, expand))
+        return self._engine.recall(prompt, self._context, asked, receipt_to)
+
+    def evaluate(self, size: int = 50, seed: int = 0) -> Evaluation:
+        """Ask for up to `size` memories in several ways and count what comes up; see `perdure.api.evaluate`."""
+        return evaluate(self._engine, self._context, size, seed)
+
+    def why(self, turn: str | Receipt | None = None) -> Why:
+        """Return what was considered in a turn of the caller, what came up, and why the rest did not.
+
+        Args:
+            turn: id of the turn's recall (`Recall.receipt_id`) or its first eight digits; or a receipt; None: the last.
+
+        Raises:
+            NotFoundError: there is no such turn.
+        """
+        return why(self._engine.store, self._view(), turn)
+
+    def why_not(self, fact_id: str, turn: str | Receipt | None = None) -> str:
+        """Return in a sentence why a memory did not come up in a turn, or that it did.
+
+        Raises:
+            NotFoundError, AmbiguousIdError: see `perdure.errors`.
+        """
+        return why_not(self._engine.store, self._view(), fact_id, turn)
+
+    def get(self, fact_id: str) -> Fact:
+        """Return the fact with this id, or the only one whose id begins so (at least 8 digits).
+
+        Raises:
+            InputError, NotFoundError, AmbiguousIdError: see `perdure.errors`.
+        """
+        view = replace(self._view(), include_superseded=True)
+        with self._engine.store.database.read() as connection:
+            return search.by_prefix(connection, fact_id, view)
+
+    def has(self, fact_id: str) -> bool:
+        """Return whether there is a fact with this id, or exactly one whose id begins so."""
+        try:
+            return bool(self.get(fact_id))
+        except (NotFoundError, AmbiguousIdError):
+            return False
+
+    def lookup(
+        self,
+        entity: str,
+        key: str | None = None,
+        *,
+        tag: str | None = None,
+        as_of: float | None = None,
+        include_superseded: bool = False,
+    ) -> list[Fact]:
+        """Return the facts in a slot, most confident first, then newest."""
+        view = replace(self._view(), tag=tag, as_of=as_of, include_superseded=include_superseded)
+        with self._engine.store.database.read() as connection:
+            return search.lookup(connection, entity, key, view)
+
+    def changes(self, since: int = 0, limit: int = 1000) -> list[Change]:
+        """Return what was done to memories after change number `since`, oldest first."""
+        with self._engine.store.database.read() as connection:
+            return journal.changes(connection, audience_of(self._context), since, limit)
+
+    def live_ids(self) -> set[str]:
+        """Return the ids of all facts that the caller may read and that may be in an answer now."""
+        with self._engine.store.database.read() as connection:
+            return search.ids(connection, self._view())
+
+    def status(self) -> Status:
+        """Return how the store is."""
+        return status_of(self._engine, audience_of(self._context))
+
+    def ready(self, timeout: float = PATIENCE) -> bool:
+        """Wait until the model is loaded; return whether there is one. Nothing needs to wait for it."""
+        return self._engine.model.wait(timeout)
+
+    def settle(self, timeout: float = PATIENCE) -> bool:
+        """Wait until all that turns have left behind is captured; return whether it is (seconds)."""
+        return self._engine.settle(timeout)
+
+    def sync_index(self, timeout: float = 120.0) -> bool:
+        """Have the worker bring the derived index up to date; return whether it is, in time (seconds)."""
+        if self._engine.store.space() is None:
+            return False
+        deadline = time.monotonic() + timeout
+        while (self._engine.store.outbox_state().waiting) and time.monotonic() < deadline:
+            self._engine.start_worker()
+            time.sleep(0.05)
+        return not self._engine.store.outbox_state().waiting
+
+    def embed(self, text: str) -> list[float] | None:
+        """Return the vector that a query of this text is searched with; None without a model.
+
+        Raises:
+            ModelError: the model failed.
+        """
+        embedder = self._engine.model.embedder()
+        return None if embedder is None else [float(value) for value in embedder.embed([text], query=True)[0]]
+
+    def vault(self, passphrase: str | None = None) -> Vault:
+        """Open the vault of this store; close it after use.
+
+        Args:
+            passphrase: that its key is made from; None: PERDURE_VAULT_PASSPHRASE, else the key of the OS keyring.
+
+        Raises:
+            StoreError: one of its kinds.
+        """
+        return Vault(self._engine.store.folder, passphrase=passphrase, clock=self._engine.clock)
+
+    @property
+    def turns(self) -> Turns:
+        """What a host tells of its turns."""
+        return Turns(self._engine)
+
+    @property
+    def files(self) -> Files:
+        """Markdown memory and past conversations: search, reading, what is indexed."""
+        return Files(self._engine, self._context)
+
+    @property
+    def upkeep(self) -> Upkeep:
+        """What a memory does about itself: merging, reflecting, distilling, proposals, checkpoints."""
+        return Upkeep(self._engine, self._context)
+
+    @property
+    def admin(self) -> Admin:
+        """What keeps a store in order: lists, counts, bulk changes."""
+        return Admin(self._engine, self._context)
+
+    def close(self) -> None:
+        """Finish what was begun and close all files. Closing twice is no error."""
+        self._engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _view(self) -> View:
+        return View(audience_of(self._context), self._engine.clock.now())
+
+    def _author(self, channel: Channel = Channel.LIBRARY) -> Author:
+        return Author(channel, self._context.host, self._context.session_id)
+
+    def _own(self, fact_id: str) -> Fact:
+        """Return a fact that is to be changed, also if it is forgotten or superseded."""
+        view = replace(self._view(), everything=True)
+        with self._engine.store.database.read() as connection:
+            fact = search.by_prefix(connection, fact_id, view)
+        audience_of(self._context).writable(Scope(fact.scope, fact.scope_target))
+        return fact

@@ -1,0 +1,120 @@
+"""The review queue: what waits for a word of its owner before it is recalled unasked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from perdure.capture.decide import own_view
+from perdure.capture.evidence import replaces
+from perdure.errors import InputError
+from perdure.store import listing, replaced, search
+from perdure.store.fact import Fact
+from perdure.store.listing import Filter
+from perdure.store.scope import Audience, Scope
+from perdure.store.search import View
+from perdure.store.store import Store
+from perdure.store.transaction import Author, Transaction
+from perdure.store.trust import AUTO_RECALLED, SUPERSEDES, gives_way
+
+PENDING, APPROVED, REJECTED = "pending", "approved", "rejected"
+
+
+def waiting(store: Store, view: View, limit: int) -> Sequence[Fact]:
+    """Return what waits for review, newest first.
+
+    Raises:
+        InputError: the limit is out of range.
+    """
+    with store.database.read() as connection:
+        return listing.list_facts(connection, view, Filter(review_state=PENDING), limit)
+
+
+def decide(
+    store: Store, audience: Audience, author: Author, fact_ids: Sequence[str], state: str, dry_run: bool
+) -> Sequence[Fact]:
+    """Approve or reject facts, all or none of them; one change, which `undo` takes back.
+
+    Approved, a fact that nobody vouched for, as of an import, counts as said by whoever approves it.
+    An approved fact that the user said takes the place of an older value of its slot, and of what said the same on a
+    weaker word, as it would have at once.
+
+    Args:
+        store: where they are.
+        audience: who decides.
+        author: for the journal.
+        fact_ids: their ids, or the first eight digits.
+        state: "approved" or "rejected".
+        dry_run: only return them as they are.
+
+    Returns:
+        The facts as they are now. One that is in this state already is left as it is.
+
+    Raises:
+        InputError: no fact is named.
+        NotFoundError, AmbiguousIdError: see `perdure.errors`.
+        ScopeError: one of them is not the caller's to change.
+    """
+    found = _named(store, audience, fact_ids, "perdure review list shows")
+    with store.write(author, keep=not dry_run) as tx:
+        return [tx.fact(fact_id) if dry_run else _decided(tx, fact_id, state) for fact_id in found]
+
+
+def take_back(
+    store: Store, audience: Audience, author: Author, fact_ids: Sequence[str], dry_run: bool
+) -> Sequence[Fact]:
+    """Let facts that were replaced or withdrawn count again, all or none of them; one change, which `undo` takes back.
+
+    What took their place stays beside them.
+
+    Raises:
+        InputError: no fact is named, or one of them was neither replaced nor withdrawn.
+        NotFoundError, AmbiguousIdError: see `perdure.errors`.
+        ScopeError: one of them is not the caller's to change.
+    """
+    found = _named(store, audience, fact_ids, "perdure review --replaced shows")
+    with store.write(author, keep=not dry_run) as tx:
+        return [replaced.take_back(tx, fact_id) for fact_id in found]
+
+
+def _named(store: Store, audience: Audience, fact_ids: Sequence[str], shown_by: str) -> list[str]:
+    if not fact_ids:
+        raise InputError(f"no memory is named; give ids, as {shown_by} them")
+    view = View(audience, store.clock.now(), include_superseded=True)
+    with store.database.read() as connection:
+        found = [search.by_prefix(connection, fact_id, view) for fact_id in fact_ids]
+    for fact in found:
+        audience.writable(Scope(fact.scope, fact.scope_target))
+    return list(dict.fromkeys(fact.id for fact in found))
+
+
+def _decided(tx: Transaction, fact_id: str, state: str) -> Fact:
+    fact = tx.fact(fact_id)
+    if fact.review_state == state:
+        return fact
+    values: dict[str, object] = {"review_state": state}
+    if state == APPROVED and fact.channel not in AUTO_RECALLED:
+        values["channel"] = tx.author.channel  # whoever approves it vouches for it
+    tx.change(fact_id, "approve" if state == APPROVED else "reject", values)
+    if state == APPROVED and fact.superseded_at is None:
+        _replace_twins(tx, fact)
+        _replace_older(tx, fact)
+    return tx.fact(fact_id)
+
+
+def _replace_twins(tx: Transaction, fact: Fact) -> None:
+    for old in search.by_hash(tx.connection, fact.normalized_hash, own_view(fact, tx.now)):
+        if gives_way(old, fact):
+            tx.supersede(old.id, fact.id, "approved")
+
+
+def _replace_older(tx: Transaction, fact: Fact) -> None:
+    if fact.channel not in SUPERSEDES or not fact.entity or not fact.key:
+        return
+    view = replace(own_view(fact, tx.now), approved_only=True)
+    for old in search.lookup(tx.connection, fact.entity, fact.key, view):
+        if old.id != fact.id and old.effective_date <= fact.effective_date:
+            found = replaces(old, fact)
+            if found is not None and not found.rest:
+                tx.supersede(old.id, fact.id, "approved")
+                return

@@ -1,0 +1,174 @@
+"""How a store is: what `perdure status` prints."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from perdure.background.drain import PROBLEM
+from perdure.care.exports import daily_files
+from perdure.engine.engine import Engine
+from perdure.engine.llm import llm_state
+from perdure.engine.paths import data_folder
+from perdure.store.damaged_turns import damaged_turns
+from perdure.store.database import run
+from perdure.store.expiry import parked_expiry
+from perdure.store.inbox import waiting_in
+from perdure.store.journal import newest
+from perdure.store.left_out import counts
+from perdure.store.remembered import judge
+from perdure.store.scope import Audience
+from perdure.store.search import View
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The state of an open store.
+
+    Attributes:
+        home: the data folder.
+        truth: how facts.db stands to what the folder remembers: "sound"; "replaced" while it was open, so that nothing
+            is written any more; else see `perdure.store.remembered.Truth`.
+        read_only: why nothing can be written in it; None: it can.
+        facts: facts that the caller may read.
+        model: "ready: ...", "loading", or why recall goes by words alone.
+        llm: the language model and how many of today's tokens it has used, or "off: ...".
+        changes: number of the last change.
+        vector_index: which index answers.
+        index_problem: why the derived index is behind, if it is in trouble.
+        inbox: acknowledged turns that are still to be captured, of all processes.
+        inbox_problem: why they could not be captured so far, if that was tried.
+        damaged: turns that were damaged in the inbox and are kept aside: `perdure inbox` shows what can be read.
+        outbox: facts the derived index has not got yet.
+        parked: entries that were put aside because they failed again and again.
+        review: facts that the caller may read and that wait for review.
+        left_out: secrets that were left out of memories, "2 password"; `perdure vault store` keeps them.
+        exported: the newest daily export, from which `perdure import` reads; None: there is none.
+        timers: which process looks after the store: "this process", "another process" or "none".
+        failing: background jobs whose last run failed, and how.
+        parked_expiry: why memories that are over do not expire: `perdure prune --yes` lets them; None: all is well.
+        auto_recall, auto_capture: the two switches.
+        extensions: installed extensions, name and version.
+        problems: what was skipped at the start, and why.
+    """
+
+    home: str
+    truth: str
+    read_only: str | None
+    facts: int
+    changes: int
+    model: str
+    llm: str
+    vector_index: str
+    index_problem: str | None
+    inbox: int
+    inbox_problem: str | None
+    damaged: int
+    outbox: int
+    parked: int
+    review: int
+    left_out: tuple[str, ...]
+    exported: str | None
+    timers: str
+    failing: tuple[str, ...]
+    parked_expiry: str | None
+    auto_recall: bool
+    auto_capture: bool
+    extensions: tuple[str, ...]
+    problems: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the values as JSON can hold them."""
+        return asdict(self)
+
+
+def status_of(engine: Engine, audience: Audience) -> Status:
+    """Return the state of an open store, as a caller may know it."""
+    condition, values = View(audience, engine.clock.now()).sql()
+    with engine.store.database.read() as connection:
+        facts = run(connection, f"SELECT count(*) FROM facts WHERE {condition}", values)[0][0]
+        waiting = f"SELECT count(*) FROM facts WHERE review_state = 'pending' AND {condition}"
+        review = run(connection, waiting, values)[0][0]
+        changes = newest(connection)
+        parked = run(connection, "SELECT count(*) FROM inbox_parked")[0][0]
+    outbox = engine.store.outbox_state()
+    inbox = len(engine.store.waiting())
+    extensions = engine.extensions
+    return Status(
+        home=str(engine.store.folder),
+        truth=_truth(engine),
+        read_only=engine.store.refusal,
+        facts=facts,
+        changes=changes,
+        model=engine.model.state,
+        llm=llm_state(engine.settings, engine.store),
+        vector_index=engine.settings.vector_index,
+        index_problem=outbox.problem,
+        inbox=inbox,
+        inbox_problem=engine.drain.problem or (engine.store.meta(PROBLEM) if inbox else None),
+        damaged=len(damaged_turns(engine.store.folder / "inbox")),
+        outbox=outbox.waiting,
+        parked=parked + outbox.parked,
+        review=review,
+        left_out=counts(engine.store),
+        exported=next((path.name for path in daily_files(engine.store.folder)), None),
+        timers=engine.timers.leader,
+        failing=tuple(f"{name}: {state.result}" for name, state in engine.timers.states().items() if state.failures),
+        parked_expiry=_parked_expiry(engine),
+        auto_recall=engine.settings.auto_recall,
+        auto_capture=engine.settings.auto_capture,
+        extensions=tuple(f"{name} {version}" for name, version in extensions.distributions),
+        problems=tuple(f"{problem.name} ({problem.stage}): {problem.error}" for problem in extensions.problems),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LostStatus:
+    """The state of a store that cannot be opened, as its facts.db is not what the folder remembers.
+
+    Attributes:
+        home: the data folder.
+        truth: how facts.db is; see `perdure.store.remembered.Truth`.
+        problem: that in a sentence, with what to do.
+        inbox: acknowledged turns that wait until it is back.
+    """
+
+    home: str
+    truth: str
+    problem: str
+    inbox: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the values as JSON can hold them."""
+        return asdict(self)
+
+
+def lost_status(home: str | Path | None = None) -> LostStatus | None:
+    """Return how a store is whose truth was lost; None if it was not.
+
+    Raises:
+        PerdureError: the folder cannot be looked at.
+    """
+    folder = data_folder(home)
+    verdict = judge(folder)
+    if not verdict.lost:
+        return None
+    return LostStatus(str(folder), verdict.truth, verdict.said, waiting_in(folder / "inbox"))
+
+
+def _truth(engine: Engine) -> str:
+    if engine.store.database.displaced:
+        verdict = judge(engine.store.folder)
+        return verdict.truth if verdict.lost else "replaced"
+    with engine.store.database.read() as connection:
+        return judge(engine.store.folder, connection).truth
+
+
+def _parked_expiry(engine: Engine) -> str | None:
+    parked = parked_expiry(engine.store)
+    if parked is None:
+        return None
+    return (
+        f"{parked.facts} of {parked.total} memories would expire at once: see that the clock is right, then prune --yes"
+    )

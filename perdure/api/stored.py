@@ -1,0 +1,157 @@
+"""What became of a memory that was stored, for those who tell somebody at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from perdure.capture.compare import Action
+from perdure.capture.decide import Decision
+from perdure.capture.pipeline import confirmed
+from perdure.capture.writing import Prepared, Writer, Written
+from perdure.errors import InputError, StoreError
+from perdure.hooks.types import Channel
+from perdure.store import left_out, lifecycle
+from perdure.store.fact import COLUMNS, Fact
+from perdure.store.store import Store
+from perdure.store.transaction import Transaction
+from perdure.text.clean import clip
+
+VAULT = "perdure vault store SERVICE"
+"""The command that keeps a secret."""
+SHORT_ID = 8
+QUOTED = 120
+"""Characters of a memory that a sentence quotes."""
+
+
+class Outcome(StrEnum):
+    """What became of a statement that was to be stored."""
+
+    STORED = "stored"
+    CONFIRMED = "confirmed"
+    """It was known; nothing was added."""
+    REPLACED = "replaced"
+    """It took the place of others."""
+    WITHDREW = "withdrew"
+    """It says that others are over."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stored(Fact):
+    """A memory as it stands after it was stored or changed, with what became of the statement. As a `Fact` it is equal.
+
+    Attributes:
+        outcome: what was done.
+        gone: the memories whose place it took, or that it withdrew.
+        redacted: the kinds of the secrets that were left out of it, such as "password".
+        batch: names the change for `Memory.undo`.
+    """
+
+    outcome: Outcome = Outcome.STORED
+    gone: tuple[Fact, ...] = ()
+    redacted: tuple[str, ...] = ()
+    batch: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether the other is the same fact."""
+        return isinstance(other, Fact) and all(getattr(self, name) == getattr(other, name) for name in COLUMNS)
+
+    def __hash__(self) -> int:
+        """Return the hash of its id."""
+        return hash(self.id)
+
+    @property
+    def fact(self) -> Fact:
+        """The memory alone."""
+        return Fact(**{name: getattr(self, name) for name in COLUMNS})
+
+    def told(self, *, quoted: bool = True) -> str:
+        """Return what became of the statement, in words.
+
+        Args:
+            quoted: whether the words of other memories may be shown.
+        """
+        gone = ", ".join(_named(fact, quoted) for fact in self.gone)
+        undo = f"(undo: perdure undo --batch {self.batch[:SHORT_ID]})"
+        waits = "; it waits for a review: perdure review" if self.review_state == "pending" else ""
+        match self.outcome:
+            case Outcome.CONFIRMED:
+                return f"Known already, and confirmed: {_named(self, quoted)}{waits}"
+            case Outcome.REPLACED:
+                return f"Stored as {self.id[:SHORT_ID]}. Replaced {gone} {undo}{waits}"
+            case Outcome.WITHDREW if self.id in {fact.id for fact in self.gone}:
+                return f"Nothing was stored. Withdrew {gone} {undo}"
+            case Outcome.WITHDREW:
+                return f"Stored as {self.id[:SHORT_ID]}. Withdrew {gone} {undo}{waits}"
+        return f"Stored as {self.id[:SHORT_ID]}{waits}."
+
+    @property
+    def advice(self) -> str:
+        """What was left out, and how to keep it, in words; empty if nothing was."""
+        if not self.redacted:
+            return ""
+        kinds = ", ".join(self.redacted)
+        return f"Left out, as memories hold no secrets: {kinds}. To keep it encrypted in the vault: {VAULT}"
+
+
+def written(tx: Transaction, writer: Writer, prepared: Prepared, channel: Channel, replaced: str | None) -> Stored:
+    """Write a memory that somebody stored on purpose.
+
+    Args:
+        tx: the transaction.
+        writer: compares it with what is there.
+        prepared: the memory.
+        channel: by which way it came in.
+        replaced: id of the memory whose place it takes, whatever else is there.
+
+    Raises:
+        InputError: it was purged.
+        StoreError: it could not be written.
+    """
+    if replaced is not None:
+        fact = lifecycle.succeed(tx, replaced, prepared.fact, prepared.vector, "by hand")
+        done = Written(fact, Decision(Action.UPDATE, replaced, "by hand"))
+    else:
+        done = confirmed(tx, writer.write(tx, prepared), channel)
+    if not done.fact.id:
+        raise InputError("this was purged, which keeps it out for good; say it in other words to store it")
+    decision = done.decision
+    gone = () if decision.action is Action.NOOP else (decision.target, *decision.twins)
+    return stored(done.fact, _OUTCOMES[decision.action], [tx.fact(each) for each in gone if each], tx.batch)
+
+
+def stored(fact: Fact, outcome: Outcome, gone: Iterable[Fact], batch: str) -> Stored:
+    """Return a memory together with what became of the statement; the arguments are those of `Stored`."""
+    values = {name: getattr(fact, name) for name in COLUMNS}
+    return Stored(**values, outcome=outcome, gone=tuple(gone), batch=batch)
+
+
+def redacted(store: Store, done: Stored, kinds: Iterable[str], channel: Channel) -> Stored:
+    """Count what was left out of a memory; return the memory with it.
+
+    Args:
+        store: where it was stored.
+        done: what became of it.
+        kinds: the kinds of what was left out.
+        channel: by which way it came in. Whoever stores it from a program may not look at the result: the log tells.
+    """
+    kinds = tuple(kinds)
+    if kinds:
+        # The memory is stored, whether it can be counted or not.
+        with suppress(StoreError):
+            (left_out.note if channel is Channel.LIBRARY else left_out.count)(store, kinds)
+    return replace(done, redacted=kinds)
+
+
+def _named(fact: Fact, quoted: bool) -> str:
+    return f"{fact.id[:SHORT_ID]} '{clip(fact.text, QUOTED)}'" if quoted else fact.id[:SHORT_ID]
+
+
+_OUTCOMES = {
+    Action.ADD: Outcome.STORED,
+    Action.NOOP: Outcome.CONFIRMED,
+    Action.UPDATE: Outcome.REPLACED,
+    Action.DELETE: Outcome.WITHDREW,
+}

@@ -1,0 +1,151 @@
+"""What a memory does about itself: merging, reflecting, distilling, reviving, proposing; and an agent's checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from perdure.api.proposing import Proposals
+from perdure.background.revive import Revived, revive
+from perdure.engine.engine import Engine, audience_of
+from perdure.engine.file_purge import recordable
+from perdure.hooks.types import Channel, TurnContext
+from perdure.learn import checkpoints
+from perdure.learn.checkpoints import Checkpoint
+from perdure.learn.consolidate import Consolidated, consolidate
+from perdure.learn.distill import Distilled, distill
+from perdure.learn.reflect import Reflected, Window, reflect
+from perdure.store.listing import Progress, no_progress
+from perdure.store.scope import Audience
+from perdure.store.search import View
+from perdure.store.transaction import Author
+
+
+class Upkeep:
+    """One caller's part of a store, kept in order. Obtained as `Memory.upkeep`."""
+
+    def __init__(self, engine: Engine, context: TurnContext) -> None:
+        self._engine = engine
+        self._context = context
+
+    def consolidate(
+        self, *, cosine: float | None = None, dry_run: bool = False, progress: Progress = no_progress
+    ) -> Consolidated:
+        """Merge the caller's memories that say the same. The old ones stay for `as_of`; one undo brings all back.
+
+        Args:
+            cosine: from where on two may say the same; None: as the settings say (0.92).
+            dry_run: only tell.
+            progress: called with groups compared and how many there are.
+
+        Raises:
+            ScopeError: the caller may not write.
+            StoreError: it could not be written.
+        """
+        engine, home = self._engine, audience_of(self._context).writable()
+        view = View(Audience(frozenset({home}), home), engine.clock.now())
+        least = engine.settings.consolidate_cosine if cosine is None else cosine
+        return consolidate(
+            engine.store, view, self._signed(), engine.writer,
+            cosine=least, llm=engine.llm, dry_run=dry_run, pause=engine.gate.pause, progress=progress,
+        )  # fmt: skip
+
+    def reflect(
+        self,
+        *,
+        days: float | None = None,
+        observations: int | None = None,
+        dry_run: bool = False,
+        channel: Channel = Channel.LIBRARY,
+    ) -> Reflected:
+        """Find what the caller's memories of the last days have in common, and keep it, with its evidence linked.
+
+        Args:
+            days: None: as the settings say (14).
+            observations: memories that make a pattern; None: as the settings say (2).
+            dry_run: only tell.
+            channel: by which way it was asked for.
+
+        Raises:
+            InputError: a value is out of range.
+            ScopeError: the caller may not write.
+            StoreError: it could not be written.
+        """
+        engine, home = self._engine, audience_of(self._context).writable()
+        settings = engine.settings
+        window = Window(
+            settings.reflect_days if days is None else days,
+            settings.reflect_observations if observations is None else observations,
+        )
+        return reflect(
+            engine.store, home, self._signed(channel), engine.writer, window,
+            llm=engine.llm, dry_run=dry_run, pause=engine.gate.pause,
+        )  # fmt: skip
+
+    def distill(self, *, dry_run: bool = False, progress: Progress = no_progress) -> Distilled:
+        """Capture the caller's recorded conversations that were not captured while they went on; resumable.
+
+        Args:
+            dry_run: only count.
+            progress: called with conversations done and how many there are.
+
+        Raises:
+            ScopeError: the caller may not write.
+            StoreError: it could not be written; called again, it goes on from there.
+        """
+        engine, home = self._engine, audience_of(self._context).writable()
+        return distill(
+            engine.store, engine.writer, lambda: engine.rules, engine.files.sync.roots(), home,
+            strip=recordable(engine.store), dry_run=dry_run, pause=engine.gate.pause, progress=progress,
+        )  # fmt: skip
+
+    def revive(self, *, dry_run: bool = False) -> Revived:
+        """Bring back, in all scopes, what earlier rules hid or shortened; see `perdure.background.revive`.
+
+        It is done by itself at the first start after an update. `undo` with the batch of the result takes it back.
+
+        Args:
+            dry_run: only say what would be done.
+
+        Raises:
+            StoreError: it could not be written; what was done before is kept.
+        """
+        return revive(self._engine.store, self._signed(), dry_run=dry_run, pause=self._engine.gate.pause)
+
+    def checkpoint(
+        self, intent: str, state: str = "", expected: str = "", *, channel: Channel = Channel.LIBRARY
+    ) -> Checkpoint:
+        """Keep what is about to be done, before risky work; for four hours.
+
+        Args:
+            intent: what is about to be done.
+            state: where things stand.
+            expected: what should come of it.
+            channel: by which way it comes in.
+
+        Raises:
+            InputError: the intent is empty, or a part has more than 20,000 characters.
+            ScopeError: the caller may not write.
+            StoreError: it could not be written.
+        """
+        engine, home = self._engine, audience_of(self._context).writable()
+        return checkpoints.save(engine.store, engine.writer, home, self._signed(channel), intent, state, expected)
+
+    def checkpoints(self, limit: int = 20) -> Sequence[Checkpoint]:
+        """Return the caller's checkpoints of the last four hours, newest first."""
+        return checkpoints.saved(self._engine.store, audience_of(self._context).writable(), limit)
+
+    def restore(self) -> Checkpoint:
+        """Return the caller's newest checkpoint.
+
+        Raises:
+            NotFoundError: there is none of the last four hours.
+        """
+        return checkpoints.newest(self._engine.store, audience_of(self._context).writable())
+
+    @property
+    def proposals(self) -> Proposals:
+        """Lines for MEMORY.md that wait for an answer."""
+        return Proposals(self._engine, self._context)
+
+    def _signed(self, channel: Channel = Channel.LIBRARY) -> Author:
+        return Author(channel, self._context.host, self._context.session_id)

@@ -1,0 +1,153 @@
+"""Changing one setting in the user's settings file, without touching anything else in it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from perdure.engine.settings import Settings, check_known
+from perdure.errors import SettingsError
+from perdure.secrets.redact import redact
+
+
+def set_setting(file: Path, name: str, text: str) -> Any:
+    """Write a setting into the file, and return its value.
+
+    Args:
+        file: the settings file; it is made if need be.
+        name: of the setting.
+        text: its value, in the form of environment variables.
+
+    Raises:
+        SettingsError: the setting is unknown, the value does not fit or is a secret, or the file cannot be changed.
+    """
+    value = Settings.parse(name, text)
+    if redact(text).text != text:
+        raise SettingsError(
+            f"the value for {name} looks like a secret, and settings hold none; put it into an environment variable,"
+            " and name that in embedder_key_env or llm_key_env"
+        )
+    _write(file, with_setting(_read(file), name, value))
+    return value
+
+
+def unset_setting(file: Path, name: str) -> bool:
+    """Take a setting out of the file, so that its default holds, or what is none; return whether it was there.
+
+    Raises:
+        SettingsError: it is neither a setting nor in the file, or the file cannot be changed.
+    """
+    before = _read(file)
+    after = with_setting(before, name, None)
+    if after == before:
+        check_known(name)
+        return False
+    _write(file, after)
+    return True
+
+
+def with_setting(document: str, name: str, value: Any) -> str:
+    """Return a TOML document in which a top-level key has this value; None: in which it is not.
+
+    All other lines stay as they are, comments too, except those inside a value of several lines that is replaced.
+    What comes out is read again and compared before it is returned.
+
+    Raises:
+        SettingsError: the document is no TOML, or the key stands in it in a form that cannot be changed safely.
+    """
+    wanted = {key: held for key, held in _parsed(document).items() if key != name}
+    if value is not None:
+        wanted[name] = value
+    lines = io.StringIO(document).readlines()
+    head = list(_statements(lines))
+    place = next((span for span in head if name in _parsed("".join(lines[slice(*span)]))), None)
+    written = [] if value is None else [f"{name} = {_toml(value)}"]
+    if place is not None:
+        kept = _comment("".join(lines[slice(*place)])) if written else ""
+        lines[slice(*place)] = [f"{line}{kept}\n" for line in written]
+    elif written:
+        end = head[-1][1] if head else 0
+        if end and not lines[end - 1].endswith("\n"):
+            lines[end - 1] += "\n"
+        lines[end:end] = [f"{line}\n" for line in written]
+    changed = "".join(lines)
+    with suppress(SettingsError):
+        if _parsed(changed) == wanted:
+            return changed
+    raise SettingsError(f"{name} stands in the settings file in a form that cannot be changed safely; edit it by hand")
+
+
+def _statements(lines: list[str]) -> Iterator[tuple[int, int]]:
+    """Yield the spans of lines of the statements before the first table; comments stand alone or in one."""
+    start = 0
+    while start < len(lines) and not lines[start].lstrip().startswith("["):
+        # A value may go over many lines: the shortest run of lines that can be read is one statement.
+        end = next((end for end in range(start + 1, len(lines) + 1) if _is_toml("".join(lines[start:end]))), start)
+        if end == start:
+            return
+        yield start, end
+        start = end
+
+
+def _comment(statement: str) -> str:
+    """Return the comment behind a value of one line, with the space before it."""
+    line = statement.rstrip("\n")
+    for at in (at for at, char in enumerate(line) if char == "#"):
+        before = line[:at].rstrip()
+        if _is_toml(before) and _parsed(before):
+            return line[len(before) :]
+    return ""
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_toml(key)} = {_toml(held)}" for key, held in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    # JSON writes strings, numbers and booleans as TOML does, but for one control character.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _is_toml(text: str) -> bool:
+    try:
+        tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return False
+    return True
+
+
+def _parsed(document: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(document)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"the settings file is no TOML ({error}); mend it by hand, or delete it") from None
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"settings file {file} cannot be read: {error}") from error
+
+
+def _write(file: Path, document: str) -> None:
+    """Replace the file at once: whoever reads it sees the former one or the new one."""
+    target = file.resolve()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=target.parent, delete=False) as new:
+            new.write(document)
+            new.flush()
+            os.fsync(new.fileno())
+        Path(new.name).replace(target)
+    except OSError as error:
+        raise SettingsError(f"settings file {file} cannot be written: {error}") from error

@@ -1,0 +1,393 @@
+"""The composition root: one open store with everything that works on it."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from perdure import telemetry
+from perdure.background.drain import Drain
+from perdure.background.keeper import Keeper
+from perdure.background.turn_gate import TurnGate
+from perdure.background.worker_process import WorkerProcess
+from perdure.capture.compare import stale
+from perdure.capture.describe import compile_categories
+from perdure.capture.guards import Quota
+from perdure.capture.intake import as_sequence
+from perdure.capture.patterns import pattern_rules
+from perdure.capture.pipeline import Capturer
+from perdure.capture.statements import CaptureRule
+from perdure.capture.used import used_in
+from perdure.capture.writing import Writer
+from perdure.care.purge import Purge, certify, purge
+from perdure.clock import Clock, SystemClock
+from perdure.embed.base import Embedder
+from perdure.engine.composing import (
+    embedder_factory,
+    json_settings,
+    load_extensions,
+    recall_options,
+    reranker_of,
+    summaries_of,
+    writing_options,
+)
+from perdure.engine.file_memory import FileMemory, files_options
+from perdure.engine.file_purge import cleaner
+from perdure.engine.forking import watch
+from perdure.engine.jobs import REVIVE, timers_of
+from perdure.engine.llm import judge_of, llm_factory
+from perdure.engine.model import Model, Recipes
+from perdure.engine.scrubbing import Scrubbed, scrub_folder, scrub_if_due
+from perdure.engine.settings import Settings
+from perdure.engine.turn_intake import TurnIntake
+from perdure.hooks.types import Channel, Messages, Placement, Recall, TurnContext
+from perdure.index.indexer import mark_suspect, without_vector
+from perdure.index.scaled_index import ScaledIndex
+from perdure.index.tiered_index import TieredIndex
+from perdure.index.vector_index import VectorIndex
+from perdure.native import at_exit
+from perdure.recall.expand import Expander
+from perdure.recall.pipeline import Asked, Recaller
+from perdure.recall.receipt import Receipt
+from perdure.recall.shown import Ledger, earlier, newest_reply, of_passages
+from perdure.store import left_out, receipts, reporting, spaces
+from perdure.store.earlier import is_due
+from perdure.store.scope import Audience, Scope
+from perdure.store.store import Store, VectorSpace
+from perdure.store.transaction import Author
+from perdure.store.usage import note_recalled, used
+
+WORKER = "perdure.engine.worker"
+CLOSING = 2.0
+"""Seconds in which all is to be finished and closed."""
+_log = logging.getLogger("perdure.plugin")
+
+
+class Engine:
+    """Recalls, captures and keeps one data folder in order. Usable from any thread; `close` it in the end."""
+
+    def __init__(self, home: Path, settings: Settings, *, clock: Clock | None = None, guest: bool = False) -> None:
+        """Open the folder and start what works in the background; a `guest` makes no store, and keeps no house.
+
+        Raises:
+            PerdureError: the folder or a setting cannot be used.
+        """
+        self.settings = settings
+        self.clock = clock or SystemClock()
+        self._patterns = pattern_rules(settings.capture_patterns)
+        self.extensions = load_extensions(settings)
+        load = embedder_factory(settings, self.extensions)
+        reranker = reranker_of(settings, self.extensions)
+        make_llm = llm_factory(settings)
+        self.store = Store(
+            home, clock=self.clock, summaries=summaries_of(settings), absent="empty" if guest else "create"
+        )
+        self.gate = TurnGate()
+        self._keeps_house = not guest and self.store.refusal is None
+        self.keeper = Keeper(self.gate, self._tick)
+        self.model = Model(
+            self.store,
+            load,
+            self._index,
+            settings.min_cosine,
+            self._embed_missing,
+            recipes=Recipes(settings, self.extensions),
+            switch_by_itself=settings.model_switch == "auto",
+            on_switch=self.start_worker,
+            pause=self.gate.pause,
+        )
+        self.llm = make_llm(self.store)
+        self.writer = Writer(self._leg, writing_options(settings), judge_of(settings, self.store, self.llm))
+        self.ledger = Ledger(self.store.key, earlier(self.store))
+        quota = Quota(settings.capture_turn_facts, settings.capture_session_facts, settings.capture_day_facts)
+        self.categories = compile_categories(settings.categories)
+        self.capturer = Capturer(
+            self.store, self.writer, lambda: self.rules, quota, self.ledger.traces, self.categories
+        )
+        self.drain = Drain(
+            self.store, self.capturer, self.keeper, self.gate, lambda entries: self.files.restore(entries)
+        )
+        self._worker = WorkerProcess(WORKER, self.store.folder, json_settings(settings))
+        self.files = FileMemory(
+            self.store, settings, self.clock, self.keeper, self.gate,
+            embedder=self.model.embedder, scale=self.model.scale, start_worker=self.start_worker,
+        )  # fmt: skip
+        self._recaller = Recaller(
+            self.store, recall_options(settings), self.model.leg, self.clock, reranker, self.files.source,
+            Expander(self.store, self.llm), stale,
+        )  # fmt: skip
+        self._intake = TurnIntake(
+            self.store.inbox.append, self.store.key, settings, self.clock, self.store.cursor, self.files.said
+        )
+        self.closed = False
+        self.keeper.start()
+        self.timers = timers_of(self)
+        self._keep_house()
+        self.model.start()
+        at_exit(self.close)
+        watch(self)
+
+    def recall(
+        self,
+        prompt: str,
+        context: TurnContext,
+        asked: Asked = Asked(),  # noqa: B008 - frozen
+        receipt_to: Callable[[Receipt], None] | None = None,
+    ) -> Recall | None:
+        """Return what the model should see in this turn, or None. The receipt is written afterwards.
+
+        With `receipt_to` that takes the receipt instead, and the recall leaves nothing behind: no receipt, no count.
+        """
+        audience = audience_of(context)
+        session = conversation(context, audience)
+        if session is not None:
+            # What stands in the system prompt is gone with the next turn, whatever the host keeps.
+            seen = context.keeps_block and self.settings.recall_placement is not Placement.SYSTEM
+            first = self.ledger.is_new(session)
+            asked = replace(asked, first_turn=first, shown=self.ledger.ids(session) if seen else ())
+        with self.gate.turn():
+            recall, receipt = self._recaller.recall(prompt, audience, session=context.session_id, asked=asked)
+        if receipt_to is not None:
+            receipt_to(receipt)
+            return recall
+        home = audience.home
+        if home is not None:
+            # Callers whose id fails closed would all share one name, and could ask what the others had asked.
+            self.ledger.note(session or f"{home}\0", prompt, recall)
+            if self.store.refusal is None:
+                self.keeper.submit("receipt", lambda: self._file(receipt, home, recall))
+        return recall
+
+    def foresee(self, prompt: str, context: TurnContext) -> None:
+        """Do what of a recall the prompt alone decides."""
+        with self.gate.turn():
+            self._recaller.foresee(prompt, context.session_id)
+
+    def note_use(self, messages: Messages, context: TurnContext) -> None:
+        """Strengthen, in the background, the memories that a turn's reply has made use of."""
+        session = conversation(context, audience_of(context))
+        if session is None:
+            return
+        prompt, shown = self.ledger.take(session)
+        reply = newest_reply(as_sequence(messages)) if shown else ""
+        if reply:
+            self.keeper.submit("use", lambda: self._use(used_in(reply, shown, prompt), context))
+
+    def handed_out(self, fact_ids: Sequence[str]) -> None:
+        """Count, in the background, that a tool has handed memories to an agent."""
+
+        def count() -> None:
+            with self.store.database.write(durable=False) as connection:
+                note_recalled(connection, fact_ids)
+
+        if fact_ids:
+            self.keeper.submit("recalled", count)
+
+    def compacted(self, context: TurnContext) -> None:
+        """Take note that the model no longer sees what a conversation was given before."""
+        session = conversation(context, audience_of(context))
+        if session is not None:
+            self.ledger.forget(session)
+            self._recaller.renew(session)
+
+    def capture(self, messages: Messages, context: TurnContext) -> int:
+        """Acknowledge a turn: what was said in it is on disk when this returns, if any of it is taken in.
+
+        Returns:
+            How many messages were taken in.
+
+        Raises:
+            StoreError: they could not be written.
+        """
+        audience = audience_of(context)
+        if audience.home is None:
+            _log.warning("nothing captured: the agent's or user's id is missing or malformed")
+            return 0
+        with self.gate.turn():
+            taken = self._intake.take(messages, context, audience.home)
+            record = self.files.recorder(messages, context, audience, taken.at)
+        if taken.left_out:
+            self.keeper.submit("left out", lambda: left_out.note(self.store, taken.left_out))
+        if taken.entry is not None:
+            self.drain.accept(taken.entry, record)
+        elif record is not None:
+            self.keeper.submit("transcript", record)
+        return taken.messages
+
+    def purge(self, fact_ids: Sequence[str], author: Author) -> Purge:
+        """Remove facts for good; certified if no other process has the store open, else pending.
+
+        Raises:
+            NotFoundError: one of them is not there.
+            StoreError: it could not be done.
+        """
+        started = purge(self.store, fact_ids, author)
+        # The worker counts as another process, and can be stopped at any moment. The inbox is emptied.
+        self._worker.stop()
+        self.files.log.flush()
+        return next((done for done in certify(self.store, self._clean_files) if done.id == started.id), started)
+
+    def scrub(self, author: Author = Author(Channel.LIBRARY), *, dry_run: bool = False) -> Scrubbed:  # noqa: B008
+        """Pass what is stored through the present redactor; see `scrub_folder`."""
+        done = scrub_folder(self.store, files_options(self.settings), author, dry_run, self.gate.pause, self._worker)
+        self._embed_missing()
+        return done
+
+    def recover(self) -> None:
+        """Have the turns captured, soon, that processes which are gone have left behind."""
+        self.keeper.submit("recover", self.drain.recover)
+
+    def settle(self, timeout: float) -> bool:
+        """Wait until what turns have left behind is done; return whether that happened in time (seconds)."""
+        return self.keeper.settle(timeout)
+
+    def start_worker(self) -> None:
+        """Start the worker process, which brings the derived index up to date."""
+        if self._keeps_house:
+            self._worker.ensure()
+
+    def abandon_worker(self) -> None:
+        """Let go of the worker in a forked child."""
+        self._worker.abandon()
+
+    def close(self) -> None:
+        """Finish what was begun within two seconds, stop all threads and the worker, close all files."""
+        if self.closed:
+            return
+        self.closed = True
+        atexit.unregister(self.close)
+        deadline = time.monotonic() + CLOSING
+        self.timers.stop()
+        self.files.sync.close()
+        self.keeper.close(_left(deadline))
+        self._worker.ask()
+        self.timers.close(_left(deadline))
+        self._recaller.close()
+        self.files.close()
+        self.model.close(_left(deadline))
+        self._worker.stop(_left(deadline))
+        self.store.close()
+
+    @cached_property
+    def rules(self) -> tuple[CaptureRule, ...]:
+        """The capture rules of extensions."""
+        return *self._patterns, *(factory() for factory in self.extensions.capture_rules.values())
+
+    def _keep_house(self) -> None:
+        if not self._keeps_house:
+            return
+        self.recover()
+        self.keeper.submit("scrub", lambda: scrub_if_due(self.store, self.scrub))
+        self.keeper.submit("revive", self._revive_if_due)
+        self.keeper.submit("certify", self._certify)
+        if telemetry.was_late():
+            self.keeper.submit("telemetry", lambda: reporting.note(self.store))
+        if self.settings.timers:
+            # Behind the recovery: what a dead process left is stored before anything is looked after.
+            self.keeper.submit("timers", self.timers.start)
+
+    def _revive_if_due(self) -> None:
+        if is_due(self.store):
+            self.timers.run(REVIVE)
+
+    def _certify(self) -> None:
+        certify(self.store, self._clean_files)
+
+    @cached_property
+    def _clean_files(self) -> Callable[[Sequence[str]], None]:
+        return cleaner(self.store, files_options(self.settings))
+
+    def _file(self, receipt: Receipt, home: Scope, recall: Recall | None) -> None:
+        body = {**receipt.body(recall_options(self.settings)), "echo": of_passages(recall, self.store.key)}
+        injected = [item for item, verdict in receipt.verdicts.items() if verdict == "injected"]
+        with self.store.database.write(durable=False) as connection:
+            note_recalled(connection, injected, injected=True)
+            receipts.put(connection, receipt.id, receipt.at, receipt.session, str(home), body)
+
+    def _use(self, fact_ids: Sequence[str], context: TurnContext) -> None:
+        if fact_ids and self.store.refusal is None:
+            with self.store.write(Author(Channel.USER, context.host, context.session_id)) as tx:
+                used(tx, fact_ids)
+
+    def _index(self, space: VectorSpace) -> VectorIndex:
+        return TieredIndex(
+            self.store,
+            space,
+            mode=self.settings.vector_index,
+            crossover=self.settings.index_crossover,
+            storage_options=self.settings.lance_storage_options or None,
+            on_trouble=lambda: self.keeper.submit("vector index", self._mend),
+        )
+
+    def _mend(self) -> None:
+        mark_suspect(self.store)
+        self.start_worker()
+
+    def _leg(self) -> tuple[Embedder, VectorIndex] | None:
+        leg = self.model.leg()
+        return (leg.embedder, ScaledIndex(leg.index, leg.calibration.scale)) if leg else None
+
+    def _tick(self) -> None:
+        if not self._keeps_house:
+            return
+        self.store.remember()
+        if self.store.database.displaced:
+            return  # nothing can be written: what waits goes on waiting
+        self.drain.retry()
+        # Until then the inbox holds what was recorded.
+        self.files.log.flush()
+        self.store.inbox.empty()
+        self._index_if_due()
+        self._switch_if_due()
+
+    def _switch_if_due(self) -> None:
+        # Its worker may have been killed. One that cannot go on says so, and is not started again and again.
+        with self.store.database.read() as connection:
+            waits = spaces.building(connection) is not None and spaces.problem(connection) is None
+        if waits:
+            self.start_worker()
+
+    def _index_if_due(self) -> None:
+        state = self.store.outbox_state()
+        if state.oldest is None or self.store.space() is None:
+            return
+        if state.retry_at is not None and self.clock.now() < state.retry_at:
+            return
+        waited = self.clock.now() - state.oldest
+        if state.waiting >= self.settings.index_batch or waited >= self.settings.index_seconds:
+            self.start_worker()
+
+    def _embed_missing(self) -> None:
+        # Facts that were stored before the model was there get their vectors in bulk, in the worker.
+        space = self.store.space()
+        if space is not None and without_vector(self.store, space.id, 1):
+            self.start_worker()
+
+
+def _left(deadline: float) -> float:
+    return max(0.1, deadline - time.monotonic())
+
+
+def conversation(context: TurnContext, audience: Audience) -> str | None:
+    """Return the name of a conversation among those of all callers; None if the host has none."""
+    return f"{audience.home}\0{context.session_id}" if context.session_id and audience.home else None
+
+
+def overheard(context: TurnContext, settings: Settings) -> bool:
+    """Return whether others read the answer, so that nothing of memory is shown: neither the block nor by tools."""
+    return context.chat != "direct" and not settings.recall_in_groups
+
+
+def audience_of(context: TurnContext) -> Audience:
+    """Return who asks in a turn."""
+    return _audience(context.user_id, context.agent_id, context.session_id, tuple(context.scopes))
+
+
+@lru_cache(maxsize=256)
+def _audience(user: str | None, agent: str | None, session: str | None, scopes: tuple[str, ...]) -> Audience:
+    return Audience.of(user=user, agent=agent, session=session, others=scopes)

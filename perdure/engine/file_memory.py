@@ -1,0 +1,238 @@
+"""File memory put together: the index, its search, what of it recall is given, and the record of conversations."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from perdure.background.file_sync import FileSync
+from perdure.background.keeper import Keeper
+from perdure.background.turn_gate import TurnGate
+from perdure.capture.intake import Intake, as_sequence
+from perdure.clock import Clock
+from perdure.embed.base import Embedder
+from perdure.engine.file_purge import recordable
+from perdure.engine.settings import Settings
+from perdure.engine.turn_intake import RECORD
+from perdure.errors import InputError, StoreError
+from perdure.files import registry
+from perdure.files.chunking import Chunking
+from perdure.files.flush import DEFAULT_PROMPT, DEFAULT_SYSTEM_PROMPT, FlushPolicy
+from perdure.files.index import FileIndex
+from perdure.files.legs import Chunk
+from perdure.files.options import MEGABYTE, SESSIONS, SOURCES, FilesOptions
+from perdure.files.roots import Kind
+from perdure.files.search import Answer, Ask, Draft, FileSearch, citation
+from perdure.files.transcript_log import TranscriptLog
+from perdure.files.turns import Threshold
+from perdure.hooks.types import Messages, TurnContext
+from perdure.ranking.calibration import Scale
+from perdure.recall import sources
+from perdure.recall.sources import Passage
+from perdure.recent import Recent
+from perdure.store.scope import Audience, Scope
+from perdure.store.store import Store
+
+if TYPE_CHECKING:
+    from perdure.index.vector_index import Vector
+
+DEFAULTS = FilesOptions()
+KNOWN = 1024
+"""Conversations and folders that are remembered, those met last: of others it is found out or noted once more."""
+TEXT = 400
+"""Characters of a passage that are brought up; the agent reads the rest where it stands."""
+_log = logging.getLogger("perdure.plugin")
+
+
+class FileMemory:
+    """Files and conversations of one store, for its engine. Usable from any thread."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        clock: Clock,
+        keeper: Keeper,
+        gate: TurnGate,
+        *,
+        embedder: Callable[[], Embedder | None],
+        scale: Callable[[], Scale],
+        start_worker: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._keeper = keeper
+        self._roots_known: Recent[tuple[str, str], bool] = Recent(KNOWN)
+        self.flushed: Recent[str, int] = Recent(KNOWN)
+        self.index = FileIndex(store, files_options(settings))
+        self.log = TranscriptLog(store.folder, recordable(store), store.key)
+        self.sync = FileSync(
+            store, self.index, self.log, keeper, gate, clock,
+            embedder=embedder, start_worker=start_worker,
+            debounce=settings.watch_debounce_ms / 1000, watch=settings.watch,
+        )  # fmt: skip
+        self._search = FileSearch(self.index, embedder, clock, scale, self.sync.rebuild)
+        self.source = RecallSource(self._search, settings.recall_passages, settings.recall_passage_floor)
+
+    def start(self, audience: Audience) -> None:
+        """Take in the folders that the settings name, for whom the store was opened, and begin to watch."""
+        if audience.home is not None and self._store.refusal is None:
+            if self._settings.workspace is not None:
+                registry.add_root(self._store, audience.home, self._settings.workspace, "workspace")
+            for path in self._settings.extra_paths:
+                registry.add_root(self._store, audience.home, path, "extra")
+        self._keeper.submit("watch files", self.sync.start)
+
+    def meet(self, context: TurnContext, audience: Audience) -> None:
+        """Take in the folders that a host names in a turn. One that cannot be used is logged: the turn goes on."""
+        named: tuple[tuple[str | None, Kind], ...] = (
+            (context.workspace, "workspace"),
+            (context.sessions_folder, "sessions"),
+        )
+        for path, kind in named:
+            if path is None or audience.home is None:
+                continue
+            place = (str(audience.home), f"{kind} {path}")
+            add = partial(self._add, audience.home, path, kind, place)
+            known = self._roots_known.get(place)
+            if known is None:
+                add()
+            elif not known:
+                # A store that is busy holds up one turn, not every one.
+                self._roots_known.put(place, True)
+                self._keeper.submit("folder", add)
+
+    def _add(self, home: Scope, path: str, kind: Kind, place: tuple[str, str]) -> None:
+        try:
+            registry.add_root(self._store, home, path, kind)
+        except (InputError, StoreError) as error:
+            again = isinstance(error, StoreError)
+            when = " yet" if again else ""
+            _log.warning("the %s folder of the host is not searched%s: %s", kind, when, type(error).__name__)
+            self._roots_known.put(place, not again)
+        else:
+            self._roots_known.put(place, True)
+            self._keeper.submit("watch files", self.sync.start)
+
+    def recorder(
+        self, messages: Messages, context: TurnContext, audience: Audience, at: float
+    ) -> Callable[[], None] | None:
+        """Return what records a turn's conversation, or None: the host keeps its conversations itself."""
+        home, session = audience.home, context.session_id
+        if home is None or not session or not is_recorded(self._settings, context):
+            return None
+        # The host may go on with its own list before the background comes to it.
+        kept = tuple(as_sequence(messages))
+        return lambda: self.sync.note(home, session, kept, at)
+
+    def said(self, intake: Intake, context: TurnContext, at: float) -> Sequence[Mapping[str, Any]]:
+        """Return what is to be recorded of a turn; nothing if the host keeps its conversations itself."""
+        if not is_recorded(self._settings, context):
+            return ()
+        return self.log.said(intake.fresh, context.session_id or "", at, intake.redacted)
+
+    def restore(self, entries: Sequence[Mapping[str, Any]]) -> None:
+        """Record what entries of the inbox hold of conversations, and is not recorded; on disk when this returns.
+
+        Raises:
+            StoreError: it could not be written.
+        """
+        for entry in entries:
+            if entry.get(RECORD):
+                scope = Scope.parse(entry["scope"])
+                self.log.restore(scope, entry["session"], entry[RECORD], entry["at"])
+                registry.add_log(self._store, scope)
+        self.log.flush()
+
+    def ended(self, session: str) -> None:
+        """Have all of a conversation indexed, once what was said in it is recorded."""
+        self._keeper.submit("session end", lambda: self.sync.ended(session))
+
+    def search(self, ask: Ask, audience: Audience) -> Answer:
+        """Search, with the index brought up to date before."""
+        return self._search.search(ask, audience, self.sync.roots(), self.sync.fresh)
+
+    def close(self) -> None:
+        """Stop watching, have what was recorded on disk, and close the index."""
+        self.sync.close()
+        with suppress(StoreError):  # it is written, and a kill does not undo it
+            self.log.flush()
+        self._search.close()
+        self.index.close()
+
+
+def is_recorded(settings: Settings, context: TurnContext) -> bool:
+    """Return whether perdure keeps the record of a turn's conversation."""
+    wanted = settings.record_sessions and "sessions" in settings.sources
+    return wanted and bool(context.session_id) and context.sessions_folder is None
+
+
+def files_options(settings: Settings) -> FilesOptions:
+    """Return the options of the index that the settings name."""
+    return FilesOptions(
+        sources=settings.sources,
+        chunking=Chunking(settings.chunk_tokens, settings.chunk_overlap),
+        threshold=Threshold(settings.session_delta_bytes, settings.session_delta_messages),
+        max_bytes=int(settings.file_max_mb * MEGABYTE),
+        cache_entries=settings.embedding_cache_entries,
+        candidates=settings.search_candidates,
+        files=replace(DEFAULTS.files, keyword=settings.file_keyword_weight, vector=settings.file_vector_weight),
+        turns=replace(DEFAULTS.turns, keyword=settings.session_keyword_weight, vector=settings.session_vector_weight),
+        half_life_days=settings.half_life_days,
+        mmr=settings.mmr_lambda,
+        citations=settings.citations,
+    )
+
+
+def flush_policy(settings: Settings) -> FlushPolicy:
+    """Return when and with which words a host is asked to flush."""
+    return FlushPolicy(
+        settings.flush_enabled,
+        settings.flush_reserve_tokens,
+        settings.flush_soft_tokens,
+        settings.flush_prompt or DEFAULT_PROMPT,
+        settings.flush_system_prompt or DEFAULT_SYSTEM_PROMPT,
+    )
+
+
+class RecallSource:
+    """Passages that are sure enough to be brought up unasked.
+
+    Of conversations only what users said: what an assistant, a tool or a page once said is no memory of the user
+    and is found by explicit search alone.
+    """
+
+    def __init__(self, search: FileSearch, limit: int, floor: float) -> None:
+        """Bring up to `limit` passages of a score from `floor` on."""
+        self._search = search
+        self._limit = limit
+        self._floor = floor
+
+    def draft(self, query: str, audience: Audience, session: str | None) -> tuple[Draft, Ask] | None:
+        """Do what needs no vector; None without an index."""
+        begun = self._search.draft(query, audience, SOURCES, self._limit)
+        if begun is None:
+            return None
+        return begun, Ask(query, self._limit, self._floor, skip_session=session)
+
+    def passages(self, draft: tuple[Draft, Ask], vector: tuple[Vector, str] | None) -> Sequence[Passage]:
+        """Return the passages, best first."""
+        begun, ask = draft
+        found = self._search.finish(begun, vector, ask)
+        return [_passage(chunk, score) for chunk, score in found if chunk.role in (None, "user")]
+
+
+def _passage(chunk: Chunk, score: float) -> Passage:
+    text = " ".join(chunk.text.split())
+    text = text if len(text) <= TEXT else f"{text[: TEXT - 1].rstrip()}…"
+    where = citation(chunk.path, chunk.start_line, chunk.end_line)
+    if chunk.source == SESSIONS:
+        day = "" if chunk.at is None else f"{datetime.fromtimestamp(chunk.at, UTC):%Y-%m-%d}"
+        return Passage(where, sources.SESSIONS, f"{chunk.speaker}: {text}" if chunk.speaker else text, day, score)
+    above = f"{chunk.path} {chunk.section}".strip()
+    return Passage(where, sources.FILES, text, above, score)

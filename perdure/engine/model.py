@@ -1,0 +1,304 @@
+"""The embedding model of an open store: loaded in the background, used only if it fits the store."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+
+from perdure.embed.base import Embedder, EmbedderIdentity
+from perdure.embed.guarded import GuardedEmbedder
+from perdure.engine.extensions import ExtensionManager
+from perdure.engine.settings import Settings
+from perdure.errors import EndpointError, ModelError, PerdureError, StoreError
+from perdure.index.calibrate import known, measure
+from perdure.index.vector_index import VectorIndex
+from perdure.ranking.calibration import Scale
+from perdure.recall.legs import VectorLeg
+from perdure.store import spaces
+from perdure.store.spaces import VectorSpace
+from perdure.store.store import Store
+
+RECIPE = (
+    "embedder", "embedder_model", "model_path", "embedder_endpoint", "embedder_key_env", "embedder_dims",
+    "embedder_fallbacks",
+)  # fmt: skip
+"""The settings that decide which model is loaded."""
+SAME_MODEL = ("model", "dims", "max_tokens", "pooling", "query_prefix", "document_prefix", "settings")
+"""What spaces have in common that only the files of their model tell apart."""
+RETRY_SECONDS = 60.0
+"""A server that did not answer at the start is asked again after so long."""
+_log = logging.getLogger("perdure.plugin")
+
+
+class Recipes:
+    """How a space's embedder is made: the settings that made it are kept with the space.
+
+    So every process can use the model of the store, whatever its own settings name.
+    """
+
+    def __init__(self, settings: Settings, extensions: ExtensionManager) -> None:
+        """Make embedders by the settings and with what the extensions have registered."""
+        self._settings = settings
+        self._extensions = extensions
+
+    def space(self, identity: EmbedderIdentity) -> VectorSpace:
+        """Return the space of the embedder that the settings name, with the settings that made it."""
+        values = self._settings.model_dump(mode="json", include=set(RECIPE))
+        recipe = {name: value for name, value in values.items() if value not in (None, [])}
+        return VectorSpace(identity.id, identity.dims, asdict(identity) | {"settings": recipe})
+
+    def own(self) -> Embedder | None:
+        """Make the embedder that the settings name, or None if they want none.
+
+        Raises:
+            PerdureError: it cannot be made.
+        """
+        if self._settings.embedder == "none":
+            return None
+        return GuardedEmbedder(self._extensions.get("embedders", self._settings.embedder)(self._settings))
+
+    def embedder(self, space: VectorSpace) -> Embedder | None:
+        """Make the embedder of a space: as it was made before, or else as the settings say; None if neither fits."""
+        if self._settings.embedder == "none":
+            return None
+        recipe = space.description.get("settings", {})
+        noted = {name: recipe.get(name, Settings.model_fields[name].default) for name in RECIPE}
+        theirs = Settings.model_validate(self._settings.model_dump() | noted) if "embedder" in recipe else None
+        for settings in (theirs, self._settings):
+            try:
+                embedder = Recipes(settings, self._extensions).own() if settings else None
+            except PerdureError as error:
+                _log.warning("model %s cannot be loaded: %s", space.name, error)
+                continue
+            if embedder is not None and embedder.identity.id == space.id:
+                return embedder
+        return None
+
+
+class Model:
+    """Holds the vector leg once it is there, and follows the store to another space. Recall never waits for it."""
+
+    def __init__(
+        self,
+        store: Store,
+        load: Callable[[], Embedder] | None,
+        index: Callable[[VectorSpace], VectorIndex],
+        floor: float | None,
+        on_ready: Callable[[], None],
+        *,
+        recipes: Recipes | None = None,
+        switch_by_itself: bool = False,
+        on_switch: Callable[[], None] = lambda: None,
+        retry: float = RETRY_SECONDS,
+        pause: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Prepare to load.
+
+        Args:
+            store: whose vector space the model must fit.
+            load: makes the embedder that the settings name; None: none is wanted.
+            index: makes the index of a space.
+            floor: cosine from which a hit is evidence; None: set for each query by the calibration.
+            on_ready: called once the model can be used, in the loading thread.
+            recipes: makes the embedders of spaces that are not the settings' own; None: those go by words.
+            switch_by_itself: begin a switch if the settings name a model that this store has never had.
+            on_switch: called when a switch is under way, in the loading thread: starts the worker.
+            retry: seconds after which a server that did not answer is asked again.
+            pause: called every few milliseconds while a model is measured: turns go first.
+        """
+        self._store = store
+        self._load = load
+        self._index = index
+        self._floor = floor
+        self._on_ready = on_ready
+        self._recipes = recipes
+        self._switch_by_itself = switch_by_itself
+        self._on_switch = on_switch
+        self._leg: VectorLeg | None = None
+        self._done = threading.Event()
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="perdure-model", daemon=True)
+        self._seen: str | None = None
+        self._retry = retry
+        self._pause = pause
+        self._retry_at: float | None = None
+        self._closed = False
+        self._state = "loading" if load else "off by setting"
+
+    @property
+    def state(self) -> str:
+        """What can be used, or why recall goes by words alone, and how far a switch is; for people."""
+        try:
+            with self._store.database.read() as connection:
+                space = spaces.building(connection)
+                if space is None:
+                    return self._state
+                done, total = spaces.progress(connection, space.id)
+                problem = spaces.problem(connection)
+        except StoreError:
+            return self._state
+        stalled = f", waits: {problem}" if problem else ""
+        return f"{self._state}; switching to {space.name}: {done} of {total} memories{stalled}"
+
+    def start(self) -> None:
+        """Begin to load."""
+        if self._load is None:
+            self._done.set()
+        else:
+            self._thread.start()
+
+    def wait(self, timeout: float) -> bool:
+        """Wait until loading has ended, well or not; return whether the model can be used."""
+        self._follow()
+        self._done.wait(timeout)
+        return self._leg is not None
+
+    def leg(self) -> VectorLeg | None:
+        """Return the vector leg of the store's space, or None while there is none."""
+        self._follow()
+        return self._leg
+
+    def embedder(self) -> Embedder | None:
+        """Return the embedder of the store's space, or None while there is none."""
+        leg = self.leg()
+        return leg.embedder if leg else None
+
+    def scale(self) -> Scale:
+        """Return what brings the model's cosines onto the scale of the default model's."""
+        leg = self._leg
+        return leg.calibration.scale if leg else Scale()
+
+    def close(self, patience: float = 2.0) -> None:
+        """Let go of the model; one that is still loading is left to end by itself."""
+        with self._lock:
+            self._closed = True
+        if self._thread.is_alive():
+            self._thread.join(patience)
+        if self._leg is not None:
+            self._leg.embedder.interrupt()
+            self._leg.index.close()
+
+    def _follow(self) -> None:
+        """Load anew, in the background, if the store has another space than when the model was loaded."""
+        if self._load is None or not self._done.is_set():
+            return
+        try:
+            space = self._store.space()
+        except StoreError:
+            return  # whoever asks will find out; a leg that is there agrees with its own index in any case
+        self._recalibrate(space)
+        again = self._retry_at is not None and time.monotonic() >= self._retry_at
+        followed = space is None or space.id == self._seen
+        if followed and not again:
+            return
+        with self._lock:
+            if self._closed or not self._done.is_set() or not (again or (space and space.id != self._seen)):
+                return
+            leg, self._leg = self._leg, None
+            self._retry_at = None
+            if space is not None and not followed:
+                self._state = f"loading: this store's vectors are of model {space.name} now"
+            self._done.clear()
+            self._thread = threading.Thread(target=self._run, name="perdure-model", daemon=True)
+            self._thread.start()
+        if leg is not None:
+            leg.index.close()
+
+    def _recalibrate(self, space: VectorSpace | None) -> None:
+        # The worker has measured anew, as the store has grown.
+        with self._lock:
+            if space is None or self._leg is None or space.id != self._leg.embedder.identity.id:
+                return
+            found = known(space, self._floor)
+            if found is not None and found != self._leg.calibration:
+                self._leg = replace(self._leg, calibration=found)
+
+    def _run(self) -> None:
+        try:
+            self._load_leg()
+            if self._leg is not None:
+                self._on_ready()
+            if self._switching():
+                self._on_switch()
+        finally:
+            self._done.set()
+
+    def _load_leg(self) -> None:
+        try:
+            space = self._store.space()
+            self._seen = space.id if space else None
+            self._prepare()
+        except PerdureError as error:
+            if self._closed:
+                return
+            self._go_by_words(error)
+            if isinstance(error, EndpointError):
+                self._retry_at = time.monotonic() + self._retry
+
+    def _switching(self) -> bool:
+        try:
+            with self._store.database.read() as connection:
+                return spaces.building(connection) is not None
+        except StoreError:
+            return False
+
+    def _prepare(self) -> None:
+        if self._load is None:
+            return
+        embedder: Embedder = GuardedEmbedder(self._load())
+        identity = embedder.identity
+        own = (
+            self._recipes.space(identity)
+            if self._recipes
+            else VectorSpace(identity.id, identity.dims, asdict(identity))
+        )
+        if self._store.space() is None:
+            # Nothing binds a store to a model that has never answered.
+            embedder.embed(["warm"], query=True)
+        if self._store.adopt_space(own):
+            self._use(embedder, own, "")
+            return
+        theirs = self._store.space()
+        if theirs is None:
+            self._state = "lexical only: this store has no vectors yet"
+            return
+        self._seen = theirs.id
+        # Nobody has chosen another model, so nobody need agree to it.
+        renewed = all(own.description.get(name) == theirs.description.get(name) for name in SAME_MODEL)
+        if (self._switch_by_itself or renewed) and self._store.refusal is None:
+            with self._store.database.write() as connection:
+                spaces.begin_if_new(connection, own, self._store.clock.now())
+                begun = spaces.building(connection)
+            if renewed and begun is not None and begun.id == own.id:
+                self._go_by_words(
+                    f"the files of model {own.name} are not those of before, so each memory gets a new vector by itself"
+                )
+                return
+        advice = (
+            f"this store's vectors are of model {theirs.name}, not of {own.name} as set; change: perdure model switch"
+        )
+        fitting = self._recipes.embedder(theirs) if self._recipes else None
+        if fitting is not None:
+            self._use(fitting, theirs, f"; {advice}")
+            return
+        self._go_by_words(advice)
+
+    def _go_by_words(self, why: object) -> None:
+        self._state = f"lexical only: {why}"
+        _log.warning("no vector leg, recall goes by words: %s", why)
+
+    def _use(self, embedder: Embedder, space: VectorSpace, remark: str) -> None:
+        # The first call allocates and compiles; no turn should pay for it.
+        embedder.embed(["warm"], query=True)
+        self._seen = space.id
+        calibration = measure(self._store, space, embedder, self._step_aside, self._floor)
+        self._leg = VectorLeg(embedder, self._index(space), calibration)
+        self._state = f"ready: {embedder.identity.model}{remark}"
+
+    def _step_aside(self) -> None:
+        self._pause()
+        if self._closed:
+            raise ModelError("the store is being closed; the model is measured at the next start")

@@ -1,0 +1,286 @@
+"""All settings, from four sources, in one model."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from perdure.engine.paths import CONFIG_VARIABLE, HOME_VARIABLE, config_file
+from perdure.errors import SettingsError
+from perdure.hooks.types import Placement
+
+PREFIX = "PERDURE_"
+_NOT_SETTINGS = frozenset({
+    HOME_VARIABLE, CONFIG_VARIABLE, "PERDURE_LOAD_EXTENSIONS", "PERDURE_VENV", "PERDURE_VAULT_PASSPHRASE",
+    "PERDURE_FAIL_POINT",
+})  # fmt: skip
+_JSON = frozenset({"categories", "tag_patterns", "capture_patterns", "lance_storage_options", "directive_tasks"})
+"""Settings that are JSON in the environment."""
+_LISTS = frozenset({
+    "disabled_extensions", "sources", "extra_paths", "directive_entities", "directive_keywords",
+    "directive_session_tags", "embedder_fallbacks",
+})  # fmt: skip
+"""Settings that are lists with commas in the environment."""
+
+
+class Settings(BaseModel):
+    """What a user can set. Every field has a default that works."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+    auto_recall: bool = Field(True, description="Bring up memories before each turn.")
+    auto_capture: bool = Field(True, description="Keep what is worth keeping after each turn.")
+    embedder: str = Field("auto", description='Name of an embedder; "auto": the local model; "none": words only.')
+    embedder_model: str | None = Field(None, description="Model of that embedder: a name or a folder.")
+    embedder_endpoint: str | None = Field(None, description="Address of its server, if it is not the usual one.")
+    embedder_key_env: str | None = Field(None, description="Environment variable with its key, if not the usual one.")
+    embedder_dims: int | None = Field(None, ge=8, le=16_384, description="Numbers in a vector, if not the usual ones.")
+    embedder_timeout: float = Field(20.0, gt=0, le=600, description="Seconds for a request to its server.")
+    embedder_fallbacks: tuple[str, ...] = Field((), description="Embedders that stand in: a name, or name=address.")
+    model_path: Path | None = Field(None, description="The local model's ONNX file or folder, if it lies elsewhere.")
+    model_hub: str = Field("https://huggingface.co", description="Address from which `perdure model fetch` fetches.")
+    model_offline: bool = Field(False, description="Fetch no model, whoever asks for it.")
+    model_switch: Literal["ask", "auto"] = Field("ask", description="Another model: wait for a word, or switch.")
+    model_threads: int = Field(1, ge=1, le=64, description="CPU threads of the local model.")
+    reranker: str | None = Field(None, description="Name of a reranker from an extension.")
+    vector_index: Literal["auto", "exact", "lance"] = Field("auto", description="Which vector index answers.")
+    recall_limit: int = Field(10, ge=1, le=100, description="Memories in a block at the most.")
+    recall_in_groups: bool = Field(
+        False, description="Show memories where others read the answer, too: by themselves and by tools."
+    )
+    recall_passages: int = Field(8, ge=0, le=50, description="Passages of files and conversations at the most.")
+    recall_passage_floor: float = Field(0.55, ge=0, le=1, description="How sure a passage must be to come unasked.")
+    recall_profile: Literal["pinned", "standing", "off"] = Field(
+        "pinned", description="What comes up whatever is asked: what was pinned; also standing instructions; nothing."
+    )
+    recall_profile_limit: int = Field(5, ge=0, le=50, description="Facts of that kind at the most.")
+    recall_link_depth: int = Field(2, ge=0, le=5, description="How many links far facts are followed.")
+    directive_entities: tuple[str, ...] = Field((), description="Each brings up its memories when it is named.")
+    directive_keywords: tuple[str, ...] = Field((), description="Each brings up the memories that hold it.")
+    directive_tasks: dict[str, tuple[str, ...]] = Field({}, description="Words by kind of task, which bring up theirs.")
+    directive_session_tags: tuple[str, ...] = Field((), description="Tags that come up when a session begins.")
+    adjust_salience: bool = Field(True, description="What was used counts more.")
+    adjust_confidence: bool = Field(True, description="What is less certain counts less.")
+    adjust_importance_recency: bool = Field(False, description="What is important and recent counts more.")
+    adjust_long_term: bool = Field(False, description="What lasts counts more.")
+    adjust_freshness: bool = Field(False, description="What is about to expire counts less.")
+    recall_max_tokens: int = Field(800, ge=50, le=100_000, description="Tokens of a block at the most.")
+    summary_threshold: int = Field(300, ge=1, le=100_000, description="Longer memories are shown by a summary.")
+    summary_max_chars: int = Field(80, ge=10, le=10_000, description="Characters of a summary that is cut.")
+    recall_format: Literal["full", "short", "minimal", "progressive"] = Field(
+        "full", description="How a memory is written."
+    )
+    recall_placement: Placement = Field(Placement.HEAD, description="Where the block goes.")
+    recall_expansion: Literal["search", "turn", "off"] = Field(
+        "search", description="When the language model words a query in other ways too."
+    )
+    recall_deadline_ms: int = Field(800, ge=1, le=60_000, description="After this the turn goes on without.")
+    min_cosine: float | None = Field(None, ge=-1, le=1, description="Vector floor; unset: set for each query.")
+    capture_min_chars: int = Field(10, ge=1, le=1_000, description="Shorter messages are passed over.")
+    capture_max_chars: int = Field(5_000, ge=100, le=16_000, description="Longer messages are cut here.")
+    capture_assistant: bool = Field(False, description="Keep what the assistant says as well, for review.")
+    capture_turn_facts: int = Field(30, ge=1, le=10_000, description="What a message brings beyond waits for review.")
+    capture_session_facts: int = Field(500, ge=1, le=1_000_000, description="The same for a conversation.")
+    capture_day_facts: int = Field(2_000, ge=1, le=1_000_000, description="The same for a day.")
+    capture_patterns: dict[str, str] = Field({}, description="Own signals: regular expressions by name of a cue.")
+    duplicate_exact: bool = Field(True, description="Take the same text for the same fact.")
+    duplicate_normalised: bool = Field(True, description="Take a text in other letters for the same fact.")
+    duplicate_vector: bool = Field(True, description="Take a text that means the same for the same fact.")
+    duplicate_cosine: float = Field(0.95, ge=0.5, le=1, description="From this cosine on it means the same.")
+    classify_before_write: bool = Field(True, description="Find out which older fact a new one replaces.")
+    auto_link: bool = Field(False, description="Link a new fact to those that are near.")
+    auto_link_cosine: float = Field(0.7, ge=0, le=1, description="From this cosine on facts are near.")
+    auto_link_limit: int = Field(3, ge=1, le=50, description="Links that a new fact gets at the most.")
+    categories: dict[str, str] = Field({}, description="Own categories: regular expressions by name.")
+    tag_patterns: dict[str, str] = Field({}, description="Own tags: regular expressions by tag.")
+    index_crossover: int = Field(100_000, ge=1_000, description="From so many memories on LanceDB answers.")
+    lance_storage_options: dict[str, str] = Field({}, description="Options of LanceDB for other storage.")
+    index_batch: int = Field(50, ge=1, le=10_000, description="So many new vectors start the index worker.")
+    index_seconds: float = Field(30.0, ge=0, le=86_400, description="So long a new vector waits for the worker.")
+    timers: bool = Field(True, description="Look after the store in the background.")
+    prune_minutes: float = Field(60.0, ge=0, description="Between two prunes; 0 here and below: never by itself.")
+    retention_days: float = Field(365.0, ge=0, description="An expired memory is removed after so long.")
+    receipt_days: float = Field(30.0, ge=0, description="What a turn considered is dropped after so long.")
+    conversation_days: float | None = Field(None, ge=0, description="So are recorded conversations; unset: kept.")
+    classify_hours: float = Field(24.0, ge=0, description="Between two looks at memories without a category.")
+    sync_minutes: float = Field(15.0, ge=0, description="Between two looks for changed files, beside the watching.")
+    calibrate_hours: float = Field(24.0, ge=0, description="Between two measurements of how near chance comes.")
+    optimise_hours: float = Field(24.0, ge=0, description="Between two clean-ups of the LanceDB table.")
+    backup_hours: float = Field(24.0, ge=0, description="Between two backups.")
+    backup_keep: int = Field(7, ge=1, le=1_000, description="So many of these backups are kept.")
+    export_hours: float = Field(24.0, ge=0, description="Between two exports, if anything has changed.")
+    export_keep: int = Field(7, ge=1, le=1_000, description="So many of these exports are kept.")
+    reconcile_hours: float = Field(24.0, ge=0, description="Between two comparisons of all stores and indexes.")
+    tidy_hours: float = Field(168.0, ge=0, description="Between two tidyings of the database file.")
+    canary_hours: float = Field(24.0, ge=0, description="Between two tests of the way from capture to recall.")
+    sources: tuple[Literal["memory", "sessions"], ...] = Field(
+        ("memory", "sessions"), description="What is searched: Markdown files, conversations; empty: neither."
+    )
+    workspace: Path | None = Field(None, description="Folder with MEMORY.md and memory/.")
+    extra_paths: tuple[str, ...] = Field((), description="More folders or .md files to search.")
+    record_sessions: bool = Field(True, description="Keep conversations of hosts that keep none themselves.")
+    chunk_tokens: int = Field(400, ge=20, le=4_000, description="Tokens of a piece of a Markdown file.")
+    chunk_overlap: int = Field(80, ge=0, le=2_000, description="Tokens that a piece repeats of the one before.")
+    file_max_mb: float = Field(10.0, gt=0, le=1_000, description="Larger Markdown files are passed over.")
+    watch: bool = Field(True, description="Notice changed files at once; they are looked at before a search anyway.")
+    watch_debounce_ms: int = Field(1_500, ge=10, le=600_000, description="Quiet time before changes are read.")
+    session_delta_bytes: int = Field(100_000, ge=1, description="New bytes after which a conversation is read again.")
+    session_delta_messages: int = Field(50, ge=1, description="New messages after which it is.")
+    embedding_cache_entries: int = Field(50_000, ge=0, description="Vectors kept of texts that are in no file now.")
+    search_max_results: int = Field(6, ge=1, le=100, description="Results of a search of files.")
+    search_min_score: float = Field(0.35, ge=0, le=1, description="What is less certain is left out.")
+    search_candidates: int = Field(4, ge=1, le=50, description="Candidates of each leg, per result asked for.")
+    file_vector_weight: float = Field(0.5, ge=0, le=1, description="Meaning, for Markdown files.")
+    file_keyword_weight: float = Field(0.5, ge=0, le=1, description="Words, for Markdown files.")
+    session_vector_weight: float = Field(0.5, ge=0, le=1, description="Meaning, for conversations.")
+    session_keyword_weight: float = Field(0.5, ge=0, le=1, description="Words, for conversations.")
+    half_life_days: float = Field(30.0, gt=0, description="A dated file counts half after so long.")
+    mmr_lambda: float = Field(0.7, ge=0, le=1, description="Score against variety; 1: score alone.")
+    citations: Literal["auto", "on", "off"] = Field("auto", description="Say where results stand; auto: not in groups.")
+    prompt_sections: bool = Field(True, description="Tell hosts that ask how memory is to be used.")
+    prompt_max_chars: int = Field(20_000, ge=100, le=200_000, description="MEMORY.md in a prompt is cut here.")
+    flush_enabled: bool = Field(True, description="Write down what a compaction is about to drop.")
+    flush_reserve_tokens: int = Field(20_000, ge=0, description="Tokens that the host keeps free.")
+    flush_soft_tokens: int = Field(4_000, ge=0, description="So many tokens before that, a flush is due.")
+    flush_prompt: str | None = Field(None, description="The flush prompt, in other words.")
+    flush_system_prompt: str | None = Field(None, description="Its system prompt, in other words.")
+    llm_endpoint: str | None = Field(None, description="Address of a language model, OpenAI's form; unset: none.")
+    llm_key_env: str | None = Field(None, description="Environment variable with its key; unset: it asks for none.")
+    llm_model: str | None = Field(None, description="Name of the model.")
+    llm_model_nano: str | None = Field(None, description="Model for small tasks; unset: llm_model.")
+    llm_model_heavy: str | None = Field(None, description="Model for large tasks; unset: llm_model.")
+    llm_timeout: float = Field(15.0, gt=0, le=600, description="Seconds for a request to it.")
+    llm_daily_tokens: int = Field(100_000, ge=0, description="Tokens that it may use in a day (UTC); 0: none.")
+    consolidate_cosine: float = Field(0.92, ge=0.5, le=1, description="From this cosine on facts may be merged.")
+    reflect_days: float = Field(14.0, gt=0, le=36_500, description="Days that a reflection looks back.")
+    reflect_observations: int = Field(2, ge=2, le=1_000, description="Memories that make a pattern.")
+    disabled_extensions: tuple[str, ...] = Field((), description="Extensions that are not loaded.")
+
+    @classmethod
+    def load(
+        cls,
+        keywords: Mapping[str, Any] | None = None,
+        *,
+        host_config: Mapping[str, Any] | None = None,
+        environ: Mapping[str, str] = os.environ,
+        file: Path | None = None,
+    ) -> Settings:
+        """Read the settings: keywords win over the environment, it over the host's config, it over the file.
+
+        Args:
+            keywords: as given in code.
+            host_config: the plugin's part of the host's config; camelCase is understood.
+            environ: variables PERDURE_<SETTING>.
+            file: a TOML file; None: the user's, if there is one.
+
+        Raises:
+            SettingsError: a key is unknown, a value does not fit, or the file cannot be read.
+        """
+        merged: dict[str, Any] = {}
+        for where, source in (
+            (f"it stands in {file or config_file(environ)}", _from_file(file, environ)),
+            ("it stands in the host's config", {_snake(key): value for key, value in (host_config or {}).items()}),
+            ("it comes from the environment", _from_environment(environ)),
+            ("", dict(keywords or {})),
+        ):
+            for key in source:
+                check_known(key, where)
+            merged |= source
+        return cls._checked(merged)
+
+    @classmethod
+    def origins(cls, *, environ: Mapping[str, str] = os.environ, file: Path | None = None) -> dict[str, str]:
+        """Return where each setting comes from that is set: its environment variable, or the settings file.
+
+        Raises:
+            SettingsError: the file cannot be read.
+        """
+        path = str(file or config_file(environ))
+        of_file = dict.fromkeys(_from_file(file, environ), path)
+        return of_file | {key: f"{PREFIX}{key.upper()}" for key in _from_environment(environ)}
+
+    @classmethod
+    def parse(cls, name: str, text: str) -> Any:
+        """Return the value that a text gives a setting, in the form of environment variables, as JSON could hold it.
+
+        Raises:
+            SettingsError: there is no such setting, or the value does not fit.
+        """
+        check_known(name)
+        given = cls._checked({name: _of_text(name, name, text)})
+        return given.model_dump(mode="json", include={name})[name]
+
+    @classmethod
+    def _checked(cls, values: Mapping[str, Any]) -> Settings:
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = ".".join(str(part) for part in first["loc"][:1])
+            raise SettingsError(f"setting {name} = {values.get(name)!r}: {first['msg']}") from None
+
+
+def _from_file(file: Path | None, environ: Mapping[str, str]) -> dict[str, Any]:
+    path = file or config_file(environ)
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        if file is not None or environ.get(CONFIG_VARIABLE):
+            raise SettingsError(f"settings file {path} does not exist") from None
+        return {}
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"settings file {path} cannot be read: {error}") from error
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for variable, text in environ.items():
+        if variable.startswith(PREFIX) and variable not in _NOT_SETTINGS:
+            key = variable.removeprefix(PREFIX).lower()
+            found[key] = _of_text(key, variable, text)
+    return found
+
+
+def _of_text(key: str, name: str, text: str) -> Any:
+    if key in _JSON:
+        return _json(name, text)
+    return _list(text) if key in _LISTS else text
+
+
+def _json(variable: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise SettingsError(f"{variable} must be a JSON object") from None
+
+
+def _list(text: str) -> list[str]:
+    return [name for part in text.split(",") if (name := part.strip())]
+
+
+def check_known(key: str, where: str = "") -> None:
+    """Refuse what is no setting.
+
+    Args:
+        key: its name.
+        where: where it was found, in words.
+
+    Raises:
+        SettingsError: with the nearest one.
+    """
+    known = list(Settings.model_fields)
+    if key not in known:
+        near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}?" if near else f"known settings: {', '.join(known)}"
+        raise SettingsError(f"setting {key!r} is unknown; {hint}{where and f' ({where})'}")
+
+
+def _snake(key: str) -> str:
+    return "".join(f"_{char.lower()}" if char.isupper() else char for char in key)

@@ -1,0 +1,120 @@
+"""What the worker process does: whatever would hold a host's interpreter for longer than a turn can wait."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from perdure.background.scheduler import Scheduler
+from perdure.background.turn_gate import TurnGate
+from perdure.embed.base import Embedder
+from perdure.engine.composing import load_extensions
+from perdure.engine.file_memory import files_options
+from perdure.engine.jobs import worker_jobs
+from perdure.engine.llm import llm_factory
+from perdure.engine.model import Recipes
+from perdure.engine.settings import Settings
+from perdure.errors import ModelError, StoreBusyError
+from perdure.failpoints import fail_point
+from perdure.files.index import FileIndex
+from perdure.index.calibrate import grown
+from perdure.index.indexer import Indexer
+from perdure.index.reembed import Reembedder
+from perdure.store.spaces import VectorSpace
+from perdure.store.store import Store
+
+IDLE_SECONDS = 5.0
+FILES_BATCH = 32
+"""Texts of files that are embedded before facts are looked after again."""
+
+
+def work(home: Path, settings: Settings, stop: threading.Event, idle_seconds: float = IDLE_SECONDS) -> None:
+    """Do what there is to do, until it is idle or told to stop.
+
+    Raises:
+        PerdureError: the store or LanceDB cannot be used.
+    """
+    store = Store(home)
+    fail_point("worker.opened")
+    embedder_of = _embedders(settings)
+
+    def of_the_store() -> Embedder | None:
+        space = store.space()
+        return embedder_of(space) if space else None
+
+    indexer = Indexer(
+        store,
+        of_the_store,
+        settings.index_batch,
+        crossover=settings.index_crossover,
+        storage_options=settings.lance_storage_options or None,
+    )
+    reembedder = Reembedder(store, embedder_of)
+    files = FileIndex(store, files_options(settings))
+
+    asked = llm_factory(settings)(store)
+    mine = worker_jobs(store, settings, indexer, embedder_of, asked)
+    jobs = Scheduler(store, mine, store.clock, TurnGate(), stop=stop)
+
+    calibrates = _at_growth(store, jobs) if settings.calibrate_hours else lambda: False
+
+    def step() -> bool:
+        # Jobs first: in a busy host there is always something to index.
+        done = bool(jobs.run_wanted()) or indexer.step() or reembedder.step() or _embed_files(files, of_the_store)
+        return done or calibrates()
+
+    try:
+        while not stop.is_set():
+            fail_point("worker.stepping")
+            if not step() and stop.wait(idle_seconds):
+                break
+            if not step():
+                break
+    finally:
+        indexer.close()
+        files.close()
+        fail_point("worker.closed")
+        store.close()
+
+
+def _embed_files(files: FileIndex, embedder: Callable[[], Embedder | None]) -> bool:
+    try:
+        if files.generations.live() is None:
+            return False
+        model = embedder()
+        return model is not None and bool(files.embed(model, FILES_BATCH))
+    except StoreBusyError:
+        return False
+    except ModelError as error:
+        sys.stderr.write(f"perdure worker: files are not embedded: {type(error).__name__}\n")
+        return False
+
+
+def _at_growth(store: Store, jobs: Scheduler) -> Callable[[], bool]:
+    """Return a function that asks for a calibration when the store has grown, and says whether it did."""
+    asked = False
+
+    def calibrates() -> bool:
+        nonlocal asked
+        # One that failed is tried again by the timer alone.
+        before, asked = asked, grown(store)
+        if asked and not before:
+            jobs.run("calibrate")
+            return True
+        return False
+
+    return calibrates
+
+
+def _embedders(settings: Settings) -> Callable[[VectorSpace], Embedder | None]:
+    """Return a function that makes the embedder of a space when it is first needed, and keeps it."""
+    made: dict[str, Embedder | None] = {}
+
+    def of(space: VectorSpace) -> Embedder | None:
+        if space.id not in made:
+            made[space.id] = Recipes(settings, load_extensions(settings)).embedder(space)
+        return made[space.id]
+
+    return of

@@ -1,0 +1,1 @@
+"""Vector indexes: derived from the truth, rebuilt at will."""

@@ -1,0 +1,369 @@
+"""The worker's job: give facts their vectors, and bring the LanceDB table up to date."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from perdure.embed.base import Embedder
+from perdure.errors import InputError, ModelError, PerdureError, StoreUnavailableError
+from perdure.failpoints import fail_point
+from perdure.hooks.types import Channel
+from perdure.index.lance import OPTIMIZE_AFTER, LanceIndex, rows_of, table_name
+from perdure.index.lance_files import check_files, missing_files, record_files
+from perdure.index.tiered_index import CROSSOVER
+from perdure.store import outbox
+from perdure.store.database import run
+from perdure.store.fact import live_sql
+from perdure.store.outbox import Batch, IndexState
+from perdure.store.slots import vector_text
+from perdure.store.store import Store, VectorSpace
+from perdure.store.transaction import Author, StoredVector
+
+EMBED_BATCH = 4
+BULK = 1_000
+"""When so many facts wait, so many are written at once."""
+GROWTH = 2
+"""The approximate index is built anew when the table has grown so many times larger."""
+_log = logging.getLogger("perdure.worker")
+
+
+class Indexer:
+    """Works off what the outbox names. May be killed between any two steps: each can be repeated.
+
+    One process at a time runs it: the one that holds the worker's lock.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        embedder: Callable[[], Embedder | None],
+        batch: int,
+        *,
+        crossover: int = CROSSOVER,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> None:
+        """Index `store` in batches of `batch` facts.
+
+        Args:
+            store: the truth.
+            embedder: loads the embedder of the store's space when it is first needed; None if there is none.
+            batch: facts in a write to LanceDB: a write of one row costs as much as of fifty.
+            crossover: vectors from which on the approximate index is built.
+            storage_options: handed on to LanceDB, for buckets.
+        """
+        self._store = store
+        self._embedder = embedder
+        self._batch = batch
+        self._crossover = crossover
+        self._storage_options = storage_options
+        self._index: LanceIndex | None = None
+        self._space: VectorSpace | None = None
+        self._inspected: str | None = None
+        self._resting_until = 0.0
+
+    def step(self) -> bool:
+        """Do one batch; return whether there was anything to do."""
+        return self._embed_some() or self._index_some()
+
+    def restart(self, why: str) -> None:
+        """Begin the table anew: under a new name, from every vector in SQLite.
+
+        Args:
+            why: for the log.
+        """
+        self._release()
+        space = self._store.space()
+        if space is not None:
+            _log.warning("the LanceDB table is made anew: %s", why)
+            self._queue_all(space, IndexState(generation=self._known(space).generation + 1))
+
+    def optimise(self) -> str:
+        """Merge the table's fragments and drop versions that no reader needs; return one line about it.
+
+        Raises:
+            StoreUnavailableError: LanceDB failed.
+        """
+        space = self._store.space()
+        if space is None or not self._known(space).version:
+            return "there is no LanceDB table yet"
+        index = self._opened(space)
+        self._optimize(index)
+        return f"{index.size} rows"
+
+    def close(self) -> None:
+        """Merge what was written in single batches, and release the table."""
+        if self._index is not None:
+            try:
+                if self._index.writes:
+                    self._optimize(self._index)
+            except StoreUnavailableError as error:
+                _log.warning("%s", error)
+            self._release()
+
+    def _embed_some(self) -> bool:
+        space = self._store.space()
+        if space is None:
+            return False
+        missing = without_vector(self._store, space.id, EMBED_BATCH)
+        embedder = self._embedder() if missing else None
+        if embedder is None:
+            return False
+        try:
+            vectors = StoredVector.rows(embedder.embed([text for _, text in missing]), space.id)
+        except ModelError as error:
+            _log.warning("embedding %d facts failed: %s", len(missing), type(error).__name__)
+            return False
+        fail_point("indexer.embedded")
+        with self._store.write(Author(Channel.UNKNOWN, host="worker")) as tx:
+            for (fact_id, _), vector in zip(missing, vectors, strict=True):
+                tx.put_vector(fact_id, vector)
+        fail_point("indexer.vectors_kept")
+        return True
+
+    def _index_some(self) -> bool:
+        space = self._store.space()
+        if space is None or self._store.clock.now() < self._resting_until:
+            return False
+        try:
+            self._inspect(space)
+            with self._store.database.read() as connection:
+                batch = outbox.next_batch(connection, max(BULK, self._batch))
+                if len(batch.entries) < BULK:
+                    batch = outbox.next_batch(connection, self._batch)
+                patient = not outbox.resting(connection)
+            if not batch.entries:
+                return self._trained()
+            index = self._opened(space)
+            bad = self._apply(index, space, batch.fact_ids, patient=patient)
+            fail_point("indexer.applied")
+            self._settle(index, space, batch, bad)
+        except StoreUnavailableError as error:
+            return self._rest(error)
+        return True
+
+    def _apply(
+        self, index: LanceIndex, space: VectorSpace, fact_ids: Sequence[str], *, patient: bool
+    ) -> dict[str, PerdureError]:
+        """Bring the rows of these facts up to date, and return those that cannot be, with what is wrong.
+
+        A batch that fails is halved until the facts that it fails by stand alone. A failure that is not plainly
+        a row's is first taken for LanceDB's own, if `patient`: the disk may be full.
+        """
+        try:
+            rows = rows_of(self._store.database, fact_ids, space.id, self._store.clock.now())
+            fail_point("indexer.read")
+            live = {row["id"] for row in rows}
+            index.apply(rows, [fact_id for fact_id in fact_ids if fact_id not in live])
+        except (InputError, StoreUnavailableError) as error:
+            if patient and isinstance(error, StoreUnavailableError):
+                raise
+            if len(fact_ids) == 1:
+                return {fact_ids[0]: error}
+            middle = len(fact_ids) // 2
+            halves = (fact_ids[:middle], fact_ids[middle:])
+            return {
+                fact_id: problem
+                for half in halves
+                for fact_id, problem in self._apply(index, space, half, patient=patient).items()
+            }
+        return {}
+
+    def _settle(self, index: LanceIndex, space: VectorSpace, batch: Batch, bad: Mapping[str, PerdureError]) -> None:
+        version = index.version
+        failures = [error for error in bad.values() if isinstance(error, StoreUnavailableError)]
+        works = len(bad) < len(batch.fact_ids)
+        with self._store.database.write() as connection:
+            outbox.done(connection, batch.without(bad))
+            for fact_id, error in bad.items():
+                hopeless = isinstance(error, InputError)
+                if hopeless or works:
+                    kind = type(error.__cause__ or error).__name__
+                    outbox.failed(connection, batch.only({fact_id}), kind, at_once=hopeless)
+                    _log.warning("fact %s cannot be indexed: %s", fact_id, kind)
+            known = outbox.index_state(connection, space.id)
+            outbox.put_index_state(connection, space.id, replace(known, version=version))
+            fail_point("indexer.done")
+        record_files(self._store)
+        if failures and not works:
+            raise failures[0]
+        if index.writes >= OPTIMIZE_AFTER:
+            self._optimize(index)
+
+    def _rest(self, error: StoreUnavailableError) -> bool:
+        with self._store.database.write() as connection:
+            attempts = outbox.rest(connection, self._store.clock.now(), type(error.__cause__ or error).__name__)
+            self._resting_until = outbox.state(connection).retry_at or 0.0
+        _log.warning("LanceDB rests after %d failures: %s", attempts, error)
+        self._release()
+        return False
+
+    def _optimize(self, index: LanceIndex) -> None:
+        lost = missing_files(self._store)
+        if lost:
+            self.restart(f"{len(lost)} files are missing")
+            return
+        index.optimize()
+        self._note(index)
+        record_files(self._store, pruned=True)
+
+    def _trained(self) -> bool:
+        """Build the approximate index if the table is large and has none that fits; return whether it was built."""
+        if self._index is None or self._space is None:
+            return False
+        size = self._index.size
+        if size < max(self._crossover, GROWTH * self._known(self._space).trained):
+            return False
+        self._index.train()
+        self._note(self._index, trained=size)
+        record_files(self._store)
+        return True
+
+    def _note(self, index: LanceIndex, trained: int | None = None) -> None:
+        if self._space is None:
+            return
+        version = index.version
+        with self._store.database.write() as connection:
+            known = outbox.index_state(connection, self._space.id)
+            rows = known.trained if trained is None else trained
+            outbox.put_index_state(connection, self._space.id, replace(known, version=version, trained=rows))
+
+    def _inspect(self, space: VectorSpace) -> None:
+        """At the start, see whether the table that SQLite knows of is still there and whole; else make it anew."""
+        known = self._known(space)
+        if self._inspected == space.id and not known.suspect:
+            return
+        if known.suspect and (problems := check_files(self._store)):
+            self.restart(f"{len(problems)} files are damaged")
+        elif known.version and self._lost(space, known):
+            self.restart("its folder is missing")
+        elif known.suspect or self._large(space, known):
+            self._opened(space)
+        if known.suspect:
+            with self._store.database.write() as connection:
+                known = outbox.index_state(connection, space.id)
+                outbox.put_index_state(connection, space.id, replace(known, suspect=False))
+        self._inspected = space.id
+
+    def _lost(self, space: VectorSpace, known: IndexState) -> bool:
+        table = self._store.lance_folder / f"{table_name(space.id, known.generation)}.lance"
+        return not self._storage_options and not table.exists()
+
+    def _large(self, space: VectorSpace, known: IndexState) -> bool:
+        # A table that nothing is written to is opened all the same if it wants its approximate index.
+        sql = "SELECT count(*) FROM vectors WHERE embedding_id = ?"
+        with self._store.database.read() as connection:
+            count: int = run(connection, sql, (space.id,))[0][0]
+        return count >= max(self._crossover, GROWTH * known.trained)
+
+    def _opened(self, space: VectorSpace) -> LanceIndex:
+        if self._index is not None and self._space == space:
+            return self._index
+        self._release()
+        known = self._known(space)
+        if known.version and (problem := self._reopened(space, known)):
+            self.restart(problem)
+            known = self._known(space)
+        if self._index is None:
+            self._queue_all(space, known)
+            self._index = self._connect(space, known, create=True)
+            self._index.drop_others()
+        self._space = space
+        return self._index
+
+    def _reopened(self, space: VectorSpace, known: IndexState) -> str | None:
+        """Open the table that is there; return what is wrong with it, if anything."""
+        try:
+            index = self._connect(space, known, create=False)
+            if index.version >= known.version:
+                self._index = index
+                return None
+        except StoreUnavailableError as error:
+            return f"it cannot be opened ({type(error.__cause__ or error).__name__})"
+        index.close()
+        return f"it went back to a version before {known.version}"
+
+    def _connect(self, space: VectorSpace, known: IndexState, *, create: bool) -> LanceIndex:
+        return LanceIndex(
+            self._store.lance_folder, space.id, space.dims, create=create, generation=known.generation,
+            storage_options=self._storage_options,
+        )  # fmt: skip
+
+    def _queue_all(self, space: VectorSpace, known: IndexState) -> None:
+        # Before the table is made: a table that lacks facts which are in no outbox would pass for whole.
+        with self._store.database.write() as connection:
+            outbox.queue_all(connection, space.id, self._store.clock.now())
+            outbox.put_index_state(connection, space.id, known)
+
+    def _known(self, space: VectorSpace) -> IndexState:
+        with self._store.database.read() as connection:
+            return outbox.index_state(connection, space.id)
+
+    def _release(self) -> None:
+        if self._index is not None:
+            self._index.close()
+            self._index = None
+
+
+def rebuild(
+    store: Store,
+    space: VectorSpace,
+    *,
+    crossover: int = CROSSOVER,
+    storage_options: Mapping[str, str] | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> int:
+    """Make the LanceDB table anew from SQLite, without the model. Facts that were parked are tried again.
+
+    For a caller that holds the worker's lock. May be killed: the worker goes on from there.
+
+    Args:
+        store: the truth.
+        space: its vector space.
+        crossover: vectors from which on the approximate index is built.
+        storage_options: handed on to LanceDB, for buckets.
+        progress: called with how many facts are done, and of how many.
+
+    Returns:
+        How many rows the table has.
+
+    Raises:
+        InputError: the store has another vector space by now.
+        StoreUnavailableError: LanceDB failed; what is left waits in the outbox.
+    """
+    if store.space() != space:
+        raise InputError(f"vector space {space.id} is not the store's space; open the store anew")
+    indexer = Indexer(store, lambda: None, BULK, crossover=crossover, storage_options=storage_options)
+    indexer.restart("asked for")
+    total = store.outbox_state().waiting
+    while indexer.step():
+        progress(total - store.outbox_state().waiting, total)
+    indexer.close()
+    left = store.outbox_state()
+    if left.waiting:
+        raise StoreUnavailableError(
+            f"LanceDB failed ({left.problem}); {left.waiting} of {total} facts wait in the outbox. "
+            "See that the disk has space and the data folder can be written, then repeat the rebuild"
+        )
+    return total - left.parked
+
+
+def mark_suspect(store: Store) -> None:
+    """Have the worker look through LanceDB's files when it starts next: a search had trouble with them."""
+    space = store.space()
+    if space is not None:
+        with store.database.write(durable=False) as connection:
+            known = outbox.index_state(connection, space.id)
+            outbox.put_index_state(connection, space.id, replace(known, suspect=True))
+
+
+def without_vector(store: Store, space_id: str, limit: int) -> list[tuple[str, str]]:
+    """Return id and text to embed of live facts that have no vector in this space."""
+    condition, values = live_sql(store.clock.now())
+    sql = (
+        f"SELECT facts.id, facts.text, facts.entity, facts.key FROM facts WHERE {condition} AND NOT EXISTS"
+        " (SELECT 1 FROM vectors v WHERE v.fact_id = facts.id AND v.embedding_id = ?) LIMIT ?"
+    )
+    with store.database.read() as connection:
+        return [(row[0], vector_text(*row[1:])) for row in run(connection, sql, (*values, space_id, limit))]

@@ -1,0 +1,328 @@
+"""The LanceDB table: derived from SQLite, fed by the worker process, rebuilt at will."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perdure.errors import InputError, StoreUnavailableError
+from perdure.failpoints import fail_point
+from perdure.index.vector_index import VectorHit
+from perdure.store.database import Database, run
+from perdure.store.fact import live_sql
+from perdure.store.folder import prepare_folder
+from perdure.store.scope import Scope
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from lancedb.table import Table
+    from numpy.typing import NDArray
+
+    from perdure.index.vector_index import Vector
+    from perdure.store.search import View
+
+OPTIMIZE_AFTER = 32
+KEEP_VERSIONS = timedelta(hours=1)
+PROBES = 40
+"""Parts of the approximate index that are looked through, of about 8,000 vectors each."""
+REFINE = 3
+"""So many times more candidates than asked for are compared once more with their full vectors."""
+DELETE_CHUNK = 500
+LANCE_ERRORS = (OSError, RuntimeError, ValueError)
+"""What LanceDB raises for everything that goes wrong in it; ArrowInvalid is a ValueError."""
+_PANICS = frozenset({"RustPanic", "PanicException"})
+LanceRow = dict[str, Any]
+
+
+def rows_of(database: Database, fact_ids: Sequence[str], embedding_id: str, now: float) -> list[LanceRow]:
+    """Return the rows that the table should hold for these facts: the live ones that have a vector."""
+    condition, values = live_sql(now)
+    marks = ", ".join("?" * len(fact_ids))
+    sql = (
+        "SELECT facts.id, facts.text, v.vector, facts.importance, facts.category, facts.scope, facts.scope_target,"
+        " facts.created_at, facts.expires_at FROM facts JOIN vectors v ON v.fact_id = facts.id AND v.embedding_id = ?"
+        f" WHERE facts.id IN ({marks}) AND {condition}"
+    )
+    with database.read() as connection:
+        found = run(connection, sql, (embedding_id, *fact_ids, *values))
+    return [
+        {"id": id_, "text": text, "vector": vector, "importance": importance, "category": category,
+         "scope": str(Scope(kind, target)), "created_at": created_at,
+         "expires_at": math.inf if expires_at is None else expires_at}
+        for id_, text, vector, importance, category, kind, target, created_at, expires_at in found
+    ]  # fmt: skip
+
+
+class LanceIndex:
+    """Approximate nearest vectors from a LanceDB folder. Importing lancedb takes seconds of CPU: keep it off a turn."""
+
+    def __init__(
+        self,
+        folder: Path | str,
+        embedding_id: str,
+        dims: int,
+        *,
+        create: bool = True,
+        generation: int = 0,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> None:
+        """Open the table of one vector space.
+
+        Args:
+            folder: where LanceDB keeps its files; a text with `://` in it names a bucket.
+            embedding_id: the vector space.
+            dims: its dimensions.
+            create: make the table if it is not there. Only the worker does: its umask keeps the files private.
+            generation: which table of this space; see `perdure.store.outbox.IndexState`.
+            storage_options: handed on to LanceDB, for buckets.
+
+        Raises:
+            StoreUnavailableError: LanceDB cannot be imported, or the folder cannot be used.
+        """
+        self._dims = dims
+        self._name = table_name(embedding_id, generation)
+        self._prefix = table_name(embedding_id, 0)
+        self._writes = 0
+        with _translated("opened"):
+            import lancedb
+
+            bucket = isinstance(folder, str) and "://" in folder
+            # One that is there and only read may be where nothing can be written.
+            there = not create and not bucket and Path(folder).is_dir()
+            place = folder if bucket or there else prepare_folder(Path(folder))
+            self._db = lancedb.connect(place, storage_options=dict(storage_options) if storage_options else None)
+            self._table = self._open(create)
+
+    def apply(self, upserts: Sequence[LanceRow], deletes: Sequence[str]) -> None:
+        """Make the table hold these rows and none of the deleted ids. Repeating it changes nothing.
+
+        Raises:
+            InputError: a row cannot be indexed, whatever state LanceDB is in.
+            StoreUnavailableError: LanceDB failed.
+        """
+        if upserts:
+            rows = self._arrow(upserts)
+            with _translated("written"):
+                # `add` would duplicate rows when a batch is repeated after a kill.
+                merge = self._table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+                merge.execute(rows)
+            fail_point("lance.merged")
+            self._writes += 1
+        if deletes:
+            with _translated("written"):
+                for start in range(0, len(deletes), DELETE_CHUNK):
+                    self._table.delete(_among("id", deletes[start : start + DELETE_CHUNK]))
+            fail_point("lance.deleted")
+            self._writes += 1
+
+    def optimize(self) -> None:
+        """Merge the fragments that single writes leave; versions that open readers may hold stay for an hour.
+
+        Raises:
+            StoreUnavailableError: LanceDB failed.
+        """
+        fail_point("lance.optimizing")
+        with _translated("optimized"):
+            self._table.optimize(cleanup_older_than=KEEP_VERSIONS)
+        fail_point("lance.optimized")
+        self._writes = 0
+
+    def train(self) -> None:
+        """Build the approximate index, and the scalar ones that its filters use, from all rows.
+
+        Raises:
+            StoreUnavailableError: LanceDB failed.
+        """
+        from lancedb.index import Bitmap, BTree, IvfSq
+
+        with _translated("trained"):
+            self._table.create_index("vector", config=IvfSq(distance_type="cosine"), replace=True)
+            self._table.create_index("scope", config=Bitmap(), replace=True)
+            self._table.create_index("expires_at", config=BTree(), replace=True)
+
+    def drop_others(self) -> None:
+        """Remove the tables of other generations of this space.
+
+        Raises:
+            StoreUnavailableError: LanceDB failed.
+        """
+        with _translated("cleared"):
+            for name in self._db.list_tables().tables:
+                if f"{name}_".startswith(f"{self._prefix}_") and name != self._name:
+                    self._db.drop_table(name)
+
+    @property
+    def version(self) -> int:
+        """The number of the table's last change that this handle knows."""
+        with _translated("read"):
+            return int(self._table.version)
+
+    @property
+    def size(self) -> int:
+        """How many rows the table has."""
+        with _translated("read"):
+            return int(self._table.count_rows())
+
+    @property
+    def writes(self) -> int:
+        """Writes since the last `optimize`; each leaves a fragment that costs every search."""
+        return self._writes
+
+    def ids(self) -> set[str]:
+        """Return the ids of all rows."""
+        return {fact_id for chunk in self.chunks(["id"]) for fact_id in chunk["id"].to_pylist()}
+
+    def chunks(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield all rows, some thousand at a time.
+
+        Raises:
+            StoreUnavailableError: LanceDB failed, as when a file of it is damaged.
+        """
+        with _translated("read"):
+            self._table.checkout_latest()  # type: ignore[no-untyped-call]
+            yield from self._table.search().select(list(columns)).limit(None).to_batches()
+
+    def search(self, query: Vector, view: View, limit: int, *, at_least: int = 0) -> list[VectorHit]:
+        """Return up to `limit` facts that the view's audience may read, nearest first. Holds live facts only.
+
+        Args:
+            query: float32 of shape (dims,), length one.
+            view: whose facts.
+            limit: at least 1.
+            at_least: the version that the table is known to have reached.
+
+        Raises:
+            StoreUnavailableError: LanceDB failed, or its table has lost writes.
+        """
+        with _translated("searched"):
+            try:
+                return self._nearest(query, view, limit, at_least)
+            except RuntimeError as error:
+                if "Not found" not in str(error):
+                    raise
+                # The files of the version at hand were cleaned up by another process: the next look finds the new ones.
+                return self._nearest(query, view, limit, at_least)
+
+    def close(self) -> None:
+        """Release the table."""
+        self._table.close() if hasattr(self._table, "close") else None
+
+    def _nearest(self, query: Vector, view: View, limit: int, at_least: int) -> list[VectorHit]:
+        from lancedb.expr import col, lit
+
+        allowed = _among("scope", [str(scope) for scope in sorted(view.audience.scopes)])
+        allowed = allowed & (col("expires_at") > lit(view.now))
+        self._table.checkout_latest()  # type: ignore[no-untyped-call]
+        if self._table.version < at_least:
+            raise RuntimeError(f"the table is at version {self._table.version}, it was at {at_least}")
+        found = (
+            self._table.search(query, query_type="vector")
+            .distance_type("cosine")  # type: ignore[attr-defined]
+            .where(allowed, prefilter=True)
+            .minimum_nprobes(PROBES)
+            .maximum_nprobes(0)
+            .refine_factor(REFINE)
+            .select(["id", "_distance"])
+            .limit(limit)
+            .to_arrow()
+        )
+        return [VectorHit(row["id"], 1.0 - row["_distance"]) for row in found.to_pylist()]
+
+    def _open(self, create: bool) -> Table:
+        if not create or self._name in self._db.list_tables().tables:
+            return self._db.open_table(self._name)
+        fail_point("lance.creating")
+        return self._db.create_table(self._name, schema=self._schema(), exist_ok=True)
+
+    def _schema(self) -> pa.Schema:
+        import pyarrow as pa
+
+        # Without this mark, concurrent merges of one new id duplicate it.
+        key = {"lance-schema:unenforced-primary-key": "true"}
+        return pa.schema([
+            pa.field("id", pa.string(), nullable=False, metadata=key),
+            pa.field("text", pa.string()),
+            pa.field("vector", pa.list_(pa.float32(), self._dims)),
+            pa.field("importance", pa.float32()),
+            pa.field("category", pa.string()),
+            pa.field("scope", pa.string()),
+            pa.field("created_at", pa.float64()),
+            pa.field("expires_at", pa.float64()),
+        ])  # fmt: skip
+
+    def _arrow(self, rows: Sequence[LanceRow]) -> pa.Table:
+        import numpy as np
+        import pyarrow as pa
+
+        schema = self._schema()
+        flat = np.concatenate([self._checked(row) for row in rows])
+        vectors = pa.FixedSizeListArray.from_arrays(pa.array(flat, pa.float32()), self._dims)
+        try:
+            columns = [
+                vectors if name == "vector" else pa.array([row[name] for row in rows], schema.field(name).type)
+                for name in schema.names
+            ]
+        except (TypeError, ValueError) as error:
+            # SQLite keeps any type in any column, once it is damaged. The error quotes the value: it stops here.
+            raise InputError(f"one of {len(rows)} rows has a value of a wrong type ({type(error).__name__})") from None
+        return pa.Table.from_arrays(columns, schema=schema)
+
+    def _checked(self, row: LanceRow) -> NDArray[np.float32]:
+        # LanceDB takes infinite numbers, and one vector that is too short would shift all that come after it.
+        import numpy as np
+
+        blob: bytes = row["vector"]
+        if len(blob) != 4 * self._dims:
+            raise InputError(
+                f"the vector of fact {row['id']} has {len(blob)} bytes; its space has {4 * self._dims}: embed it anew"
+            )
+        vector = np.frombuffer(blob, dtype="<f4")
+        if not np.isfinite(vector).all():
+            raise InputError(f"the vector of fact {row['id']} holds numbers that are not finite: embed it anew")
+        return vector
+
+
+def rows_in(table: Path, columns: Sequence[str]) -> list[LanceRow]:
+    """Return all rows of a table that nobody is known to write to, such as `lancedb/memories_x.lance`.
+
+    Raises:
+        StoreUnavailableError: LanceDB cannot be imported, or the table cannot be read.
+    """
+    with _translated("read"):
+        import lancedb
+
+        opened = lancedb.connect(table.parent).open_table(table.stem)
+        rows: list[LanceRow] = opened.search().select(list(columns)).limit(None).to_arrow().to_pylist()
+        return rows
+
+
+def table_name(embedding_id: str, generation: int) -> str:
+    """Return the name of a table: each generation of a space has its own."""
+    return f"memories_{embedding_id}" + (f"_{generation}" if generation else "")
+
+
+@contextmanager
+def _translated(what: str) -> Iterator[None]:
+    try:
+        yield
+    except BaseException as error:
+        # Its native code panics on some damaged files, with errors whose classes cannot be imported. A message
+        # may quote a row, so only its kind is passed on.
+        kind = type(error).__name__
+        if isinstance(error, (ImportError, *LANCE_ERRORS)) or kind in _PANICS:
+            raise StoreUnavailableError(
+                f"the LanceDB table cannot be {what} ({kind}); recall uses the exact index meanwhile. "
+                "Delete the folder lancedb to have it rebuilt"
+            ) from error
+        raise
+
+
+def _among(column: str, values: Sequence[str]) -> Any:
+    from lancedb.expr import col, lit
+
+    return col(column).isin([lit(value) for value in values])

@@ -1,0 +1,250 @@
+"""Nearest vectors: the protocol, the index that compares with every one of them, and a search without either."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol
+
+from perdure.heap import give_back
+from perdure.index.rounded import SPARE, RoundedMatrix, highest, roomier
+from perdure.store.database import Database, Row, run
+from perdure.store.journal import newest
+from perdure.store.scope import Scope
+from perdure.store.search import View
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float32]
+
+CHUNK = 1024
+"""Vectors that are read at a time: 1.5 MB at 384 dimensions, more would leave holes in memory."""
+NOBODY = -1
+"""The scope code of rows that are in no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorHit:
+    """A fact found by its vector, with the cosine of the two."""
+
+    id: str
+    cosine: float
+
+
+class VectorIndex(Protocol):
+    """Finds the facts whose vectors are nearest.
+
+    What it returns is a hint: the reader checks each hit against the database, so an index may lag behind, but
+    not leak.
+    """
+
+    def search(self, query: Vector, view: View, limit: int) -> list[VectorHit]:
+        """Return up to `limit` facts that the view's audience may read, nearest first.
+
+        Args:
+            query: float32 of shape (dims,), length one.
+            view: whose facts, of which time.
+            limit: at least 1.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release what the index holds."""
+        ...
+
+
+def dots(vectors: NDArray[np.float32], query: Vector) -> NDArray[np.float32]:
+    """Return the products of a query with vectors of shape (rows, dims), in this thread alone.
+
+    `vectors @ query` would wake the threads of BLAS. They spin for tens of milliseconds after the product is there,
+    and take the processor from the legs that run beside it.
+    """
+    import numpy as np
+
+    with np.errstate(invalid="ignore", over="ignore"):  # a damaged vector says so by its product
+        products: NDArray[np.float32] = np.vecdot(vectors, query)
+    return products
+
+
+def cosines(database: Database, query: Vector, ids: Iterable[str], embedding_id: str) -> dict[str, float]:
+    """Return the cosine of the query and each of these facts that has a vector in this space."""
+    wanted = list(ids)
+    marks = ", ".join("?" * len(wanted))
+    sql = f"SELECT fact_id, vector FROM vectors WHERE embedding_id = ? AND length(vector) = ? AND fact_id IN ({marks})"
+    with database.read() as connection:
+        rows = run(connection, sql, (embedding_id, 4 * query.size, *wanted))
+    found = dots(_matrix_of([blob for _, blob in rows], query.size), query).tolist()
+    # A damaged vector may hold what is not a number, and is near nothing.
+    return {row[0]: cosine for row, cosine in zip(rows, found, strict=True) if math.isfinite(cosine)}
+
+
+def scan(
+    database: Database,
+    embedding_id: str,
+    query: Vector,
+    view: View,
+    limit: int,
+    *,
+    among: Collection[str] | None = None,
+) -> list[VectorHit]:
+    """Compare the query with the vectors of all facts that may be seen, read from the database in chunks.
+
+    Args:
+        database: the truth.
+        embedding_id: the vector space.
+        query: float32 of shape (dims,), length one.
+        view: whose facts, of which time; every part of it is heeded.
+        limit: at least 1.
+        among: only these facts.
+
+    Returns:
+        The nearest ones, nearest first; exact.
+    """
+    condition, values = view.sql()
+    sql = (
+        "SELECT facts.id, v.vector FROM facts JOIN vectors v ON v.fact_id = facts.id AND v.embedding_id = ?"
+        f" AND length(v.vector) = ? WHERE {condition}"
+    )
+    bound: tuple[object, ...] = (embedding_id, 4 * query.size, *values)
+    if among is not None:
+        sql += " AND facts.id IN (SELECT value FROM json_each(?))"
+        bound += (json.dumps(list(among)),)
+    best: list[VectorHit] = []
+    with database.read() as connection:
+        rows = connection.execute(sql, bound)
+        while chunk := list(islice(rows, CHUNK)):
+            scores = dots(_matrix_of([row[1] for row in chunk], query.size), query)
+            best += [VectorHit(chunk[row][0], float(scores[row])) for row in highest(scores, limit)]
+            best = sorted(best, key=lambda hit: -hit.cosine)[:limit]
+    return best
+
+
+class ExactIndex:
+    """All vectors of one space in one rounded matrix; compares with every one of them, and with the best in full.
+
+    Follows the database by the journal: before each search only what changed since the last one is read.
+    """
+
+    def __init__(self, database: Database, embedding_id: str, dims: int) -> None:
+        self._database = database
+        self._embedding_id = embedding_id
+        self._dims = dims
+        self._lock = threading.Lock()
+        self._reset()
+
+    def search(self, query: Vector, view: View, limit: int) -> list[VectorHit]:
+        """Return up to `limit` facts that the view's audience may read, nearest first."""
+        with self._lock:
+            self._refresh()
+            rows = self._allowed(view)
+            if len(rows) > limit + SPARE:
+                rows = rows[highest(self._matrix.products(query, rows), limit + SPARE)]
+            ids = [self._ids[row] for row in rows]
+        found = cosines(self._database, query, ids, self._embedding_id)
+        hits = [VectorHit(fact_id, found[fact_id]) for fact_id in ids if fact_id in found]
+        return sorted(hits, key=lambda hit: -hit.cosine)[:limit]
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the matrix is in memory, so that a search costs little."""
+        return self._seen > 0
+
+    def close(self) -> None:
+        """Drop the matrix; a later search would read it again."""
+        with self._lock:
+            self._reset()
+
+    def _reset(self) -> None:
+        import numpy as np
+
+        self._seen = 0
+        self._ids: list[str] = []
+        self._rows: dict[str, int] = {}
+        self._codes: dict[Scope, int] = {}
+        self._matrix = RoundedMatrix(self._dims)
+        self._scopes = np.zeros(0, dtype=np.int32)
+        self._current = np.zeros(0, dtype=bool)
+        self._expires = np.zeros(0, dtype=np.float64)
+
+    def _allowed(self, view: View) -> NDArray[np.intp]:
+        """Return the rows that count in a view."""
+        import numpy as np
+
+        count = len(self._ids)
+        # Those without facts get no code: each conversation has a scope of its own.
+        codes = [self._codes[scope] for scope in view.audience.scopes if scope in self._codes]
+        allowed = np.isin(self._scopes[:count], codes)
+        if view.as_of is None:
+            allowed &= self._expires[:count] > view.now
+            if not view.include_superseded:
+                allowed &= self._current[:count]
+        return np.flatnonzero(allowed)
+
+    def _refresh(self) -> None:
+        changed = "SELECT fact_id FROM journal WHERE seq > ? AND seq <= ?"
+        with self._database.read() as connection:
+            last = newest(connection)
+            if last == self._seen:
+                return
+            first = not self._ids
+            if first:
+                sql = "SELECT count(*) FROM vectors WHERE embedding_id = ?"
+                self._matrix = RoundedMatrix(self._dims, run(connection, sql, (self._embedding_id,))[0][0])
+            rows = connection.execute(
+                "SELECT f.id, f.scope, f.scope_target, f.forgotten_at IS NULL, f.superseded_at IS NULL, f.expires_at,"
+                " v.vector FROM facts f JOIN vectors v ON v.fact_id = f.id AND v.embedding_id = ?"
+                f" AND length(v.vector) = ? WHERE f.id IN ({changed})",
+                (self._embedding_id, 4 * self._dims, self._seen, last),
+            )
+            while chunk := list(islice(rows, CHUNK)):
+                self._put(chunk)
+            gone = (
+                f"{changed} AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.fact_id = journal.fact_id"
+                " AND v.embedding_id = ?)"
+            )
+            for (fact_id,) in run(connection, gone, (self._seen, last, self._embedding_id)):
+                self._drop(fact_id)
+            self._seen = last
+        if first:
+            give_back()
+
+    def _put(self, chunk: Sequence[Row]) -> None:
+        ids, kinds, targets, kept, current, expires, blobs = zip(*chunk, strict=True)
+        for fact_id in ids:
+            if fact_id not in self._rows:
+                self._rows[fact_id] = len(self._ids)
+                self._ids.append(fact_id)
+        self._scopes = roomier(self._scopes, len(self._ids))
+        self._current = roomier(self._current, len(self._ids))
+        self._expires = roomier(self._expires, len(self._ids))
+        rows = [self._rows[fact_id] for fact_id in ids]
+        self._matrix.put(rows, _matrix_of(blobs, self._dims))
+        # A forgotten fact keeps its row under a code that no audience has.
+        self._scopes[rows] = [
+            self._code(Scope(kind, target)) if keeps else NOBODY
+            for kind, target, keeps in zip(kinds, targets, kept, strict=True)
+        ]
+        self._current[rows] = current
+        self._expires[rows] = [math.inf if moment is None else moment for moment in expires]
+
+    def _drop(self, fact_id: str) -> None:
+        # What was removed from the database for good must not stay in memory either.
+        row = self._rows.get(fact_id)
+        if row is not None:
+            self._matrix.drop(row)
+            self._scopes[row] = NOBODY
+
+    def _code(self, scope: Scope) -> int:
+        return self._codes.setdefault(scope, len(self._codes))
+
+
+def _matrix_of(blobs: Sequence[bytes], dims: int) -> NDArray[np.float32]:
+    import numpy as np
+
+    return np.frombuffer(b"".join(blobs), dtype="<f4").reshape(-1, dims)

@@ -1,0 +1,1 @@
+"""What memories tell about each other: merged, reflected on, classified, proposed."""

@@ -1,0 +1,174 @@
+"""What conversations were shown: so that its use can be told and what comes back of it is not taken for news.
+
+A process keeps it in memory; what an earlier one brought up stands in receipts, facts by their ids, passages by keyed
+traces.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from perdure.hooks.types import Recall
+from perdure.recent import Recent
+from perdure.store import receipts
+from perdure.store.database import run
+from perdure.store.store import Store
+from perdure.text.clean import message_text
+from perdure.text.echo import Trace, traces
+
+SESSIONS = 64
+"""Conversations that are remembered, those that went on last."""
+ITEMS = 512
+"""Memories of one conversation that are known to have been shown, and whose echo is told: those shown last."""
+PROMPT = 65_536
+"""Characters of a prompt by which it is told what a reply has from the memories and not from the prompt."""
+TRACED = 16
+"""Conversations whose traces are at hand; those of others are read from their receipts when they go on."""
+RECEIPTS = 64
+"""So many receipts of a conversation are looked at, the newest."""
+SECONDS = 30 * 86_400.0
+Pairs = Sequence[tuple[str, str]]
+Traces = Mapping[str, Sequence[Trace]]
+Value = TypeVar("Value")
+
+
+@dataclass(slots=True)
+class _Shown:
+    prompt: str = ""
+    last: Pairs = ()
+    ids: dict[str, None] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+
+
+class Ledger:
+    """Keeps, per conversation, what recall has brought up. Usable from any thread."""
+
+    def __init__(self, key: bytes, earlier: Callable[[str], Traces]) -> None:
+        """Start empty.
+
+        Args:
+            key: the store's key, for traces.
+            earlier: returns what a conversation was shown before this process, as receipts tell.
+        """
+        self._key = key
+        self._earlier = earlier
+        self._lock = threading.Lock()
+        self._sessions: Recent[str, _Shown] = Recent(SESSIONS)
+        self._traces: Recent[str, Traces] = Recent(TRACED)
+
+    def note(self, key: str, prompt: str, recall: Recall | None) -> None:
+        """Keep what a turn was given."""
+        with self._lock:
+            shown = self._of(key)
+            shown.prompt = prompt[:PROMPT]
+            shown.last = tuple((item.id, item.text) for item in recall.items) if recall else ()
+            shown.ids = _newest(shown.ids, dict.fromkeys(fact_id for fact_id, _ in shown.last))
+            # They wait for `traces`, which a host that captures nothing never asks for.
+            shown.texts = _newest(shown.texts, dict(shown.last))
+
+    def is_new(self, key: str) -> bool:
+        """Return whether nothing is known of a conversation yet."""
+        return self._sessions.get(key) is None
+
+    def ids(self, key: str) -> frozenset[str]:
+        """Return the ids of all that a conversation was given."""
+        with self._lock:
+            return frozenset(self._of(key).ids)
+
+    def last(self, key: str) -> Pairs:
+        """Return what the turn that goes on was given, id and text, in the order of its block."""
+        with self._lock:
+            shown = self._sessions.get(key)
+            return shown.last if shown else ()
+
+    def take(self, key: str) -> tuple[str, Pairs]:
+        """Return the prompt and what the newest turn was given, once."""
+        with self._lock:
+            shown = self._of(key)
+            taken = shown.prompt, shown.last
+            shown.prompt, shown.last = "", ()
+            return taken
+
+    def traces(self, key: str) -> Traces:
+        """Return the traces of what a conversation was given, also by a process before this one.
+
+        For the background: it may read the database.
+        """
+        with self._lock:
+            known = self._sessions.get(key)
+            fresh, old = dict(known.texts) if known else {}, self._traces.get(key)
+        shown = {item_id: traces(text, self._key) for item_id, text in fresh.items()}
+        found = _newest(self._earlier(key) if old is None else old, shown)
+        with self._lock:
+            if known is not None and self._sessions.get(key) is known:
+                self._traces.put(key, found)
+                # What was shown meanwhile waits for the next call.
+                known.texts = {each: text for each, text in known.texts.items() if fresh.get(each) != text}
+        return found
+
+    def forget(self, key: str) -> None:
+        """Take note that the model sees nothing of it any more, as after a compaction."""
+        with self._lock:
+            self._sessions.drop(key)
+            self._traces.drop(key)
+
+    def _of(self, key: str) -> _Shown:
+        return self._sessions.first(key, _Shown())
+
+
+def _newest(before: Mapping[str, Value], shown: Mapping[str, Value]) -> dict[str, Value]:
+    """Return what was shown before and now, in the order in which each was last shown."""
+    kept = {name: value for name, value in before.items() if name not in shown}
+    return dict(list({**kept, **shown}.items())[-ITEMS:])
+
+
+def newest_reply(messages: Sequence[Any]) -> str:
+    """Return what the assistant said after the last message of the user."""
+    said: list[str] = []
+    for message in reversed(messages):
+        role = message.get("role") if isinstance(message, Mapping) else None
+        if role == "user":
+            break
+        if role == "assistant":
+            said.append(message_text(message))
+    return "\n".join(reversed(said))
+
+
+def of_passages(recall: Recall | None, key: bytes) -> dict[str, Any]:
+    """Return, as JSON values, the traces of the passages in a recall; facts are found again by their ids."""
+    # Only a passage is named by where it stands.
+    items = [item for item in recall.items if "#" in item.id] if recall else []
+    return {
+        item.id: [[each.words, sorted(each.details), sorted(each.senses)] for each in traces(item.text, key)]
+        for item in items
+    }
+
+
+def earlier(store: Store) -> Callable[[str], Traces]:
+    """Return a function that reads what a conversation, named by its cursor, was shown."""
+
+    def read(conversation: str) -> Traces:
+        scope, _, session = conversation.partition("\0")
+        with store.database.read() as connection:
+            since = store.clock.now() - SECONDS
+            bodies = receipts.of_session(connection, session or None, scope, since, RECEIPTS)
+            ids = {
+                candidate["id"]
+                for body in bodies
+                for candidate in body.get("candidates", ())
+                if candidate["verdict"] == "injected" and "change_seq" in candidate
+            }
+            sql = "SELECT id, text FROM facts WHERE id IN (SELECT value FROM json_each(?))"
+            facts = run(connection, sql, (json.dumps(sorted(ids)),))
+        passages = {name: _read(seen) for body in bodies for name, seen in body.get("echo", {}).items()}
+        return passages | {fact_id: traces(text, store.key) for fact_id, text in facts}
+
+    return read
+
+
+def _read(seen: Sequence[Any]) -> tuple[Trace, ...]:
+    return tuple(Trace(tuple(words), frozenset(details), frozenset(senses)) for words, details, senses in seen)

@@ -1,0 +1,1 @@
+"""Secrets: found in texts, slots and tables, and left out of what is kept."""

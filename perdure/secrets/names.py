@@ -1,0 +1,154 @@
+"""The names of secrets, and how each is told: "my password is ...", `API_KEY=...`.
+
+To add a name, add it to `NAMES`; the words of languages stand in `perdure.secrets.words`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from perdure.secrets.words import GLUED_NAMES, GLUED_VERBS, WORDINGS, Wording, either, words
+
+_OPENED = "\"'`\u201c\u201e\u00ab\u300c\u300e\u3010"
+QUOTE = rf"\\{{0,3}}[{_OPENED}]"
+QUOTE_STARTS = f"bBrRuUfF\\{_OPENED}"
+CLOSED = "\u201d\u00bb\u300d\u300f\u3011"
+# "Password (router):", "**Password:**", "password? ...".
+_SIGN = (
+    r"\]?(?:\s{1,2}\([^()\n]{1,40}\))?[*_]{0,3}(?:\s{0,3}:\s{0,3}(?:str|string)\b)?\s{0,8}(?::=|={1,3}>?|:|->|\u2192|\uff1a|\|)[*_]{0,3}"
+    r"(?:[ \t]{0,3}(?:[(\\]|[>|][+-]?)(?=\s{0,3}\n))?\s{0,8}"
+)
+_NOW = (
+    r"(?:\s{1,3}(?:now|still|set to|jetzt|nun|maintenant|ahora|adesso|ora|agora|nu|teraz|el|la))?(?:\s{0,3}:)?\s{1,4}"
+)
+# A value that no sentence has: a digit, a letter and a sign within.
+_STRONG = r"(?=\S{0,40}\d)(?=\S{0,40}[A-Za-z])(?=\S{0,40}[!#$%^&*+=]\S)"
+_VERBS = ", ".join(told.verbs for told in WORDINGS)
+_ANY_VERB = either(_VERBS)
+_AS = "as, als, comme, como, come, som, jako, как"
+_GLUED = rf"\s?(?:{either(GLUED_VERBS)})\s?"
+
+
+LATER = re.compile(
+    r"[^.!?\n\u3002]{0,60}[.!?\n\u3002]\s{0,3}(?:[^\W\d_]{1,8}(?:\s{1,3}|(?=['\u2019])))?"
+    rf"(?:['\u2019]s|{_ANY_VERB}){_NOW}",
+    re.IGNORECASE,
+)
+"""From a name over the end of its sentence to the secret: "I set a new password. It is ..."."""
+IN_SENTENCE = re.compile(rf"[^.!?\n\u3002]{{0,80}}?[\s{_OPENED}]{_STRONG}", re.IGNORECASE)
+"""From a name to a word of its sentence that looks like nothing else."""
+BEFORE = re.compile(
+    rf"(?:^|\s)[{_OPENED}]?(?P<value>[^\s{_OPENED}]{{6,60}})[{_OPENED}{CLOSED}]?,?\s{{1,3}}(?:{_ANY_VERB}|{either(_AS)})\s{{1,3}}"
+    r"(?:[^\W\d_]{1,12}[\s-]{1,3}){0,4}\Z",
+    re.IGNORECASE,
+)
+"""From a secret to its name: "... is my new password", "use ... as the password"."""
+VERBS = frozenset(words(f"{_VERBS}, {_AS}"))
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name of secrets.
+
+    Attributes:
+        kind: what stands in the place of the secret.
+        stems: lower-case literals; every match of `pattern` begins with one of them.
+        pattern: the whole name.
+        value: as much of what stands behind the name as can be the secret.
+        link: what may stand between the two; the name of its group says how the secret is to be judged.
+        passing: an ordinary word behind the name, as most have: there is no secret then.
+        chosen: whether people choose it, so that it may look like a word.
+        english: whether its words are those of English, of which it is known what is said about a password.
+    """
+
+    kind: str
+    stems: tuple[str, ...]
+    pattern: re.Pattern[str]
+    value: re.Pattern[str]
+    link: re.Pattern[str]
+    passing: re.Pattern[str]
+    chosen: bool
+    english: bool
+
+
+def _link(verbs: str, joints: str, near: str) -> str:
+    # "for the router at home": up to eight words between the name and "is".
+    about = rf"\s{{1,3}}(?:{joints})(?:\s{{1,3}}[\w'\u2019./-]{{1,30}}){{0,7}}?"
+    return (
+        rf"(?:{QUOTE})?(?P<sign>{_SIGN})"
+        rf"|(?P<told>\s{{1,3}}(?:(?:is|was|been|got)\s)?(?:(?:set|changed|reset)\s)?to\s{{1,3}}(?=\S{{0,40}}\d)|['\u2019]s\s{{1,3}}|{_GLUED})"
+        rf"|(?:{about})?(?:(?P<is>,?\s{{1,3}}(?:{verbs}){_NOW})|(?P<about>\s{{0,3}}(?:[:=]|->|\u2192)\s{{0,3}})"
+        rf"|(?P<dash>\s{{1,3}}[\u2013\u2014-]\s{{1,3}})|(?P<near>\s{{1,3}}{near}))"
+        r"|(?P<label>(?:\s{1,3}[\w'\u2019./-]{1,30}){1,2}\s{0,3}[:=]\s{1,3})"
+        r"|(?P<asked>\?\s{1,3})"
+        r"|(?P<tag>>)"
+        r"|(?P<space>\s{1,3})"
+    )
+
+
+def _name(
+    kind: str,
+    stems: str,
+    pattern: str,
+    value: str,
+    *,
+    chosen: bool = False,
+    told: Wording = WORDINGS[0],
+    near: str = _STRONG,
+) -> Name:
+    verbs, joints = either(told.verbs), either(told.joints)
+    passing = rf"\s(?!(?:set|{verbs}|{joints})\b)[^\W\d_]{{1,40}}+(?=[\s.,])(?!\s?[:=])"
+    return Name(
+        kind,
+        tuple(words(stems)),
+        re.compile(pattern, re.IGNORECASE),
+        re.compile(value),
+        re.compile(_link(verbs, joints, near), re.IGNORECASE),
+        re.compile(passing, re.IGNORECASE),
+        chosen,
+        told is WORDINGS[0],
+    )
+
+
+def _password(told: Wording) -> Name:
+    return _name("password", ", ".join(told.stems), told.names, r".{4,}", chosen=True, told=told)
+
+
+_OWNERS = ("api", "access", "private", "encryption", "account", "auth", "signing", "master", "license")
+_OWNED = "|".join(f"(?<={owner}[ _-])|(?<={owner})" for owner in _OWNERS)
+_LOCKS = "door gate alarm access entry lock safe security unlock garage keypad voicemail locker t\u00fcr"
+_CODED = "|".join(f"(?<={lock}[ -])|(?<={lock})" for lock in _LOCKS.split())
+_MADE = r".{8,}"  # by a machine
+_PIN = r"(?<!\d)(?:\d{4,12}|\d{3})$"
+_MIXED = r"(?![\d.,]+[%\u20ac$\u00a3/])(?=\D{0,200}\d)(?=.{0,200}[A-Za-z]).{6,}"
+# A short name counts where a sign or a cell of a table ends it.
+_ENDED = r"[\"'`*_]{0,3}[ \t]{0,3}(?:[:=|;,\t\r\n]|\Z)"
+_CHOSEN = r"(?=\D{0,200}\d)"
+
+NAMES = (
+    _name("passphrase", "passphrase", r"passphrase", r".{4,}", chosen=True),
+    _name(
+        "seed-phrase",
+        "seed, recovery, mnemonic",
+        r"(?:seed|recovery) (?:phrase|words)|mnemonic(?: phrase)?",
+        r"[a-z]+(?:[ ,]+[a-z]+){5,}",
+        chosen=True,
+    ),
+    *map(_password, WORDINGS),
+    _name("password", "pass, pw", rf"(?<![A-Za-z])(?:pass|pw)(?={_ENDED}| is\b)", _MIXED),
+    _name("password", "clave", r"(?<![^\W_])clave(?= (?:de|del|es|wifi)\b|\s?[:=])", rf"{_CHOSEN}.{{4,}}"),
+    _name("password", GLUED_NAMES, either(GLUED_NAMES), r"[!-~]{4,}", chosen=True),
+    _name(
+        "pin",
+        "pin, puk, cvv, cvc, code, digicode, geheimzahl, \u6697\u8a3c\u756a\u53f7, \u043f\u0438\u043d",
+        r"(?<![^\W\d_])(?:pin|puk|cvv2?|cvc2?|\u043f\u0438\u043d)"
+        r"(?:[ -]?(?:code|number|nummer|kode?n?|kodu|\u043a\u043e\u0434))?(?![\w-])"
+        rf"|digicode|geheimzahl|\u6697\u8a3c\u756a\u53f7|(?:{_CODED})code(?:s? secret)?(?!\w)|code secret(?!\w)",
+        _PIN,
+        near=r"(?=\d{4,8}(?!\w))",
+    ),
+    _name("secret", "secret", r"secret(?:[ _-]?(?:access[ _-]?)?key)?", _MADE),
+    _name("token", "token", r"token", _MADE),
+    _name("api-key", "key", rf"(?<=private[ _-])key[ _-]id|(?:{_OWNED})key", _MADE),
+)

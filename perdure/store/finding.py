@@ -1,0 +1,27 @@
+"""What a look at a store finds wrong, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is not as it should be.
+
+    Attributes:
+        what: in a few words.
+        where: the id, file, table or row.
+        hint: what to do about it.
+        repair: the repair that `fix` does for it; empty: there is none.
+    """
+
+    what: str
+    where: str
+    hint: str
+    repair: str = ""
+
+    @property
+    def fixable(self) -> bool:
+        """Whether `fix` can repair it."""
+        return bool(self.repair)

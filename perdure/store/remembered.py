@@ -1,0 +1,291 @@
+"""What a data folder remembers of its store, in a file outside facts.db: it tells a lost truth from an empty one.
+
+The file names the store, a place in its journal, how many facts there were, and holds copies of what would die with
+facts.db: the key and the tombstones. It is written behind the commits, so its place lags by seconds and never leads:
+the alarm is raised only if that place is not in the journal. Who goes back on purpose says so here before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from perdure.errors import StoreCorruptError, StoreLostError
+from perdure.failpoints import fail_point
+from perdure.store.database import opened, run
+from perdure.store.folder import FILE_MODE, sync_folder
+from perdure.store.tombstones import store_key
+
+FILE = "remembered.json"
+FORMAT = 1
+DO = "`perdure recover` shows what can be brought back"
+_REMAINS = ("lancedb/memories_*.lance", "exports/facts-*.jsonl", "backups/memory-backup-*.jsonl", "backups/facts-*.db")
+"""What a store leaves in its folder, and nothing else does."""
+
+
+class Truth(StrEnum):
+    """How facts.db stands to what the folder remembers."""
+
+    NEW = "new"
+    """There is none, and never was."""
+    SOUND = "sound"
+    MISSING = "missing"
+    """It is not there, or empty, and there was one."""
+    OLDER = "older"
+    """It is of this store, and lacks what the folder remembers."""
+    FOREIGN = "foreign"
+    """It is of another store."""
+    REKEYED = "rekeyed"
+    """It is the one that was there, with another key: no seal in it can be checked."""
+    DAMAGED = "damaged"
+    """It, or a part of it, cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in the journal of a store.
+
+    Attributes:
+        store: which store; see `store_id`.
+        seq: number of the journal's row; 0: before the first.
+        seal: its seal, which all rows before it went into, as hex digits.
+    """
+
+    store: str
+    seq: int
+    seal: str
+
+    @staticmethod
+    def of(connection: apsw.Connection) -> Place:
+        """Return the newest place of a store.
+
+        Raises:
+            StoreCorruptError: its key is lost.
+        """
+        rows = run(connection, "SELECT seq, hex(seal) FROM journal WHERE seal IS NOT NULL ORDER BY seq DESC LIMIT 1")
+        seq, seal = rows[0] if rows else (0, "")
+        return Place(store_id(store_key(connection)), int(seq), str(seal))
+
+    def is_in(self, connection: apsw.Connection) -> bool:
+        """Return whether a journal comes through here, whatever its store is called."""
+        sql = "SELECT 1 FROM journal WHERE seq = ? AND hex(seal) = ?"
+        return not self.seq or bool(run(connection, sql, (self.seq, self.seal)))
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What the file holds.
+
+    Attributes:
+        key: the store's key; empty if the file cannot be read.
+        places: where the store was. A second one is where it is being brought back to on purpose.
+        facts: how many there were.
+        tombstones: keyed hashes of what was purged.
+        at: when this was written, epoch seconds.
+    """
+
+    key: bytes = b""
+    places: tuple[Place, ...] = ()
+    facts: int = 0
+    tombstones: frozenset[str] = frozenset()
+    at: float = 0.0
+
+    @staticmethod
+    def read(folder: Path) -> Remembered | None:
+        """Return what a data folder remembers; empty if it cannot be read, None if there is no such file."""
+        try:
+            content: dict[str, Any] = json.loads((folder / FILE).read_bytes())
+            if content.pop("sum") != _sum(content) or content["format"] > FORMAT:
+                return Remembered()
+            return Remembered(
+                bytes.fromhex(content["key"]),
+                tuple(Place(*place) for place in content["places"]),
+                int(content["facts"]),
+                frozenset(content["tombstones"]),
+                float(content["at"]),
+            )
+        except FileNotFoundError:
+            return None
+        except (OSError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+            return Remembered()
+
+    @staticmethod
+    def of(connection: apsw.Connection, at: float, former: Remembered | None = None) -> Remembered:
+        """Return what there is to remember of an open store now; what was purged before stays purged.
+
+        Raises:
+            StoreCorruptError: its key is lost.
+        """
+        key = store_key(connection)
+        tombstones = frozenset(row[0] for row in run(connection, "SELECT key FROM tombstones"))
+        if former is not None and former.key == key:
+            tombstones |= former.tombstones
+        [(facts,)] = run(connection, "SELECT count(*) FROM facts")
+        return Remembered(key, (Place.of(connection),), int(facts), tombstones, at)
+
+    def write(self, folder: Path, *, durable: bool) -> None:
+        """Put this in the place of what is there: as a whole or not at all.
+
+        Args:
+            folder: the data folder.
+            durable: wait until a power cut cannot bring the former one back.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        content: dict[str, Any] = {
+            "format": FORMAT,
+            "key": self.key.hex(),
+            "places": [[place.store, place.seq, place.seal] for place in self.places],
+            "facts": self.facts,
+            "tombstones": sorted(self.tombstones),
+            "at": self.at,
+        }
+        part = folder / f"{FILE}.part"
+        with os.fdopen(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, FILE_MODE), "wb") as file:
+            file.write(json.dumps(content | {"sum": _sum(content)}).encode())
+            file.flush()
+            os.fsync(file.fileno())
+        fail_point("remembered.written")
+        part.replace(folder / FILE)
+        fail_point("remembered.replaced")
+        if durable:
+            sync_folder(folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a look at facts.db has told.
+
+    Attributes:
+        truth: how it is.
+        said: that in a sentence; empty if nothing is wrong.
+        remembered: by what it was judged.
+    """
+
+    truth: Truth
+    said: str = ""
+    remembered: Remembered | None = None
+
+    @property
+    def lost(self) -> bool:
+        """Whether it is not what the folder remembers."""
+        return self.truth not in (Truth.NEW, Truth.SOUND)
+
+
+def store_id(key: bytes) -> str:
+    """Return the name of the store with this key. It tells nothing of the key."""
+    return hashlib.blake2b(b"perdure store", key=key, digest_size=8).hexdigest()
+
+
+def judge(folder: Path, connection: apsw.Connection | None = None, *, thorough: bool = False) -> Verdict:
+    """Compare facts.db with what its folder remembers. Nothing is changed; the store may be open.
+
+    Args:
+        folder: the data folder.
+        connection: to its facts.db; None: one is opened, and closed again.
+        thorough: have SQLite look at every page of it as well.
+
+    Raises:
+        StoreError: it cannot be looked at: it is locked, or may not be read.
+    """
+
+    def look(remembered: Remembered | None) -> Verdict:
+        if connection is not None:
+            return _compared(folder, connection, remembered)
+        if not holds_something(folder):
+            return _without(folder, remembered)
+        try:
+            with opened(folder / "facts.db", apsw.SQLITE_OPEN_READONLY) as own:
+                if thorough and run(own, "PRAGMA integrity_check(1)") != [("ok",)]:
+                    raise StoreCorruptError("its pages are damaged")
+                return _compared(folder, own, remembered)
+        except StoreCorruptError:
+            return Verdict(Truth.DAMAGED, f"facts.db in {folder} is damaged; {DO}", remembered)
+
+    # What is remembered is read first: all that it tells of is in the database that is looked at then. Only who
+    # goes back changes the database against it, and says so in the file before.
+    while True:
+        remembered = Remembered.read(folder)
+        verdict = look(remembered)
+        if not verdict.lost or Remembered.read(folder) == remembered:
+            return verdict
+
+
+def refuse_lost(folder: Path, connection: apsw.Connection | None = None) -> None:
+    """See that facts.db is the one that the folder remembers; see `judge`. What of a damaged one can be read may be.
+
+    Raises:
+        StoreLostError: it is not.
+    """
+    verdict = judge(folder, connection)
+    if verdict.lost and verdict.truth is not Truth.DAMAGED:
+        raise StoreLostError(verdict.said, verdict.truth)
+
+
+def holds_something(folder: Path) -> bool:
+    """Return whether there is a facts.db in a data folder that is not empty. Opened, an empty one becomes a store."""
+    path = folder / "facts.db"
+    return path.is_file() and path.stat().st_size > 0
+
+
+def _compared(folder: Path, connection: apsw.Connection, remembered: Remembered | None) -> Verdict:
+    if not run(connection, "SELECT 1 FROM sqlite_schema WHERE name = 'journal'"):
+        return _without(folder, remembered)
+    if remembered is None or not remembered.places:
+        return Verdict(Truth.SOUND, "", remembered)
+    through = [place for place in remembered.places if place.is_in(connection)]
+    was, key = remembered.places[0], _key(connection)
+    store = store_id(key) if key else ""
+    if any(place.store == store for place in through):
+        return Verdict(Truth.SOUND, "", remembered)
+    if any(place.seq for place in through):
+        return Verdict(Truth.REKEYED, f"facts.db in {folder} has not the key that it had; {DO}", remembered)
+    if store != was.store:
+        return Verdict(Truth.FOREIGN, f"facts.db in {folder} is of another store; {_had(remembered)}; {DO}", remembered)
+    if run(connection, "PRAGMA quick_check(journal)") != [("ok",)]:
+        # The place may have been in what cannot be read.
+        return Verdict(Truth.DAMAGED, f"facts.db in {folder} is damaged; {DO}", remembered)
+    [(newest,)] = run(connection, "SELECT coalesce(max(seq), 0) FROM journal")
+    ends = f"ends at change {newest}" if newest < was.seq else "went on from an older copy"
+    said = f"facts.db in {folder} is older than it was: it {ends}; {_had(remembered)}; {DO}"
+    return Verdict(Truth.OLDER, said, remembered)
+
+
+def _without(folder: Path, remembered: Remembered | None) -> Verdict:
+    if not folder.is_dir() or (
+        remembered is None and not any(next(folder.glob(pattern), None) for pattern in _REMAINS)
+    ):
+        # Where a file stands in the place of the folder, no store ever was.
+        return Verdict(Truth.NEW)
+    how = "empty" if (folder / "facts.db").exists() else "missing"
+    had = _had(remembered) if remembered is not None else "there was one"
+    return Verdict(Truth.MISSING, f"facts.db in {folder} is {how}; {had}; {DO}", remembered)
+
+
+def _had(remembered: Remembered) -> str:
+    if not remembered.places:
+        return "there was one"
+    day = datetime.fromtimestamp(remembered.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    noun = "memory" if remembered.facts == 1 else "memories"
+    return f"on {day} it held {remembered.facts} {noun}, up to change {remembered.places[0].seq}"
+
+
+def _key(connection: apsw.Connection) -> bytes:
+    try:
+        return store_key(connection)
+    except StoreCorruptError:
+        return b""
+
+
+def _sum(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""The vault: secrets under a key of their own."""

@@ -1,0 +1,382 @@
+"""The vault: secrets under AES-256-GCM in a file of their own. A memory only points to them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import astuple, dataclass, fields, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import apsw
+
+from perdure.clock import Clock, SystemClock
+from perdure.errors import (
+    AmbiguousIdError,
+    InputError,
+    NotFoundError,
+    StoreCorruptError,
+    StoreTooNewError,
+    StoreUnavailableError,
+)
+from perdure.store.access import refusal
+from perdure.store.database import Database, run
+from perdure.store.folder import prepare_folder
+from perdure.vault.keys import Ask, Key, KeyringKeys, KeyRow, PassphraseKeys, keys_for, keys_for_new
+from perdure.vault.record import MIN_PREFIX, Secret, VaultRecord, checked
+
+APPLICATION_ID = 0x70727661  # "prva"
+VERSION = 1
+
+_SCHEMA = """
+CREATE TABLE keys (
+    generation INTEGER PRIMARY KEY,
+    source TEXT NOT NULL,
+    entry TEXT NOT NULL,
+    salt BLOB NOT NULL,
+    cost INTEGER NOT NULL,
+    nonce BLOB NOT NULL,
+    proof BLOB NOT NULL
+) STRICT;
+CREATE TABLE records (
+    id TEXT PRIMARY KEY,
+    service TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    created_at REAL NOT NULL,
+    expires_at REAL,
+    generation INTEGER NOT NULL REFERENCES keys (generation),
+    nonce BLOB NOT NULL,
+    ciphertext BLOB NOT NULL,
+    UNIQUE (service, kind, name),
+    UNIQUE (generation, nonce)
+) STRICT;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class VaultState:
+    """How the vault is.
+
+    Attributes:
+        records: how many there are.
+        expired: how many of them are past their time.
+        generation: of the key; 0 while there is none.
+        source: where the key comes from: "keyring", "passphrase", or "none" while there is none.
+        old_keys: keys that seal nothing any more and that a broken-off rotation could not remove; rotate again.
+    """
+
+    records: int
+    expired: int
+    generation: int
+    source: str
+    old_keys: int
+
+
+_RECORD = ", ".join(f"records.{column.name}" for column in fields(VaultRecord))
+_KEY = ", ".join(f"keys.{column.name}" for column in fields(KeyRow))
+
+
+class Vault:
+    """The secrets of one data folder. Usable from any thread; several processes may have it open.
+
+    Example:
+        with Vault(folder, passphrase="correct horse battery staple") as vault:
+            record = vault.store("GitHub", "s3cret", kind="password")
+            print(vault.get(record.id).value)
+    """
+
+    def __init__(
+        self, folder: Path, *, passphrase: str | None = None, ask: Ask | None = None, clock: Clock | None = None
+    ) -> None:
+        """Open vault.db in the folder, creating it if need be. The key is not needed yet.
+
+        The first secret decides where the key comes from: a passphrase (argument or PERDURE_VAULT_PASSPHRASE), else
+        the keyring of the operating system, else a passphrase asked for. From then on the vault knows.
+
+        Args:
+            folder: the data folder.
+            passphrase: used where the vault needs one.
+            ask: asks a person for the passphrase, told whether it is a new one.
+            clock: where the time comes from.
+
+        Raises:
+            StoreError: one of its kinds; nothing that was there has been changed.
+        """
+        why_not = refusal(folder)
+        path = vault_file(folder if why_not is not None else prepare_folder(folder))
+        self._phrase = PassphraseKeys(passphrase, ask)
+        self._clock = clock or SystemClock()
+        self._keys: dict[KeyRow, Key] = {}
+        self._database = Database(path, check=lambda connection: _check(connection, path), refusal=why_not)
+        try:
+            _create(self._database)
+        except BaseException:
+            self._database.close()
+            raise
+
+    def unlock(self) -> None:
+        """Get the key now instead of at its first use, so that a wrong one is known before a secret is typed.
+
+        Raises:
+            StoreUnavailableError: there is no key at hand, or a wrong one.
+        """
+        with self._database.read() as connection:
+            row = _current(connection)
+        if row is not None:
+            self._key(row)
+
+    def store(
+        self,
+        service: str,
+        value: str,
+        *,
+        kind: str = "other",
+        name: str = "",
+        expires_at: float | None = None,
+        replace_value: bool = False,
+    ) -> VaultRecord:
+        """Store a secret; it is on disk when this returns.
+
+        Args:
+            service: what it is for.
+            value: the secret, at most 65,536 bytes of UTF-8.
+            kind: one of `KINDS`.
+            name: tells several of a service and kind apart.
+            expires_at: when it stops being good, epoch seconds.
+            replace_value: put it in the place of the value stored before, which is then gone; the id stays.
+
+        Raises:
+            InputError: a value does not fit, or there is such a record already.
+            StoreUnavailableError: there is no key at hand, or a wrong one; nothing was stored.
+            StoreError: it could not be written.
+        """
+        plain = checked(value, service, kind, name, expires_at)
+        until = None if expires_at is None else float(expires_at)
+        record = VaultRecord(str(uuid.uuid4()), service, kind, name, float(self._clock.now()), until)
+        with self._database.write() as connection:
+            key = self._current_key(connection)
+            where = (service, kind, name)
+            same = run(connection, "SELECT id FROM records WHERE service = ? AND kind = ? AND name = ?", where)
+            if same and not replace_value:
+                raise InputError(
+                    f"the vault has such a {kind} already (id {same[0][0]}); "
+                    "give this one another name, or ask for the old one to be replaced"
+                )
+            if same:
+                record = replace(record, id=same[0][0])
+                run(connection, "DELETE FROM records WHERE id = ?", (record.id,))
+            sealed = (key.generation, *key.seal(plain, astuple(record)))
+            run(connection, "INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (*astuple(record), *sealed))
+        return record
+
+    def get(self, record_id: str) -> Secret:
+        """Return a secret by its id, or the first 8 or more digits of it.
+
+        Raises:
+            InputError, NotFoundError, AmbiguousIdError: as `find`.
+            StoreUnavailableError: there is no key at hand, or a wrong one.
+            StoreCorruptError: the record is not what was stored.
+        """
+        record = self.find(record_id)
+        while True:
+            record, nonce, sealed, row = self._sealed(record.id)
+            try:
+                key = self._key(row)
+            except StoreUnavailableError:
+                if self._sealed(record.id)[3] == row:
+                    raise
+                continue  # another process has rotated the key since
+            return Secret(record, _opened(key, record, nonce, sealed).decode())
+
+    def records(self) -> list[VaultRecord]:
+        """Return all records, by service, kind and name. No key is needed."""
+        with self._database.read() as connection:
+            rows = run(connection, f"SELECT {_RECORD} FROM records ORDER BY service, kind, name")
+        return [VaultRecord(*row) for row in rows]
+
+    def find(self, record_id: str) -> VaultRecord:
+        """Return a record by its id, or the first 8 or more digits of it. No key is needed.
+
+        Raises:
+            InputError: these are no such digits.
+            NotFoundError: there is none.
+            AmbiguousIdError: there are several.
+        """
+        prefix = record_id.strip().lower()
+        if len(prefix) < MIN_PREFIX or not set(prefix) <= set("0123456789abcdef-"):
+            raise InputError(f"the id has {len(prefix)} characters; give at least {MIN_PREFIX} hex digits of it")
+        with self._database.read() as connection:
+            where = "WHERE id >= ? AND id < ? LIMIT 2"
+            rows = run(connection, f"SELECT {_RECORD} FROM records {where}", (prefix, prefix + "g"))
+        if not rows:
+            raise NotFoundError(f"the vault has no record {prefix}; `perdure vault list` shows what it has")
+        if len(rows) > 1:
+            raise AmbiguousIdError(f"several records have an id that begins with {prefix}; give more digits")
+        return VaultRecord(*rows[0])
+
+    def forget(self, record_id: str) -> VaultRecord:
+        """Remove a secret for good, and return what it was. No key is needed, so a damaged one can go too.
+
+        Raises:
+            InputError, NotFoundError, AmbiguousIdError: as `find`.
+        """
+        record = self.find(record_id)
+        with self._database.write() as connection:
+            run(connection, "DELETE FROM records WHERE id = ?", (record.id,))
+        return record
+
+    def rotate(
+        self, *, passphrase: str | None = None, keyring: bool = False, on_record: Callable[[], None] = lambda: None
+    ) -> int:
+        """Seal all secrets anew with a new key, in one transaction; return the new key's generation.
+
+        Killed at any moment, the vault is as it was before or as it is after, with its key at hand: the new key is
+        kept before the transaction ends, and the old one is given up only afterwards.
+
+        Args:
+            passphrase: make the key of this passphrase from now on.
+            keyring: have the OS keyring keep the key from now on. With neither, the key comes from where it came from.
+            on_record: is called after each record.
+
+        Raises:
+            InputError: both were asked for, or the passphrase is too short.
+            StoreUnavailableError: there is no key at hand, or a wrong one.
+            StoreCorruptError: a record is damaged; none was changed.
+        """
+        if passphrase is not None and keyring:
+            raise InputError("the key comes from a passphrase or from the OS keyring; ask for one of them")
+        phrase = self._phrase if passphrase is None else PassphraseKeys(passphrase, None)
+        with self._database.write() as connection:
+            old = self._current_key(connection)
+            row = _current(connection)
+            keys = KeyringKeys() if keyring or (row and row.source == "keyring" and passphrase is None) else phrase
+            new_row, new = keys.create(old.generation + 1)
+            try:
+                run(connection, "INSERT INTO keys VALUES (?, ?, ?, ?, ?, ?, ?)", astuple(new_row))
+                _reseal(connection, old, new, on_record)
+            except BaseException:
+                keys.discard(new_row)
+                raise
+        self._phrase = phrase
+        self._keys = {new_row: new}
+        # The rotation is done. A keyring that is locked just now does not undo it; the next rotation tries again.
+        with suppress(StoreUnavailableError):
+            self._retire()
+        return new.generation
+
+    def state(self) -> VaultState:
+        """Return how the vault is. No key is needed."""
+        with self._database.read() as connection:
+            row = _current(connection)
+            sql = "SELECT count(*), count(*) FILTER (WHERE expires_at <= ?), (SELECT count(*) FROM keys) FROM records"
+            records, expired, keys = run(connection, sql, (self._clock.now(),))[0]
+        if row is None:
+            return VaultState(records, expired, 0, "none", 0)
+        return VaultState(records, expired, row.generation, row.source, keys - 1)
+
+    def close(self) -> None:
+        """Give up the key and close the file. Closing twice is no error."""
+        self._keys = {}
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _sealed(self, record_id: str) -> tuple[VaultRecord, bytes, bytes, KeyRow]:
+        # One statement is one snapshot: no rotation can come between a record and its key.
+        with self._database.read() as connection:
+            rows = run(
+                connection,
+                f"SELECT records.nonce, ciphertext, {_RECORD}, {_KEY} FROM records JOIN keys USING (generation)"
+                " WHERE id = ?",
+                (record_id,),
+            )
+        if not rows:
+            raise NotFoundError(f"record {record_id} is no longer in the vault, or its key is not")
+        nonce, sealed, *rest = rows[0]
+        width = len(fields(VaultRecord))
+        return VaultRecord(*rest[:width]), nonce, sealed, KeyRow(*rest[width:])
+
+    def _key(self, row: KeyRow) -> Key:
+        if row not in self._keys:
+            self._keys[row] = keys_for(row, self._phrase).unlock(row)
+        return self._keys[row]
+
+    def _current_key(self, connection: apsw.Connection) -> Key:
+        # Called in a write transaction, so two processes cannot both make the first key.
+        row = _current(connection)
+        if row is not None:
+            return self._key(row)
+        row, key = keys_for_new(self._phrase).create(1)
+        run(connection, "INSERT INTO keys VALUES (?, ?, ?, ?, ?, ?, ?)", astuple(row))
+        self._keys[row] = key
+        return key
+
+    def _retire(self) -> None:
+        with self._database.write() as connection:
+            rows = [KeyRow(*row) for row in run(connection, f"SELECT {_KEY} FROM keys ORDER BY generation DESC")]
+            for row in rows[1:]:
+                keys_for(row, self._phrase).discard(row)
+                run(connection, "DELETE FROM keys WHERE generation = ?", (row.generation,))
+
+
+def vault_file(folder: Path) -> Path:
+    """Return where the vault of a data folder is, or would be."""
+    return folder / "vault.db"
+
+
+def _opened(key: Key, record: VaultRecord, nonce: bytes, sealed: bytes) -> bytes:
+    plain = key.open(nonce, sealed, astuple(record))
+    if plain is None:
+        raise StoreCorruptError(
+            f"record {record.id} of the vault is damaged or was altered; "
+            "restore vault.db from a backup, or forget the record"
+        )
+    return plain
+
+
+def _reseal(connection: apsw.Connection, old: Key, new: Key, on_record: Callable[[], None]) -> None:
+    for nonce, sealed, *columns in run(connection, f"SELECT nonce, ciphertext, {_RECORD} FROM records"):
+        record = VaultRecord(*columns)
+        fresh = new.seal(_opened(old, record, nonce, sealed), astuple(record))
+        sql = "UPDATE records SET generation = ?, nonce = ?, ciphertext = ? WHERE id = ?"
+        run(connection, sql, (new.generation, *fresh, record.id))
+        on_record()
+
+
+def _current(connection: apsw.Connection) -> KeyRow | None:
+    rows = run(connection, f"SELECT {_KEY} FROM keys ORDER BY generation DESC LIMIT 1")
+    return KeyRow(*rows[0]) if rows else None
+
+
+def _check(connection: apsw.Connection, path: Path) -> None:
+    version = int(run(connection, "PRAGMA user_version")[0][0])
+    owner = int(run(connection, "PRAGMA application_id")[0][0])
+    if owner == APPLICATION_ID:
+        if version > VERSION:
+            raise StoreTooNewError(
+                f"{path} has schema {version}, this perdure knows up to {VERSION}; "
+                "it was left untouched. Upgrade perdure"
+            )
+    elif owner or version or run(connection, "SELECT 1 FROM sqlite_schema LIMIT 1"):
+        raise StoreCorruptError(f"{path} is the database of another program; it was left untouched. Move it away")
+
+
+def _create(database: Database) -> None:
+    with database.read() as connection:
+        if run(connection, "PRAGMA user_version")[0][0]:
+            return
+    with database.write() as connection:
+        # Another process may have made it since.
+        if not run(connection, "PRAGMA user_version")[0][0]:
+            run(connection, _SCHEMA)
+            run(connection, f"PRAGMA user_version = {VERSION}")
+            run(connection, f"PRAGMA application_id = {APPLICATION_ID}")
