@@ -20,6 +20,7 @@ from perdure.hosts.openclaw.rpc import (
     MAX_LINE,
     METHOD_NOT_FOUND,
     PARSE_ERROR,
+    lines,
 )
 from tests.hosts.child import AGENT, Child
 
@@ -238,6 +239,17 @@ def test_sigterm_ends_it_and_what_was_said_is_there_afterwards(tmp_path: Path) -
         assert child.process.wait(30) == 0
     with Child(tmp_path / "home") as child:
         assert "3 March" in _ask_until(child, "When is my birthday?", sessionId="two")["prependContext"]
+
+
+def test_a_signal_that_comes_just_before_a_read_ends_the_reading() -> None:
+    silent, open_end = os.pipe()
+    stop, woken = os.pipe()
+    try:
+        os.write(woken, b"\x0f")
+        assert list(lines(silent, stop)) == []
+    finally:
+        for handle in (silent, open_end, stop, woken):
+            os.close(handle)
 
 
 def test_every_hook_of_the_host_is_taken_as_the_host_sends_it(child: Child) -> None:

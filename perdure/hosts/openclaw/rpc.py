@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import select
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -52,15 +53,17 @@ class Request:
     answered: bool
 
 
-def lines(handle: int) -> Iterator[bytes | RpcError]:
+def lines(handle: int, stop: int) -> Iterator[bytes | RpcError]:
     """Yield the lines that come through a pipe until it is closed; an error in place of one that is too long.
+
+    Ends as well once something can be read from `stop`: a signal that arrives just before a read would not end it.
 
     No more than `MAX_LINE` bytes and a chunk are held at any time. A last line without its newline was cut off by the
     other side's end and is dropped.
     """
     held: list[bytes] = []
     size = 0
-    while chunk := os.read(handle, CHUNK):
+    while stop not in select.select([handle, stop], [], [])[0] and (chunk := os.read(handle, CHUNK)):
         *ended, rest = chunk.split(b"\n")
         for part in ended:
             size += len(part)

@@ -55,9 +55,9 @@ class Server:
         self._lock = threading.Lock()
         self._pending: dict[object, Future[None]] = {}
 
-    def serve(self, handle: int) -> None:
-        """Answer what comes through a pipe until the other side closes it."""
-        for line in lines(handle):
+    def serve(self, handle: int, stop: int) -> None:
+        """Answer what comes through a pipe until the other side closes it, or something comes through `stop`."""
+        for line in lines(handle, stop):
             try:
                 if isinstance(line, RpcError):
                     raise line
@@ -122,6 +122,7 @@ class Server:
 def main() -> None:
     """Run the child: until stdin closes, the host is gone, or SIGTERM."""
     out = _reserve_stdout()
+    stop = _wake_on_signals()
     logging.basicConfig(level=logging.INFO, handlers=[line_handler("%(levelname)s %(name)s: %(message)s")])
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -129,7 +130,7 @@ def main() -> None:
     hooks = OpenClawHooks()
     server = Server(hooks, Writer(out))
     try:
-        server.serve(0)
+        server.serve(0, stop)
     except (SystemExit, BrokenPipeError):
         pass
     finally:
@@ -147,6 +148,14 @@ def _reserve_stdout() -> int:
     os.set_inheritable(out, False)
     os.dup2(2, 1)
     return out
+
+
+def _wake_on_signals() -> int:
+    """Return a pipe in which every signal leaves a byte."""
+    stop, woken = os.pipe()
+    os.set_blocking(woken, False)
+    signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+    return stop
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
