@@ -11,6 +11,39 @@ import pytest
 # A shell that runs the tests in the background has SIGINT ignored; processes that a test interrupts would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+SLOW = (
+    "tests/background/test_upkeep.py::test_every_job_runs_or_says_why_it_has_nothing_to_do",
+    "tests/background/test_reembed.py::test_a_switch_of_some_hundred_facts_with_kills_and_recalls_beside_it",
+    "tests/background/test_worker.py",
+    "tests/bench/",
+    "tests/capture/test_intake.py::test_ten_thousand_odd_messages_are_taken_in_and_read",
+    "tests/cli/test_model.py",
+    "tests/cli/test_replay.py",
+    "tests/cli/test_streams.py",
+    "tests/embed/test_sentence_transformers.py",
+    "tests/hosts/test_mcp.py",
+    "tests/hosts/test_page.py",
+    "tests/life/test_state_machine.py",
+    "tests/plugin/test_echoes.py::test_a_thousand_turns_of_echoes_leave_only_what_is_new",
+    "tests/plugin/test_secrets_kept_out.py",
+    "tests/plugin/test_tools.py::test_answers_are_bounded_and_inert",
+    "tests/recall/test_deadline.py",
+    "tests/scopes/test_canaries.py",
+    "tests/scopes/test_fuzz.py",
+    "tests/store/test_verify.py::TestFlippedBits",
+    "tests/test_no_network.py",
+    "tests/test_packaging.py",
+)
+"""Folders, files and tests that take most of the time: `pytest -m "not slow"` leaves them out."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the slow ones."""
+    for item in items:
+        if item.nodeid.startswith(SLOW):
+            item.add_marker(pytest.mark.slow)
+
 
 @pytest.fixture(autouse=True)
 def isolated_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

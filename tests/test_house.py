@@ -127,3 +127,10 @@ def test_importing_perdure_is_cheap() -> None:
         costs.append(seconds)
     # A stated limit in CPU seconds; the best of three, because the first compiles.
     assert min(costs) < IMPORT_CPU_SECONDS
+
+
+def test_few_tests_are_slow(request: pytest.FixtureRequest) -> None:
+    if [Path(arg).name for arg in request.config.args] != ["tests"]:
+        pytest.skip("only a run of all tests tells")
+    slow = [item for item in request.session.items if item.get_closest_marker("slow")]
+    assert len(slow) <= 0.05 * len(request.session.items), "make tests quicker instead of marking more"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING
@@ -81,12 +81,12 @@ class Words:
     """What the words of a query brought.
 
     Attributes:
-        scores: chunks by id, 0 to 1.
+        bm25: how much each chunk says of the query, by the chunk's id; `keyword_score` makes a share of it.
         weights: of the terms that were searched.
         whole: of these and of those that are nowhere. What was too common to be searched counts in neither.
     """
 
-    scores: Mapping[int, float] = field(default_factory=dict)
+    bm25: Mapping[int, float] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
     whole: float = 0.0
 
@@ -105,18 +105,14 @@ def by_words(reader: Reader, query: str) -> Words:
         state = _state(connection)
         counts = {term: _frequency(connection, state, term) for term in match_terms(query)}
         weights = {term: weight(0, state.chunks) for term, count in counts.items() if not count}
-        said: dict[str, dict[int, float]] = {}
+        searched: dict[str, float] = {}
+        bm25: dict[int, float] = {}
         for term in rarest({term: count for term, count in counts.items() if count}, POSTINGS):
             found, hits = _postings(connection, reader, state, term, counts[term])
-            said[term] = _saturation(found, hits, state.chunks)
-            weights[term] = weight(len(found), state.chunks)
-    whole = sum(weights.values())
-    scores: dict[int, float] = {}
-    for term, chunks in said.items():
-        for chunk, share in chunks.items():
-            scores[chunk] = scores.get(chunk, 0.0) + weights[term] * share
-    searched = {term: weights[term] for term in said}
-    return Words({chunk: keyword_score(value, whole) for chunk, value in scores.items()}, searched, whole)
+            searched[term] = weight(len(found), state.chunks)
+            for chunk, value in _saturation(found, hits, state.chunks):
+                bm25[chunk] = bm25.get(chunk, 0.0) + searched[term] * value
+    return Words(bm25, searched, sum(weights.values()) + sum(searched.values()))
 
 
 def whole_documents(reader: Reader, words: Words, file_ids: Iterable[int]) -> dict[int, float]:
@@ -132,7 +128,7 @@ def whole_documents(reader: Reader, words: Words, file_ids: Iterable[int]) -> di
         total = _state(connection).files
         for term, share in words.weights.items():
             [(hits, found)] = run(connection, sql, (match_query([term]), wanted))
-            for file_id, value in _saturation(json.loads(found), hits, total).items():
+            for file_id, value in _saturation(json.loads(found), hits, total):
                 scores[file_id] = scores.get(file_id, 0.0) + share * value
     return {file_id: keyword_score(value, words.whole) for file_id, value in scores.items()}
 
@@ -198,7 +194,7 @@ def passages(
     times = [period.seconds() for period in periods(query, today)]
     found = {}
     for chunk in chunks.values():
-        scores = {KEYWORD: words.scores.get(chunk.id, 0.0)}
+        scores = {KEYWORD: keyword_score(words.bm25.get(chunk.id, 0.0), words.whole)}
         # A chunk that has no vector yet goes by its words.
         if chunk.id in near:
             scores[VECTOR] = vector_score(scale.common(near[chunk.id]))
@@ -215,10 +211,10 @@ def passages(
     return found
 
 
-def _saturation(found: Collection[tuple[int, float]], count: int, rows: int) -> dict[int, float]:
-    """Return how much each row says of a term: its BM25 without the term's weight, as FTS5 sets it."""
+def _saturation(found: Iterable[tuple[int, float]], count: int, rows: int) -> Iterator[tuple[int, float]]:
+    """Yield how much each row says of a term: its BM25 without the term's weight, as FTS5 sets it."""
     inner = max(math.log((rows - count + 0.5) / (count + 0.5)), LEAST_WEIGHT) if rows >= count else LEAST_WEIGHT
-    return {row: min(MAX_SATURATION, value / inner) for row, value in found}
+    return ((row, min(MAX_SATURATION, value / inner)) for row, value in found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
 
 from perdure.clock import Clock
@@ -248,8 +249,9 @@ class FileSearch:
         reader = Reader(generation, audience, wanted)
         with self._noticing(generation):
             words = by_words(reader, query[:MAX_QUERY])
-            order = sorted(words.scores, key=lambda chunk: (-words.scores[chunk], chunk))
-            best = chunks_of(reader, order[: self._index.options.candidates * most])
+            count = self._index.options.candidates * most
+            order = nsmallest(count, words.bm25, key=lambda chunk: (-words.bm25[chunk], chunk))
+            best = chunks_of(reader, order)
             return Draft(reader, query[:MAX_QUERY], words, best, neighbours(reader, best.values()))
 
     def finish(self, draft: Draft, vector: tuple[Vector, str] | None, ask: Ask) -> list[tuple[Chunk, float]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -109,13 +109,11 @@ _BOOLEANS = ("preserve_tags", "pinned")
 
 def from_row(row: Row) -> Fact:
     """Read a row of the columns in `SELECT`."""
-    values = dict(zip(COLUMNS, row, strict=True))
-    values["channel"] = Channel(values["channel"])
-    values["tags"] = split_tags(values["tags"])
-    values["metadata"] = json.loads(values["metadata"])
-    for name in _BOOLEANS:
-        values[name] = bool(values[name])
-    return Fact(**values)
+    # By place: a turn reads a hundred rows.
+    values = list(row)
+    for place, read in _READ.items():
+        values[place] = read(values[place])
+    return Fact(*values)
 
 
 def to_row(fact: Fact) -> Row:
@@ -148,6 +146,13 @@ def join_tags(tags: Iterable[str]) -> str:
 def split_tags(text: str) -> tuple[str, ...]:
     """Read a comma list of tags."""
     return tuple(tag for tag in text.split(",") if tag)
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "channel": Channel, "tags": split_tags, "metadata": json.loads, **dict.fromkeys(_BOOLEANS, bool)
+}  # fmt: skip
+_READ = {COLUMNS.index(name): read for name, read in _READERS.items()}
+"""How each column is read that holds something else than a fact does, by its place."""
 
 
 def live_sql(

@@ -189,10 +189,11 @@ def by_hash(connection: apsw.Connection, normalized_hash: str, view: View) -> li
 
 def lexical(connection: apsw.Connection, query: str, view: View, limit: int) -> list[LexicalHit]:
     """Return the facts that share words with the query, best first."""
-    weights = _weighted_terms(connection, query, view)
+    counts, rows_of = _counted(connection, query, view)
+    weights = {term: weight(count) for term, count in counts.items()}
     # What is in no fact at all still counts in the whole, or one shared word would look like an answer.
-    total = sum(share for share, _ in weights.values())
-    searched = rarest({term: count for term, (_, count) in weights.items() if count})
+    total = sum(weights.values())
+    searched = rarest({term: count for term, count in counts.items() if count})
     if not searched:
         return []
     condition, values = view.sql()
@@ -203,48 +204,49 @@ def lexical(connection: apsw.Connection, query: str, view: View, limit: int) -> 
         (match_query(searched), *values, limit),
     )
     found = {row[-2]: (from_row(row[:-2]), row[-1]) for row in rows}
-    matched = _matched(connection, searched, list(found))
+    for term in searched:
+        if term not in rows_of:
+            rows_of[term] = _holding(connection, term, list(found))
     hits = []
     for seq, (fact, score) in found.items():
-        terms = matched[seq]
-        covered = sum(weights[term][0] for term in terms)
-        rare = any(weights[term][1] <= RARE for term in terms)
+        terms = [term for term in searched if seq in rows_of[term]]
+        covered = sum(weights[term] for term in terms)
+        rare = any(counts[term] <= RARE for term in terms)
         hits.append(LexicalHit(fact, score, min(1.0, covered / total) if total else 0.0, rare))
     return hits
 
 
-def _weighted_terms(connection: apsw.Connection, query: str, view: View) -> dict[str, tuple[float, int]]:
-    """Return each query term with its inverse document frequency (as in BM25) and the facts that hold it.
+def _counted(connection: apsw.Connection, query: str, view: View) -> tuple[dict[str, int], dict[str, frozenset[int]]]:
+    """Return how many facts hold each term of a query, and the rows of each term whose rows are all known.
 
     Of the rarest terms, which decide, only what the view shows is counted: what others have stored must not
-    change what comes up here. The weight is that in a store of typical size, whatever the size of this one:
+    change what comes up here. Their weight will be that in a store of typical size, whatever the size of this one:
     counting all would cost more than the search, and in a small store the words that it lacks would outweigh
     those that it has.
     """
     counts = fact_frequencies(connection, match_terms(query))
+    rows_of: dict[str, frozenset[int]] = {}
     for term in rarest({term: count for term, count in counts.items() if count}):
-        counts[term] = _visible_frequency(connection, term, view)
-    return {term: (weight(count), count) for term, count in counts.items()}
+        rows = _visible(connection, term, view)
+        counts[term] = len(rows)
+        if len(rows) < COMMON:
+            rows_of[term] = rows
+    return counts, rows_of
 
 
-def _visible_frequency(connection: apsw.Connection, term: str, view: View) -> int:
+def _visible(connection: apsw.Connection, term: str, view: View) -> frozenset[int]:
+    """Return up to `COMMON` rows that hold a term and may be seen."""
     condition, values = view.sql()
+    # One row of JSON: row by row, SQLite and Python would hand each other the interpreter's lock each time.
     sql = (
-        "SELECT count(*) FROM (SELECT 1 FROM facts_fts JOIN facts ON facts.seq = facts_fts.rowid"
+        "SELECT json_group_array(seq) FROM (SELECT facts.seq FROM facts_fts JOIN facts ON facts.seq = facts_fts.rowid"
         f" WHERE facts_fts MATCH ? AND {condition} LIMIT ?)"
     )
-    return int(run(connection, sql, (match_query([term]), *values, COMMON))[0][0])
+    return frozenset(json.loads(run(connection, sql, (match_query([term]), *values, COMMON))[0][0]))
 
 
-def _matched(connection: apsw.Connection, terms: Collection[str], seqs: Collection[int]) -> dict[int, set[str]]:
-    """Return which of the terms each row holds; each of the rows holds at least one."""
-    if len(terms) == 1:
-        return {seq: set(terms) for seq in seqs}
-    matched: dict[int, set[str]] = {seq: set() for seq in seqs}
+def _holding(connection: apsw.Connection, term: str, seqs: Collection[int]) -> frozenset[int]:
+    """Return which of the rows hold a term."""
     # The plus: all rows of a rare term are read quicker than a few are looked up in its list.
     sql = "SELECT rowid FROM facts_fts WHERE facts_fts MATCH ? AND +rowid IN (SELECT value FROM json_each(?))"
-    wanted = json.dumps(list(seqs))
-    for term in terms:
-        for (seq,) in run(connection, sql, (match_query([term]), wanted)):
-            matched[seq].add(term)
-    return matched
+    return frozenset(seq for (seq,) in run(connection, sql, (match_query([term]), json.dumps(list(seqs)))))
