@@ -128,6 +128,14 @@ def test_every_page_is_in_the_site() -> None:
     assert sorted(nav) == [path.name for path in DOCS], "name the page in the nav of mkdocs.yml"
 
 
+def test_what_the_pages_import_is_what_a_program_may_import() -> None:
+    paragraph = PAGES["docs/architecture.md"].partition("**What a program may import**")[2].partition("\n\n")[0]
+    allowed = set(re.findall(r"`(perdure[\w.]*)`", paragraph))
+    imports = {found for page in PAGES.values() for found in re.findall(r"^\s*from (perdure[\w.]*) import", page, re.M)}
+    assert imports - {"perdure"} == allowed - {"perdure"}
+    assert all(importlib.import_module(name) for name in allowed)
+
+
 def test_the_commands_page_is_fresh() -> None:
     assert FILE.read_text(encoding="utf-8") == reference(), "docs/commands.md is stale: python -m scripts.reference"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -11,39 +12,16 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-LEVELS: dict[str, float] = {
-    "errors": 0,
-    "clock": 0,
-    "failpoints": 0,
-    "heap": 0,
-    "native": 0.5,
-    "recent": 0,
-    "telemetry": 0,
-    "text": 1,
-    "ranking": 1,
-    "hooks": 1,
-    "secrets": 1.2,
-    "net": 1.5,
-    "embed": 2,
-    "llm": 2,
-    "store": 2,
-    "vault": 2.5,
-    "index": 2.5,
-    "capture": 3,
-    "recall": 3,
-    "files": 3,
-    "care": 3.5,
-    "learn": 3.5,
-    "background": 4,
-    "engine": 5,
-    "api": 5.3,
-    "plugin": 5.6,
-    "hosts": 6,
-    "cli": 6.5,
-    "__init__": 7,
-    "__main__": 7,
-}
-"""A module may import from below and from its own package. perdure/__init__.py stands above all."""
+
+def levels(page: str) -> dict[str, int]:
+    """Return the level of each folder and module, from the table of the page on the architecture: 0 is the lowest."""
+    house = page.partition("\n## The house\n")[2].partition("\n## ")[0]
+    rows = [re.findall(r"`(\w+)(?:/|\.py)`", row) for row in re.findall(r"^\| (`.*?) \|", house, re.MULTILINE)]
+    return {name: level for level, names in enumerate(reversed(rows)) for name in names}
+
+
+LEVELS = levels((ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"))
+"""A module may import from below and from its own package."""
 
 SHARED = "perdure.hooks.types"
 """Every module may import it; it imports nothing of perdure."""
@@ -128,6 +106,11 @@ def called(node: ast.AST) -> str | None:
     return None
 
 
+def test_the_table_names_what_is_there_and_nothing_else() -> None:
+    assert set(LEVELS) == {path.stem for path in (ROOT / "perdure").iterdir() if path.suffix == ".py" or
+                           (path / "__init__.py").exists()}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "path", [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "perdure").rglob("*.py"))]
 )
@@ -193,25 +176,25 @@ def test_downwards_is_allowed(path: str, source: str) -> None:
         (
             "perdure/store/a.py",
             "from perdure.recall.fuse import fuse",
-            "store (level 2) imports perdure.recall",
+            "store (level 5) imports perdure.recall",
         ),
-        ("perdure/store/a.py", "from perdure import recall", "store (level 2) imports perdure.recall"),
-        ("perdure/store/a.py", "import perdure.embed.load", "store (level 2) imports perdure.embed"),
-        ("perdure/store/a.py", "import re, perdure.plugin", "store (level 2) imports perdure.plugin"),
-        ("perdure/net/a.py", "import perdure.llm.client", "net (level 1.5) imports perdure.llm"),
-        ("perdure/embed/a.py", "import perdure.llm.client", "embed (level 2) imports perdure.llm"),
-        ("perdure/llm/a.py", "import perdure.store.store", "llm (level 2) imports perdure.store"),
-        ("perdure/capture/a.py", "import perdure.files.chunk", "capture (level 3) imports perdure.files"),
-        ("perdure/text/a.py", "from perdure.ranking.fuse import f", "text (level 1) imports perdure.ranking"),
+        ("perdure/store/a.py", "from perdure import recall", "store (level 5) imports perdure.recall"),
+        ("perdure/store/a.py", "import perdure.embed.load", "store (level 5) imports perdure.embed"),
+        ("perdure/store/a.py", "import re, perdure.plugin", "store (level 5) imports perdure.plugin"),
+        ("perdure/net/a.py", "import perdure.llm.client", "net (level 4) imports perdure.llm"),
+        ("perdure/embed/a.py", "import perdure.llm.client", "embed (level 5) imports perdure.llm"),
+        ("perdure/llm/a.py", "import perdure.store.store", "llm (level 5) imports perdure.store"),
+        ("perdure/capture/a.py", "import perdure.files.chunk", "capture (level 7) imports perdure.files"),
+        ("perdure/text/a.py", "from perdure.ranking.fuse import f", "text (level 2) imports perdure.ranking"),
         (
             "perdure/text/a.py",
             "from perdure.hooks.spec import s",
-            "text (level 1) imports perdure.hooks.spec",
+            "text (level 2) imports perdure.hooks.spec",
         ),
-        ("perdure/text/a.py", "from perdure.hooks import types_x", "text (level 1) imports perdure.hooks"),
-        ("perdure/hosts/a.py", "from perdure.cli import output", "hosts (level 6) imports perdure.cli"),
-        ("perdure/plugin/a.py", "from perdure import Memory", "plugin (level 5.6) imports perdure.Memory"),
-        ("perdure/plugin/a.py", "import perdure", "plugin (level 5.6) imports perdure (level 7)"),
+        ("perdure/text/a.py", "from perdure.hooks import types_x", "text (level 2) imports perdure.hooks"),
+        ("perdure/hosts/a.py", "from perdure.cli import output", "hosts (level 13) imports perdure.cli"),
+        ("perdure/plugin/a.py", "from perdure import Memory", "plugin (level 12) imports perdure.Memory"),
+        ("perdure/plugin/a.py", "import perdure", "plugin (level 12) imports perdure (level 15)"),
         ("perdure/errors.py", "from perdure.text.fold import fold", "errors (level 0) imports perdure.text"),
         ("perdure/store/a.py", "def f():\n    import perdure.plugin.x", "a.py:2: store"),
         (
