@@ -1,12 +1,17 @@
-"""What holds for every test: nothing of the user's own configuration is read or written."""
+"""What holds for every test: nothing of the user's own configuration is read or written. And what many begin with."""
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+
+from perdure.clock import ManualClock
+from perdure.store.store import Store
 
 # A shell that runs the tests in the background has SIGINT ignored; processes that a test interrupts would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -58,3 +63,22 @@ def isolated_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg-config"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg-cache"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg-data"))
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A data folder that nothing has made yet."""
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """A clock that the test moves."""
+    return ManualClock()
+
+
+@pytest.fixture
+def store(home: Path, clock: ManualClock) -> Iterator[Store]:
+    """An empty store in that folder, by that clock."""
+    with closing(Store(home, clock=clock)) as opened:
+        yield opened

@@ -2,50 +2,35 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.api.memory import Memory
-from perdure.cli.main import cli
 from perdure.engine.config_file import with_setting
 from perdure.engine.paths import config_file, data_folder, record_home, recorded_home
 from perdure.engine.settings import Settings
 from perdure.errors import InputError, SettingsError, StoreBusyError
-
-
-def run(*words: str, code: int = 0, answer: str | None = None) -> str:
-    result = CliRunner(env={"COLUMNS": "300"}).invoke(cli, words, standalone_mode=False, input=answer)
-    if result.exception:
-        raise result.exception
-    assert result.return_value == code, result.output
-    return result.stdout
-
-
-def call(*words: str, code: int = 0) -> Any:
-    return json.loads(run(*words, "--json", code=code))
+from tests.cli.calling import call, call_json
 
 
 def test_a_setting_is_written_read_and_taken_out_again(monkeypatch: pytest.MonkeyPatch) -> None:
     # What is changed is to be this one setting alone; no store is opened here.
     monkeypatch.delenv("PERDURE_TIMERS")
-    assert call("config", "get", "recall_limit") == {"name": "recall_limit", "value": 10, "from": "default"}
-    run("config", "set", "recall_limit", "5")
+    assert call_json("config", "get", "recall_limit") == {"name": "recall_limit", "value": 10, "from": "default"}
+    call("config", "set", "recall_limit", "5")
     assert Settings.load().recall_limit == 5
-    shown = call("config", "show", "--changed")["settings"]
+    shown = call_json("config", "show", "--changed")["settings"]
     assert shown == {"recall_limit": {"value": 5, "from": str(config_file())}}
-    assert set(call("config", "show")["settings"]) == set(Settings.model_fields)
-    run("config", "unset", "recall_limit")
-    run("config", "unset", "recall_limit", code=1)
+    assert set(call_json("config", "show")["settings"]) == set(Settings.model_fields)
+    call("config", "unset", "recall_limit")
+    call("config", "unset", "recall_limit", code=1)
     assert Settings.load().recall_limit == 10
-    assert call("config", "path") == {"file": str(config_file()), "exists": True}
+    assert call_json("config", "path") == {"file": str(config_file()), "exists": True}
 
 
 @pytest.mark.parametrize(
@@ -61,18 +46,18 @@ def test_a_setting_is_written_read_and_taken_out_again(monkeypatch: pytest.Monke
     ],
 )
 def test_every_kind_of_value_comes_back_as_it_was_set(name: str, text: str, value: object) -> None:
-    run("config", "set", name, text)
+    call("config", "set", name, text)
     assert getattr(Settings.load(), name) == value
 
 
 def test_what_wins_over_the_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PERDURE_RECALL_LIMIT", "7")
-    assert call("config", "set", "recall_limit", "5")["overridden_by"] == "PERDURE_RECALL_LIMIT"
-    assert call("config", "get", "recall_limit")["from"] == "PERDURE_RECALL_LIMIT"
+    assert call_json("config", "set", "recall_limit", "5")["overridden_by"] == "PERDURE_RECALL_LIMIT"
+    assert call_json("config", "get", "recall_limit")["from"] == "PERDURE_RECALL_LIMIT"
 
 
 def test_what_cannot_be_set_is_refused_and_the_file_stays() -> None:
-    run("config", "set", "recall_limit", "5")
+    call("config", "set", "recall_limit", "5")
     before = config_file().read_bytes()
     for name, value, message in (
         ("recal_limit", "5", "did you mean recall_limit"),
@@ -81,10 +66,10 @@ def test_what_cannot_be_set_is_refused_and_the_file_stays() -> None:
         ("llm_model", "AKIA" + "Q3EGRZTJPL5RMXWN", "looks like a secret"),
     ):
         with pytest.raises(SettingsError, match=message):
-            run("config", "set", name, value)
+            call("config", "set", name, value)
     for wrong in (("get", "recal_limit"), ("unset", "recal_limit")):
         with pytest.raises(SettingsError, match="did you mean"):
-            run("config", *wrong)
+            call("config", *wrong)
     assert config_file().read_bytes() == before
 
 
@@ -92,9 +77,9 @@ def test_a_key_that_is_no_setting_is_named_with_its_file_and_can_be_taken_out() 
     config_file().parent.mkdir(parents=True)
     config_file().write_text("recal_limit = 5\n")
     with pytest.raises(SettingsError, match=rf"did you mean recall_limit\? \(it stands in {config_file()}\)"):
-        run("config", "show")
-    run("config", "unset", "recal_limit")
-    run("config", "show")
+        call("config", "show")
+    call("config", "unset", "recal_limit")
+    call("config", "show")
 
 
 def test_comments_and_everything_else_in_the_file_stay() -> None:
@@ -103,15 +88,15 @@ def test_comments_and_everything_else_in_the_file_stay() -> None:
         '# mine\nrecall_limit = 5   # few\nsources = [\n  "memory", # notes\n]\n\n'
         '[tag_patterns]\nbird = "heron|egret"\n'
     )
-    run("config", "set", "recall_limit", "6")
-    run("config", "set", "watch", "false")
-    run("config", "set", "sources", "memory,sessions")
+    call("config", "set", "recall_limit", "6")
+    call("config", "set", "watch", "false")
+    call("config", "set", "sources", "memory,sessions")
     assert config_file().read_text() == (
         '# mine\nrecall_limit = 6   # few\nsources = ["memory", "sessions"]\n\nwatch = false\n'
         '[tag_patterns]\nbird = "heron|egret"\n'
     )
     with pytest.raises(SettingsError, match="by hand"):
-        run("config", "set", "tag_patterns", '{"bird": "crane"}')
+        call("config", "set", "tag_patterns", '{"bird": "crane"}')
 
 
 VALUES = st.one_of(
@@ -157,37 +142,37 @@ def installed(tmp_path: Path) -> Path:
 
 
 def test_uninstall_forgets_the_host_and_keeps_the_memories(installed: Path) -> None:
-    told = run("uninstall", "--dry-run")
+    told = call("uninstall", "--dry-run").stdout
     assert "openclaw" in told
     assert recorded_home() == installed
-    assert call("uninstall")["done"] is True
+    assert call_json("uninstall")["done"] is True
     assert recorded_home() is None
     assert (installed / "facts.db").is_file()
     assert data_folder() != installed
-    run("uninstall")
+    call("uninstall")
 
 
 def test_the_data_goes_only_when_confirmed_and_nothing_else_with_it(installed: Path) -> None:
     (installed / "thesis.md").write_text("mine")
-    shown = run("uninstall", "--purge-data", "--dry-run")
+    shown = call("uninstall", "--purge-data", "--dry-run").stdout
     assert "backups" in shown
     assert "thesis.md" in shown
     with pytest.raises(click.Abort):
-        run("uninstall", "--purge-data", answer="n\n")
+        call("uninstall", "--purge-data", stdin="n\n")
     assert (installed / "facts.db").is_file()
     opened = [Memory.open(installed, embedder="none") for _ in range(2)]
     with pytest.raises(StoreBusyError, match="in use"):
-        run("uninstall", "--purge-data", "--yes")
+        call("uninstall", "--purge-data", "--yes")
     for memory in opened:
         memory.close()
     assert (installed / "facts.db").is_file()
-    run("uninstall", "--purge-data", "--yes")
+    call("uninstall", "--purge-data", "--yes")
     assert [path.name for path in installed.iterdir()] == ["thesis.md"]
     with pytest.raises(InputError, match="no store"):
-        run("uninstall", "--purge-data", "--yes", "--home", str(installed))
+        call("uninstall", "--purge-data", "--yes", "--home", installed)
     assert [path.name for path in installed.iterdir()] == ["thesis.md"]
 
 
 def test_a_folder_with_nothing_else_in_it_goes_as_a_whole(installed: Path) -> None:
-    run("uninstall", "--purge-data", "--yes")
+    call("uninstall", "--purge-data", "--yes")
     assert not installed.exists()

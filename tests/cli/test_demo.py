@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from perdure.cli.demo import bytes_of, demo
+from perdure.cli.demo import bytes_of
 from perdure.cli.script import load_script
 from perdure.errors import InputError
+from tests.cli.calling import call
 
 
 def run_demo(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -71,9 +71,8 @@ def test_a_script_of_ones_own_shows_what_went_wrong(tmp_path: Path) -> None:
     path = tmp_path / "script.json"
     path.write_text(json.dumps(script))
 
-    result = CliRunner().invoke(demo, ["--script", str(path)], standalone_mode=False)
+    result = call("demo", "--script", path, code=1)
 
-    assert result.return_value == 1
     assert "missed: oolong" in result.output
     assert "not expected: My favourite tea is genmaicha." in result.output
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -12,17 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from perdure.api.memory import Memory
 from perdure.care.exports import daily_export
-from perdure.cli.doctor import doctor
 from perdure.clock import ManualClock
 from perdure.engine.paths import record_home
 from perdure.store import reporting
 from perdure.store.database import run
 from perdure.store.store import Store
 from perdure.telemetry import VARIABLE
+from tests.cli.calling import call, call_json
 
 Break = Callable[[Path, pytest.MonkeyPatch], None]
 LATE = """
@@ -37,25 +35,17 @@ with Memory.open() as memory:
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(home: Path) -> Path:
     """A sound store, which is the usual one."""
-    monkeypatch.setenv("PERDURE_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("PERDURE_EMBEDDER", "hash")
     with Memory.open() as memory:
         memory.ready()
         memory.store("The staging database is called heron.")
-    return tmp_path / "home"
-
-
-def examined(*arguments: str) -> tuple[int, dict[str, Any]]:
-    """Run the command; return its exit code and what it printed."""
-    result = CliRunner().invoke(doctor, [*arguments, "--json"], standalone_mode=False, catch_exceptions=False)
-    return int(result.return_value), json.loads(result.stdout)
+    return home
 
 
 def test_a_sound_installation_is_healthy(home: Path) -> None:
-    code, report = examined()
-    assert (code, report["healthy"]) == (0, True)
+    report = call_json("doctor")
+    assert report["healthy"]
     assert {check["name"] for check in report["checks"]} == {
         "settings", "host", "store", "model", "sqlite", "permissions", "queues", "telemetry", "index", "drift", "files",
         "jobs", "export", "extensions",
@@ -63,10 +53,9 @@ def test_a_sound_installation_is_healthy(home: Path) -> None:
     assert all(check["ok"] and check["state"] and not check["fix"] for check in report["checks"])
 
 
-def test_a_folder_without_a_store_is_no_fault_and_stays_as_it_is(tmp_path: Path) -> None:
-    code, report = examined("--home", str(tmp_path / "none"))
-    assert (code, report["healthy"]) == (0, True)
-    assert not (tmp_path / "none").exists()
+def test_a_folder_without_a_store_is_no_fault_and_stays_as_it_is(elsewhere: Path) -> None:
+    assert call_json("doctor", "--home", elsewhere)["healthy"]
+    assert not elsewhere.exists()
 
 
 def unknown_setting(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,8 +141,8 @@ def test_what_is_wrong_is_named_with_what_to_do(
     home: Path, monkeypatch: pytest.MonkeyPatch, broken: Break, where: str, fix: str
 ) -> None:
     broken(home, monkeypatch)
-    code, report = examined()
-    assert (code, report["healthy"]) == (1, False)
+    report = call_json("doctor", code=1)
+    assert not report["healthy"]
     wrong = {check["name"]: check["fix"] for check in report["checks"] if not check["ok"]}
     assert fix in wrong[where]
     # An unknown setting keeps the store from opening, and nothing else has a second fault.
@@ -164,21 +153,19 @@ def test_a_program_that_reported_is_told_of_for_a_day(home: Path) -> None:
     store = Store(home, clock=ManualClock(time.time() - 90_000))
     reporting.note(store)
     store.close()
-    assert examined()[0] == 0
+    call("doctor")
 
 
 def test_who_wants_reports_is_told_that_there_are_some(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "0")
-    code, report = examined()
-    assert code == 0
+    report = call_json("doctor")
     [state] = [check["state"] for check in report["checks"] if check["name"] == "telemetry"]
     assert state == "ONNX Runtime reports its use, as ORT_DISABLE_TELEMETRY=0 says"
 
 
 def test_people_read_a_table_and_what_to_do(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missing_host(home, monkeypatch)
-    result = CliRunner().invoke(doctor, [], standalone_mode=False, catch_exceptions=False)
-    assert result.return_value == 1
+    result = call("doctor", code=1)
     assert "WRONG\thost" in result.stdout
     assert "host: install into the host again" in result.stdout
     assert "ok\tmodel" in result.stdout
@@ -186,8 +173,8 @@ def test_people_read_a_table_and_what_to_do(home: Path, monkeypatch: pytest.Monk
 
 def test_what_no_named_user_sees_is_counted_once_there_are_named_users(home: Path) -> None:
     def users() -> dict[str, Any] | None:
-        code, report = examined()
-        assert (code, report["healthy"]) == (0, True)
+        report = call_json("doctor")
+        assert report["healthy"]
         return next((check for check in report["checks"] if check["name"] == "users"), None)
 
     with Memory.open(agent="main") as memory:
@@ -212,5 +199,5 @@ def test_a_named_user_who_only_asked_is_one_too(home: Path) -> None:
     with Memory.open(agent="main", user="eva") as memory:
         memory.recall("Is the pier wet?")
         memory.settle()
-    _, report = examined()
+    report = call_json("doctor")
     assert any(check["name"] == "users" for check in report["checks"])

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from perdure.api.memory import Memory
-from perdure.cli.main import cli
 from perdure.errors import NotFoundError
 from perdure.store.inbox_lines import line_of
 from perdure.store.store import Store
 from tests.background.test_drain import ENTRY
+from tests.cli.calling import call
 
 DAMAGED = "My PIN is 4821 and the heron nests\x1b[31m at the lake."
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
+def home(home: Path) -> Path:
     """A store with a turn of the owner and one of an agent that wait, one that failed, and one that is damaged."""
-    store = Store(tmp_path / "home")
+    store = Store(home)
     for scope, text in (("user:owner", "I prefer tea over coffee."), ("agent:main", "The lamp in the hall is red.")):
         store.inbox.append({**ENTRY, "scope": scope, "messages": [{"text": text, "at": None}]})
     failed = {**ENTRY, "messages": [{"text": "My dog is called Fido."}]}
@@ -34,35 +32,32 @@ def home(tmp_path: Path) -> Path:
     return store.folder
 
 
-def call(home: Path, *words: str) -> Any:
-    return CliRunner().invoke(cli, ["inbox", *words, "--home", str(home)], standalone_mode=False)
-
-
-def turns(home: Path, *words: str) -> list[tuple[str, str]]:
-    return [(turn["state"], turn["text"]) for turn in json.loads(call(home, *words, "--json").stdout)["turns"]]
+def turns(*words: str) -> list[tuple[str, str]]:
+    return [(turn["state"], turn["text"]) for turn in call("inbox", *words, "--json").json["turns"]]
 
 
 def test_what_waits_failed_or_was_damaged_is_shown_to_whom_it_belongs(home: Path) -> None:
-    assert sorted(turns(home)) == [
+    assert sorted(turns()) == [
         ("damaged", "My PIN is [redacted pin] and the hexon nests [31m at the lake."),
         ("failed: ValueError", "My dog is called Fido."),
         ("waits", "I prefer tea over coffee."),
     ]
     # An agent reads what its user says, too; whose a damaged one is nobody knows.
-    assert sorted(text for _, text in turns(home, "list", "--agent", "main")) == [
+    assert sorted(text for _, text in turns("list", "--agent", "main")) == [
         "I prefer tea over coffee.", "My dog is called Fido.", "The lamp in the hall is red.",
     ]  # fmt: skip
-    assert turns(home, "--user", "bob") == []
+    assert turns("--user", "bob") == []
 
 
 def test_a_turn_is_removed_by_its_id_and_what_waits_is_not(home: Path) -> None:
-    ids = {turn["state"]: turn["id"] for turn in json.loads(call(home, "--json").stdout)["turns"]}
+    ids = {turn["state"]: turn["id"] for turn in call("inbox", "--json").json["turns"]}
     doomed = [ids["damaged"], ids["failed: ValueError"]]
-    assert "2 turns would be removed." in call(home, "drop", *doomed, "--dry-run").stdout
-    assert len(turns(home)) == 3
-    assert isinstance(call(home, "drop", ids["waits"], "--dry-run").exception, NotFoundError)
-    assert isinstance(call(home, "drop", doomed[0], "--user", "bob", "--dry-run").exception, NotFoundError)
-    assert "2 turns are removed." in call(home, "drop", *doomed).stdout
+    assert "2 turns would be removed." in call("inbox", "drop", *doomed, "--dry-run").stdout
+    assert len(turns()) == 3
+    for words in ([ids["waits"]], [doomed[0], "--user", "bob"]):
+        with pytest.raises(NotFoundError):
+            call("inbox", "drop", *words, "--dry-run")
+    assert "2 turns are removed." in call("inbox", "drop", *doomed).stdout
     with Memory.open(home, embedder="none", guest=True) as memory:
         assert (memory.status().damaged, memory.status().parked) == (0, 0)
 
@@ -72,4 +67,4 @@ def test_status_counts_them_and_every_command_that_reads_says_what_waits(home: P
         status = memory.status()
         assert (status.inbox, status.damaged, status.parked, status.inbox_problem) == (2, 1, 1, None)
         assert len(memory.admin.notices()) == 1
-    assert "1 turns wait" in CliRunner().invoke(cli, ["stats", "--home", str(home)], standalone_mode=False).stderr
+    assert "1 turns wait" in call("stats").stderr

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
-from click.testing import CliRunner
 
 from perdure.api.memory import Memory
 from perdure.cli.model import model
 from perdure.errors import ModelError, NotFoundError, SettingsError
 from perdure.store.store import Store
+from tests.cli import calling
 
 BROKEN_WORKER = """
 from perdure.embed.deterministic import HashEmbedder
@@ -30,28 +29,24 @@ main()
 """
 
 
-def call(home: Path, *arguments: str) -> str:
-    result = CliRunner().invoke(model, [*arguments, "--home", str(home)], standalone_mode=False, catch_exceptions=False)
-    assert result.return_value == 0
-    return result.stdout
-
-
-def figures(home: Path, *arguments: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(call(home, *arguments, "--json"))
-    return found
-
-
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A store of three facts with vectors of 32 dimensions, as the settings say."""
     monkeypatch.setenv("PERDURE_EMBEDDER", "hash")
     monkeypatch.setenv("PERDURE_EMBEDDER_MODEL", "32")
-    home = tmp_path / "home"
-    with Memory.open(home) as memory:
+    with Memory.open(elsewhere) as memory:
         assert memory.ready()
         for bird in ("heron", "kestrel", "plover"):
             memory.store(f"The {bird} database is staging")
-    return home
+    return elsewhere
+
+
+def call(home: Path, *words: str) -> str:
+    return calling.call("model", *words, "--home", home).stdout
+
+
+def figures(home: Path, *words: str) -> Any:
+    return calling.call_json("model", *words, "--home", home)
 
 
 def by_dims(found: dict[str, Any]) -> dict[int, tuple[str, int]]:
@@ -147,6 +142,5 @@ def test_a_store_without_a_model_takes_it_at_once(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize("name", ["status", "switch", "rollback", "prune"])
 def test_each_command_has_an_example(name: str) -> None:
-    result = CliRunner().invoke(model, [name, "--help"])
-    assert f"Example: perdure model {name}" in result.output
+    assert f"Example: perdure model {name}" in calling.call("model", name, "--help").stdout
     assert isinstance(model, click.Group)

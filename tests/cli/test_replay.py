@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from bench.kill_replay import run
-from perdure.cli.replay import replay
 from perdure.cli.script import load_script
 from perdure.errors import InputError
 from perdure.files.transcripts import Dialogue, Exchange, read_transcript
+from tests.cli.calling import call_json
 
 
 def messages() -> list[dict[str, Any]]:
@@ -35,9 +34,8 @@ def write(path: Path, value: object) -> Path:
 def test_replay_prints_its_figures(tmp_path: Path) -> None:
     file = write(tmp_path / "talk.json", messages())
 
-    result = CliRunner().invoke(replay, [str(file), "--json"], standalone_mode=False, catch_exceptions=False)
+    figures = call_json("replay", file)
 
-    figures = json.loads(result.output)
     assert figures["turns"] == len(messages()) // 2
     assert figures["captured"] == sum(figures["by_category"].values()) >= 8
     assert figures["recall_to_embed_ratio"] > 1

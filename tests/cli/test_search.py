@@ -2,52 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
-from click.testing import CliRunner, Result
 
-from perdure.cli.main import cli
 from perdure.errors import InputError, NotFoundError, ScopeError
+from tests.cli.calling import call, call_json
+
+pytestmark = pytest.mark.usefixtures("home")
 
 ACTIONS = ["add", "add", "supersede", "succeed", "forget"]
 """What an update and a forgetting leave in the journal."""
 
 
-def invoke(*words: str, **options: Any) -> Result:
-    return CliRunner(env={"COLUMNS": "300"}).invoke(cli, words, standalone_mode=False, **options)
-
-
-def run(*words: str, code: int = 0) -> str:
-    """Run a command and return what it printed."""
-    result = invoke(*words)
-    if result.exception:
-        raise result.exception
-    assert result.return_value == code, result.output
-    return result.stdout
-
-
-def call(*words: str, code: int = 0) -> Any:
-    return json.loads(run(*words, "--json", code=code))
-
-
 def stored(text: str, *options: str) -> str:
     """Store a memory and return its id."""
-    return str(call("store", text, *options)["facts"][0]["id"])
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("PERDURE_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("PERDURE_EMBEDDER", "hash")
-    return tmp_path / "home"
+    return str(call_json("store", text, *options)["facts"][0]["id"])
 
 
 def found(*words: str, code: int = 0) -> list[str]:
-    return [hit["fact"]["text"] for hit in call("search", *words, code=code)["results"]]
+    return [hit["fact"]["text"] for hit in call_json("search", *words, code=code)["results"]]
 
 
 def test_search_finds_by_words_and_heeds_every_filter() -> None:
@@ -60,9 +35,9 @@ def test_search_finds_by_words_and_heeds_every_filter() -> None:
         assert found("staging", *chosen) == ["The staging database is called heron."]
     assert found("zebra crossing", code=1) == []
     with pytest.raises(InputError, match="empty"):
-        run("search", " ")
+        call("search", " ")
     with pytest.raises(click.BadParameter, match="10000"):
-        run("search", "staging", "--limit", "0")
+        call("search", "staging", "--limit", "0")
 
 
 def test_a_filter_reaches_what_lies_behind_many_better_hits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,25 +52,25 @@ def test_a_filter_reaches_what_lies_behind_many_better_hits(monkeypatch: pytest.
 def test_in_a_pipe_each_memory_is_one_line_whatever_its_length() -> None:
     text = "The staging database is called heron, " + "and it stands in the basement, " * 20 + "behind the lamp."
     stored(text)
-    header, line = run("list").splitlines()
+    header, line = call("list").stdout.splitlines()
     assert header.split("\t") == ["id", "day", "state", "category", "text"]
     assert line.split("\t")[-1] == text
 
 
 def test_search_shows_what_never_comes_up_unasked_and_marks_it(tmp_path: Path) -> None:
     stored("The staging database is called heron.")
-    run("export", str(tmp_path / "out.jsonl"))
-    elsewhere = str(tmp_path / "elsewhere")
-    assert call("import", str(tmp_path / "out.jsonl"), "--home", elsewhere)
-    assert "heron" not in run("recall", "What is the staging database called?", "--home", elsewhere)
-    [hit] = call("search", "staging database", "--home", elsewhere)["results"]
+    call("export", tmp_path / "out.jsonl")
+    elsewhere = tmp_path / "elsewhere"
+    assert call_json("import", tmp_path / "out.jsonl", "--home", elsewhere)
+    assert "heron" not in call("recall", "What is the staging database called?", "--home", elsewhere).stdout
+    [hit] = call_json("search", "staging database", "--home", elsewhere)["results"]
     assert hit["marks"] == ["import"]
-    assert "import" in run("search", "staging database", "--home", elsewhere)
+    assert "import" in call("search", "staging database", "--home", elsewhere).stdout
 
 
 def test_search_sees_the_past_and_former_versions() -> None:
     old = stored("The staging database is called heron.")
-    new = call("update", old[:8], "--text", "The staging database is called egret.")["facts"][0]
+    new = call_json("update", old[:8], "--text", "The staging database is called egret.")["facts"][0]
     assert new["id"] != old
     assert found("staging database") == ["The staging database is called egret."]
     assert len(found("staging database", "--superseded")) == 2
@@ -111,37 +86,37 @@ def test_an_agent_searches_its_own_memories_and_the_users() -> None:
 
 def test_history_shows_all_versions_and_who_changed_what() -> None:
     old = stored("The staging database is called heron.")
-    new = call("update", old, "--text", "The staging database is called egret.")["facts"][0]["id"]
-    run("forget", new)
+    new = call_json("update", old, "--text", "The staging database is called egret.")["facts"][0]["id"]
+    call("forget", new)
     for start in (old, new):
-        told = call("history", start)
+        told = call_json("history", start)
         assert [fact["id"] for fact in told["versions"]] == [old, new]
         assert [change["action"] for change in told["changes"]] == ACTIONS
-    shown = run("history", new[:8])
+    shown = call("history", new[:8]).stdout
     assert "former" in shown
     assert "forgotten" in shown
-    whole = call("history")["changes"]
+    whole = call_json("history")["changes"]
     assert [change["action"] for change in whole] == ACTIONS
-    assert call("history", "--since", str(whole[2]["seq"]))["changes"] == whole[3:]
+    assert call_json("history", "--since", str(whole[2]["seq"]))["changes"] == whole[3:]
     with pytest.raises(NotFoundError):
-        run("history", "deadbeef")
+        call("history", "deadbeef")
 
 
 def test_the_graph_is_a_tree_of_links() -> None:
     first, second, third = (stored(f"The {name} is number {name}.") for name in ("crane", "heron", "egret"))
-    run("link", first, second, "--type", "CAUSED_BY")
-    run("link", third, second, "--type", "PART_OF")
-    shown = run("graph", first[:8], "--depth", "2").splitlines()
+    call("link", first, second, "--type", "CAUSED_BY")
+    call("link", third, second, "--type", "PART_OF")
+    shown = call("graph", first[:8], "--depth", "2").stdout.splitlines()
     assert shown == [
         f"{first[:8]} The crane is number crane.",
         f"└─ CAUSED_BY -> {second[:8]} The heron is number heron.",
         f"   └─ <- PART_OF {third[:8]} The egret is number egret.",
     ]
-    assert [each["depth"] for each in call("graph", first)["related"]] == [1, 2]
-    run("unlink", first, second, "--type", "CAUSED_BY")
-    assert call("graph", first)["related"] == []
+    assert [each["depth"] for each in call_json("graph", first)["related"]] == [1, 2]
+    call("unlink", first, second, "--type", "CAUSED_BY")
+    assert call_json("graph", first)["related"] == []
     with pytest.raises(InputError, match="11"):
-        run("graph", first, "--depth", "11")
+        call("graph", first, "--depth", "11")
 
 
 def test_scopes_and_categories_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,84 +124,86 @@ def test_scopes_and_categories_are_counted(monkeypatch: pytest.MonkeyPatch) -> N
     stored("The staging database is called heron.")
     stored("The harbour is closed.", "--agent", "ann", "--category", "fact")
     stored("The pier is wet.", "--scope", "project:pier")
-    assert call("scope", "list")["scopes"] == {"user:owner": 1}
-    assert call("scope", "list", "--all")["scopes"] == {"agent:ann": 1, "project:pier": 1, "user:owner": 1}
-    assert call("scope", "show", "project:pier")["total"] == 1
+    assert call_json("scope", "list")["scopes"] == {"user:owner": 1}
+    assert call_json("scope", "list", "--all")["scopes"] == {"agent:ann": 1, "project:pier": 1, "user:owner": 1}
+    assert call_json("scope", "show", "project:pier")["total"] == 1
     for words in (["scope", "show", "agent:ann"], ["list", "--scope", "agent:ann"]):
         with pytest.raises(ScopeError, match="add --agent ann"):
-            run(*words)
-    assert call("scope", "show", "agent:ann", "--agent", "ann")["by_category"] == {"fact": 1}
-    assert [fact["text"] for fact in call("list", "--scope", "project:pier")["facts"]] == ["The pier is wet."]
-    assert call("categories")["categories"] == {
+            call(*words)
+    assert call_json("scope", "show", "agent:ann", "--agent", "ann")["by_category"] == {"fact": 1}
+    assert [fact["text"] for fact in call_json("list", "--scope", "project:pier")["facts"]] == ["The pier is wet."]
+    assert call_json("categories")["categories"] == {
         "preference": 0, "fact": 0, "decision": 0, "entity": 1, "other": 0, "sailing": 0,
     }  # fmt: skip
-    assert call("categories", "--scope", "project:pier")["categories"]["entity"] == 0
+    assert call_json("categories", "--scope", "project:pier")["categories"]["entity"] == 0
 
 
 def test_pinned_memories_are_listed_until_unpinned() -> None:
     one = stored("The staging database is called heron.")
     stored("The harbour is closed.")
-    run("pin", one)
-    assert [fact["id"] for fact in call("list", "--pinned")["facts"]] == [one]
-    run("unpin", one)
-    assert call("list", "--pinned")["facts"] == []
+    call("pin", one)
+    assert [fact["id"] for fact in call_json("list", "--pinned")["facts"]] == [one]
+    call("unpin", one)
+    assert call_json("list", "--pinned")["facts"] == []
 
 
 def test_many_are_forgotten_by_scope_or_date_only() -> None:
     stored("The staging database is called heron.")
     stored("The pier is wet.", "--scope", "project:pier")
-    assert call("forget", "--scope", "project:pier", "--dry-run") == {"forgotten": 0, "chosen": 1}
-    assert call("forget", "--scope", "project:pier") == {"forgotten": 1, "chosen": 1}
-    assert call("scope", "list", "--all")["scopes"] == {"user:owner": 1}
-    assert call("forget", "--before", "2020-01-01", code=1) == {"forgotten": 0, "chosen": 0}
+    assert call_json("forget", "--scope", "project:pier", "--dry-run") == {"forgotten": 0, "chosen": 1}
+    assert call_json("forget", "--scope", "project:pier") == {"forgotten": 1, "chosen": 1}
+    assert call_json("scope", "list", "--all")["scopes"] == {"user:owner": 1}
+    assert call_json("forget", "--before", "2020-01-01", code=1) == {"forgotten": 0, "chosen": 0}
     for wrong in (("forget",), ("forget", "deadbeef", "--before", "2020-01-01"), ("store",), ("update", "deadbeef")):
-        assert "UsageError" in repr(invoke(*wrong).exception)
+        with pytest.raises(click.UsageError):
+            call(*wrong)
 
 
 def test_a_memory_is_given_with_an_option_and_all_its_parts() -> None:
-    [fact] = call(
+    [fact] = call_json(
         "store", "--text", "Lunch is at noon.", "--decay", "durable", "--importance", "0.9", "--entity", "lunch",
         "--key", "time", "--value", "noon", "--why", "the canteen closes", "--category", "fact",
     )["facts"]  # fmt: skip
     assert (fact["decay_class"], fact["importance"], fact["why"]) == ("durable", 0.9, "the canteen closes")
     assert (fact["entity"], fact["key"], fact["value"], fact["category"]) == ("lunch", "time", "noon", "fact")
-    [changed] = call("update", fact["id"], "--tags", "food,canteen", "--importance", "0.4")["facts"]
+    [changed] = call_json("update", fact["id"], "--tags", "food,canteen", "--importance", "0.4")["facts"]
     assert (changed["id"], changed["tags"], changed["importance"]) == (fact["id"], ["food", "canteen"], 0.4)
 
 
 def test_a_scope_of_an_agents_user_is_named_and_shown_as_it_is_written() -> None:
     stored("The harbour is closed.", "--agent", "ann", "--user", "eva", "--category", "fact")
     stored("The pier is wet.", "--agent", "ann", "--user", "eva", "--scope", "agent:ann")
-    assert call("scope", "list", "--all")["scopes"] == {"agent:ann user:*": 1, "agent:ann user:eva": 1}
-    both = call("list", "--agent", "ann", "--user", "eva")["facts"]
+    assert call_json("scope", "list", "--all")["scopes"] == {"agent:ann user:*": 1, "agent:ann user:eva": 1}
+    both = call_json("list", "--agent", "ann", "--user", "eva")["facts"]
     assert {fact["scope_target"] for fact in both} == {"ann user:*", "ann user:eva"}
-    assert [fact["text"] for fact in call("list", "--agent", "ann")["facts"]] == ["The pier is wet."]
+    assert [fact["text"] for fact in call_json("list", "--agent", "ann")["facts"]] == ["The pier is wet."]
     for scope, hint in (("agent:ann user:eva", "add --agent ann --user eva"), ("agent:ann user:*", "add --agent ann$")):
         with pytest.raises(ScopeError, match=hint):
-            run("list", "--scope", scope)
+            call("list", "--scope", scope)
     for scope in ("agent:ann", "agent:ann user:*"):
-        [fact] = call("list", "--agent", "ann", "--user", "eva", "--scope", scope)["facts"]
+        [fact] = call_json("list", "--agent", "ann", "--user", "eva", "--scope", scope)["facts"]
         assert fact["text"] == "The pier is wet."
-    assert "agent:ann user:eva" in run("scope", "list", "--all")
+    assert "agent:ann user:eva" in call("scope", "list", "--all").stdout
 
 
 def test_what_an_agent_took_in_without_a_user_is_assigned_and_taken_back() -> None:
     stored("The harbour is closed.", "--agent", "ann")
-    trial = call("scope", "assign", "agent:ann", "--to", "user:eva", "--dry-run")
+    trial = call_json("scope", "assign", "agent:ann", "--to", "user:eva", "--dry-run")
     assert (trial["memories"], trial["target"], trial["batch"], trial["dry_run"]) == (
         1,
         "agent:ann user:eva",
         None,
         True,
     )
-    assert call("list", "--agent", "ann", "--user", "eva")["facts"] == []
-    said = run("scope", "assign", "agent:ann", "--to", "user:eva").splitlines()
+    assert call_json("list", "--agent", "ann", "--user", "eva")["facts"] == []
+    said = call("scope", "assign", "agent:ann", "--to", "user:eva").stdout.splitlines()
     assert said[0] == "1 memories and 0 conversations of agent:ann are now agent:ann user:eva"
-    assert len(call("list", "--agent", "ann", "--user", "eva")["facts"]) == 1
-    assert call("list", "--agent", "ann")["facts"] == []
-    assert call("scope", "assign", "agent:ann", "--to", "user:eva", code=1)["memories"] == 0
-    run(*said[1].partition("perdure ")[2].split())
-    assert len(call("list", "--agent", "ann")["facts"]) == 1
-    assert call("scope", "assign", "agent:ann", "--all-users")["target"] == "agent:ann user:*"
+    assert len(call_json("list", "--agent", "ann", "--user", "eva")["facts"]) == 1
+    assert call_json("list", "--agent", "ann")["facts"] == []
+    assert call_json("scope", "assign", "agent:ann", "--to", "user:eva", code=1)["memories"] == 0
+    call(*said[1].partition("perdure ")[2].split())
+    assert len(call_json("list", "--agent", "ann")["facts"]) == 1
+    assert call_json("scope", "assign", "agent:ann", "--all-users")["target"] == "agent:ann user:*"
     for wrong in ([], ["--to", "user:eva", "--all-users"]):
-        assert "UsageError" in repr(invoke("scope", "assign", "agent:ann", *wrong).exception)
+        with pytest.raises(click.UsageError):
+            call("scope", "assign", "agent:ann", *wrong)

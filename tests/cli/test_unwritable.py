@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,12 +10,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from perdure.api.memory import Memory
-from perdure.cli.main import cli
-from perdure.errors import StoreFullError, StoreUnavailableError
+from perdure.errors import PerdureError, StoreFullError, StoreUnavailableError
 from perdure.hooks.types import TurnContext
+from tests.cli import calling
+from tests.cli.calling import Called
 from tests.unwritable import bound, full_disk, read_only
 
 FACT = "The staging database is called heron."
@@ -60,9 +59,10 @@ BROKEN: dict[str, tuple[Broken, str]] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def home(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PERDURE_EMBEDDER", "hash")
+    return elsewhere
 
 
 def left(home: Path, how: str, index: str = "exact") -> str:
@@ -71,59 +71,60 @@ def left(home: Path, how: str, index: str = "exact") -> str:
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False).stdout.strip()
 
 
-def call(home: Path, line: str) -> Result:
+def call(home: Path, line: str, code: int | None = 0) -> Called:
     words = [str(home.with_name("out")) if word == "OUT" else word for word in line.split()]
-    return CliRunner().invoke(cli, [*words, "--home", str(home)], standalone_mode=False)
+    return calling.call(*words, "--home", home, code=code)
+
+
+def complaint(home: Path, line: str) -> str:
+    """Return what a command tells on stderr, or with what it is refused."""
+    try:
+        return call(home, line, code=None).stderr
+    except PerdureError as error:
+        return str(error)
 
 
 @pytest.mark.parametrize("line", READS)
-def test_a_command_that_reads_makes_no_store(tmp_path: Path, line: str) -> None:
-    call(tmp_path / "none", line)
-    assert not (tmp_path / "none").exists()
+def test_a_command_that_reads_makes_no_store(home: Path, line: str) -> None:
+    complaint(home, line)
+    assert not home.exists()
 
 
-def test_it_says_that_there_is_none(tmp_path: Path) -> None:
-    shown = call(tmp_path / "none", "list --json")
-    assert (shown.return_value, json.loads(shown.stdout)["facts"]) == (0, [])
+def test_it_says_that_there_is_none(home: Path) -> None:
+    shown = call(home, "list --json")
+    assert shown.json["facts"] == []
     assert "there is no store in" in shown.stderr
     for line in ("export OUT", "backup", "purge --status", "verify"):
-        assert (
-            "there is no store in" in f"{call(tmp_path / 'none', line).exception}{call(tmp_path / 'none', line).stderr}"
-        )
+        assert "there is no store in" in complaint(home, line)
 
 
 @pytest.mark.parametrize("how", ["closed", "killed"])
 @pytest.mark.parametrize("what", BROKEN)
-def test_what_cannot_be_written_is_shown_with_the_reason(tmp_path: Path, what: str, how: str) -> None:
-    home = tmp_path / "home"
+def test_what_cannot_be_written_is_shown_with_the_reason(home: Path, what: str, how: str) -> None:
     broken, reason = BROKEN[what]
     fact_id = left(home, how)
     with broken(home):
         before = contents(home)
         for line in ("list", f"show {fact_id}", "search heron", f"history {fact_id}", "recall heron"):
             shown = call(home, line)
-            assert shown.exception is None, line
             assert "heron" in shown.stdout, line
             assert " cannot be written (" in shown.stderr, line
             assert any(each in shown.stderr for each in reason.split("|")), line
             assert "1 turns wait" in shown.stderr, line
         assert SAID in call(home, "inbox").stdout
-        assert call(home, "export OUT").exception is None
+        call(home, "export OUT")
         assert FACT in home.with_name("out").read_text(encoding="utf-8")
-        assert call(home, "status").return_value == 0
         assert "memories are shown, changes are refused" in call(home, "status").stdout
-        doctor = call(home, "doctor")
+        doctor = call(home, "doctor", code=1)
         assert "IOError" not in doctor.output
         assert "changes are refused" in doctor.output
         assert contents(home).items() >= before.items()
-        refused = call(home, "store MORE").exception
-        assert isinstance(refused, (StoreUnavailableError, StoreFullError))
-        assert "refused" in str(refused) or "the disk is full" in str(refused)
+        with pytest.raises((StoreUnavailableError, StoreFullError), match=r"refused|the disk is full"):
+            call(home, "store MORE")
 
 
 @pytest.mark.parametrize("how", ["closed", "killed"])
-def test_after_a_kill_the_log_is_read_though_nothing_can_be_written(tmp_path: Path, how: str) -> None:
-    home = tmp_path / "home"
+def test_after_a_kill_the_log_is_read_though_nothing_can_be_written(home: Path, how: str) -> None:
     left(home, how)
     # As a copy without it has it: the index of the log goes with its last process.
     (home / "facts.db-shm").unlink(missing_ok=True)
@@ -131,8 +132,7 @@ def test_after_a_kill_the_log_is_read_though_nothing_can_be_written(tmp_path: Pa
         assert "heron" in call(home, "list").stdout
 
 
-def test_a_host_recalls_and_says_that_it_takes_nothing_in(tmp_path: Path) -> None:
-    home = tmp_path / "home"
+def test_a_host_recalls_and_says_that_it_takes_nothing_in(home: Path) -> None:
     left(home, "closed", "lance")
     context = TurnContext(session_id="t")
     with read_only(home), Memory.open(home, embedder="hash", vector_index="lance") as memory:
@@ -149,8 +149,7 @@ def test_a_host_recalls_and_says_that_it_takes_nothing_in(tmp_path: Path) -> Non
         assert "changes are refused" in (status.read_only or "")
 
 
-def test_a_process_inside_sees_what_one_outside_writes(tmp_path: Path) -> None:
-    home = tmp_path / "home"
+def test_a_process_inside_sees_what_one_outside_writes(home: Path, tmp_path: Path) -> None:
     left(home, "closed")
     inside = tmp_path / "inside"
     inside.mkdir()
@@ -163,8 +162,7 @@ def test_a_process_inside_sees_what_one_outside_writes(tmp_path: Path) -> None:
         assert len(reader.admin.list()) == 3
 
 
-def test_readers_leave_what_waits_to_an_owner(tmp_path: Path) -> None:
-    home = tmp_path / "home"
+def test_readers_leave_what_waits_to_an_owner(home: Path) -> None:
     left(home, "killed")
     shown = call(home, "list")
     assert "1 turns wait" in shown.stderr

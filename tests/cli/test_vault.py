@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import keyring
 import pytest
-from click.testing import CliRunner, Result
 from keyring.backend import KeyringBackend
 from keyring.backends.fail import Keyring as NoKeyring
 
@@ -19,6 +17,7 @@ from perdure.api.memory import Memory
 from perdure.cli.vault import vault
 from perdure.errors import InputError, NotFoundError, StoreUnavailableError
 from perdure.vault.vault import Vault
+from tests.cli.calling import call, call_json
 
 ROOT = Path(__file__).parents[2]
 PASSPHRASE = "correct horse battery staple"
@@ -46,28 +45,11 @@ class DictKeyring(KeyringBackend):
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    folder = tmp_path / "home"
-    monkeypatch.setenv("PERDURE_HOME", str(folder))
-    monkeypatch.setenv("PERDURE_EMBEDDER", "hash")
+def home(home: Path) -> Iterator[Path]:
     before = keyring.get_keyring()
     keyring.set_keyring(DictKeyring())
-    yield folder
+    yield home
     keyring.set_keyring(before)
-
-
-def call(*arguments: str, stdin: str | None = None) -> Result:
-    result = CliRunner().invoke(vault, arguments, input=stdin, standalone_mode=False)
-    if result.exception is not None:
-        raise result.exception
-    assert result.return_value == 0
-    return result
-
-
-def called(*arguments: str, stdin: str | None = None) -> dict[str, object]:
-    answer = json.loads(call(*arguments, "--json", stdin=stdin).stdout)
-    assert isinstance(answer, dict)
-    return answer
 
 
 def pointers(home: Path) -> list[str]:
@@ -76,85 +58,85 @@ def pointers(home: Path) -> list[str]:
 
 
 def test_stored_listed_got_and_forgotten(home: Path) -> None:
-    record = called("store", "GitHub", "--kind", "password", "--days", "3", stdin=f"{VALUE}\n")
+    record = call_json("vault", "store", "GitHub", "--kind", "password", "--days", "3", stdin=f"{VALUE}\n")
     key = str(record["id"])[:8]
 
-    assert call("get", key).stdout == f"{VALUE}\n"
-    assert called("get", key) == {"record": record, "sensitive": {"value": VALUE}}
-    assert called("list") == {"records": [record]}
-    listed = call("list").stdout
+    assert call("vault", "get", key).stdout == f"{VALUE}\n"
+    assert call_json("vault", "get", key) == {"record": record, "sensitive": {"value": VALUE}}
+    assert call_json("vault", "list") == {"records": [record]}
+    listed = call("vault", "list").stdout
     assert key in listed
     assert "GitHub" in listed
     assert VALUE not in listed
     assert pointers(home) == [f"A password for GitHub is in the vault (id {key})."]
-    status = called("status")
+    status = call_json("vault", "status")
     assert (status["records"], status["source"], status["expiring_soon"]) == (1, "keyring", [record["id"]])
 
-    assert called("forget", key, "--dry-run") == {"forgotten": False, "record": record}
-    assert call("get", key).stdout == f"{VALUE}\n"
-    assert called("forget", key) == {"forgotten": True, "record": record}
+    assert call_json("vault", "forget", key, "--dry-run") == {"forgotten": False, "record": record}
+    assert call("vault", "get", key).stdout == f"{VALUE}\n"
+    assert call_json("vault", "forget", key) == {"forgotten": True, "record": record}
     assert pointers(home) == []
     with pytest.raises(NotFoundError, match=key):
-        call("get", key)
+        call("vault", "get", key)
 
 
 def test_two_secrets_of_a_service_have_two_pointers(home: Path) -> None:
     for kind, name in (("password", ""), ("token", ""), ("token", "work")):
-        call("store", "GitHub", "--kind", kind, "--name", name, stdin=VALUE)
+        call("vault", "store", "GitHub", "--kind", kind, "--name", name, stdin=VALUE)
     assert len(pointers(home)) == 3
     with Memory.open(home) as memory:
         assert {(fact.category, fact.value) for fact in memory.lookup("GitHub")} == {("entity", None)}
 
 
 def test_replacing_keeps_the_pointer(home: Path) -> None:
-    first = called("store", "GitHub", stdin=VALUE)
+    first = call_json("vault", "store", "GitHub", stdin=VALUE)
     with pytest.raises(InputError, match=str(first["id"])):
-        call("store", "GitHub", stdin="the next value")
-    second = called("store", "GitHub", "--replace", stdin="the next value")
+        call("vault", "store", "GitHub", stdin="the next value")
+    second = call_json("vault", "store", "GitHub", "--replace", stdin="the next value")
     assert second["id"] == first["id"]
     assert len(pointers(home)) == 1
 
 
 def test_a_key_of_many_lines_goes_through_pipes_unchanged() -> None:
     value = "first line\n  second line\n\nlast line\n"
-    record = called("store", "heron", "--kind", "ssh", stdin=value)
-    assert call("get", str(record["id"])).stdout == value
+    record = call_json("vault", "store", "heron", "--kind", "ssh", stdin=value)
+    assert call("vault", "get", str(record["id"])).stdout == value
 
 
 def test_rotating_to_a_passphrase_and_back(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    record = called("store", "GitHub", stdin=VALUE)
-    assert called("rotate", "--dry-run") == {"generation": 2, "records": 1, "dry_run": True}
-    assert called("rotate") == {"generation": 2, "records": 1, "dry_run": False}
-    assert called("rotate", "--to", "passphrase", stdin=f"{PASSPHRASE}\n") == {
+    record = call_json("vault", "store", "GitHub", stdin=VALUE)
+    assert call_json("vault", "rotate", "--dry-run") == {"generation": 2, "records": 1, "dry_run": True}
+    assert call_json("vault", "rotate") == {"generation": 2, "records": 1, "dry_run": False}
+    assert call_json("vault", "rotate", "--to", "passphrase", stdin=f"{PASSPHRASE}\n") == {
         "generation": 3,
         "records": 1,
         "dry_run": False,
     }
     with pytest.raises(StoreUnavailableError, match="PERDURE_VAULT_PASSPHRASE"):
-        call("get", str(record["id"]))
+        call("vault", "get", str(record["id"]))
     monkeypatch.setenv("PERDURE_VAULT_PASSPHRASE", PASSPHRASE)
-    assert call("get", str(record["id"])).stdout == f"{VALUE}\n"
-    assert called("store", "Heron", stdin=VALUE)["service"] == "Heron"
-    assert "2 secrets are encrypted with key 4" in call("rotate", "--to", "keyring").stdout
+    assert call("vault", "get", str(record["id"])).stdout == f"{VALUE}\n"
+    assert call_json("vault", "store", "Heron", stdin=VALUE)["service"] == "Heron"
+    assert "2 secrets are encrypted with key 4" in call("vault", "rotate", "--to", "keyring").stdout
     monkeypatch.delenv("PERDURE_VAULT_PASSPHRASE")
-    assert call("get", str(record["id"])).stdout == f"{VALUE}\n"
+    assert call("vault", "get", str(record["id"])).stdout == f"{VALUE}\n"
 
 
 def test_looking_makes_no_vault(home: Path) -> None:
-    assert called("list") == {"records": []}
-    assert called("status") == {"exists": False}
-    assert "empty" in call("list").stdout
+    assert call_json("vault", "list") == {"records": []}
+    assert call_json("vault", "status") == {"exists": False}
+    assert "empty" in call("vault", "list").stdout
     for command in (["get", "12345678"], ["forget", "12345678"], ["rotate"]):
         with pytest.raises(InputError, match="no vault yet"):
-            call(*command)
+            call("vault", *command)
     assert not home.exists()
 
 
 def test_without_a_key_nothing_is_stored_and_nothing_points_to_it(home: Path) -> None:
     keyring.set_keyring(NoKeyring())  # type: ignore[no-untyped-call]
     with pytest.raises(StoreUnavailableError, match="needs a passphrase"):
-        call("store", "GitHub", stdin=VALUE)
-    assert called("list") == {"records": []}
+        call("vault", "store", "GitHub", stdin=VALUE)
+    assert call_json("vault", "list") == {"records": []}
     assert pointers(home) == []
 
 
@@ -189,5 +171,4 @@ def test_at_a_terminal_it_asks_and_does_not_show_what_is_typed(home: Path) -> No
 def test_each_command_has_help_with_an_example() -> None:
     assert set(vault.commands) == COMMANDS
     for name in COMMANDS:
-        text = CliRunner().invoke(vault, [name, "--help"]).output
-        assert f"Example: perdure vault {name}" in text
+        assert f"Example: perdure vault {name}" in call("vault", name, "--help").stdout
