@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.store.store import Store
+
+OpenMemory = Callable[..., Memory]
 
 # A shell that runs the tests in the background has SIGINT ignored; processes that a test interrupts would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -82,3 +86,16 @@ def store(home: Path, clock: ManualClock) -> Iterator[Store]:
     """An empty store in that folder, by that clock."""
     with closing(Store(home, clock=clock)) as opened:
         yield opened
+
+
+@pytest.fixture
+def open_memory(home: Path, clock: ManualClock) -> Iterator[OpenMemory]:
+    """Open memories on that folder, by that clock, with the deterministic embedder."""
+    with ExitStack() as opened:
+
+        def open_(folder: Path = home, **settings: Any) -> Memory:
+            memory = opened.enter_context(Memory.open(folder, **{"embedder": "hash", "clock": clock, **settings}))
+            memory.ready()
+            return memory
+
+        yield open_

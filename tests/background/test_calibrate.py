@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -51,13 +50,6 @@ class Failing(HashEmbedder):
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         raise ModelError("the server does not answer")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "home")
-    yield opened
-    opened.close()
 
 
 def no_pause() -> None:

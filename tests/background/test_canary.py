@@ -6,7 +6,6 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from perdure.api.memory import Memory
 from perdure.background.canary import PREFIX, Canary, CanaryError
 from perdure.store.database import run
 from perdure.store.store import Store
+from tests.conftest import OpenMemory
 
 KILLED = """
 import os, sys
@@ -29,11 +29,10 @@ Canary(engine.store, engine.capturer, lambda prompt, scope: os._exit(9)).sing(la
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    with Memory.open(tmp_path / "home", embedder="hash") as memory:
-        assert memory.ready()
-        memory.store("The heron nests at the lake.")
-        yield memory
+def memory(open_memory: OpenMemory) -> Memory:
+    memory = open_memory()
+    memory.store("The heron nests at the lake.")
+    return memory
 
 
 def traces(home: Path) -> dict[str, int]:

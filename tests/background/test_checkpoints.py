@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,17 +11,6 @@ from perdure.clock import ManualClock
 from perdure.errors import InputError, NotFoundError
 
 HOURS = 3_600.0
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock(1_800_000_000.0)
-
-
-@pytest.fixture
-def memory(tmp_path: Path, clock: ManualClock) -> Iterator[Memory]:
-    with Memory.open(tmp_path / "home", embedder="none", clock=clock, watch=False) as memory:
-        yield memory
 
 
 def test_the_newest_one_is_restored(memory: Memory, clock: ManualClock) -> None:

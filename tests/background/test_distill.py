@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from perdure.api.memory import Memory
-from perdure.clock import ManualClock
 from perdure.errors import StoreBusyError
 from perdure.hooks.types import Channel, TurnContext
 from perdure.store.transaction import Author
@@ -20,12 +18,6 @@ SAID = [
     {"role": "assistant", "content": "I love Porto, my brother lives there.", "timestamp": START - 9e6},
     {"role": "user", "content": "I prefer tea over coffee.", "timestamp": START - 9e6},
 ]
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    with Memory.open(tmp_path / "home", embedder="none", clock=ManualClock(START), watch=False) as memory:
-        yield memory
 
 
 def texts(memory: Memory) -> set[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,14 +13,10 @@ from perdure.clock import ManualClock
 from perdure.errors import InputError, NotFoundError, UnsafePathError
 from perdure.files.managed import BEGIN, END, add_line, with_line
 from perdure.hooks.types import TurnContext
+from tests.conftest import OpenMemory
 
 DAY = 86_400.0
 TEXT = "I prefer tabs over spaces."
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock(1_800_000_000.0)
 
 
 @pytest.fixture
@@ -32,11 +27,8 @@ def workspace(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def memory(tmp_path: Path, clock: ManualClock, workspace: Path) -> Iterator[Memory]:
-    with Memory.open(
-        tmp_path / "home", embedder="none", clock=clock, watch=False, workspace=str(workspace)
-    ) as memory:  # fmt: skip
-        yield memory
+def memory(open_memory: OpenMemory, workspace: Path) -> Memory:
+    return open_memory(embedder="none", watch=False, workspace=str(workspace))
 
 
 def say(memory: Memory, text: str, times: int) -> None:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -171,16 +171,9 @@ def killed_worker(home: Path, point: str) -> int:
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def store(tmp_path: Path, clock: ManualClock) -> Iterator[Store]:
-    store = Store(tmp_path / "home", clock=clock)
+def store(store: Store) -> Store:
     assert store.adopt_space(space_of(OLD))
-    yield store
-    store.close()
+    return store
 
 
 def test_a_switch_of_some_hundred_facts_with_kills_and_recalls_beside_it(tmp_path: Path) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -40,18 +39,6 @@ class Counting:
             return "done"
 
         return Job(name, every, first, work, **more)
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock(START)
-
-
-@pytest.fixture
-def store(tmp_path: Path, clock: ManualClock) -> Iterator[Store]:
-    store = Store(tmp_path / "home", clock=clock)
-    yield store
-    store.close()
 
 
 def scheduler(store: Store, *jobs: Job, start_worker: Callable[[], None] = lambda: None) -> Scheduler:

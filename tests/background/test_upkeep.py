@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,17 +26,10 @@ def nothing() -> None:
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def store(tmp_path: Path, clock: ManualClock) -> Iterator[Store]:
-    store = Store(tmp_path / "home", clock=clock)
+def store(store: Store) -> Store:
     with store.write(AUTHOR) as tx:
         tx.add(Fact("The heron nests at the lake."))
-    yield store
-    store.close()
+    return store
 
 
 def test_backups_rotate_and_others_are_left_alone(store: Store) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,12 +46,10 @@ class Failing:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(tmp_path / "home", clock=ManualClock())
+def store(store: Store) -> Store:
     with store.write(Author(Channel.USER)) as tx:
         tx.add(KNOWN)
-    yield store
-    store.close()
+    return store
 
 
 def written(store: Store, model: Answering | Failing, fact: Fact = DOUBTED) -> Written:

@@ -68,11 +68,6 @@ def _quick_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PERDURE_EMBEDDER", "hash")
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path / "home"
-
-
 def test_what_is_stored_in_one_connection_is_recalled_in_the_next(home: Path) -> None:
     async def store(client: Client) -> None:
         names = [tool.name for tool in (await client.list_tools()).tools]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,29 +46,9 @@ def put(home: Path, *facts: Fact) -> None:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path / "home"
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock(START)
-
-
-@pytest.fixture
-def open_memory(home: Path, clock: ManualClock) -> Iterator[OpenMemory]:
+def open_memory(open_memory: OpenMemory) -> OpenMemory:
     """Open memories on one folder: by words alone, unless an embedder is named."""
-    memories: list[Memory] = []
-
-    def open_(folder: Path = home, **settings: Any) -> Memory:
-        memory = Memory.open(folder, **{"embedder": "none", "clock": clock, **settings})
-        memories.append(memory)
-        memory.ready()
-        return memory
-
-    yield open_
-    for memory in memories:
-        memory.close()
+    return partial(open_memory, embedder="none")
 
 
 @pytest.fixture

@@ -18,11 +18,6 @@ TEXT = "The staging database is called heron."
 HOUR = 3600.0
 
 
-@pytest.fixture
-def memory(open_memory: OpenMemory) -> Memory:
-    return open_memory()
-
-
 def tables(home: Path, fact_id: str) -> list[str]:
     """Return the tables that hold something of a fact."""
     store = Store(home)

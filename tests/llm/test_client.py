@@ -31,18 +31,6 @@ def server() -> Iterator[Loopback]:
         yield running
 
 
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def store(tmp_path: Path, clock: ManualClock) -> Iterator[Store]:
-    opened = Store(tmp_path / "home", clock=clock)
-    yield opened
-    opened.close()
-
-
 def make(server: Loopback, store: Store, budget: int = 10_000, timeout: float = 30.0) -> tuple[Llm, TokenMeter]:
     meter = TokenMeter(store.database, store.clock, budget)
     return Llm(Endpoint(Address(f"{server.url}/v1"), timeout), MODELS, meter), meter

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from perdure.api.memory import Memory
-from perdure.clock import ManualClock
 from perdure.hooks.fake_host import FakeHost
 from perdure.hooks.host import HookRunner
 from perdure.plugin.plugin import hookimpls_for
@@ -38,32 +37,6 @@ def complaints(caplog: pytest.LogCaptureFixture) -> list[str]:
         for record in caplog.records
         if record.name.startswith("perdure") and record.levelno >= logging.WARNING
     ]
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path / "home"
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def open_memory(home: Path, clock: ManualClock) -> Iterator[OpenMemory]:
-    """Open memories on one folder, with the deterministic embedder."""
-    memories: list[Memory] = []
-
-    def open_(folder: Path = home, **settings: Any) -> Memory:
-        memory = Memory.open(folder, **{"embedder": "hash", "clock": clock, **settings})
-        memories.append(memory)
-        memory.ready()
-        return memory
-
-    yield open_
-    for memory in memories:
-        memory.close()
 
 
 @pytest.fixture

@@ -7,16 +7,15 @@ from pathlib import Path
 import pytest
 
 from perdure.api.memory import Memory
+from tests.plugin.conftest import OpenMemory
 
 SAID = "My zanzibar password hint is the colour of the old bicycle."
 OTHER = "The heron database is the one for staging."
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Memory:
-    memory = Memory.open(tmp_path / "home", embedder="hash", workspace=tmp_path / "workspace", watch=False)
-    memory.ready()
-    return memory
+def memory(open_memory: OpenMemory, tmp_path: Path) -> Memory:
+    return open_memory(workspace=tmp_path / "workspace", watch=False)
 
 
 def files_with(home: Path, text: str) -> list[str]:

@@ -24,8 +24,7 @@ Damage = Callable[[Path], None]
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    home = tmp_path / "home"
+def home(home: Path) -> Path:
     with Memory.open(home, embedder="none") as memory:
         memory.store(FACT)
     return home

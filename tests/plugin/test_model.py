@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from perdure.api.memory import Memory
-from perdure.clock import ManualClock
 from perdure.engine.builtins import BUILTINS
 from perdure.engine.composing import embedder_factory
 from perdure.engine.extensions import ExtensionManager
@@ -67,13 +66,6 @@ class Opened:
 
 
 OpenModel = Callable[..., Opened]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(tmp_path / "home", clock=ManualClock())
-    yield store
-    store.close()
 
 
 @pytest.fixture

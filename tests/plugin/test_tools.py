@@ -13,15 +13,15 @@ from perdure.api.memory import Memory
 from perdure.api.tools import ALIKE, MAX_CHARS, TOOLS, ToolResult, call_tool
 from perdure.hooks.types import Channel, TurnContext
 from perdure.store.fact import Fact
+from tests.plugin.conftest import OpenMemory
 
 MAIN = TurnContext(agent_id="main", session_id="s1")
 ASKED = "Please remember this, correct it, or forget it."
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    with Memory.open(tmp_path / "home", embedder="none", recall_format="progressive") as memory:
-        yield memory
+def memory(open_memory: OpenMemory) -> Memory:
+    return open_memory(embedder="none", recall_format="progressive")
 
 
 def call(memory: Memory, name: str, said: str = "", /, context: TurnContext = MAIN, **values: Any) -> ToolResult:

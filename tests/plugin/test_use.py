@@ -10,16 +10,15 @@ from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.hooks.types import TurnContext
 from perdure.ranking.decay import DAY
+from tests.plugin.conftest import OpenMemory
 
 QUESTION = "Which database is the staging one?"
 TWINS = ("The staging database Heron is for tests.", "The staging database Ibis is for tests.")
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Memory:
-    memory = Memory.open(
-        tmp_path, embedder="none", clock=ManualClock(), record_sessions=False, duplicate_normalised=False
-    )
+def memory(open_memory: OpenMemory) -> Memory:
+    memory = open_memory(embedder="none", record_sessions=False, duplicate_normalised=False)
     for text in TWINS:
         memory.store(text, decay_class="durable")
     return memory

@@ -31,18 +31,6 @@ AUTHOR = Author(Channel.LIBRARY)
 OWN = {"scope": "user", "scope_target": "owner"}
 
 
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def store(tmp_path: Path, clock: ManualClock) -> Iterator[Store]:
-    opened = Store(tmp_path / "home", clock=clock)
-    yield opened
-    opened.close()
-
-
 def put(store: Store, *facts: Fact) -> list[Fact]:
     with store.write(AUTHOR) as tx:
         return [tx.add(replace(fact, scope=fact.scope if fact.scope_target else "user",
