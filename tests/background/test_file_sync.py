@@ -28,8 +28,8 @@ from perdure.files.transcript_log import TranscriptLog
 from perdure.store.database import run
 from perdure.store.scope import Audience, Scope
 from perdure.store.store import Store
-from tests.faulty import FailingEmbedder
-from tests.files.workshop import LONG_AGO, CountingEmbedder
+from tests.faulty import CountingEmbedder, FailingEmbedder
+from tests.files.workshop import LONG_AGO
 
 MINE = Scope("user", "owner")
 DEADLINE = 60.0
@@ -323,12 +323,12 @@ class TestEmbedding:
             host.write(str(number), f"heron {number}")
         host.sync.fresh()
         host.settle()
-        assert (len(embedder.texts), host.workers) == (FEW - 1, [])
+        assert (len(embedder.given), host.workers) == (FEW - 1, [])
         for number in range(FEW + 10):
             host.write(f"more{number}", f"crane {number}")
         host.sync.fresh()
         host.settle()
-        assert (len(embedder.texts), host.workers) == (2 * FEW - 1, [1])
+        assert (len(embedder.given), host.workers) == (2 * FEW - 1, [1])
         assert host.index.pending(embedder.identity.id) == 10
 
     def test_a_model_that_fails_is_logged_by_its_type(self, open_host: Open, caplog: pytest.LogCaptureFixture) -> None:

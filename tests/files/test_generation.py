@@ -18,7 +18,8 @@ from perdure.errors import StoreError
 from perdure.files.search import Ask, FileSearch
 from perdure.store.database import run
 from perdure.store.scope import Audience
-from tests.files.workshop import CountingEmbedder, Workshop
+from tests.faulty import CountingEmbedder
+from tests.files.workshop import Workshop
 
 posix = pytest.mark.skipif(os.name != "posix", reason="POSIX modes and limits")
 ROUNDS = 8

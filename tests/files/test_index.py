@@ -23,8 +23,8 @@ from perdure.files.search import Ask, FileSearch
 from perdure.files.turns import Threshold
 from perdure.store.scope import Audience, Scope
 from perdure.text.fence import fence
-from tests.faulty import FailingEmbedder
-from tests.files.workshop import LONG_AGO, MINE, CountingEmbedder, Workshop
+from tests.faulty import CountingEmbedder, FailingEmbedder
+from tests.files.workshop import LONG_AGO, MINE, Workshop
 
 Open = Callable[..., Workshop]
 posix = pytest.mark.skipif(os.name != "posix", reason="builds links and FIFOs")
@@ -311,12 +311,12 @@ class TestCost:
         chunks = workshop.index.pending(embedder.identity.id)
         assert workshop.index.embed(embedder, 100) == chunks > 6
         before = set(workshop.select("SELECT id FROM chunks"))
-        embedder.texts.clear()
+        embedder.given.clear()
         sections[3] = "# Part 3\nsomething else\n"
         workshop.note("a", "".join(sections), old=False)
         assert workshop.index.sync(workshop.roots).chunks == 1
         assert workshop.index.embed(embedder, 100) == 1
-        assert embedder.texts == ["Part 3\n# Part 3\nsomething else"]
+        assert embedder.given == ["Part 3\n# Part 3\nsomething else"]
         assert len(set(workshop.select("SELECT id FROM chunks")) - before) == 1
 
     def test_lines_that_move_down_keep_their_vectors_and_get_their_numbers(self, workshop: Workshop) -> None:
@@ -374,12 +374,12 @@ class TestCost:
         shutil.rmtree(workshop.workspace.path)
         workshop.index.sync(workshop.roots)
         assert workshop.select("SELECT count(*) FROM embedding_cache") == [(3,)]
-        embedder.texts.clear()
+        embedder.given.clear()
         for number in range(6):
             workshop.note(str(number), f"heron {number}")
         workshop.index.sync(workshop.roots)
         assert workshop.index.embed(embedder, 100) == 3
-        assert sorted(embedder.texts) == ["heron 0", "heron 1", "heron 2"]
+        assert sorted(embedder.given) == ["heron 0", "heron 1", "heron 2"]
 
     def test_what_was_written_last_is_embedded_first_and_within_the_limit(self, workshop: Workshop) -> None:
         embedder = CountingEmbedder()
@@ -388,7 +388,7 @@ class TestCost:
             workshop.index.sync(workshop.roots)
         pauses: list[int] = []
         assert workshop.index.embed(embedder, 6, lambda: pauses.append(1)) == 6
-        assert sorted(embedder.texts) == [f"heron {number}" for number in range(3, 9)]
+        assert sorted(embedder.given) == [f"heron {number}" for number in range(3, 9)]
         assert len(pauses) == 2
         assert workshop.index.pending(embedder.identity.id) == 3
 

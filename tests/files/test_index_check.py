@@ -14,7 +14,8 @@ from perdure.errors import PerdureError
 from perdure.files.search import Ask, FileSearch
 from perdure.store.database import run
 from perdure.store.scope import Audience
-from tests.files.workshop import CountingEmbedder, Workshop
+from tests.faulty import CountingEmbedder
+from tests.files.workshop import Workshop
 
 ANIMALS = ("heron", "otter", "lynx", "badger", "falcon", "newt", "viper", "gecko", "marten", "stoat")
 FLIPS = 150

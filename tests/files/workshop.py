@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perdure.clock import ManualClock
-from perdure.embed.deterministic import HashEmbedder
 from perdure.files.index import FileIndex
 from perdure.files.options import FilesOptions
 from perdure.files.roots import Root, root_of
@@ -16,25 +14,8 @@ from perdure.store.database import Row, run
 from perdure.store.scope import Scope
 from perdure.store.store import Store
 
-if TYPE_CHECKING:
-    from perdure.embed.base import Vectors
-
 MINE = Scope("user", "owner")
 LONG_AGO = 1_700_000_000
-
-
-class CountingEmbedder(HashEmbedder):
-    """The deterministic embedder, with a list of all texts that it was given."""
-
-    def __init__(self, dims: int = 64) -> None:
-        """Begin with an empty list."""
-        super().__init__(dims)
-        self.texts: list[str] = []
-
-    def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
-        """Embed texts and note them."""
-        self.texts += texts
-        return super().embed(texts, query=query)
 
 
 class Workshop:

@@ -19,6 +19,7 @@ from perdure.errors import HostError
 from perdure.hosts.openclaw.checkup import checkups
 from perdure.hosts.openclaw.host import OpenClaw
 from perdure.hosts.openclaw.install import Installation
+from tests.cli.calling import call_json
 
 FAKE = Path(__file__).with_name("fake_openclaw.py")
 BUSY: dict[str, Any] = {
@@ -233,6 +234,4 @@ def test_the_doctor_command_tells_of_openclaw(site: Site, monkeypatch: pytest.Mo
     for name in ("OPENCLAW_CONFIG_PATH", "OPENCLAW_STATE_DIR", "PATH"):
         monkeypatch.setenv(name, site.environ[name])
     monkeypatch.setenv("PERDURE_HOME", str(site.folder / "home"))
-    result = CliRunner().invoke(cli, ["doctor", "--json"], standalone_mode=False)
-    assert result.return_value == 0
-    assert [check["ok"] for check in json.loads(result.stdout)["checks"] if check["name"] == "openclaw"] == [True]
+    assert [check["ok"] for check in call_json("doctor")["checks"] if check["name"] == "openclaw"] == [True]

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import apsw
 import pytest
-from click.testing import CliRunner
 
 from perdure.api.memory import Memory
 from perdure.care.backup import backup
-from perdure.cli.main import cli
 from perdure.clock import ManualClock
 from perdure.hooks.types import Channel
 from perdure.store import lifecycle
@@ -22,6 +19,7 @@ from perdure.store.fact import Fact
 from perdure.store.inventory import State
 from perdure.store.store import Store
 from perdure.store.transaction import Author
+from tests.cli.calling import call, call_json
 from tests.life.conftest import DAY, START, OpenMemory, recalled
 
 COELIAC = "I'm coeliac."
@@ -197,9 +195,9 @@ def test_what_was_replaced_on_a_guess_waits_for_review_beside_the_newer(
     [change] = [each for each in memory.admin.history(ant).changes if each.action == "revive"]
     assert change.other_id == frames
     assert recalled(memory, "Which ant put me in hospital?") == []
-    listed = json.loads(CliRunner().invoke(cli, ["review", "--json", "--home", str(home)]).output)
+    listed = call_json("review", "--home", home)
     assert [(each["id"], each["beside"]["id"]) for each in listed["facts"]] == [(ant, frames)]
-    shown = CliRunner().invoke(cli, ["review", "--home", str(home)]).output
+    shown = call("review", "--home", home).output
     assert f"was replaced by {frames[:8]}: The plastic frames stand in the shed." in shown
     memory.admin.approve(ant)
     assert recalled(memory, "Which ant put me in hospital?") == [waiting.text]
@@ -275,10 +273,10 @@ def test_the_command_prints_the_counts(
     with open_memory(guest=True):
         pass
     # The command runs by the real clock, to which the store lies in the future: what expired there is merely shortened.
-    told = CliRunner().invoke(cli, ["revive", "--dry-run", "--home", str(home)]).output
+    told = call("revive", "--dry-run", "--home", home).output
     assert "live longer, as nobody gave them an end" in told
     assert "0 would wait for a review" in told
-    done = json.loads(CliRunner().invoke(cli, ["revive", "--json", "--home", str(home)]).output)
+    done = call_json("revive", "--home", home)
     assert done.keys() == {"lengthened", "expired", "review", "removed", "kept_in", "batch", "dry_run"}
 
 

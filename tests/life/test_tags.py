@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from perdure.api.memory import Memory
 from perdure.errors import InputError, SettingsError
 from perdure.store.fact import Fact
 from tests.life.conftest import OpenMemory, put, recalled, say
-from tests.life.counting import CountingEmbedder
+from tests.life.counting import EMBEDDER
 
 PATTERNS = {
     "nibe": ["The NIBE pump hums."],
@@ -140,7 +139,7 @@ def test_a_tag_is_kept_with_its_other_tags_in_any_order(memory: Memory, home: Pa
 
 
 @pytest.fixture
-def counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_memory: OpenMemory) -> Iterator[Memory]:
+def counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_memory: OpenMemory) -> Memory:
     """A memory whose embedder comes from an installed extension and counts what it embeds."""
     info = tmp_path / "site" / "perdure_counting-1.0.dist-info"
     info.mkdir(parents=True)
@@ -150,19 +149,18 @@ def counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_memory: OpenM
     monkeypatch.setenv("PERDURE_LOAD_EXTENSIONS", "1")
     memory = open_memory(embedder="counting")
     assert memory.status().model == "ready: hash"
-    yield memory
-    CountingEmbedder.texts.clear()
+    return memory
 
 
 def test_a_recall_by_tag_embeds_nothing(counting: Memory) -> None:
     counting.store("The pump hums.", tags=["hvac"])
     counting.store("The pump of the fountain hums.", tags=["garden"])
-    CountingEmbedder.texts.clear()
+    EMBEDDER.given.clear()
     recall = counting.recall("Which pump hums?", tag="hvac")
     assert recall is not None
     assert [(item.text, item.leg) for item in recall.items] == [("The pump hums.", "sqlite")]
     assert counting.lookup("pump", tag="hvac") == []
     assert len(counting.admin.list(tag="hvac")) == 1
-    assert CountingEmbedder.texts == []
+    assert EMBEDDER.given == []
     counting.recall("Which pump hums?")
-    assert CountingEmbedder.texts == ["Which pump hums?"]
+    assert EMBEDDER.given == ["Which pump hums?"]

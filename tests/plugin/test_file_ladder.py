@@ -10,12 +10,11 @@ from pathlib import Path
 
 import apsw
 import pytest
-from click.testing import CliRunner
 
 from perdure.api.memory import Memory
-from perdure.cli.main import cli
 from perdure.hooks.types import TurnContext
 from perdure.store.database import run
+from tests.cli.calling import call
 from tests.plugin.conftest import OpenMemory
 
 TEXT = "The staging database is called heron."
@@ -130,9 +129,8 @@ def test_the_command_says_on_which_rung_it_stands(memory: Memory, home: Path, mo
     memory.close()
     words_gone(home)
     monkeypatch.setenv("PERDURE_EMBEDDER", "none")
-    found = CliRunner().invoke(cli, ["files", "search", "staging database heron", "--home", str(home)])
-    assert found.exit_code == 0
+    found = call("files", "search", "staging database heron", "--home", home)
     assert "MEMORY.md" in found.stdout
     assert "the index is damaged" in found.output
-    found = CliRunner().invoke(cli, ["files", "search", "staging database heron", "--home", str(home), "--json"])
-    assert '"backend": "keyword"' in found.stdout
+    found = call("files", "search", "staging database heron", "--home", home, "--json")
+    assert found.json["backend"] == "keyword"

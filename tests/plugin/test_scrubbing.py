@@ -8,12 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from bench.secret_samples import Sample, secret_samples
 from perdure.care.exports import daily_export
 from perdure.care.scrub import META
-from perdure.cli.main import cli
 from perdure.hooks.types import Channel
 from perdure.secrets.redact import VERSION
 from perdure.store import receipts
@@ -23,6 +21,7 @@ from perdure.store.inbox_lines import line_of
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 from perdure.text.normalise import fts_text
+from tests.cli.calling import call, call_json
 from tests.plugin.conftest import OpenHost, OpenMemory, complaints
 
 LEAST = 8
@@ -151,8 +150,8 @@ def test_the_exports_of_all_days_are_scrubbed(home: Path) -> None:
         old.write_bytes(whole.replace(b"The router is in the hall, by the door.", text.encode()))
     store.close()
     assert PASSWORD.encode() in bytes_of(home)
-    done = CliRunner().invoke(cli, ["scrub", "--home", str(home), "--json"], catch_exceptions=False)
-    assert (json.loads(done.output)["exports"], json.loads(done.output)["state"]) == (2, "certified")
+    done = call_json("scrub", "--home", home)
+    assert (done["exports"], done["state"]) == (2, "certified")
     assert PASSWORD.encode() not in bytes_of(home)
     assert CLEAN in path.with_name("facts-2026-01-01.jsonl").read_text()
 
@@ -172,10 +171,10 @@ def test_a_damaged_turn_that_is_kept_aside_is_redacted_and_stays(home: Path, ope
 
 def test_the_command_says_what_it_changed(home: Path) -> None:
     fact_id = let_through(home)
-    planned = CliRunner().invoke(cli, ["scrub", "--home", str(home), "--dry-run", "--json"], catch_exceptions=False)
-    assert json.loads(planned.output)["facts"] == [fact_id]
+    planned = call("scrub", "--home", home, "--dry-run", "--json")
+    assert planned.json["facts"] == [fact_id]
     assert PASSWORD.encode() in bytes_of(home)
-    done = CliRunner().invoke(cli, ["scrub", "--home", str(home), "--json"], catch_exceptions=False)
-    assert json.loads(done.output)["state"] == "certified"
+    done = call("scrub", "--home", home, "--json")
+    assert done.json["state"] == "certified"
     assert PASSWORD not in planned.output + done.output
     assert PASSWORD.encode() not in bytes_of(home)

@@ -9,19 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from bench.secret_wraps import WRAPS, wrapped_samples
 from perdure.api.memory import Memory
 from perdure.api.tools import call_tool
 from perdure.care.scrub import META
-from perdure.cli.main import cli
 from perdure.hooks.types import Channel, TurnContext
 from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 from perdure.text.normalise import fts_text
+from tests.cli.calling import call
 from tests.plugin.conftest import OpenHost, OpenMemory, complaints
 
 SECRET = "zq7" + "heronKx41"
@@ -35,11 +34,10 @@ def bytes_of(home: Path) -> bytes:
     return b"\0".join(path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file())
 
 
-def command(home: Path, *words: str) -> dict[str, Any]:
-    result = CliRunner().invoke(cli, [*words, "--home", str(home), "--json"], catch_exceptions=False)
-    assert SECRET not in result.output
-    answer: dict[str, Any] = json.loads(result.output)
-    return answer
+def command(home: Path, *words: str) -> Any:
+    done = call(*words, "--home", home, "--json")
+    assert SECRET not in done.output
+    return done.json
 
 
 def by_metadata(memory: Memory, home: Path) -> None:
@@ -191,7 +189,7 @@ def test_the_command_says_what_was_left_out(home: Path, caplog: pytest.LogCaptur
     answer = command(home, "store", f"The wifi password is {SECRET}")
     assert answer["redacted"] == ["password"]
     assert "perdure vault store" in answer["advice"]
-    told = CliRunner().invoke(cli, ["store", f"My PIN is 4821, it is {SECRET}", "--home", str(home)])
+    told = call("store", f"My PIN is 4821, it is {SECRET}", "--home", home)
     assert "pin" in told.output.splitlines()[-1]
     assert "perdure vault store" in told.output.splitlines()[-1]
     plain = command(home, "store", "The router is in the hall.")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from perdure.api.memory import Memory
 from perdure.api.stored import Outcome
 from perdure.api.tools import ToolResult, call_tool
-from perdure.cli.main import cli
 from perdure.errors import InputError, NotFoundError
 from perdure.hooks.types import Channel, TurnContext
+from tests.cli.calling import call, call_json
 from tests.plugin.conftest import OpenMemory
 
 DIRECT = TurnContext(agent_id="main", session_id="s")
@@ -106,18 +104,14 @@ def test_the_tool_tells_the_model_and_shows_nothing_where_others_read_along(open
     assert "Bruges" not in overheard.text
 
 
-def test_the_command_prints_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PERDURE_HOME", str(tmp_path / "home"))
+def test_the_command_prints_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERDURE_HOME", str(home))
     monkeypatch.setenv("PERDURE_EMBEDDER", "hash")
-
-    def run(*words: str) -> str:
-        return CliRunner().invoke(cli, [*words], catch_exceptions=False).output
-
-    run("store", "I live in Ghent.")
-    assert "Replaced" in run("store", "I moved to Bruges.")
-    told = json.loads(run("store", "I moved to Antwerp.", "--json"))
+    call("store", "I live in Ghent.")
+    assert "Replaced" in call("store", "I moved to Bruges.").output
+    told = call_json("store", "I moved to Antwerp.")
     assert (told["outcome"], [fact["text"] for fact in told["gone"]]) == ("replaced", ["I moved to Bruges."])
-    assert "changed back" in run("undo", "--batch", told["batch"][:8])
+    assert "changed back" in call("undo", "--batch", told["batch"][:8]).output
 
 
 def test_what_was_replaced_is_listed_and_single_ones_come_back(open_memory: OpenMemory) -> None:

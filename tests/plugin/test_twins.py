@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from perdure.api.memory import Memory
 from perdure.api.tools import call_tool
-from perdure.cli.main import cli
 from perdure.clock import ManualClock
 from perdure.hooks.types import Channel, TurnContext
 from perdure.store.database import run
@@ -21,6 +19,7 @@ from perdure.store.fact import SELECT, Fact, from_row
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 from perdure.store.trust import AGENTS_NOTE, SUPERSEDES
+from tests.cli.calling import call
 from tests.plugin.conftest import OpenMemory
 
 TEXT = "My dentist is Doctor Wagner in Linz."
@@ -64,8 +63,7 @@ def by_the_library(memory: Memory, text: str) -> None:
 
 
 def by_the_command_line(memory: Memory, text: str) -> None:
-    done = CliRunner().invoke(cli, ["store", text, "--home", str(memory.status().home), "--json"])
-    assert done.exit_code == 0, done.output
+    call("store", text, "--home", memory.status().home, "--json")
 
 
 def by_a_tool(memory: Memory, text: str) -> None:
