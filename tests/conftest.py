@@ -1,4 +1,4 @@
-"""What holds for every test: nothing of the user's own configuration is read or written. And what many begin with."""
+"""What holds for every test: nothing of the user's own configuration is read or written; and where many begin."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from perdure.clock import ManualClock
 from perdure.store.store import Store
 
 OpenMemory = Callable[..., Memory]
+"""Takes a folder, if not `home`, and settings."""
 
 # A shell that runs the tests in the background has SIGINT ignored; processes that a test interrupts would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
