@@ -176,7 +176,7 @@ class Files:
         gone = [root for root in self._roots() if root.path == wanted]
         for root in gone:
             self._audience.writable(root.scope)
-            registry.drop_root(self._engine.store, root)
+            self._engine.files.sync.folders.drop(root)
         if gone:
             # Nothing on disk has changed, so no later search would have a reason to look.
             self._engine.files.sync.sync()

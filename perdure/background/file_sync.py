@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 from perdure.background.file_watcher import FileWatcher, WatcherState
+from perdure.background.folders import Folders
 from perdure.background.keeper import Keeper
 from perdure.background.turn_gate import TurnGate
 from perdure.clock import Clock
@@ -75,6 +76,7 @@ class FileSync:
         self._embedder = embedder
         self._start_worker = start_worker
         self._watch = watch
+        self.folders = Folders(store, log, keeper, self.start)
         self._watcher = FileWatcher(lambda: keeper.submit("files", self._sync), debounce)
         self._running: Recent[str, bool] = Recent(RUNNING)
         self._lock = threading.Lock()
@@ -99,7 +101,7 @@ class FileSync:
 
     def roots(self, audience: Audience | None = None) -> list[Root]:
         """Return where the files are that an audience may read; without one those of every scope."""
-        return registry.roots(self._store, self._log, audience)
+        return self.folders.roots(audience)
 
     @property
     def watcher(self) -> WatcherState:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from perdure.background.file_sync import FileSync
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 
 DEFAULTS = FilesOptions()
 KNOWN = 1024
-"""Conversations and folders that are remembered, those met last: of others it is found out or noted once more."""
+"""Conversations whose flush is remembered, those met last."""
 TEXT = 400
 """Characters of a passage that are brought up; the agent reads the rest where it stands."""
 _log = logging.getLogger("perdure.plugin")
@@ -67,7 +66,6 @@ class FileMemory:
         self._store = store
         self._settings = settings
         self._keeper = keeper
-        self._roots_known: Recent[tuple[str, str], bool] = Recent(KNOWN)
         self.flushed: Recent[str, int] = Recent(KNOWN)
         self.index = FileIndex(store, files_options(settings))
         self.log = TranscriptLog(store.folder, recordable(store), store.key)
@@ -81,11 +79,11 @@ class FileMemory:
 
     def start(self, audience: Audience) -> None:
         """Take in the folders that the settings name, for whom the store was opened, and begin to watch."""
-        if audience.home is not None and self._store.refusal is None:
+        if audience.home is not None:
             if self._settings.workspace is not None:
-                registry.add_root(self._store, audience.home, self._settings.workspace, "workspace")
+                self.sync.folders.name(audience.home, str(self._settings.workspace), "workspace")
             for path in self._settings.extra_paths:
-                registry.add_root(self._store, audience.home, path, "extra")
+                self.sync.folders.name(audience.home, str(path), "extra")
         self._keeper.submit("watch files", self.sync.start)
 
     def meet(self, context: TurnContext, audience: Audience) -> None:
@@ -97,27 +95,10 @@ class FileMemory:
         for path, kind in named:
             if path is None or audience.home is None:
                 continue
-            place = (str(audience.home), f"{kind} {path}")
-            add = partial(self._add, audience.home, path, kind, place)
-            known = self._roots_known.get(place)
-            if known is None:
-                add()
-            elif not known:
-                # A store that is busy holds up one turn, not every one.
-                self._roots_known.put(place, True)
-                self._keeper.submit("folder", add)
-
-    def _add(self, home: Scope, path: str, kind: Kind, place: tuple[str, str]) -> None:
-        try:
-            registry.add_root(self._store, home, path, kind)
-        except (InputError, StoreError) as error:
-            again = isinstance(error, StoreError)
-            when = " yet" if again else ""
-            _log.warning("the %s folder of the host is not searched%s: %s", kind, when, type(error).__name__)
-            self._roots_known.put(place, not again)
-        else:
-            self._roots_known.put(place, True)
-            self._keeper.submit("watch files", self.sync.start)
+            try:
+                self.sync.folders.name(audience.home, path, kind)
+            except InputError as error:
+                _log.warning("the %s folder of the host is not searched: %s", kind, type(error).__name__)
 
     def recorder(
         self, messages: Messages, context: TurnContext, audience: Audience, at: float

@@ -101,12 +101,15 @@ def adopt(connection: apsw.Connection, space: VectorSpace) -> bool:
     if theirs is None:
         _enter(connection, space, ACTIVE, None)
         return True
-    if theirs.id != space.id:
-        return False
-    description = {**theirs.description, **space.description}
-    if description != theirs.description:
+    if theirs.id == space.id and not is_told(theirs, space):
+        description = {**theirs.description, **space.description}
         run(connection, "UPDATE embeddings SET identity = ? WHERE id = ?", (json.dumps(description), space.id))
-    return True
+    return theirs.id == space.id
+
+
+def is_told(theirs: VectorSpace, space: VectorSpace) -> bool:
+    """Return whether a store's space is described as `space` is, so that adopting that one changes nothing."""
+    return theirs.id == space.id and {**theirs.description, **space.description} == theirs.description
 
 
 def note(connection: apsw.Connection, space_id: str, name: str, values: Mapping[str, Any]) -> None:

@@ -196,8 +196,9 @@ class Store:
 
         Vectors of another space cannot be compared with those of the store, so such an embedder must not be used.
         """
-        if self.refusal is not None:
-            present = self.space()
+        present = self.space()
+        if self.refusal is not None or (present is not None and spaces.is_told(present, space)):
+            # Without the lock of writers: a model that fits need not wait for any of them.
             return present is not None and present.id == space.id
         with self.database.write() as connection:
             return spaces.adopt(connection, space)
