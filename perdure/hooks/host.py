@@ -128,6 +128,10 @@ class HookRunner:
         """Tell the plugins that a conversation begins."""
         self._fire("session_start", {"context": context})
 
+    def foresee(self, prompt: str, context: TurnContext) -> None:
+        """Tell the plugins of a prompt that they will soon be asked about by `before_agent_start`."""
+        self._fire("foresee", {"prompt": prompt, "context": context})
+
     def before_agent_start(self, prompt: str, messages: Messages, context: TurnContext) -> tuple[Recall, ...]:
         """Ask the plugins what the model should see with `prompt`.
 
@@ -160,6 +164,7 @@ class HookRunner:
 
     a_host_started = _async(host_started, _nothing)
     a_session_start = _async(session_start, _nothing)
+    a_foresee = _async(foresee, _nothing)
     a_before_agent_start = _async(before_agent_start, _recalls)
     a_agent_end = _async(agent_end, _nothing)
     a_before_compaction = _async(before_compaction, _nothing)

@@ -12,6 +12,7 @@ DEFAULT_PROJECT = "perdure"
 HOOK_NAMES: tuple[str, ...] = (
     "host_started",
     "session_start",
+    "foresee",
     "before_agent_start",
     "agent_end",
     "before_compaction",
@@ -38,6 +39,10 @@ def host_hooks(project_name: str) -> type:
         @hookspec
         def session_start(self, context: TurnContext) -> None:
             """A conversation begins or is taken up again."""
+
+        @hookspec
+        def foresee(self, prompt: str, context: TurnContext) -> None:
+            """The model will soon see `prompt`: what it alone decides can be done meanwhile."""
 
         @hookspec
         def before_agent_start(self, prompt: str, messages: Messages, context: TurnContext) -> Recall | None:

@@ -58,10 +58,13 @@ class PerdurePlugin:
         """Open the store, so that the model is loading before the first turn."""
         self._guarded("host_started", lambda memory: None)
 
+    def foresee(self, prompt: str, context: TurnContext) -> None:
+        """Have at hand what a prompt alone decides, before the host asks about it."""
+        self._guarded("foresee", lambda memory: memory.turns.foresee(_text(prompt), context))
+
     def before_agent_start(self, prompt: str, messages: Messages, context: TurnContext) -> Recall | None:
         """Return what the model should see with this prompt."""
-        text = prompt if isinstance(prompt, str) else ""
-        return self._guarded("before_agent_start", lambda memory: memory.turns.before(text, context))
+        return self._guarded("before_agent_start", lambda memory: memory.turns.before(_text(prompt), context))
 
     def agent_end(self, messages: Messages, success: bool, context: TurnContext) -> int | None:
         """Take in what the user said; return how many messages were taken in, None if they could not be kept."""
@@ -96,10 +99,6 @@ class PerdurePlugin:
             self._release()
         if memory is not None:
             self._shielded("host_stopping", memory.close)
-
-    def foresee(self, prompt: str, context: TurnContext) -> None:
-        """Take note of a prompt that the host will soon ask `before_agent_start` about. This never raises, either."""
-        self._guarded("foresee", lambda memory: memory.turns.foresee(prompt, context))
 
     def call_tool(
         self, name: str, values: Mapping[str, Any], context: TurnContext, user_message: str = ""
@@ -168,6 +167,10 @@ class PerdurePlugin:
             _log.error("memory is not working in %s, the turn goes on without it: %s", hook, what)
 
 
+def _text(prompt: object) -> str:
+    return prompt if isinstance(prompt, str) else ""
+
+
 def lost_result(error: StoreLostError) -> ToolResult:
     """Return what a tool answers while the store is not what its folder remembers."""
     return ToolResult(LOST.format(error), {"error": "lost", "truth": error.truth}, refused=True)
@@ -194,8 +197,6 @@ def hookimpls_for(
     )
     mark = pluggy.HookimplMarker(project_name)
     for name in HOOK_NAMES:
-        method = getattr(PerdurePlugin, name, None)
-        if method is not None:
-            # A mark is an attribute named after the project, so one method can carry many.
-            mark(method)
+        # A mark is an attribute named after the project, so one method can carry many.
+        mark(getattr(PerdurePlugin, name))
     return plugin

@@ -40,6 +40,10 @@ class Recorder:
         self.seen.append(("session_start", context))
 
     @hookimpl
+    def foresee(self, prompt: str, context: TurnContext) -> None:
+        self.seen.append(("foresee", prompt, context))
+
+    @hookimpl
     def before_agent_start(self, prompt: str, messages: Messages, context: TurnContext) -> None:
         self.seen.append(("before_agent_start", prompt, messages, context))
 
@@ -151,6 +155,7 @@ def test_every_hook_arrives_with_what_the_host_gave() -> None:
 
     runner.host_started(CONTEXT)
     runner.session_start(CONTEXT)
+    runner.foresee("hi", CONTEXT)
     ask(runner, "hi")
     runner.agent_end(messages, False, CONTEXT)
     runner.before_compaction(messages, CONTEXT)
@@ -161,6 +166,7 @@ def test_every_hook_arrives_with_what_the_host_gave() -> None:
     assert by_hand == [
         ("host_started", CONTEXT),
         ("session_start", CONTEXT),
+        ("foresee", "hi", CONTEXT),
         ("before_agent_start", "hi", (), CONTEXT),
         ("agent_end", messages, False, CONTEXT),
         ("before_compaction", messages, CONTEXT),
@@ -171,6 +177,7 @@ def test_every_hook_arrives_with_what_the_host_gave() -> None:
     async def play() -> None:
         await runner.a_host_started(CONTEXT)
         await runner.a_session_start(context=CONTEXT)
+        await runner.a_foresee("hi", context=CONTEXT)
         await runner.a_before_agent_start("hi", (), CONTEXT)
         await runner.a_agent_end(messages, success=False, context=CONTEXT)
         await runner.a_before_compaction(messages, CONTEXT)
