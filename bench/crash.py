@@ -36,7 +36,7 @@ from perdure.store.fact import live_sql
 from perdure.store.slots import vector_text
 from perdure.store.store import Store
 
-SETTINGS: dict[str, Any] = {"embedder": "hash", "index_batch": 5, "timers": False}
+SETTINGS: dict[str, Any] = {"embedder": "hash", "vector_index": "lance", "index_batch": 5, "timers": False}
 """Without timers: the canary's fact has no marker."""
 ROUNDS_PER_HOME = 12
 PATIENCE = 90.0

@@ -144,7 +144,7 @@ def call_method(attribute: str, method: Callable[..., Any], given: Mapping[str, 
 
 def build(home: Path) -> list[str]:
     """Fill a folder; return the ids of its memories."""
-    with Memory.open(home, embedder="hash", timers=False, watch=False) as memory:
+    with Memory.open(home, embedder="hash", vector_index="lance", timers=False, watch=False) as memory:
         memory.ready()
         ids = [memory.store(_text(number)).id for number in range(EXPORTED)]
         memory.sync_index()

@@ -30,7 +30,7 @@ from perdure.api.memory import Memory
 FAST = 0.0002
 """Hours between two runs of a job: under a second."""
 SETTINGS: dict[str, Any] = {
-    "embedder": "hash", "index_batch": 5, "index_seconds": 0.5, "timers": True, "watch": False,
+    "embedder": "hash", "vector_index": "lance", "index_batch": 5, "index_seconds": 0.5, "timers": True, "watch": False,
     "prune_minutes": FAST, "sync_minutes": FAST, "canary_hours": FAST, "classify_hours": FAST, "backup_hours": FAST,
     "optimise_hours": FAST, "reconcile_hours": FAST, "tidy_hours": FAST, "backup_keep": 2,
     "classify_before_write": False, "duplicate_vector": False,

@@ -61,7 +61,7 @@ class Acknowledger(Listener):
 def child(dialogues: Sequence[Dialogue], home: Path, embedder: str) -> None:
     """Replay without waiting between turns, so that a kill finds work of every kind under way."""
     clock = ManualClock(start_of(dialogues))
-    with Memory.open(home, embedder=embedder, index_batch=5) as memory:
+    with Memory.open(home, embedder=embedder, vector_index="lance", index_batch=5) as memory:
         play_dialogues(dialogues, memory, clock, Acknowledger(), settle=False)
 
 
@@ -102,7 +102,7 @@ def check(dialogues: Sequence[Dialogue], home: Path, embedder: str, acknowledged
         with Memory.open(other, embedder="none") as memory:
             play_dialogues(part, memory, clock, Listener())
             expected = texts(memory)
-    with Memory.open(home, embedder=embedder) as memory:
+    with Memory.open(home, embedder=embedder, vector_index="lance") as memory:
         memory.ready()
         memory.settle()
         found = texts(memory)

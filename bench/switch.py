@@ -46,7 +46,9 @@ from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
 
 OLD = HashEmbedder(384)
-SETTINGS: dict[str, Any] = {"embedder": "hash", "embedder_model": "384", "recall_deadline_ms": 60_000, "timers": False}
+SETTINGS: dict[str, Any] = {
+    "embedder": "hash", "embedder_model": "384", "vector_index": "lance", "recall_deadline_ms": 60_000, "timers": False,
+}  # fmt: skip
 KILLS = ("commit.before", "commit.after")
 SHARE = 6
 """An armed worker dies after one such part of the work, so that even some more deaths than two leave work to do."""
@@ -168,7 +170,7 @@ def _armed(point: str) -> Iterator[None]:
 
 def _worker(home: Path) -> int:
     """Run a worker until it ends; return its exit code."""
-    order = json.dumps({"home": str(home), "settings": {"embedder": "hash"}}).encode() + b"\n"
+    order = json.dumps({"home": str(home), "settings": {"embedder": "hash", "vector_index": "lance"}}).encode() + b"\n"
     with subprocess.Popen([sys.executable, "-m", WORKER], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as worker:
         if worker.stdin is not None:
             worker.stdin.write(order)

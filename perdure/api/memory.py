@@ -327,10 +327,10 @@ class Memory:
         if self._engine.store.space() is None:
             return False
         deadline = time.monotonic() + timeout
-        while (self._engine.store.outbox_state().waiting) and time.monotonic() < deadline:
+        while self._engine.feed.behind() and time.monotonic() < deadline:
             self._engine.start_worker()
             time.sleep(0.05)
-        return not self._engine.store.outbox_state().waiting
+        return not self._engine.feed.behind()
 
     def embed(self, text: str) -> list[float] | None:
         """Return the vector that a query of this text is searched with; None without a model.

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from perdure import telemetry
 from perdure.background.drain import Drain
+from perdure.background.index_feed import IndexFeed
 from perdure.background.keeper import Keeper
 from perdure.background.turn_gate import TurnGate
 from perdure.background.worker_process import WorkerProcess
@@ -46,6 +47,7 @@ from perdure.engine.scrubbing import Scrubbed, scrub_folder, scrub_if_due
 from perdure.engine.settings import Settings
 from perdure.engine.turn_intake import TurnIntake
 from perdure.hooks.types import Channel, Messages, Placement, Recall, TurnContext
+from perdure.index.feeding import Feeding
 from perdure.index.indexer import mark_suspect, without_vector
 from perdure.index.scaled_index import ScaledIndex
 from perdure.index.tiered_index import TieredIndex
@@ -113,6 +115,10 @@ class Engine:
             self.store, self.capturer, self.keeper, self.gate, lambda entries: self.files.restore(entries)
         )
         self._worker = WorkerProcess(WORKER, self.store.folder, json_settings(settings))
+        self.feed = IndexFeed(
+            self.store, Feeding(self.store.database, settings.vector_index, settings.index_crossover),
+            self.start_worker, batch=settings.index_batch, seconds=settings.index_seconds,
+        )  # fmt: skip
         self.files = FileMemory(
             self.store, settings, self.clock, self.keeper, self.gate,
             embedder=self.model.embedder, scale=self.model.scale, start_worker=self.start_worker,
@@ -342,7 +348,7 @@ class Engine:
         # Until then the inbox holds what was recorded.
         self.files.log.flush()
         self.store.inbox.empty()
-        self._index_if_due()
+        self.feed.look()
         self._switch_if_due()
 
     def _switch_if_due(self) -> None:
@@ -350,16 +356,6 @@ class Engine:
         with self.store.database.read() as connection:
             waits = spaces.building(connection) is not None and spaces.problem(connection) is None
         if waits:
-            self.start_worker()
-
-    def _index_if_due(self) -> None:
-        state = self.store.outbox_state()
-        if state.oldest is None or self.store.space() is None:
-            return
-        if state.retry_at is not None and self.clock.now() < state.retry_at:
-            return
-        waited = self.clock.now() - state.oldest
-        if state.waiting >= self.settings.index_batch or waited >= self.settings.index_seconds:
             self.start_worker()
 
     def _embed_missing(self) -> None:

@@ -20,6 +20,7 @@ from perdure.errors import ModelError, StoreBusyError
 from perdure.failpoints import fail_point
 from perdure.files.index import FileIndex
 from perdure.index.calibrate import grown
+from perdure.index.feeding import Feeding
 from perdure.index.indexer import Indexer
 from perdure.index.reembed import Reembedder
 from perdure.store.spaces import VectorSpace
@@ -50,6 +51,7 @@ def work(home: Path, settings: Settings, stop: threading.Event, idle_seconds: fl
         settings.index_batch,
         crossover=settings.index_crossover,
         storage_options=settings.lance_storage_options or None,
+        feeding=Feeding(store.database, settings.vector_index, settings.index_crossover),
     )
     reembedder = Reembedder(store, embedder_of)
     files = FileIndex(store, files_options(settings))

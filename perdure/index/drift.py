@@ -28,6 +28,7 @@ ASIDE = "lancedb-purged"
 RESCUE = "facts.db has lost it: perdure verify --fix, else perdure recover"
 REMOVALS = ("purge", "prune")
 """What the journal calls the end of a fact that was meant to end."""
+_MISSING = "fact is missing in LanceDB"
 _NOT_LIVE = "LanceDB holds a row that is no live fact"
 _FIELDS = ("id", "text", "vector", "importance", "category", "scope", "created_at", "expires_at")
 
@@ -56,13 +57,24 @@ def drift(store: Store) -> Iterator[Finding]:
         changed = {row[0] for row in run(connection, "SELECT fact_id FROM journal WHERE seq > ?", (since,))}
         removable = {fact_id for fact_id in found.orphaned if _left(connection, fact_id)}
     for what, hint, fact_ids in (
-        ("fact is missing in LanceDB", "it is indexed again", found.missing),
+        (_MISSING, "it is indexed again", found.missing),
         (_NOT_LIVE, "it is removed", removable),
         ("LanceDB holds other content", "it is indexed again", found.different),
     ):
         yield from (Finding(what, fact_id, hint, "row") for fact_id in sorted(fact_ids - changed))
     # It may be all that is left of a memory.
     yield from (Finding(_NOT_LIVE, fact_id, RESCUE) for fact_id in sorted(found.orphaned - removable - changed))
+
+
+def unproved(store: Store) -> int:
+    """Return in how many places the table is not what SQLite would make of it anew; what it lacks does not count.
+
+    Raises:
+        StoreError: SQLite cannot be read.
+    """
+    return sum(
+        finding.what != _MISSING and not (finding.what == _NOT_LIVE and finding.fixable) for finding in drift(store)
+    )
 
 
 def _left(connection: apsw.Connection, fact_id: str) -> bool:

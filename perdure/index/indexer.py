@@ -10,9 +10,10 @@ from perdure.embed.base import Embedder
 from perdure.errors import InputError, ModelError, PerdureError, StoreUnavailableError
 from perdure.failpoints import fail_point
 from perdure.hooks.types import Channel
+from perdure.index.drift import drop_index, unproved
+from perdure.index.feeding import CROSSOVER, Feeding
 from perdure.index.lance import OPTIMIZE_AFTER, LanceIndex, rows_of, table_name
 from perdure.index.lance_files import check_files, missing_files, record_files
-from perdure.index.tiered_index import CROSSOVER
 from perdure.store import outbox
 from perdure.store.database import run
 from perdure.store.fact import live_sql
@@ -43,6 +44,7 @@ class Indexer:
         *,
         crossover: int = CROSSOVER,
         storage_options: Mapping[str, str] | None = None,
+        feeding: Feeding | None = None,
     ) -> None:
         """Index `store` in batches of `batch` facts.
 
@@ -52,8 +54,10 @@ class Indexer:
             batch: facts in a write to LanceDB: a write of one row costs as much as of fifty.
             crossover: vectors from which on the approximate index is built.
             storage_options: handed on to LanceDB, for buckets.
+            feeding: whether there is to be a table; None: always.
         """
         self._store = store
+        self._feeding = feeding
         self._embedder = embedder
         self._batch = batch
         self._crossover = crossover
@@ -82,12 +86,16 @@ class Indexer:
     def optimise(self) -> str:
         """Merge the table's fragments and drop versions that no reader needs; return one line about it.
 
+        A table that the store is too small for is removed, if all that it holds stands in SQLite.
+
         Raises:
             StoreUnavailableError: LanceDB failed.
         """
         space = self._store.space()
         if space is None or not self._known(space).version:
             return "there is no LanceDB table yet"
+        if self._feeding is not None and not self._storage_options and self._feeding.ends(space):
+            return self._ended()
         index = self._opened(space)
         self._optimize(index)
         return f"{index.size} rows"
@@ -127,6 +135,8 @@ class Indexer:
         if space is None or self._store.clock.now() < self._resting_until:
             return False
         try:
+            if not self._begun(space):
+                return False
             self._inspect(space)
             with self._store.database.read() as connection:
                 batch = outbox.next_batch(connection, max(BULK, self._batch))
@@ -142,6 +152,16 @@ class Indexer:
         except StoreUnavailableError as error:
             return self._rest(error)
         return True
+
+    def _ended(self) -> str:
+        """Remove the table of a small store, unless it may hold what is nowhere else; return one line about it."""
+        if found := unproved(self._store):
+            return f"the LanceDB table is kept, as it differs from SQLite in {found} places; see perdure verify"
+        self._release()
+        with self._store.database.write() as connection:
+            outbox.end(connection)
+        drop_index(self._store)
+        return "the LanceDB table is removed: the matrix in memory answers for a store of this size"
 
     def _apply(
         self, index: LanceIndex, space: VectorSpace, fact_ids: Sequence[str], *, patient: bool
@@ -169,6 +189,16 @@ class Indexer:
                 for fact_id, problem in self._apply(index, space, half, patient=patient).items()
             }
         return {}
+
+    def _begun(self, space: VectorSpace) -> bool:
+        """Return whether there is a table to feed; one that is due is begun, with every vector that there is."""
+        with self._store.database.read() as connection:
+            if outbox.fed(connection):
+                return True
+        due = self._feeding is None or self._feeding.begins(space)
+        if due:
+            self._queue_all(space, self._known(space))
+        return due
 
     def _settle(self, index: LanceIndex, space: VectorSpace, batch: Batch, bad: Mapping[str, PerdureError]) -> None:
         version = index.version
@@ -306,56 +336,14 @@ class Indexer:
             self._index = None
 
 
-def rebuild(
-    store: Store,
-    space: VectorSpace,
-    *,
-    crossover: int = CROSSOVER,
-    storage_options: Mapping[str, str] | None = None,
-    progress: Callable[[int, int], None] = lambda done, total: None,
-) -> int:
-    """Make the LanceDB table anew from SQLite, without the model. Facts that were parked are tried again.
-
-    For a caller that holds the worker's lock. May be killed: the worker goes on from there.
-
-    Args:
-        store: the truth.
-        space: its vector space.
-        crossover: vectors from which on the approximate index is built.
-        storage_options: handed on to LanceDB, for buckets.
-        progress: called with how many facts are done, and of how many.
-
-    Returns:
-        How many rows the table has.
-
-    Raises:
-        InputError: the store has another vector space by now.
-        StoreUnavailableError: LanceDB failed; what is left waits in the outbox.
-    """
-    if store.space() != space:
-        raise InputError(f"vector space {space.id} is not the store's space; open the store anew")
-    indexer = Indexer(store, lambda: None, BULK, crossover=crossover, storage_options=storage_options)
-    indexer.restart("asked for")
-    total = store.outbox_state().waiting
-    while indexer.step():
-        progress(total - store.outbox_state().waiting, total)
-    indexer.close()
-    left = store.outbox_state()
-    if left.waiting:
-        raise StoreUnavailableError(
-            f"LanceDB failed ({left.problem}); {left.waiting} of {total} facts wait in the outbox. "
-            "See that the disk has space and the data folder can be written, then repeat the rebuild"
-        )
-    return total - left.parked
-
-
 def mark_suspect(store: Store) -> None:
     """Have the worker look through LanceDB's files when it starts next: a search had trouble with them."""
     space = store.space()
     if space is not None:
         with store.database.write(durable=False) as connection:
             known = outbox.index_state(connection, space.id)
-            outbox.put_index_state(connection, space.id, replace(known, suspect=True))
+            if known.version:
+                outbox.put_index_state(connection, space.id, replace(known, suspect=True))
 
 
 def without_vector(store: Store, space_id: str, limit: int) -> list[tuple[str, str]]:

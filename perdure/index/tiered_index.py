@@ -10,10 +10,10 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Literal
 
 from perdure.errors import StoreError, StoreUnavailableError
+from perdure.index.feeding import CROSSOVER, Mode, VectorCount
 from perdure.index.lance import LanceIndex
 from perdure.index.vector_index import ExactIndex, VectorHit, scan
 from perdure.store import outbox
-from perdure.store.database import run
 from perdure.store.outbox import IndexState
 from perdure.store.scope import GLOBAL, Audience
 from perdure.store.search import View
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from perdure.index.vector_index import Vector
     from perdure.store.store import Store, VectorSpace
 
-CROSSOVER = 100_000
-"""Vectors from which on LanceDB answers: their rounded matrix takes 38 MB at 384 dimensions."""
-RECOUNT = 100
-"""Vectors are counted again when a hundredth of the crossover has come in."""
 MAX_BEHIND = 2_000
 """If LanceDB is behind by more facts, the exact search costs less than both together."""
 PATIENCE = 0.25
@@ -34,7 +30,6 @@ FIRST_REST = 5.0
 LONGEST_REST = 300.0
 """Seconds until LanceDB is tried again after it failed; doubled each time, up to the second."""
 
-Mode = Literal["auto", "exact", "lance"]
 Answerer = Literal["none", "matrix", "scan", "lance"]
 _log = logging.getLogger("perdure.store")
 
@@ -89,7 +84,7 @@ class TieredIndex:
         self._asking: threading.Thread | None = None
         self._rest = FIRST_REST
         self._resting_until = float("-inf")
-        self._count = self._counted_at = 0
+        self._count = VectorCount(store.database, space.id)
         self._closed = False
         self.answered_by: Answerer = "none"
         """What answered the last search."""
@@ -105,7 +100,7 @@ class TieredIndex:
         Raises:
             StoreError: SQLite cannot be read; LanceDB's failures only make the search slower.
         """
-        large = self._mode != "exact" and self._is_large()
+        large = self._mode != "exact" and self._count.reaches(self._crossover)
         if view.as_of is None and not view.include_superseded and (large or self._mode == "lance"):
             found = self._by_lance(query, view, limit)
             if found is not None:
@@ -135,16 +130,6 @@ class TieredIndex:
         if lance is not None:
             lance.close()
         self._exact.close()
-
-    def _is_large(self) -> bool:
-        with self._store.database.read() as connection:
-            # The highest row number is never below the count, and costs nothing.
-            highest = run(connection, "SELECT coalesce(max(rowid), 0) FROM vectors")[0][0]
-            if highest >= self._crossover and abs(highest - self._counted_at) * RECOUNT >= self._crossover:
-                sql = "SELECT count(*) FROM vectors WHERE embedding_id = ?"
-                self._count = run(connection, sql, (self._space.id,))[0][0]
-                self._counted_at = highest
-        return bool(highest >= self._crossover and self._count >= self._crossover)
 
     def _by_lance(self, query: Vector, view: View, limit: int) -> list[VectorHit] | None:
         """Return what LanceDB and the outbox have between them, or None if LanceDB cannot be asked now."""

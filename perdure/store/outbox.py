@@ -15,6 +15,9 @@ FIRST_REST = 30.0
 LONGEST_REST = 3600.0
 """Seconds until LanceDB is tried again after it failed as a whole; doubled each time, up to the second."""
 _REST = "outbox_rest"
+_PAST = "lance_past"
+FED = "EXISTS (SELECT 1 FROM meta WHERE key GLOB 'lance:*')"
+"""Holds while there is a derived table, or one is being built: only then is anything queued for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,31 @@ class IndexState:
     version: int = 0
     trained: int = 0
     suspect: bool = False
+
+
+def fed(connection: apsw.Connection) -> bool:
+    """Return whether there is a derived table, or one is being built."""
+    return bool(run(connection, f"SELECT {FED}")[0][0])
+
+
+def end(connection: apsw.Connection) -> None:
+    """Take note that no space has a table any more: nothing is queued until one is begun, under a new name."""
+    states = run(connection, "SELECT value FROM meta WHERE key GLOB 'lance:*'")
+    if states:
+        past = max(int(json.loads(value)["generation"]) for (value,) in states)
+        run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (_PAST, str(past)))
+    run(connection, "DELETE FROM meta WHERE key GLOB 'lance:*' OR key = ?", (_REST,))
+    run(connection, "DELETE FROM outbox")
+
+
+def queue(connection: apsw.Connection, fact_id: str, now: float) -> None:
+    """Note that the derived table, if there is one, has an old state of a fact."""
+    run(connection, f"INSERT INTO outbox (fact_id, queued_at) SELECT ?, ? WHERE {FED}", (fact_id, now))
+
+
+def queue_every(connection: apsw.Connection, now: float) -> None:
+    """Note that the derived table, if there is one, has an old state of all facts, those that are not live too."""
+    run(connection, f"INSERT INTO outbox (fact_id, queued_at) SELECT id, ? FROM facts WHERE {FED} ORDER BY seq", (now,))
 
 
 def next_batch(connection: apsw.Connection, limit: int) -> Batch:
@@ -155,9 +183,9 @@ def queue_all(connection: apsw.Connection, space_id: str, now: float) -> None:
 
 
 def begin_anew(connection: apsw.Connection, now: float) -> None:
-    """Have the table of every space made anew, under a new name, from all facts."""
+    """Have the table of every space that has one made anew, under a new name, from all facts."""
     run(connection, "DELETE FROM outbox")
-    run(connection, "INSERT INTO outbox (fact_id, queued_at) SELECT id, ? FROM facts ORDER BY seq", (now,))
+    queue_every(connection, now)
     for name, value in run(connection, "SELECT key, value FROM meta WHERE key GLOB 'lance:*'"):
         anew = IndexState(IndexState(**json.loads(value)).generation + 1)
         put_index_state(connection, name.removeprefix("lance:"), anew)
@@ -166,7 +194,11 @@ def begin_anew(connection: apsw.Connection, now: float) -> None:
 def index_state(connection: apsw.Connection, space_id: str) -> IndexState:
     """Return what is known of a space's table; the defaults if there has been none."""
     rows = run(connection, "SELECT value FROM meta WHERE key = ?", (f"lance:{space_id}",))
-    return IndexState(**json.loads(rows[0][0])) if rows else IndexState()
+    if rows:
+        return IndexState(**json.loads(rows[0][0]))
+    # A reader may still hold a table that was given up: the next one has another name.
+    past = run(connection, "SELECT value FROM meta WHERE key = ?", (_PAST,))
+    return IndexState(int(past[0][0]) + 1 if past else 0)
 
 
 def put_index_state(connection: apsw.Connection, space_id: str, known: IndexState) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import apsw
 
 from perdure.errors import NotFoundError
+from perdure.store import outbox
 from perdure.store.database import Row, run
 from perdure.store.seals import seal_vector
 
@@ -158,7 +159,7 @@ def activate(connection: apsw.Connection, space_id: str, now: float) -> None:
         (space_id,),
     )
     # Facts that are not live too: the table of a space that was left may still hold them.
-    run(connection, "INSERT INTO outbox (fact_id, queued_at) SELECT id, ? FROM facts ORDER BY seq", (now,))
+    outbox.queue_every(connection, now)
 
 
 def rollback(connection: apsw.Connection, now: float) -> VectorSpace:

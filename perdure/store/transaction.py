@@ -14,6 +14,7 @@ from perdure.errors import InputError, NotFoundError
 from perdure.failpoints import fail_point
 from perdure.hooks.types import Channel
 from perdure.ranking.decay import expiry
+from perdure.store import outbox
 from perdure.store.database import run
 from perdure.store.fact import COLUMNS, SELECT, Fact, folded_slot, from_row, to_column, to_row
 from perdure.store.safe import safe, safe_fact, safe_values
@@ -282,8 +283,8 @@ class Transaction:
         )
 
     def queue(self, fact_id: str) -> None:
-        """Note that the derived index has an old state of a fact."""
-        run(self.connection, "INSERT INTO outbox (fact_id, queued_at) VALUES (?, ?)", (fact_id, self.now))
+        """Note that the derived table, if there is one, has an old state of a fact."""
+        outbox.queue(self.connection, fact_id, self.now)
         fail_point("outbox.queued")
 
     def journal(

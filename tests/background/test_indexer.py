@@ -12,9 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from perdure.clock import ManualClock
-from perdure.errors import InputError, StoreUnavailableError
 from perdure.hooks.types import Channel
-from perdure.index.indexer import Indexer, mark_suspect, rebuild
+from perdure.index.indexer import Indexer, mark_suspect
 from perdure.index.lance import LanceIndex
 from perdure.index.lance_files import check_files, compare
 from perdure.store import outbox
@@ -72,6 +71,11 @@ def indexed(store: Store) -> set[str]:
     return ids
 
 
+def anew(store: Store) -> None:
+    Indexer(store, lambda: None, 50).restart("a test")
+    work(store)
+
+
 class TestPoison:
     @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(poisoned=st.sets(st.integers(0, 49), max_size=50))
@@ -85,13 +89,13 @@ class TestPoison:
         assert store.outbox_state().waiting == 0
         store.close()
 
-    def test_a_parked_one_is_reported_and_tried_again_by_a_rebuild(self, store: Store) -> None:
+    def test_a_parked_one_is_reported_and_tried_again_with_a_new_table(self, store: Store) -> None:
         good, bad = add(store, GOOD, BAD)
         work(store)
         assert store.outbox_state() == OutboxState(0, 1, None)
         with store.database.write() as connection:
             run(connection, "UPDATE vectors SET vector = ? WHERE fact_id = ?", (GOOD, bad))
-        assert rebuild(store, SPACE) == 2
+        anew(store)
         assert indexed(store) == {good, bad}
         assert store.outbox_state() == OutboxState(0, 0, None)
 
@@ -130,12 +134,6 @@ class TestDisk:
         assert waits[:3] == [30, 60, 120]
         assert waits[-1] == 3600
         assert (store.outbox_state().waiting, store.outbox_state().parked) == (2, 0)
-
-    def test_a_rebuild_says_what_is_left(self, store: Store) -> None:
-        add(store, GOOD)
-        store.lance_folder.write_text("not a folder")
-        with pytest.raises(StoreUnavailableError, match="1 of 1 facts wait"):
-            rebuild(store, SPACE)
 
 
 class TestTheTableIsLost:
@@ -195,14 +193,11 @@ class TestRebuild:
         ids = add(store, *[GOOD] * 2_500)
         with store.write(AUTHOR) as tx:
             tx.supersede(ids[0], ids[1])
-        seen: list[tuple[int, int]] = []
         for generation in (1, 2):
-            rebuild(store, SPACE, progress=lambda done, total: seen.append((done, total)))
+            anew(store)
             assert known(store).generation == generation
             assert indexed(store) == set(ids[1:])
             assert not compare(store)
-        assert seen == sorted(seen[:3]) + sorted(seen[3:])
-        assert all(done == total for done, total in (seen[2], seen[-1]))
         assert len(list(store.lance_folder.glob("*.lance"))) == 1
 
     def test_a_kill_leaves_the_rest_in_the_outbox(self, store: Store) -> None:
@@ -216,10 +211,6 @@ class TestRebuild:
         work(store)
         assert indexed(store) == set(ids)
         assert not compare(store)
-
-    def test_another_space_is_refused(self, store: Store) -> None:
-        with pytest.raises(InputError, match="elsewhere"):
-            rebuild(store, VectorSpace("elsewhere", 8, {}))
 
 
 class TestTraining:

@@ -149,7 +149,8 @@ def indexed(store: Store, embedder: HashEmbedder) -> list[str]:
 
 def work_off(home: Path) -> None:
     """Do all that the worker would, in this process. Its settings name a third model."""
-    work(home, Settings.load({"embedder": "hash"}, environ={}), threading.Event(), idle_seconds=0)
+    settings = Settings.load({"embedder": "hash", "vector_index": "lance"}, environ={})
+    work(home, settings, threading.Event(), idle_seconds=0)
 
 
 def killed_worker(home: Path, point: str) -> int:

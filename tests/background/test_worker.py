@@ -24,6 +24,7 @@ from perdure.embed.deterministic import HashEmbedder
 from perdure.engine.settings import Settings
 from perdure.engine.work import work
 from perdure.hooks.types import Channel
+from perdure.index.indexer import Indexer
 from perdure.recall.options import LEXICAL
 from perdure.store.database import run
 from perdure.store.fact import Fact
@@ -31,7 +32,7 @@ from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import Author, StoredVector
 
 AUTHOR = Author(Channel.LIBRARY)
-HASH = Settings.load({"embedder": "hash"}, environ={})
+HASH = Settings.load({"embedder": "hash", "vector_index": "lance"}, environ={})
 MODULE = "perdure.engine.worker"
 HANGING = """
 import os, pathlib, time
@@ -159,7 +160,7 @@ def alive(pid: int) -> bool:
 
 
 def test_the_index_holds_exactly_what_is_live(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder="hash") as memory:
+    with Memory.open(tmp_path, embedder="hash", vector_index="lance") as memory:
         assert memory.ready()
         ids = [memory.store(f"The heron of lake {number} nests early").id for number in range(5)]
         assert memory.sync_index()
@@ -169,7 +170,7 @@ def test_the_index_holds_exactly_what_is_live(tmp_path: Path) -> None:
         tx.supersede(ids[0], ids[1])
         tx.supersede(ids[2], tx.add(Fact("The heron of lake 2 nests late")).id)
     store.close()
-    with Memory.open(tmp_path, embedder="hash") as memory:
+    with Memory.open(tmp_path, embedder="hash", vector_index="lance") as memory:
         assert memory.sync_index()
         assert memory.status().outbox == 0
     assert indexed(tmp_path) == live(tmp_path)
@@ -180,15 +181,16 @@ def test_the_index_holds_exactly_what_is_live(tmp_path: Path) -> None:
 def test_a_worker_that_is_killed_again_and_again_leaves_neither_gaps_nor_doubles(tmp_path: Path) -> None:
     ids = fill(tmp_path, *(f"heron number {number}" for number in range(60)), embedder=HashEmbedder())
     watching = Store(tmp_path)
+    Indexer(watching, lambda: None, 2).restart("a test")
     for left in (50, 25):
-        worker = run_worker(tmp_path, embedder="hash", index_batch=2)
+        worker = run_worker(tmp_path, embedder="hash", vector_index="lance", index_batch=2)
         with worker:
             assert until(lambda: watching.outbox_state().waiting < left)  # noqa: B023
             worker.send_signal(signal.SIGKILL)
         assert worker.returncode == -signal.SIGKILL
     assert 0 < watching.outbox_state().waiting < 25
     watching.close()
-    with Memory.open(tmp_path, embedder="hash") as memory:
+    with Memory.open(tmp_path, embedder="hash", vector_index="lance") as memory:
         assert memory.sync_index()
     assert indexed(tmp_path) == live(tmp_path) == sorted(ids)
 
@@ -237,7 +239,7 @@ def test_a_worker_that_has_nothing_to_do_ends_whatever_the_code_of_others_does_a
     mark = install(LINGERING)
     home = tmp_path / "home"
     fill(home, "heron")
-    worker = run_worker(home, embedder="lingering")
+    worker = run_worker(home, embedder="lingering", vector_index="lance")
     try:
         assert until(mark.exists)
         assert until(lambda: worker.poll() is not None)
@@ -282,10 +284,10 @@ def test_stopping_ends_the_worker(tmp_path: Path) -> None:
 def test_only_one_worker_works_in_a_folder(tmp_path: Path) -> None:
     fill(tmp_path, "heron", embedder=HashEmbedder())
     with FileLock(tmp_path / "worker.lock"):
-        worker = run_worker(tmp_path, embedder="hash")
+        worker = run_worker(tmp_path, embedder="hash", vector_index="lance")
         _, errors = worker.communicate(timeout=60)
     assert (worker.returncode, errors) == (0, b"")
-    assert ask(tmp_path, "SELECT count(*) FROM outbox") == [(1,)]
+    assert not (tmp_path / "lancedb").exists()
 
 
 def test_a_folder_that_cannot_be_used_is_reported(tmp_path: Path) -> None:
@@ -316,7 +318,7 @@ class TestVectorsLater:
             ids = [memory.store(f"The heron of lake {number} nests early").id for number in range(6)]
             assert memory.status().model == "off by setting"
         assert ask(tmp_path, "SELECT count(*) FROM vectors") == [(0,)]
-        with Memory.open(tmp_path, embedder="hash") as memory:
+        with Memory.open(tmp_path, embedder="hash", vector_index="lance") as memory:
             assert memory.ready()
             assert memory.sync_index()
         assert {row[0] for row in ask(tmp_path, "SELECT fact_id FROM vectors")} == set(ids)
@@ -332,6 +334,9 @@ class TestVectorsLater:
 
     def test_what_is_told_to_stop_leaves_the_rest_in_the_outbox(self, tmp_path: Path) -> None:
         fill(tmp_path, "heron", embedder=HashEmbedder())
+        store = Store(tmp_path)
+        Indexer(store, lambda: None, 2).restart("a test")
+        store.close()
         stop = threading.Event()
         stop.set()
         work(tmp_path, HASH, stop)
@@ -342,7 +347,7 @@ class TestMixedEmbedders:
     def test_another_model_is_not_used_and_status_says_why(self, tmp_path: Path) -> None:
         theirs = OtherEmbedder()
         fill(tmp_path, "The heron database is staging", embedder=theirs)
-        with Memory.open(tmp_path, embedder="hash") as memory:
+        with Memory.open(tmp_path, embedder="hash", vector_index="lance") as memory:
             assert not memory.ready()
             model = memory.status().model
             assert model.startswith("lexical only")

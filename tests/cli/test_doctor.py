@@ -16,8 +16,9 @@ from perdure.api.memory import Memory
 from perdure.care.exports import daily_export
 from perdure.clock import ManualClock
 from perdure.engine.paths import record_home
-from perdure.store import reporting
+from perdure.store import outbox, reporting
 from perdure.store.database import run
+from perdure.store.outbox import IndexState
 from perdure.store.store import Store
 from perdure.telemetry import VARIABLE
 from tests.cli.calling import call, call_json
@@ -76,7 +77,8 @@ def open_to_others(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def failed_index(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(home)
     with store.database.write() as connection:
-        run(connection, "UPDATE outbox SET parked = 'ValueError'")
+        outbox.put_index_state(connection, "a space", IndexState())
+        run(connection, "INSERT INTO outbox (fact_id, queued_at, parked) VALUES ('x', 0, 'ValueError')")
     store.close()
 
 

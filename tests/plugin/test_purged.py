@@ -17,7 +17,7 @@ SAID = "My safe is behind the painting of the heron."
 def test_a_purged_memory_is_in_no_file_and_does_not_come_back(tmp_path: Path) -> None:
     home = tmp_path / "home"
     context = TurnContext(session_id="s")
-    with Memory.open(home, embedder="hash") as memory:
+    with Memory.open(home, embedder="hash", vector_index="lance") as memory:
         memory.ready()
         memory.turns.after([{"role": "user", "content": SAID}], True, context)
         memory.settle()
@@ -34,14 +34,14 @@ def test_a_purged_memory_is_in_no_file_and_does_not_come_back(tmp_path: Path) ->
         memory.turns.after([{"role": "user", "content": f"Hello. {SAID} I also own a parrot."}], True, context)
         memory.settle()
         assert [fact.text for fact in memory.admin.list()] == ["I also own a parrot."]
-    with Memory.open(home, embedder="hash") as memory:
+    with Memory.open(home, embedder="hash", vector_index="lance") as memory:
         memory.admin.purge(memory.admin.list()[0].id)
         assert memory.admin.stats().total == 0
     assert bytes_of(home, "painting of the heron") == 0
 
 
 def test_verify_finds_nothing_wrong_after_a_life(tmp_path: Path) -> None:
-    with Memory.open(tmp_path, embedder="hash") as memory:
+    with Memory.open(tmp_path, embedder="hash", vector_index="lance") as memory:
         memory.ready()
         old = memory.store("My birthday is on May 3rd.")
         new = memory.store("Actually, my birthday is on May 4th.")

@@ -94,7 +94,7 @@ WAYS = (by_metadata, by_slot, by_text_of_a_slot, by_update, by_tool, by_command,
 def test_what_a_key_names_as_a_secret_is_in_no_file(
     way: Callable[[Memory, Path], None], home: Path, open_memory: OpenMemory
 ) -> None:
-    memory = open_memory()
+    memory = open_memory(vector_index="lance")
     way(memory, home)
     assert memory.settle(60)
     assert memory.sync_index()
@@ -108,12 +108,12 @@ def test_what_a_key_names_as_a_secret_is_in_no_file(
 
 @pytest.mark.parametrize("wrap", WRAPS)
 def test_a_wrapped_secret_is_in_no_file_neither_wrapped_nor_plain(
-    wrap: str, home: Path, open_host: OpenHost, caplog: pytest.LogCaptureFixture
+    wrap: str, home: Path, open_host: OpenHost, open_memory: OpenMemory, caplog: pytest.LogCaptureFixture
 ) -> None:
     # Those of which too little is left in a line to be told are measured by the bench.
     unsure = {"seed-phrase", "passphrase", "card", "iban", "ssn", "pin"}
     samples = [sample for sample in wrapped_samples(5)[wrap] if sample.kind not in unsure]
-    host, memory = open_host()
+    host, memory = open_host(open_memory(vector_index="lance"))
     for sample in samples:
         host.turn(f"{sample.text}\n\nThe router is in the hall by the door.", "Noted.")
         memory.store(f"Note: {sample.text}", metadata={"said": sample.text})

@@ -23,6 +23,7 @@ from perdure.store.fact import Fact
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 from perdure.vault.vault import Vault
+from tests.store.feeding import feed
 
 AUTHOR = Author(Channel.LIBRARY, "test")
 
@@ -302,6 +303,7 @@ class TestRestore:
         assert restore(store.folder, path).purged == 1
 
     def test_the_derived_table_is_dropped_and_waits_for_each_restored_fact(self, store: Store) -> None:
+        feed(store)
         [kept] = add(store, "The heron database is staging.")
         with store.database.write() as connection:
             run(connection, "DELETE FROM outbox")

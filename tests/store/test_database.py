@@ -23,6 +23,7 @@ from perdure.store.scope import Audience
 from perdure.store.search import View, by_ids, lexical
 from perdure.store.store import Store
 from perdure.store.transaction import Author
+from tests.store.feeding import feed
 
 AUTHOR = Author(Channel.LIBRARY)
 WRITER = """
@@ -106,6 +107,7 @@ def test_two_threads_lose_nothing(store: Store) -> None:
 
 
 def test_two_processes_lose_nothing(store: Store) -> None:
+    feed(store)
     folder = str(store.folder)
     with child(WRITER, folder, "60", "first") as first, child(WRITER, folder, "60", "second") as second:
         for process in (first, second):

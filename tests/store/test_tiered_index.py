@@ -16,9 +16,10 @@ import pytest
 
 from perdure.clock import ManualClock
 from perdure.hooks.types import Channel
+from perdure.index.feeding import Mode
 from perdure.index.indexer import Indexer, mark_suspect
 from perdure.index.lance import LanceIndex
-from perdure.index.tiered_index import Mode, TieredIndex
+from perdure.index.tiered_index import TieredIndex
 from perdure.index.vector_index import VectorHit, scan
 from perdure.store.database import run
 from perdure.store.fact import Fact

@@ -19,6 +19,7 @@ from perdure.store.scope import Audience
 from perdure.store.search import View, by_ids, lexical
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import MAX_TEXT, Author, StoredVector, Transaction
+from tests.store.feeding import feed
 
 AUTHOR = Author(Channel.LIBRARY, "test", "session-1")
 SECRET = "sk-proj-aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xYz"
@@ -76,6 +77,7 @@ class TestAdd:
             assert [hit.fact for hit in lexical(tx.connection, "herons", view(store), 5)] == [fact]
 
     def test_writes_a_journal_row_and_an_outbox_row(self, store: Store) -> None:
+        feed(store)
         fact = add(store, Fact("a"))
         with store.database.read() as connection:
             journal = run(connection, "SELECT seq, at, action, fact_id, channel, host, session FROM journal")
@@ -254,6 +256,7 @@ class TestVectors:
 
     def test_a_late_vector_queues_the_fact_again(self, store: Store) -> None:
         assert store.adopt_space(self.SPACE)
+        feed(store)
         fact = add(store, Fact("a"))
         with store.write(AUTHOR) as tx:
             tx.put_vector(fact.id, StoredVector("space", b"\0" * 8))

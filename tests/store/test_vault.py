@@ -715,7 +715,7 @@ class TestNowhereElse:
             base64.b64encode(VALUE.encode()),
             VALUE.encode().hex().encode(),
         )
-        with Memory.open(tmp_path, embedder="hash") as memory, Vault(tmp_path) as vault:
+        with Memory.open(tmp_path, embedder="hash", vector_index="lance") as memory, Vault(tmp_path) as vault:
             memory.ready()
             record = vault.store("GitHub", VALUE, kind="password")
             memory.store(pointer_text(record), category="entity", entity="GitHub", key="password")

@@ -1,0 +1,73 @@
+"""When a store has a derived table at all: only where recall will soon read it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from perdure.store.database import Database, run
+from perdure.store.spaces import VectorSpace
+
+CROSSOVER = 100_000
+"""Vectors from which on LanceDB answers: their rounded matrix takes 38 MB at 384 dimensions."""
+FEED_FROM = 0.8
+"""Of the crossover: from there on a table is built, so that it is there when it is needed."""
+END_BELOW = 0.4
+"""Of the crossover: below, a table that is there is given up. Far enough from the former that none comes and goes."""
+RECOUNT = 100
+"""Vectors are counted again when a hundredth of what is asked about has come in."""
+
+Mode = Literal["auto", "exact", "lance"]
+
+
+class VectorCount:
+    """How many vectors a space has, counted seldom."""
+
+    def __init__(self, database: Database, space_id: str) -> None:
+        self._database = database
+        self._space_id = space_id
+        self._count = self._counted_at = 0
+
+    def reaches(self, least: int) -> bool:
+        """Return whether there are at least so many.
+
+        Raises:
+            StoreError: the database cannot be read.
+        """
+        with self._database.read() as connection:
+            # The highest row number is never below the count, and costs nothing.
+            highest: int = run(connection, "SELECT coalesce(max(rowid), 0) FROM vectors")[0][0]
+            if highest < least:
+                return False
+            if abs(highest - self._counted_at) * RECOUNT >= least:
+                sql = "SELECT count(*) FROM vectors WHERE embedding_id = ?"
+                self._count = run(connection, sql, (self._space_id,))[0][0]
+                self._counted_at = highest
+        return self._count >= least
+
+
+class Feeding:
+    """Tells by mode and size whether a table is to be begun, or given up. Until one is begun nothing is queued for it.
+
+    One that is there goes on being fed between the two sizes, whatever the mode.
+    """
+
+    def __init__(self, database: Database, mode: Mode = "auto", crossover: int = CROSSOVER) -> None:
+        """Judge the stores of one database; see `TieredIndex` for the mode and the crossover."""
+        self._database = database
+        self._mode = mode
+        self._crossover = crossover
+        self._counts: dict[str, VectorCount] = {}
+
+    def begins(self, space: VectorSpace) -> bool:
+        """Return whether a space that has no table should get one."""
+        if self._mode == "lance":
+            with self._database.read() as connection:
+                return bool(run(connection, "SELECT 1 FROM facts LIMIT 1"))
+        return self._mode == "auto" and self._reaches(space, int(FEED_FROM * self._crossover))
+
+    def ends(self, space: VectorSpace) -> bool:
+        """Return whether the table of a space is of no use any more."""
+        return self._mode != "lance" and not self._reaches(space, int(END_BELOW * self._crossover))
+
+    def _reaches(self, space: VectorSpace, least: int) -> bool:
+        return self._counts.setdefault(space.id, VectorCount(self._database, space.id)).reaches(least)
