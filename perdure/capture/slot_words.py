@@ -267,13 +267,6 @@ LIKINGS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 
 PREFERENCES = frozenset(["prefer", "like", "love", "hate", "dislike", "enjoy", "want", "avoid", "diet"])
 
-_MANY = """
-    hobby interest sport instrument skill pet cat dog allergy medication brother sister sibling son daughter child kid
-    grandson granddaughter cousin uncle aunt niece nephew friend colleague neighbour neighbor
-"""
-MANY = frozenset(_MANY.split())
-"""Keys of which somebody may have several: another one takes nobody's place."""
-
 BASE_FORMS = {
     "has": "have", "have got": "have", "has got": "have", "got": "have", "studies": "study", "studying": "study",
     "driving": "drive", "carries": "carry", "teaches": "teach", "watches": "watch", "catches": "catch",

@@ -6,7 +6,6 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from math import prod
 
 from perdure.clock import Clock
@@ -124,8 +123,7 @@ class Recaller:
         """Return what the model should see for a prompt, or None for silence, and the receipt."""
         began = time.monotonic()
         now = self._clock.now()
-        today = datetime.fromtimestamp(now).astimezone().date()
-        query = understand(strip_fenced(prompt, self._store.key, session), today)
+        query = understand(strip_fenced(prompt, self._store.key, session))
         receipt = Receipt(str(uuid.uuid4()), session, now, query.text, silence=query.trivial)
         recall = None
         if query.trivial is None:
@@ -187,8 +185,7 @@ class Recaller:
         deadline += pending.waited
         found = self._legs.search(query, view, leg, deadline, session)
         receipt.expansion = pending.take(latest)
-        day = datetime.fromtimestamp(receipt.at).astimezone().date()
-        others = [understand(wording, day) for wording in receipt.expansion.wordings]
+        others = [understand(wording) for wording in receipt.expansion.wordings]
         more = [self._legs.search(other, view, leg, deadline, session) for other in others if other.trivial is None]
         return (merged(found, more) if more else found), deadline
 

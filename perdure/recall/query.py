@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
 
 from perdure.text.clean import clean
 from perdure.text.normalise import fold, match_terms
-from perdure.text.scripts import DENSE_CLASS, dense_script
+from perdure.text.scripts import DENSE_CLASS
 from perdure.text.stopwords import STOP_WORDS
-from perdure.text.when import Period, periods
 
 MAX_CHARACTERS = 2000
 """Longer prompts are asked by their beginning and their end: in between is mostly pasted material."""
@@ -55,18 +52,6 @@ _FILLERS = """
 so well oh ah and there again very much a lot for that it is all you too to everyone
 und dir euch sehr et y e mucho muito beaucoup tous todos
 """
-_ASKING = """
-what whats when where wheres which who whos whom whose why how hows is are was were do does did has have had can could
-will would shall should may might must isnt arent wasnt werent doesnt didnt hasnt havent hadnt cant couldnt wont wouldnt
-shouldnt wer wie wo wohin woher wann warum wieso weshalb welche welcher welches welchen welchem wem wen wessen wozu
-wofür womit worüber ist sind hast habe haben kann kannst können könnt darf soll wird wirst werden muss gibt
-quién quiénes qué cuándo dónde adónde cuál cuáles cómo cuánto cuánta cuántos cuántas puedes
-qui quoi quest quand où comment pourquoi quel quelle quels quelles combien lequel laquelle est sont avez peux peut
-"""
-_LEADING = """
-ok okay so and but well hi hello hey oh please also then again thanks hallo danke und bitte dann hola y gracias por
-bonjour salut merci et alors mais
-"""
 
 
 def _words(*lists: str) -> frozenset[str]:
@@ -75,16 +60,8 @@ def _words(*lists: str) -> frozenset[str]:
 
 _TRIVIAL_WORDS = _words(_GREETINGS, _THANKS, _ANSWERS, "ping heartbeat")
 _FILLER_WORDS = _words(_FILLERS)
-_ASKING_WORDS = _words(_ASKING)
-_LEADING_WORDS = _words(_LEADING)
 _LONGEST_PHRASE = 4
-# Full width, small, Greek, Armenian, Arabic, Ethiopic, Limbu, Coptic, Vai, Bamum, Medieval; doubled; emoji.
-_QUESTION_MARKS = frozenset(
-    "?\uff1f\ufe56\u037e\u055e\u061f\u1367\u1945\u2cfa\u2cfb\ua60f\ua6f7\u2e2e\u2e54\u203d\u2047\u2048\u2049\u2753\u2754"
-)
 _INSIDE = frozenset(",)'\"\u2019\u201d\u00bb")  # before the space in front of a word that is inside a sentence
-_LETTERS_PER_DENSE = 3  # a character of a script without spaces says about as much as so many letters
-
 _COMMAND = re.compile(r"[/!][\w-]+(\s|$)")
 _SYSTEM = re.compile(r"\[system\b|heartbeat(?:_ok)?\b|read heartbeat\.md\b", re.IGNORECASE)
 _WORDS = re.compile(r"[\w']+")
@@ -106,28 +83,16 @@ class Query:
         trivial: why nothing should be recalled for it, or None. Of a trivial prompt nothing more is read.
         names: what looks like a name, folded: capitalised words inside a sentence, identifiers such as
             "err_4412", and what stands in quotes.
-        question: whether it ends with a question mark or begins like a question.
-        script: the script most of it is written in, if that is one without spaces between words (see
-            `perdure.text.scripts.dense_script`); None for Latin and all others.
-        periods: the times it names.
     """
 
     text: str
     terms: tuple[str, ...]
     trivial: str | None = None
     names: tuple[str, ...] = ()
-    question: bool = False
-    script: str | None = None
-    periods: tuple[Period, ...] = ()
 
 
-def understand(prompt: str, today: date | None = None) -> Query:
-    """Read a prompt, of any length and with any characters in it.
-
-    Args:
-        prompt: what the user wrote.
-        today: the day of the turn; without it no times are read.
-    """
+def understand(prompt: str) -> Query:
+    """Read a prompt, of any length and with any characters in it."""
     text = clean(_shortened(prompt)).strip()
     if not text:
         return Query("", (), "empty")
@@ -141,14 +106,7 @@ def understand(prompt: str, today: date | None = None) -> Query:
     words = [word.replace("'", "") for word in _WORDS.findall(fold(text))]
     if _is_small_talk(words):
         return Query(text, terms, "small talk")
-    return Query(
-        text,
-        terms,
-        names=_names(text),
-        question=_is_question(text, words),
-        script=_script(text),
-        periods=tuple(periods(text, today)) if today else (),
-    )
+    return Query(text, terms, names=_names(text))
 
 
 def _is_small_talk(words: Sequence[str]) -> bool:
@@ -162,18 +120,6 @@ def _is_small_talk(words: Sequence[str]) -> bool:
             return False
         position += max(1, taken)
     return True
-
-
-def _is_question(text: str, words: Sequence[str]) -> bool:
-    if "\u00bf" in text:  # Spanish says it before the question
-        return True
-    for char in reversed(text):
-        if char in _QUESTION_MARKS:
-            return True
-        if char.isalnum():
-            break
-    first = next((word for word in words[:5] if word not in _LEADING_WORDS), "")
-    return first in _ASKING_WORDS
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -206,16 +152,6 @@ def _is_inside(text: str, start: int) -> bool:
     """Whether the word at `start` stands in the middle of a sentence."""
     before = text[max(0, start - 2) : start]
     return before[-1:] == "(" or (before[-1:] == " " and (before[0].isalnum() or before[0] in _INSIDE))
-
-
-def _script(text: str) -> str | None:
-    if text.isascii():
-        return None
-    counts = Counter(filter(None, map(dense_script, text)))
-    others = sum(char.isalpha() for char in text) - counts.total()
-    if not counts or counts.total() * _LETTERS_PER_DENSE < others:
-        return None
-    return counts.most_common(1)[0][0]
 
 
 def _shortened(prompt: str) -> str:

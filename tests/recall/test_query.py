@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import date
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure.recall.query import MAX_CHARACTERS, understand
-from perdure.text.when import Period
 
 
 @pytest.mark.parametrize(
@@ -96,9 +93,9 @@ def test_questions_are_asked(prompt: str) -> None:
     ],
 )
 def test_small_talk_in_other_languages_asks_nothing(prompt: str) -> None:
-    query = understand(prompt, date(2024, 3, 13))
+    query = understand(prompt)
     assert query.trivial == "small talk"
-    assert (query.names, query.question, query.script, query.periods) == ((), False, None, ())
+    assert query.names == ()
 
 
 @pytest.mark.parametrize(
@@ -143,80 +140,6 @@ def test_names_are_found(prompt: str, names: tuple[str, ...]) -> None:
     assert understand(prompt).names == names
 
 
-@pytest.mark.parametrize(
-    "prompt",
-    [
-        "I live where?",
-        "My dog?!",
-        'She asked "where?"',
-        "you know it, right? 😀",
-        "我住在哪里\uff1f",
-        "أين أعيش؟",
-        "πού μένω\u037e",
-        "where do I live",
-        "ok, so what is my dog called",
-        "Isn't it Fido",
-        "can you tell me my address",
-        "Wo wohne ich",
-        "hast du meine Adresse",
-        "dime ¿dónde vivo? gracias",
-        "por qué vivo aquí",
-        "Où habite Anna",
-        "pourquoi pas",
-        "est-ce que j'ai un chien",
-        "Qu’est-ce que c'est",
-    ],
-)
-def test_questions_are_known_as_such(prompt: str) -> None:
-    assert understand(prompt).question
-
-
-@pytest.mark.parametrize(
-    "prompt",
-    [
-        "I live in Berlin.",
-        "Remember: is it so? I do not think it is.",
-        "Don't forget the keys",
-        "Am Dienstag war ich in Berlin",
-        "Tengo un perro",
-        "J'ai un chien",
-        "我住在北京。",
-        "1 + 1",
-    ],
-)
-def test_statements_are_no_questions(prompt: str) -> None:
-    assert not understand(prompt).question
-
-
-@pytest.mark.parametrize(
-    ("prompt", "script"),
-    [
-        ("Where do I live?", None),
-        ("Где я живу?", None),
-        ("où est né Zoé ?", None),
-        ("我住在哪里", "han"),
-        ("ねこのなまえは", "kana"),
-        ("우리 고양이 이름이 뭐예요?", "hangul"),
-        ("แมวของฉันชื่ออะไร", "thai"),
-        ("我的MacBook在哪里", "han"),
-        ("what does the word 猫 mean in English", None),
-    ],
-)
-def test_the_dominating_script(prompt: str, script: str | None) -> None:
-    assert understand(prompt).script == script
-
-
-def test_times_are_read_against_the_day_of_the_turn() -> None:
-    prompt = "What did Anna say last week, or in May 2023?"
-    assert understand(prompt, date(2024, 3, 13)).periods == (
-        Period(date(2024, 3, 4), date(2024, 3, 10)),
-        Period(date(2023, 5, 1), date(2023, 5, 31)),
-    )
-    assert understand(prompt, date(2020, 1, 1)).periods[0] == Period(date(2019, 12, 23), date(2019, 12, 29))
-    assert understand(prompt).periods == ()
-    assert understand("Where do I live?", date(2024, 3, 13)).periods == ()
-
-
 def test_of_a_long_prompt_the_beginning_and_the_end_are_asked() -> None:
     query = understand(f"Where is heron? {'x ' * 100_000} Who is Fido?")
     assert len(query.text) <= MAX_CHARACTERS + 1
@@ -228,6 +151,6 @@ def test_of_a_long_prompt_the_beginning_and_the_end_are_asked() -> None:
 @settings(max_examples=100)
 @given(st.text(alphabet=st.characters(codec=None, exclude_categories=())))
 def test_any_prompt_can_be_read(prompt: str) -> None:
-    query = understand(prompt, date(2024, 3, 13))
+    query = understand(prompt)
     query.text.encode()
     assert "\0" not in query.text
