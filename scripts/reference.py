@@ -1,16 +1,22 @@
-"""Writes docs/commands.md from the commands themselves: python -m scripts.reference."""
+"""Writes what only repeats the code, from the code itself: python -m scripts.reference."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
 from pathlib import Path
 
 import click
+from click.testing import CliRunner
 
-from perdure.cli.main import cli
+from perdure.cli.demo import demo
+from perdure.cli.main import COMMANDS, cli
+from perdure.engine.settings import Settings
 
-FILE = Path(__file__).resolve().parents[1] / "docs" / "commands.md"
+ROOT = Path(__file__).resolve().parents[1]
 HEAD = """\
 # Commands
 
@@ -33,6 +39,64 @@ only.
 
 Ids can be shortened to their first eight digits. Times are written as 2026-01-15, 2026-01-15T10:00 or epoch seconds.
 """
+SETTINGS_HEAD = """\
+# Settings
+
+<!-- Written by `python -m scripts.reference`; change `perdure/engine/settings.py`, not this page. -->
+
+A setting is read from four places; the first that has it wins:
+
+1. a keyword: `Memory.open(recall_limit=5)`
+2. the environment: `PERDURE_RECALL_LIMIT=5`
+3. the host's config for the plugin, where camelCase is understood: `recallLimit`
+4. a TOML file: the one that `PERDURE_CONFIG` names, else `config.toml` in the user's config folder for perdure
+
+A key that is not in this table is refused by name, with the nearest one that is.
+`perdure config show --changed` says what is set and where, `perdure config set recall_limit 5` writes to the file.
+
+The data folder is the argument of `Memory.open`, else `PERDURE_HOME`, else the folder of the host that perdure was
+installed into, else the user's data folder. `PERDURE_LOAD_EXTENSIONS=0` turns third-party extensions off.
+
+In the environment a list is written with commas: `PERDURE_SOURCES=memory,sessions`. The settings from `sources` to
+`flush_system_prompt` are about files and conversations, and [files.md](files.md) explains them. Where OpenClaw has a
+setting for the same, its name stands behind; names that begin with `memorySearch`, `compaction` or `workspace` are
+below `agents.defaults` there.
+"""
+OPENCLAW = {
+    "sources": "memorySearch.sources",
+    "workspace": "workspace",
+    "extra_paths": "memorySearch.extraPaths",
+    "chunk_tokens": "memorySearch.chunking.tokens",
+    "chunk_overlap": "memorySearch.chunking.overlap",
+    "search_max_results": "memorySearch.query.maxResults",
+    "search_min_score": "memorySearch.query.minScore",
+    "search_candidates": "memorySearch.query.hybrid.candidateMultiplier",
+    "file_vector_weight": "memorySearch.query.hybrid.vectorWeight",
+    "file_keyword_weight": "memorySearch.query.hybrid.textWeight",
+    "session_vector_weight": "memorySearch.query.hybrid.vectorWeight",
+    "session_keyword_weight": "memorySearch.query.hybrid.textWeight",
+    "citations": "memory.citations",
+    "flush_enabled": "compaction.memoryFlush.enabled",
+    "flush_reserve_tokens": "compaction.reserveTokensFloor",
+    "flush_soft_tokens": "compaction.memoryFlush.softThresholdTokens",
+    "flush_prompt": "compaction.memoryFlush.prompt",
+    "flush_system_prompt": "compaction.memoryFlush.systemPrompt",
+}
+"""What OpenClaw calls a setting for the same, from its defaults for agents on."""
+SUMMARIES_HEAD = '''\
+"""What each command does, in a line: `--help` need not import them all for that.
+
+Written by `python -m scripts.reference`; change the commands, not this module.
+"""
+
+from __future__ import annotations
+
+SUMMARIES: dict[str, str] = {
+'''
+SHOWN = "peanuts"
+"""What the turns of the demo are about that the README shows."""
+SUMMARY = 100
+"""Characters of a line of `--help` at the most."""
 
 
 def commands(command: click.Command, name: str = "perdure") -> Iterator[tuple[str, click.Command]]:
@@ -47,8 +111,62 @@ def commands(command: click.Command, name: str = "perdure") -> Iterator[tuple[st
 
 
 def reference() -> str:
-    """Return the page."""
+    """Return the page of commands."""
     return "\n".join([HEAD, *(_section(name, command) for name, command in commands(cli) if command is not cli)])
+
+
+def settings() -> str:
+    """Return the page of settings."""
+    rows = []
+    for name, field in Settings.model_fields.items():
+        told = (field.description or "").replace("|", "\\|")
+        theirs = f" OpenClaw: `{OPENCLAW[name]}`." if name in OPENCLAW else ""
+        rows.append(f"| `{name}` | {_default(field.get_default())} | {told}{theirs} |")
+    return "\n".join([SETTINGS_HEAD, "| Setting | Default | What it does |", "| --- | --- | --- |", *rows]) + "\n"
+
+
+def summaries() -> str:
+    """Return the module with the first line of each command's help."""
+    context = click.Context(cli)
+    found = {name: cli.get_command(context, name) for name in COMMANDS}
+    lines = [
+        f"    {_quoted(name)}: {_quoted(command.get_short_help_str(SUMMARY))},\n"
+        for name, command in sorted(found.items())
+        if command is not None
+    ]
+    return "".join([SUMMARIES_HEAD, *lines, "}\n"])
+
+
+def readme() -> str:
+    """Return the README, with its first screen as the demo prints it now."""
+    return re.sub(
+        r"(?<=```text\n).*?(?=```)",
+        lambda found: screen(),
+        (ROOT / "README.md").read_text("utf-8"),
+        count=1,
+        flags=re.S,
+    )
+
+
+def screen() -> str:
+    """Play the demo; return what it prints of one matter, without times."""
+    played = CliRunner().invoke(demo, [], standalone_mode=False, catch_exceptions=False)
+    turns = re.split(r"\n(?=user |---)", played.stdout.partition("\n--- summary")[0])
+    kept = [turn for turn in turns if turn.startswith("---") or SHOWN in turn]
+    lines = [line for turn in kept for line in turn.strip().splitlines() if not line.startswith("  recall ")]
+    return "".join(f"\n{line}\n" if line.startswith("---") and at else f"{line}\n" for at, line in enumerate(lines))
+
+
+def _default(value: object) -> str:
+    if value in (None, (), {}):
+        return "unset"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return f"`{value.value if isinstance(value, StrEnum) else value}`"
+
+
+def _quoted(text: str) -> str:
+    return repr(text) if '"' in text else json.dumps(text, ensure_ascii=False)
 
 
 def _section(name: str, command: click.Command) -> str:
@@ -83,5 +201,15 @@ def _code(text: str, language: str = "text") -> str:
     return f"```{language}\n{' '.join(text.split())}\n```"
 
 
+PAGES: Mapping[Path, Callable[[], str]] = {
+    ROOT / "docs" / "commands.md": reference,
+    ROOT / "docs" / "settings.md": settings,
+    ROOT / "perdure" / "cli" / "summaries.py": summaries,
+    ROOT / "README.md": readme,
+}
+"""What is written, and by what."""
+
+
 if __name__ == "__main__":
-    FILE.write_text(reference(), encoding="utf-8")
+    for path, written in PAGES.items():
+        path.write_text(written(), encoding="utf-8")

@@ -1,4 +1,7 @@
-"""What each command does, in a line: `--help` need not import them all for that."""
+"""What each command does, in a line: `--help` need not import them all for that.
+
+Written by `python -m scripts.reference`; change the commands, not this module.
+"""
 
 from __future__ import annotations
 
@@ -59,4 +62,3 @@ SUMMARIES: dict[str, str] = {
     "why": "Show what came up in a turn and why, then what did not; without TURN in the last one.",
     "why-not": "Say why a memory did not come up in a turn; without TURN in the last one.",
 }
-"""The beginnings of the commands' own help texts; a test holds that they are the same."""

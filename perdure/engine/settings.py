@@ -37,16 +37,40 @@ class Settings(BaseModel):
 
     auto_recall: bool = Field(True, description="Bring up memories before each turn.")
     auto_capture: bool = Field(True, description="Keep what is worth keeping after each turn.")
-    embedder: str = Field("auto", description='Name of an embedder; "auto": the local model; "none": words only.')
-    embedder_model: str | None = Field(None, description="Model of that embedder: a name or a folder.")
+    embedder: str = Field(
+        "auto",
+        description='Name of an embedder; "auto": the local model; "none": words only. Others: `docs/providers.md`.',
+    )
+    embedder_model: str | None = Field(
+        None, description="Model of that embedder: a name or a folder; with `onnx` one that `perdure model list` shows."
+    )
     embedder_endpoint: str | None = Field(None, description="Address of its server, if it is not the usual one.")
-    embedder_key_env: str | None = Field(None, description="Environment variable with its key, if not the usual one.")
+    embedder_key_env: str | None = Field(
+        None, description="Name of the environment variable with its key, if it is not the usual one."
+    )
     embedder_dims: int | None = Field(None, ge=8, le=16_384, description="Numbers in a vector, if not the usual ones.")
     embedder_timeout: float = Field(20.0, gt=0, le=600, description="Seconds for a request to its server.")
-    embedder_fallbacks: tuple[str, ...] = Field((), description="Embedders that stand in: a name, or name=address.")
-    model_path: Path | None = Field(None, description="The local model's ONNX file or folder, if it lies elsewhere.")
-    model_hub: str = Field("https://huggingface.co", description="Address from which `perdure model fetch` fetches.")
-    model_offline: bool = Field(False, description="Fetch no model, whoever asks for it.")
+    embedder_fallbacks: tuple[str, ...] = Field(
+        (),
+        description=(
+            'Embedders that stand in, as `name` or `name=address`: for "auto" where the local model is '
+            "missing, else for a server that fails, with the same model."
+        ),
+    )
+    model_path: Path | None = Field(
+        None,
+        description=(
+            "The local model's ONNX file, or the folder with its files, if it lies elsewhere. Its sha256 is "
+            "checked as well."
+        ),
+    )
+    model_hub: str = Field(
+        "https://huggingface.co",
+        description="Address from which `perdure model fetch` fetches: the hub's or a mirror's.",
+    )
+    model_offline: bool = Field(
+        False, description="Fetch no model, whoever asks for it; `HF_HUB_OFFLINE=1` in the environment says the same."
+    )
     model_switch: Literal["ask", "auto"] = Field("ask", description="Another model: wait for a word, or switch.")
     model_threads: int = Field(1, ge=1, le=64, description="CPU threads of the local model.")
     reranker: str | None = Field(None, description="Name of a reranker from an extension.")
@@ -55,41 +79,101 @@ class Settings(BaseModel):
     recall_in_groups: bool = Field(
         False, description="Show memories where others read the answer, too: by themselves and by tools."
     )
-    recall_passages: int = Field(8, ge=0, le=50, description="Passages of files and conversations at the most.")
-    recall_passage_floor: float = Field(0.55, ge=0, le=1, description="How sure a passage must be to come unasked.")
+    recall_passages: int = Field(
+        8,
+        ge=0,
+        le=50,
+        description="How many passages of memory files and past conversations a block holds at the most; 0: none.",
+    )
+    recall_passage_floor: float = Field(
+        0.55,
+        ge=0,
+        le=1,
+        description=(
+            "How sure a passage must be (0 to 1, the score of a search) to come up unasked; `python -m "
+            "bench.locomo` prints what it costs and saves."
+        ),
+    )
     recall_profile: Literal["pinned", "standing", "off"] = Field(
-        "pinned", description="What comes up whatever is asked: what was pinned; also standing instructions; nothing."
+        "pinned",
+        description=(
+            "What comes up in every turn that is answered: `pinned` memories, `standing` preferences and "
+            "instructions as well, or `off`."
+        ),
     )
     recall_profile_limit: int = Field(5, ge=0, le=50, description="Facts of that kind at the most.")
     recall_link_depth: int = Field(2, ge=0, le=5, description="How many links far facts are followed.")
-    directive_entities: tuple[str, ...] = Field((), description="Each brings up its memories when it is named.")
-    directive_keywords: tuple[str, ...] = Field((), description="Each brings up the memories that hold it.")
-    directive_tasks: dict[str, tuple[str, ...]] = Field({}, description="Words by kind of task, which bring up theirs.")
-    directive_session_tags: tuple[str, ...] = Field((), description="Tags that come up when a session begins.")
-    adjust_salience: bool = Field(True, description="What was used counts more.")
-    adjust_confidence: bool = Field(True, description="What is less certain counts less.")
-    adjust_importance_recency: bool = Field(False, description="What is important and recent counts more.")
-    adjust_long_term: bool = Field(False, description="What lasts counts more.")
-    adjust_freshness: bool = Field(False, description="What is about to expire counts less.")
+    directive_entities: tuple[str, ...] = Field((), description="Each brings up its memories when a prompt names it.")
+    directive_keywords: tuple[str, ...] = Field(
+        (), description="Each brings up the memories that hold it when a prompt does."
+    )
+    directive_tasks: dict[str, tuple[str, ...]] = Field(
+        {},
+        description=(
+            'Words by kind of task, such as `{"deploy": ["release", "rollout"]}`; each kind brings up the '
+            "memories with such words."
+        ),
+    )
+    directive_session_tags: tuple[str, ...] = Field(
+        (), description="Memories with these tags come up when a session begins."
+    )
+    adjust_salience: bool = Field(
+        True, description="What was used counts more: × (1 + 0.1 ln(uses + 1)). To be put into a prompt is no use."
+    )
+    adjust_confidence: bool = Field(True, description="What is less certain counts less: × (0.85 + 0.15 confidence).")
+    adjust_importance_recency: bool = Field(
+        False, description="× (0.7 + 0.3 importance) × (0.8 + 0.2 of what is left of 90 days)."
+    )
+    adjust_long_term: bool = Field(False, description="× 1.2 for what is permanent, × 1.1 for what is stable.")
+    adjust_freshness: bool = Field(
+        False, description="× (0.75 + 0.25 freshness), which falls in the last 7 days of a memory's life."
+    )
     recall_max_tokens: int = Field(800, ge=50, le=100_000, description="Tokens of a block at the most.")
-    summary_threshold: int = Field(300, ge=1, le=100_000, description="Longer memories are shown by a summary.")
-    summary_max_chars: int = Field(80, ge=10, le=10_000, description="Characters of a summary that is cut.")
+    summary_threshold: int = Field(
+        300, ge=1, le=100_000, description="A memory of more characters is shown in a block by its summary."
+    )
+    summary_max_chars: int = Field(
+        80,
+        ge=10,
+        le=10_000,
+        description="Characters of a summary that is cut out of the text; one that was given stays whole.",
+    )
     recall_format: Literal["full", "short", "minimal", "progressive"] = Field(
-        "full", description="How a memory is written."
+        "full",
+        description=(
+            "`full`, `short`, `minimal`, or `progressive`: an index with first words, which the agent opens by number."
+        ),
     )
     recall_placement: Placement = Field(Placement.HEAD, description="Where the block goes.")
     recall_expansion: Literal["search", "turn", "off"] = Field(
-        "search", description="When the language model words a query in other ways too."
+        "search",
+        description=(
+            "When the language model, if one is set, words a query in other ways too: in explicit searches "
+            "(`search`), in every `turn` as well within its deadline, or never (`off`)."
+        ),
     )
     recall_deadline_ms: int = Field(800, ge=1, le=60_000, description="After this the turn goes on without.")
     min_cosine: float | None = Field(None, ge=-1, le=1, description="Vector floor; unset: set for each query.")
     capture_min_chars: int = Field(10, ge=1, le=1_000, description="Shorter messages are passed over.")
     capture_max_chars: int = Field(5_000, ge=100, le=16_000, description="Longer messages are cut here.")
-    capture_assistant: bool = Field(False, description="Keep what the assistant says as well, for review.")
-    capture_turn_facts: int = Field(30, ge=1, le=10_000, description="What a message brings beyond waits for review.")
+    capture_assistant: bool = Field(
+        False,
+        description=(
+            "Keep what the assistant says of the world as well: for review only, and never in the place of "
+            "what you said."
+        ),
+    )
+    capture_turn_facts: int = Field(
+        30,
+        ge=1,
+        le=10_000,
+        description="So many memories of one message are kept; the rest waits for `perdure review`.",
+    )
     capture_session_facts: int = Field(500, ge=1, le=1_000_000, description="The same for a conversation.")
     capture_day_facts: int = Field(2_000, ge=1, le=1_000_000, description="The same for a day.")
-    capture_patterns: dict[str, str] = Field({}, description="Own signals: regular expressions by name of a cue.")
+    capture_patterns: dict[str, str] = Field(
+        {}, description="Own signals: regular expressions by name of a cue; a sentence that matches one is kept."
+    )
     duplicate_exact: bool = Field(True, description="Take the same text for the same fact.")
     duplicate_normalised: bool = Field(True, description="Take a text in other letters for the same fact.")
     duplicate_vector: bool = Field(True, description="Take a text that means the same for the same fact.")
@@ -108,7 +192,9 @@ class Settings(BaseModel):
     prune_minutes: float = Field(60.0, ge=0, description="Between two prunes; 0 here and below: never by itself.")
     retention_days: float = Field(365.0, ge=0, description="An expired memory is removed after so long.")
     receipt_days: float = Field(30.0, ge=0, description="What a turn considered is dropped after so long.")
-    conversation_days: float | None = Field(None, ge=0, description="So are recorded conversations; unset: kept.")
+    conversation_days: float | None = Field(
+        None, ge=0, description="So are recorded conversations to which nothing was added; unset: they are kept."
+    )
     classify_hours: float = Field(24.0, ge=0, description="Between two looks at memories without a category.")
     sync_minutes: float = Field(15.0, ge=0, description="Between two looks for changed files, beside the watching.")
     calibrate_hours: float = Field(24.0, ge=0, description="Between two measurements of how near chance comes.")
@@ -125,7 +211,9 @@ class Settings(BaseModel):
     )
     workspace: Path | None = Field(None, description="Folder with MEMORY.md and memory/.")
     extra_paths: tuple[str, ...] = Field((), description="More folders or .md files to search.")
-    record_sessions: bool = Field(True, description="Keep conversations of hosts that keep none themselves.")
+    record_sessions: bool = Field(
+        True, description="Keep conversations of hosts that keep none themselves; not while `auto_capture` is off."
+    )
     chunk_tokens: int = Field(400, ge=20, le=4_000, description="Tokens of a piece of a Markdown file.")
     chunk_overlap: int = Field(80, ge=0, le=2_000, description="Tokens that a piece repeats of the one before.")
     file_max_mb: float = Field(10.0, gt=0, le=1_000, description="Larger Markdown files are passed over.")
@@ -151,16 +239,39 @@ class Settings(BaseModel):
     flush_soft_tokens: int = Field(4_000, ge=0, description="So many tokens before that, a flush is due.")
     flush_prompt: str | None = Field(None, description="The flush prompt, in other words.")
     flush_system_prompt: str | None = Field(None, description="Its system prompt, in other words.")
-    llm_endpoint: str | None = Field(None, description="Address of a language model, OpenAI's form; unset: none.")
-    llm_key_env: str | None = Field(None, description="Environment variable with its key; unset: it asks for none.")
+    llm_endpoint: str | None = Field(
+        None,
+        description=(
+            "Address of a language model that understands OpenAI's chat form; unset: there is none, and "
+            "nothing is ever asked."
+        ),
+    )
+    llm_key_env: str | None = Field(
+        None, description="Name of the environment variable with its key; unset: it asks for none."
+    )
     llm_model: str | None = Field(None, description="Name of the model.")
-    llm_model_nano: str | None = Field(None, description="Model for small tasks; unset: llm_model.")
-    llm_model_heavy: str | None = Field(None, description="Model for large tasks; unset: llm_model.")
+    llm_model_nano: str | None = Field(
+        None, description="Model for small tasks, as other wordings, decisions and categories; unset: `llm_model`."
+    )
+    llm_model_heavy: str | None = Field(
+        None, description="Model for large tasks, as the patterns of `perdure reflect`; unset: `llm_model`."
+    )
     llm_timeout: float = Field(15.0, gt=0, le=600, description="Seconds for a request to it.")
-    llm_daily_tokens: int = Field(100_000, ge=0, description="Tokens that it may use in a day (UTC); 0: none.")
-    consolidate_cosine: float = Field(0.92, ge=0.5, le=1, description="From this cosine on facts may be merged.")
-    reflect_days: float = Field(14.0, gt=0, le=36_500, description="Days that a reflection looks back.")
-    reflect_observations: int = Field(2, ge=2, le=1_000, description="Memories that make a pattern.")
+    llm_daily_tokens: int = Field(
+        100_000, ge=0, description="Tokens that it may use in a day (UTC), over all processes; 0: none."
+    )
+    consolidate_cosine: float = Field(
+        0.92,
+        ge=0.5,
+        le=1,
+        description=(
+            "From this cosine on `perdure consolidate` may merge two memories, if their words say the same too."
+        ),
+    )
+    reflect_days: float = Field(14.0, gt=0, le=36_500, description="Days that `perdure reflect` looks back.")
+    reflect_observations: int = Field(
+        2, ge=2, le=1_000, description="Memories that make a pattern; they must be of two days at least."
+    )
     disabled_extensions: tuple[str, ...] = Field((), description="Extensions that are not loaded.")
 
     @classmethod

@@ -9,12 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import click
 import pytest
 
 from perdure.api.memory import Memory
-from perdure.cli.main import COMMANDS, cli
-from perdure.cli.summaries import SUMMARIES
 
 ROOT = Path(__file__).resolve().parents[2]
 READS = (
@@ -45,12 +42,6 @@ def perdure(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
         timeout=60,
         check=False,
     )
-
-
-def test_the_summaries_are_what_the_commands_say_of_themselves() -> None:
-    context = click.Context(cli)
-    own = {name: cli.get_command(context, name) for name in COMMANDS}
-    assert {name: command.get_short_help_str(100) for name, command in own.items() if command} == SUMMARIES
 
 
 def test_help_and_completion_import_no_command() -> None:
