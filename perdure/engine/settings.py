@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from perdure.engine.paths import CONFIG_VARIABLE, HOME_VARIABLE, config_file
 from perdure.errors import SettingsError
 from perdure.hooks.types import Placement
+from perdure.index.feeding import CROSSOVER
 
 PREFIX = "PERDURE_"
 _NOT_SETTINGS = frozenset({
@@ -184,7 +185,7 @@ class Settings(BaseModel):
     auto_link_limit: int = Field(3, ge=1, le=50, description="Links that a new fact gets at the most.")
     categories: dict[str, str] = Field({}, description="Own categories: regular expressions by name.")
     tag_patterns: dict[str, str] = Field({}, description="Own tags: regular expressions by tag.")
-    index_crossover: int = Field(100_000, ge=1_000, description="From so many memories on LanceDB answers.")
+    index_crossover: int = Field(CROSSOVER, ge=1_000, description="From so many memories on LanceDB answers.")
     lance_storage_options: dict[str, str] = Field({}, description="Options of LanceDB for other storage.")
     index_batch: int = Field(50, ge=1, le=10_000, description="So many new vectors start the index worker.")
     index_seconds: float = Field(30.0, ge=0, le=86_400, description="So long a new vector waits for the worker.")
