@@ -93,16 +93,10 @@ class Engine:
         self._keeps_house = not guest and self.store.refusal is None
         self.keeper = Keeper(self.gate, self._tick)
         self.model = Model(
-            self.store,
-            load,
-            self._index,
-            settings.min_cosine,
-            self._embed_missing,
-            recipes=Recipes(settings, self.extensions),
-            switch_by_itself=settings.model_switch == "auto",
-            on_switch=self.start_worker,
-            pause=self.gate.pause,
-        )
+            self.store, load, self._index, settings.min_cosine, self._embed_missing,
+            recipes=Recipes(settings, self.extensions), switch_by_itself=settings.model_switch == "auto",
+            on_switch=self.start_worker, pause=self.gate.pause,
+        )  # fmt: skip
         self.llm = make_llm(self.store)
         self.writer = Writer(self._leg, writing_options(settings), judge_of(settings, self.store, self.llm))
         self.ledger = Ledger(self.store.key, earlier(self.store))

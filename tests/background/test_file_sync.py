@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -30,6 +29,7 @@ from perdure.store.scope import Audience, Scope
 from perdure.store.store import Store
 from tests.faulty import CountingEmbedder, FailingEmbedder
 from tests.files.workshop import LONG_AGO
+from tests.waiting import until
 
 MINE = Scope("user", "owner")
 DEADLINE = 60.0
@@ -119,13 +119,6 @@ def open_host(tmp_path: Path) -> Iterator[Open]:
 @pytest.fixture
 def host(open_host: Open) -> Host:
     return open_host()
-
-
-def until(met: Callable[[], object]) -> None:
-    deadline = time.monotonic() + DEADLINE
-    while not met():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 class TestFresh:

@@ -8,7 +8,6 @@ import os
 import shutil
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from watchdog.events import FileClosedNoWriteEvent, FileModifiedEvent, FileMoved
 
 from perdure.background.file_watcher import Debounce, FileWatcher
 from perdure.errors import StoreBusyError
+from tests.waiting import until
 
 LONG = 20.0
 """Seconds after which a test gives up; nothing here takes as long."""
@@ -27,13 +27,6 @@ NEVER = 100_000.0
 EVENTS = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the order of events is that of inotify")
 
 Make = Callable[..., FileWatcher]
-
-
-def until(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + LONG
-    while not holds():
-        assert time.monotonic() < deadline, "did not happen"
-        time.sleep(0.005)
 
 
 class Seen:

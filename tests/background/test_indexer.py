@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,16 +28,9 @@ BAD = b"\0" * 8
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def store(tmp_path: Path, clock: ManualClock) -> Iterator[Store]:
-    opened = Store(tmp_path / "store", clock=clock)
-    opened.adopt_space(SPACE)
-    yield opened
-    opened.close()
+def store(store: Store) -> Store:
+    store.adopt_space(SPACE)
+    return store
 
 
 def add(store: Store, *vectors: bytes) -> list[str]:

@@ -18,6 +18,7 @@ from perdure.background.turn_gate import TurnGate
 from perdure.clock import ManualClock
 from perdure.errors import InputError
 from perdure.store.store import Store
+from tests.waiting import until
 
 START = 1_800_000_000.0
 DAY = 86_400.0
@@ -265,12 +266,3 @@ def test_closing_before_the_start_is_no_error_and_nothing_starts_after_it(store:
     timers.start()
     assert timers.leader == "none"
     assert counting.runs.total() == 0
-
-
-def until(condition: Callable[[], bool], seconds: float = LONG) -> bool:
-    waiting = threading.Event()
-    for _ in range(int(seconds / 0.02)):
-        if condition():
-            return True
-        waiting.wait(0.02)
-    return condition()

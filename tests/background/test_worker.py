@@ -8,8 +8,8 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import Author, StoredVector
+from tests.waiting import until
 
 AUTHOR = Author(Channel.LIBRARY)
 HASH = Settings.load({"embedder": "hash", "vector_index": "lance"}, environ={})
@@ -132,15 +133,6 @@ def indexed(folder: Path) -> list[object]:
     return sorted(ids)  # type: ignore[type-var]
 
 
-def until(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.005)
-    return True
-
-
 def run_worker(home: Path, **settings: object) -> subprocess.Popen[bytes]:
     process = subprocess.Popen([sys.executable, "-m", MODULE], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdin is not None
@@ -227,10 +219,11 @@ def test_a_worker_does_not_outlive_its_host(tmp_path: Path, install: Callable[[s
     finally:
         parent.kill()
         parent.communicate()
-    ended = until(lambda: not alive(pid), 5)
-    if not ended:
-        os.kill(pid, signal.SIGKILL)
-    assert ended
+    try:
+        assert until(lambda: not alive(pid))
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def test_a_worker_that_has_nothing_to_do_ends_whatever_the_code_of_others_does_at_the_end(
