@@ -11,6 +11,7 @@ import apsw
 from filelock import FileLock, Timeout
 
 from perdure.care.words import damaged_words
+from perdure.files.transcript_log import TranscriptLog
 from perdure.store.damaged_turns import damaged_turns
 from perdure.store.database import run
 from perdure.store.finding import Finding
@@ -146,6 +147,17 @@ def queues(store: Store) -> Iterator[Finding]:
         yield from _inbox(path)
     for turn in damaged_turns(inbox):
         yield Finding("turn is damaged and kept aside", turn.id, "perdure inbox shows what can be read of it")
+
+
+def conversations(store: Store) -> Iterator[Finding]:
+    """Look for lines of recorded conversations that are not as they were written."""
+    hint = "verify --fix takes what can be read as it is now, and the rest out"
+    try:
+        for where, how in TranscriptLog(store.folder, key=store.key).damaged():
+            yield Finding(f"line of a conversation is {how}", where, hint, "conversations")
+    except OSError as error:
+        where = Path(error.filename or "transcripts").name
+        yield Finding(f"conversation cannot be read: {error.strerror}", where, "see to it that it can be read", "")
 
 
 def permissions(store: Store) -> Iterator[Finding]:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from perdure.care import checks
+from perdure.care import checks, index_check
 from perdure.care.words import rebuild_words
 from perdure.errors import StoreError, StoreUnavailableError
+from perdure.files.transcript_log import TranscriptLog
 from perdure.hooks.types import Channel
 from perdure.index.drift import drift, drop_index, queue_rows, rescued
 from perdure.store.database import run
@@ -32,13 +33,15 @@ CHECKS: dict[str, Check] = {
     "words": checks.words,
     "index": drift,
     "queues": checks.queues,
+    "files": index_check.index_of_files,
+    "conversations": checks.conversations,
     "sqlite": checks.sqlite_version,
 }
 """In the order in which they are done."""
 HARMLESS = frozenset({"permissions"})
 """Repairs that are done also while facts.db is damaged: then what is derived from it may be all that is left."""
-REPAIRABLE_UNASKED = HARMLESS | {"row", "index", "words", "vectors", "outbox", "orphans", "tombstones"}
-"""Repairs that only make anew what is derived from the facts; all others accept or note something."""
+REPAIRABLE_UNASKED = HARMLESS | {"row", "index", "words", "vectors", "outbox", "orphans", "tombstones", "files"}
+"""Repairs that only make anew what is derived; all others accept or note something."""
 
 
 def verify(store: Store, done: Callable[[str], None] = lambda name: None) -> list[Finding]:
@@ -167,6 +170,16 @@ def _permissions(store: Store, places: list[str]) -> None:
         path.chmod(FOLDER_MODE if path.is_dir() else FILE_MODE)
 
 
+def _files(store: Store, places: list[str]) -> None:
+    del places
+    index_check.drop(store)
+
+
+def _conversations(store: Store, places: list[str]) -> None:
+    del places
+    TranscriptLog(store.folder, key=store.key).accept()
+
+
 REPAIRS: dict[str, Callable[[Store, list[str]], None]] = {
     "permissions": _permissions,
     "lost": _lost,
@@ -178,5 +191,7 @@ REPAIRS: dict[str, Callable[[Store, list[str]], None]] = {
     "tombstones": _tombstones,
     "row": queue_rows,
     "index": _index,
+    "files": _files,
+    "conversations": _conversations,
 }
 """In the order in which they are done."""

@@ -10,8 +10,9 @@ import apsw
 import pytest
 from click import Abort
 
+from perdure.api.memory import Memory
 from perdure.errors import InputError, NotFoundError
-from perdure.hooks.types import Channel
+from perdure.hooks.types import Channel, TurnContext
 from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.presence import Presence
@@ -74,6 +75,29 @@ class TestVerify:
         assert not (tmp_path / "nowhere").exists()
         (home / "facts.db").write_bytes(b"no database at all, but long enough to be taken for one" * 100)
         call("verify", "--home", home, code=2)
+
+    def test_the_index_of_files_and_recorded_conversations_are_looked_at_and_repaired(self, home: Path) -> None:
+        with Memory.open(home, embedder="none", record_sessions=True) as memory:
+            said = [
+                {"role": "user", "content": "The heron stands in the reeds."},
+                {"role": "assistant", "content": "Yes."},
+            ]
+            memory.turns.after(said, True, TurnContext(session_id="s"))
+            memory.settle()
+            memory.files.sync()
+            assert memory.files.search("heron").results
+        call("verify", "--home", home)
+        [transcript] = (home / "transcripts").glob("*/*.jsonl")
+        transcript.write_bytes(transcript.read_bytes().replace(b"reeds", b"weeds"))
+        [index] = home.glob("index-*.db")
+        connection = apsw.Connection(str(index))
+        run(connection, "UPDATE chunks SET text = replace(text, 'reeds', 'weeds')")
+        connection.close()
+        found = call_json("verify", "--home", home, code=1)["findings"]
+        assert {finding["repair"] for finding in found} == {"files", "conversations"}
+        fixed = call_json("verify", "--home", home, "--fix")
+        assert fixed["sound"]
+        assert len(fixed["fixed"]) == len(found)
 
 
 class TestPurge:
