@@ -1,0 +1,128 @@
+"""Judges the encoder and the gate on a split: precision, recall and silence at the three named points.
+
+python -m training.evaluate SPLIT [--model FILE] [--gate FILE] [--base FILE] [--size N] [--json]
+
+SPLIT: development while one works; untouched once, at the end: figures alone are printed, no case. All figures stand at
+the rate of life (65 % of prompts need nothing). `--size` fills each store up with memories of others of its language:
+whoever asks is not their owner, so a share of what they bring is noise by definition. `--base` names another ONNX file,
+for the average precision of its cosine alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from training.agreement import figures as agreement
+from training.check import SPLITS
+from training.examples import Example, digest, examples, texts_of
+from training.fit import Rows, answers, by, rows_of
+from training.gate import read
+from training.measures import Answer, at, ranked
+from training.vectors import cached
+
+OUT = Path(__file__).parent / "out"
+
+
+def judged(given: Sequence[Rows], gate: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all figures of prompts under a gate."""
+    found = answers(dict(gate), given)
+    return {
+        "prompts": len(given),
+        "average precision": {
+            "cosine": round(ranked(by(given, "cosine")), 3),
+            "above the background": round(ranked(by(given, "above")), 3),
+            "gate": round(ranked(found), 3),
+        },
+        **{point: _plain(at(found, threshold)) for point, threshold in gate["points"].items()},
+        "by kind": {kind: _points(some, gate) for kind, some in _grouped(found, "kind")},
+        "by language": {lang: _points(some, gate) for lang, some in _grouped(found, "lang")},
+    }
+
+
+def _points(found: Sequence[Answer], gate: Mapping[str, Any]) -> dict[str, Any]:
+    """Return recall where something is needed, silence where nothing is, at each point."""
+    wanted = [each for each in found if each.wanted]
+    idle = [each for each in found if not each.wanted]
+    points: dict[str, Any] = {"prompts": len(found)}
+    for point, threshold in gate["points"].items():
+        points[point] = {
+            **({"recall": round(at(wanted, threshold).recall, 3)} if wanted else {}),
+            **({"silence": round(at(idle, threshold).silence, 3)} if idle else {}),
+        }
+    return points
+
+
+def _grouped(found: Iterable[Answer], name: str) -> list[tuple[str, list[Answer]]]:
+    groups: dict[str, list[Answer]] = defaultdict(list)
+    for each in found:
+        groups[getattr(each, name)].append(each)
+    return sorted(groups.items())
+
+
+def _plain(found: Any) -> dict[str, float]:
+    return {name: round(getattr(found, name), 3) for name in ("precision", "recall", "silence", "shown")}
+
+
+def rows_by_manner(given: Sequence[Example], model: Path, size: int = 0) -> dict[str, list[Rows]]:
+    """Return the features of stores and of conversations."""
+    vectors = cached(texts_of(given), model, model.with_suffix(".npz"))
+    stores = [each for each in given if not each.passages]
+    if not size:
+        rows = rows_of(given, vectors)
+    else:
+        rows = []
+        for each in stores:
+            more = [text for other in stores if other is not each and other.lang == each.lang for text in other.texts]
+            rows += rows_of([each], vectors, more=more, size=size)
+    found = {
+        "stores": [row for row in rows if not row.passages],
+        "conversations": [row for row in rows if row.passages],
+    }
+    return {name: some for name, some in found.items() if some}
+
+
+@click.command()
+@click.argument("split", type=click.Choice(SPLITS))
+@click.option("--model", type=click.Path(exists=True, path_type=Path), default=OUT / "model.onnx")
+@click.option("--gate", "gate_path", type=click.Path(exists=True, path_type=Path), default=OUT / "gate.json")
+@click.option("--base", type=click.Path(exists=True, path_type=Path), help="The published encoder as an ONNX file.")
+@click.option("--size", default=0, help="Memories to which each store is filled up with those of others.")
+@click.option("--json", "as_json", is_flag=True, help="Print one object and nothing else.")
+def main(split: str, model: Path, gate_path: Path, base: Path | None, size: int, as_json: bool) -> None:
+    """Judge a model on a split."""
+    given, gate = examples(split), read(gate_path)
+    found: dict[str, Any] = {
+        "data": digest(given),
+        "points": gate["points"],
+        "two people agree": agreement()["a memory helps"],
+    }
+    for manner, rows in rows_by_manner(given, model, size).items():
+        found[manner] = judged(rows, gate)
+    if base:
+        for manner, rows in rows_by_manner(given, base).items():
+            found[manner]["average precision"]["cosine, published"] = round(ranked(by(rows, "cosine")), 3)
+    if as_json:
+        click.echo(json.dumps(found, ensure_ascii=False))
+        return
+    _print(found)
+
+
+def _print(found: Mapping[str, Any], indent: str = "") -> None:
+    for name, value in found.items():
+        if isinstance(value, dict) and any(isinstance(inner, dict) for inner in value.values()):
+            click.echo(f"{indent}{name}")
+            _print(value, indent + "  ")
+        elif isinstance(value, dict):
+            click.echo(f"{indent}{name:<18} " + ", ".join(f"{key} {inner}" for key, inner in value.items()))
+        else:
+            click.echo(f"{indent}{name:<18} {value}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Stores and conversations as an encoder and a gate learn from them: texts, prompts in parts, and what each needs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from training.check import DATA, load
+from training.forms import Conversation, Store
+from training.parts import parts
+
+EVERY = 7
+"""One store in so many of a writer is kept from the encoder: a gate fitted on what it has learnt trusts it too much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A prompt: its parts, its kind, and the numbers of the texts that help."""
+
+    text: str
+    parts: tuple[str, ...]
+    kind: str
+    needs: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """Memories, or turns of a conversation, and prompts. `held`: kept from the encoder, for the gate."""
+
+    name: str
+    lang: str
+    passages: bool
+    texts: tuple[str, ...]
+    prompts: tuple[Asked, ...]
+    held: bool
+
+
+def examples(split: str, folder: Path = DATA) -> list[Example]:
+    """Return the stores and conversations of a split, by name.
+
+    Raises:
+        ValueError: a file does not have its form.
+    """
+    found = load(folder / split)
+    if found.wrong:
+        raise ValueError(found.wrong[0])
+    files = [file for file in found.files.values() if isinstance(file, Store | Conversation)]
+    return [_example(file) for file in files]
+
+
+def digest(given: Iterable[Example]) -> str:
+    """Return a hash of all that is learnt from, 16 hex digits."""
+    said = sorted(repr((each.name, each.texts, [(p.text, sorted(p.needs)) for p in each.prompts])) for each in given)
+    return hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]
+
+
+def _example(file: Store | Conversation) -> Example:
+    if isinstance(file, Store):
+        name, listed = file.store, [(memory.id, memory.text) for memory in file.memories]
+    else:
+        name = file.conversation
+        listed = [(turn.id, f"{turn.name}: {turn.text}" if turn.name else turn.text) for turn in file.turns]
+    places = {each: place for place, (each, _) in enumerate(listed)}
+    return Example(
+        name=name,
+        lang=file.lang,
+        passages=isinstance(file, Conversation),
+        texts=tuple(text for _, text in listed),
+        prompts=tuple(
+            Asked(prompt.text, tuple(parts(prompt.text)), prompt.kind, frozenset(places[need] for need in prompt.needs))
+            for prompt in file.prompts
+        ),
+        held=int(name.split("-")[1]) % EVERY == 4,
+    )
+
+
+def texts_of(given: Sequence[Example]) -> list[str]:
+    """Return every text that is embedded, once."""
+    both = (text for each in given for text in (*each.texts, *(part for p in each.prompts for part in p.parts)))
+    return list(dict.fromkeys(both))
