@@ -97,18 +97,22 @@ def trees(given: Sequence[Rows], rounds: int = ROUNDS, leaves: int = LEAVES) -> 
     model.fit(rows, labels, sample_weight=weights)
     return {
         "features": list(NAMES), "kind": "trees", "base": float(model._baseline_prediction.ravel()[0]),
-        "slope": 1.0, "shift": 0.0, "trees": [_tree(step[0].nodes) for step in model._predictors],
+        "slope": 1.0, "shift": 0.0, **_joined([step[0].nodes for step in model._predictors]),
     }  # fmt: skip
 
 
-def _tree(nodes: Any) -> Plain:
-    leaf = nodes["is_leaf"].astype(bool)
+def _joined(grown: Sequence[Any]) -> Plain:
+    """Return trees one behind the other."""
+    starts = np.cumsum([0, *(len(nodes) for nodes in grown)])
+    every = np.concatenate(grown)
+    leaf, start = every["is_leaf"].astype(bool), np.repeat(starts[:-1], np.diff(starts))
     return {
-        "feature": [-1 if end else int(at) for at, end in zip(nodes["feature_idx"], leaf, strict=True)],
-        "threshold": _short(np.where(leaf, 0.0, nodes["num_threshold"])),
-        "left": [int(at) for at in nodes["left"]],
-        "right": [int(at) for at in nodes["right"]],
-        "value": _short(np.where(leaf, nodes["value"], 0.0)),
+        "roots": starts[:-1].tolist(),
+        "feature": np.where(leaf, -1, every["feature_idx"]).tolist(),
+        "threshold": _short(np.where(leaf, 0.0, every["num_threshold"])),
+        "left": np.where(leaf, 0, every["left"] + start).tolist(),
+        "right": np.where(leaf, 0, every["right"] + start).tolist(),
+        "value": _short(np.where(leaf, every["value"], 0.0)),
     }
 
 

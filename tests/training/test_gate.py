@@ -64,13 +64,14 @@ def test_the_best_part_counts():
 
 def gate(**more: Any):
     tree = {
+        "roots": [0],
         "feature": [0, -1, -1],
         "threshold": [0.5, 0, 0],
         "left": [1, 0, 0],
         "right": [2, 0, 0],
         "value": [0, -1, 2],
     }
-    return {"features": list(NAMES), "kind": "trees", "base": 0.0, "slope": 1.0, "shift": 0.0, "trees": [tree]} | more
+    return {"features": list(NAMES), "kind": "trees", "base": 0.0, "slope": 1.0, "shift": 0.0, **tree} | more
 
 
 def test_trees_send_a_row_left_up_to_the_threshold():
