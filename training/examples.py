@@ -11,6 +11,8 @@ from training.check import DATA, load
 from training.forms import Conversation, Store
 from training.parts import parts
 
+SEED = 20
+"""Of everything that is drawn at random."""
 EVERY = 7
 """One store in so many of a writer is kept from the encoder: a gate fitted on what it has learnt trusts it too much."""
 

@@ -21,11 +21,10 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
-from training.examples import Example, digest, examples, texts_of
+from training.examples import SEED, Example, digest, examples, texts_of
 from training.features import NAMES, RISING, Asked, Floats, View, features
 from training.gate import Plain, log_odds, probability
 from training.measures import Answer, at, life, ranked, thresholds
-from training.train import SEED
 from training.vectors import cached
 
 Vectors = dict[str, NDArray[np.float32]]

@@ -5,8 +5,8 @@
     {"features": [...], "kind": "linear", "mean": [...], "spread": [...], "weights": [...], "base": b, ...}
 
 All trees stand one behind the other. A node is a leaf where `feature` is -1; a row goes left if its feature is at most
-the threshold. The sum of the leaves and `base` is a log-odds; times `slope`, plus `shift`, it is calibrated at the rate of
-life.
+the threshold. The sum of the leaves and `base` is a log-odds; times `slope`, plus `shift`, it is calibrated at the rate
+of life.
 """
 
 from __future__ import annotations

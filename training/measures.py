@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,7 +112,7 @@ def thresholds(answers: Sequence[Answer]) -> dict[str, float]:
     strict: precision of .85; balanced: silence of .95 and precision of .75; generous: precision of .38. The lowest
     threshold that keeps the promise; a promise that none keeps is broken as little as can be.
     """
-    promises = {
+    promises: dict[str, Callable[[Figures], float]] = {
         "strict": lambda found: min(0.0, found.precision - 0.85),
         "balanced": lambda found: min(0.0, found.precision - 0.75) + min(0.0, found.silence - 0.95),
         "generous": lambda found: min(0.0, found.precision - 0.38),

@@ -25,7 +25,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from training.bert import Encoder, base_weights, mean_of, tokenizer
-from training.examples import Example, digest, examples, texts_of
+from training.examples import SEED, Example, digest, examples, texts_of
 from training.measures import average_precision
 
 SCALE = 20.0
@@ -42,7 +42,6 @@ LARGEST = 80
 RATE = 5e-5
 WARM = 30
 FLOOR = 0.1
-SEED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +117,7 @@ class Tuning:
         # The distance is a mean of 1 - cosine, the rest a sum over pairs: scaled alike, as logits are.
         loss = pair_loss(cosines, needs, self.threshold) + STAY * SCALE * moved
         self._best.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         torch.nn.utils.clip_grad_norm_(self.encoder.parameters(), 1.0)
         self._best.step()
         self._rates.step()

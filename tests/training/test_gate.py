@@ -21,16 +21,16 @@ TEXTS = [
 NAMED = ["My brother Tomas is 30.", "My sister Ines turned 28.", "Tea is for the morning."]
 
 
-def view(texts: Sequence[str] = TEXTS):
+def view(texts: Sequence[str] = TEXTS) -> View:
     return View(texts, np.eye(3, dtype=np.float32))
 
 
-def row_of(text: str, vector: Sequence[float], place: int, texts: Sequence[str] = TEXTS):
+def row_of(text: str, vector: Sequence[float], place: int, texts: Sequence[str] = TEXTS) -> dict[str, float]:
     places, rows = features(view(texts), Asked(text, [text], np.array([vector], dtype=np.float32)))
     return dict(zip(NAMES, rows[places.tolist().index(place)].tolist(), strict=True))
 
 
-def test_the_nearest_memory_comes_first_and_its_distance_to_the_best_is_nought():
+def test_the_nearest_memory_comes_first_and_its_distance_to_the_best_is_nought() -> None:
     row = row_of("what may she eat", [0.1, 0.9, 0.2], 1)
     assert row["cosine"] == pytest.approx(0.9)
     assert row["rank"] == 0
@@ -38,31 +38,31 @@ def test_the_nearest_memory_comes_first_and_its_distance_to_the_best_is_nought()
     assert row["ahead"] == pytest.approx(0.7)
 
 
-def test_a_shared_rare_word_is_evidence():
+def test_a_shared_rare_word_is_evidence() -> None:
     with_word = row_of("how is the boiler today", [0.3, 0.3, 0.3], 2)
     assert with_word["share"] > 0.3
     assert row_of("how is the boiler today", [0.3, 0.3, 0.3], 0)["share"] == 0
 
 
-def test_a_misspelt_word_finds_the_one_that_is_meant():
+def test_a_misspelt_word_finds_the_one_that_is_meant() -> None:
     row = row_of("is the boilr alright", [0.3, 0.3, 0.3], 2)
     assert row["typos"] == 1
     assert row["share"] > 0.3
 
 
-def test_a_name_that_another_memory_bears_speaks_against_this_one():
+def test_a_name_that_another_memory_bears_speaks_against_this_one() -> None:
     assert row_of("how old is Ines", [0.3, 0.3, 0.3], 0, NAMED)["named_else"] > 0
     assert row_of("how old is Ines", [0.3, 0.3, 0.3], 1, NAMED)["named_else"] == 0
 
 
-def test_the_best_part_counts():
+def test_the_best_part_counts() -> None:
     vectors = np.array([[1, 0, 0], [0, 0, 1]], dtype=np.float32)
     places, rows = features(view(), Asked("a. b", ["a", "b"], vectors))
     cosines = dict(zip(places.tolist(), rows[:, NAMES.index("cosine")].tolist(), strict=True))
     assert cosines == {0: 1.0, 1: 0.0, 2: 1.0}
 
 
-def gate(**more: Any):
+def gate(**more: Any) -> dict[str, Any]:
     tree = {
         "roots": [0],
         "feature": [0, -1, -1],
@@ -74,53 +74,53 @@ def gate(**more: Any):
     return {"features": list(NAMES), "kind": "trees", "base": 0.0, "slope": 1.0, "shift": 0.0, **tree} | more
 
 
-def test_trees_send_a_row_left_up_to_the_threshold():
+def test_trees_send_a_row_left_up_to_the_threshold() -> None:
     rows = np.zeros((2, len(NAMES)), dtype=np.float32)
     rows[:, 0] = 0.5, 0.6
     assert probability(gate(), rows).tolist() == pytest.approx([1 / (1 + math.e), 1 / (1 + math.exp(-2))])
 
 
-def test_a_linear_gate_weighs_scaled_columns():
+def test_a_linear_gate_weighs_scaled_columns() -> None:
     count = len(NAMES)
     plain = gate(kind="linear", mean=[1.0] * count, spread=[2.0] * count, weights=[1.0] + [0.0] * (count - 1))
     rows = np.full((1, count), 3.0, dtype=np.float32)
     assert probability(plain, rows).tolist() == pytest.approx([1 / (1 + math.exp(-1))])
 
 
-def test_a_gate_of_other_features_is_refused(tmp_path: Path):
+def test_a_gate_of_other_features_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "gate.json"
     path.write_text(json.dumps(gate(features=["cosine"])))
     with pytest.raises(ValueError, match="other features"):
         read(path)
 
 
-def answer(scores: Sequence[float], labels: Sequence[bool], wanted: int | None = None):
+def answer(scores: Sequence[float], labels: Sequence[bool], wanted: int | None = None) -> Answer:
     marks = np.array(labels, dtype=bool)
     return Answer(np.array(scores), marks, int(marks.sum()) if wanted is None else wanted)
 
 
-def test_average_precision_of_a_perfect_and_of_a_poor_ranking():
+def test_average_precision_of_a_perfect_and_of_a_poor_ranking() -> None:
     labels = np.array([True, False, True])
     assert average_precision(labels, np.array([0.9, 0.1, 0.8])) == 1.0
     assert average_precision(labels, np.array([0.1, 0.9, 0.2])) == pytest.approx((1 / 2 + 2 / 3) / 2)
 
 
-def test_what_is_no_candidate_lowers_the_average_precision():
+def test_what_is_no_candidate_lowers_the_average_precision() -> None:
     assert ranked([answer([0.9], [True], wanted=2)]) == 0.5
 
 
-def test_prompts_that_need_nothing_weigh_as_in_life():
+def test_prompts_that_need_nothing_weigh_as_in_life() -> None:
     needing, idle = life([answer([1.0], [True])] * 7 + [answer([1.0], [False])] * 26)
     assert idle * 26 / (needing * 7 + idle * 26) == pytest.approx(0.65)
 
 
-def test_figures_at_a_threshold():
+def test_figures_at_a_threshold() -> None:
     found = at([answer([0.9, 0.2], [True, True]), answer([0.8], [False]), answer([0.1], [False])], 0.5)
     assert (found.recall, found.silence) == (0.5, 0.5)
     assert found.precision == pytest.approx(1 / (1 + 0.65 / 0.35 / 2))
 
 
-def test_the_named_points_go_from_strict_to_generous():
+def test_the_named_points_go_from_strict_to_generous() -> None:
     given = [answer([0.9], [True])] * 30 + [answer([0.5], [True])] * 10 + [answer([0.4], [False])] * 30
     points = thresholds(given)
     assert points["strict"] >= points["balanced"] >= points["generous"]
