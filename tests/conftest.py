@@ -6,7 +6,9 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from itertools import chain
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -21,37 +23,48 @@ OpenMemory = Callable[..., Memory]
 # A shell that runs the tests in the background has SIGINT ignored; processes that a test interrupts would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-SLOW = (
-    "tests/background/test_upkeep.py::test_every_job_runs_or_says_why_it_has_nothing_to_do",
-    "tests/background/test_reembed.py::test_a_switch_of_some_hundred_facts_with_kills_and_recalls_beside_it",
-    "tests/background/test_worker.py",
-    "tests/bench/",
-    "tests/capture/test_intake.py::test_ten_thousand_odd_messages_are_taken_in_and_read",
-    "tests/cli/test_model.py",
-    "tests/cli/test_replay.py",
-    "tests/cli/test_streams.py",
-    "tests/embed/test_sentence_transformers.py",
-    "tests/hosts/test_mcp.py",
-    "tests/hosts/test_page.py",
-    "tests/life/test_state_machine.py",
-    "tests/plugin/test_echoes.py::test_a_thousand_turns_of_echoes_leave_only_what_is_new",
-    "tests/plugin/test_secrets_kept_out.py",
-    "tests/plugin/test_tools.py::test_answers_are_bounded_and_inert",
-    "tests/recall/test_deadline.py",
-    "tests/scopes/test_canaries.py",
-    "tests/scopes/test_fuzz.py",
-    "tests/store/test_verify.py::TestFlippedBits",
-    "tests/test_no_network.py",
-    "tests/test_packaging.py",
-)
-"""Folders, files and tests that take most of the time: `pytest -m "not slow"` leaves them out."""
+SLOW = Path(__file__).with_name("slow.txt")
+"""The tests that take most of the time, a line each, as `pytest --write-slow` found them."""
+MOST_SLOW = 0.049
+"""Of all tests."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that notes which tests are slow."""
+    parser.addoption(
+        "--write-slow", action="store_true", help=f"Write {SLOW.name}: the tests that take most of the time."
+    )
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Note the slow ones, those of one function together, slowest first until there are enough."""
+    if not terminalreporter.config.getoption("write_slow"):
+        return
+    seconds: dict[str, dict[str, float]] = {}
+    for report in chain.from_iterable(terminalreporter.stats.values()):
+        if isinstance(report, pytest.TestReport):
+            each = seconds.setdefault(_function(report.nodeid), {})
+            each[report.nodeid] = each.get(report.nodeid, 0.0) + report.duration
+    left = MOST_SLOW * sum(map(len, seconds.values()))
+    slow = []
+    for name, each in sorted(seconds.items(), key=lambda item: -fmean(item[1].values())):
+        left -= len(each)
+        if left < 0:
+            break
+        slow.append(name)
+    SLOW.write_text("".join(f"{name}\n" for name in sorted(slow)))
+
+
+def _function(nodeid: str) -> str:
+    return nodeid.partition("[")[0]
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the slow ones."""
+    slow = set(SLOW.read_text().splitlines())
     for item in items:
-        if item.nodeid.startswith(SLOW):
+        if _function(item.nodeid) in slow:
             item.add_marker(pytest.mark.slow)
 
 
