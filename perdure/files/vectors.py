@@ -102,7 +102,7 @@ class ChunkVectors:
         self._loaded = True
         self._seen = _Seen()
         self._codes: dict[tuple[Scope, str], int] = {}
-        self._ids = np.zeros(0, dtype=np.int64)
+        self._ids = self._starts = np.zeros(0, dtype=np.int64)
         self._code = np.zeros(0, dtype=np.int32)
         self._matrix = RoundedMatrix(dims)
 
@@ -129,6 +129,7 @@ class ChunkVectors:
                 found = connection.execute(sql, (space, *values))
                 while some := list(islice(found, CHUNK)):
                     self._append(some, dims)
+        self._starts = starts_of(self._ids)
         if first:
             give_back()
         self._seen = _Seen(generation.number, space, chunk, vector)
@@ -161,22 +162,34 @@ class ChunkVectors:
             there = [row[0] for row in run(connection, "SELECT id FROM chunks")]
         kept = np.isin(self._ids, there) & ~np.isin(self._ids, chunks)
         self._ids, self._code = self._ids[kept], self._code[kept]
+        self._starts = starts_of(self._ids)
         self._matrix.keep(kept)
 
     def _candidates(self, query: Vector, audience: Audience, sources: Collection[str], count: int) -> list[int]:
         import numpy as np
 
-        wanted = [
-            code for (scope, source), code in self._codes.items() if audience.may_read(scope) and source in sources
-        ]
-        rows = np.flatnonzero(np.isin(self._code, wanted))
+        allowed = np.array(
+            [audience.may_read(scope) and source in sources for scope, source in self._codes], dtype=bool
+        )
+        rows = None if allowed.all() else np.flatnonzero(allowed[self._code])
         # A text of many parts has a row for each, one behind the other: as many texts are wanted, not rows.
-        ids = self._ids[rows]
-        starts = np.flatnonzero(np.diff(ids, prepend=-1))
+        ids, starts = self._ids, self._starts
+        if rows is not None:
+            ids = ids[rows]
+            starts = starts_of(ids)
         if len(starts) > count:
-            best = np.maximum.reduceat(self._matrix.products(query, rows), starts)
+            best = self._matrix.products(query, rows)
+            if len(starts) < len(ids):
+                best = np.maximum.reduceat(best, starts)
             starts = starts[highest(best, count)]
         return list(dict.fromkeys(ids[starts].tolist()))
+
+
+def starts_of(ids: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Return where each run of equal ids begins."""
+    import numpy as np
+
+    return np.flatnonzero(np.diff(ids, prepend=-1))
 
 
 def cosines(generation: Generation, space: str, query: Vector, ids: Iterable[int]) -> dict[int, float]:

@@ -64,19 +64,20 @@ class RoundedMatrix:
         self._levels, self._steps = self._levels[: self._count][kept], self._steps[: self._count][kept]
         self._count = len(self._steps)
 
-    def products(self, query: Vector, rows: Rows) -> NDArray[np.float32]:
-        """Return the products of a query, float32 of shape (dims,), with some rows, in their order."""
+    def products(self, query: Vector, rows: Rows | None = None) -> NDArray[np.float32]:
+        """Return the products of a query, float32 of shape (dims,), with some rows, in their order, or with all."""
         import numpy as np
         from numkong import cdist
 
-        if not len(rows):
+        asked_for = self._count if rows is None else len(rows)
+        if not asked_for:
             return np.zeros(0, dtype=np.float32)
-        some = len(rows) * SPARSE < self._count
+        some = rows is not None and asked_for * SPARSE < self._count
         levels = self._levels[rows] if some else self._levels[: self._count]
         steps, asked = rounded(query[None, :])
         whole = np.asarray(cdist(asked, levels, "dot"))[0]
-        products: NDArray[np.float32] = (whole if some else whole[rows]).astype(np.float32)
-        products *= steps[0] * self._steps[rows]
+        products: NDArray[np.float32] = (whole if some or rows is None else whole[rows]).astype(np.float32)
+        products *= steps[0] * (self._steps[: self._count] if rows is None else self._steps[rows])
         return products
 
 

@@ -144,7 +144,8 @@ class ExactIndex:
             self._refresh()
             rows = self._allowed(view)
             if len(rows) > limit + SPARE:
-                rows = rows[highest(self._matrix.products(query, rows), limit + SPARE)]
+                some = None if len(rows) == len(self._ids) else rows
+                rows = rows[highest(self._matrix.products(query, some), limit + SPARE)]
             ids = [self._ids[row] for row in rows]
         found = cosines(self._database, query, ids, self._embedding_id)
         hits = [VectorHit(fact_id, found[fact_id]) for fact_id in ids if fact_id in found]
@@ -179,7 +180,10 @@ class ExactIndex:
         count = len(self._ids)
         # Those without facts get no code: each conversation has a scope of its own.
         codes = [self._codes[scope] for scope in view.audience.scopes if scope in self._codes]
-        allowed = np.isin(self._scopes[:count], codes)
+        # The last place stands for NOBODY.
+        readable = np.zeros(len(self._codes) + 1, dtype=bool)
+        readable[codes] = True
+        allowed = readable[self._scopes[:count]]
         if view.as_of is None:
             allowed &= self._expires[:count] > view.now
             if not view.include_superseded:
