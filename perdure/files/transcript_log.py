@@ -26,8 +26,11 @@ from filelock import FileLock, Timeout
 
 from perdure.errors import ScopeError, StoreBusyError, StoreError, StoreFullError, StoreUnavailableError
 from perdure.files.transcript_lines import (
+    CHANGED,
     accepted,
+    begun_without_checksums,
     damage,
+    has_checksum,
     header_line,
     line_of,
     moved_line,
@@ -222,8 +225,11 @@ class TranscriptLog:
         for path in sorted(self._root.glob("*/*.jsonl")):
             with suppress(FileNotFoundError):
                 # What stands behind the last line end is what a kill left.
-                for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], 1):
-                    if how := damage(line, self._key):
+                lines = path.read_bytes().split(b"\n")[:-1]
+                old = bool(lines) and begun_without_checksums(lines[0])
+                for number, line in enumerate(lines, 1):
+                    how = damage(line, self._key)
+                    if how and not (old and how == CHANGED and not has_checksum(line)):
                         yield f"{path.relative_to(self._root.parent).as_posix()} line {number}", how
 
     def accept(self) -> int:

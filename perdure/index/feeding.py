@@ -9,8 +9,7 @@ from perdure.store.spaces import VectorSpace
 
 CROSSOVER = 300_000
 """Vectors from which on LanceDB answers. At 384 dimensions, on two busy cores, `python -m bench.ann` printed that it
-takes 2.26 times as long as the matrix with 200,000, and .79 times with 300,000. The matrix needs less memory even
-then: a host grew by 186 MB with it, and by 305 MB with LanceDB, of which 106 are its import."""
+takes 2.26 times as long as the matrix with 200,000, and .79 times with 300,000."""
 FEED_FROM = 0.8
 """Of the crossover: from there on a table is built, so that it is there when it is needed."""
 END_BELOW = 0.4
