@@ -61,7 +61,7 @@ def note(tx: Transaction, prepared: Prepared, before: Iterable[Trace], key: byte
     view = own_view(fact, tx.now)
     # The same slot with another value is worded nearly alike, and is news all the same.
     value = set(trace(fact.value or "", key).words)
-    known = [hit.fact for hit in lexical(tx.connection, fact.text, view, NEIGHBOURS)]
+    known = [hit.fact for hit in lexical(tx.connection, fact.text, view, NEIGHBOURS).hits]
     seen = chain(before, (each for old in known for each in traces(old.text, key)))
     if any(echoes(said, each) and value <= set(each.words) for each in seen):
         return None

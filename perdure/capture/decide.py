@@ -133,7 +133,7 @@ def candidates(connection: apsw.Connection, fact: Fact, view: View, near: Sequen
     """Return the facts that a new one is compared with: of its slot, near in meaning, with rare words in common."""
     found = lookup(connection, fact.entity, fact.key, view, CANDIDATES) if fact.entity and fact.key else []
     found += by_ids(connection, [hit.id for hit in near[:CANDIDATES]], view).values()
-    found += [hit.fact for hit in lexical(connection, fact.text, view, CANDIDATES)]
+    found += [hit.fact for hit in lexical(connection, fact.text, view, CANDIDATES).hits]
     return list({old.id: old for old in found}.values())
 
 

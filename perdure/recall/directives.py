@@ -109,7 +109,7 @@ def facts_of(connection: apsw.Connection, directive: Directive, view: View, limi
     if directive.entity is not None:
         return lookup(connection, directive.entity, None, view, limit)
     words = " ".join(filter(None, (directive.keyword, directive.task, *directive.task_words)))
-    return [hit.fact for hit in lexical(connection, words, view, limit)]
+    return [hit.fact for hit in lexical(connection, words, view, limit).hits]
 
 
 def _triggers(rule: Directive) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,8 @@ from perdure.ranking.decay import OLD_AGE, OLD_AGE_FACTOR
 from perdure.store.database import run
 from perdure.store.fact import SELECT, Fact, folded_slot, from_row, join_tags, live_sql
 from perdure.store.scope import Audience
-from perdure.store.vocabulary import fact_frequencies, rarest, weight
+from perdure.store.stems import LONGEST, may_be_misspelt, meant, stem
+from perdure.store.vocabulary import alike, fact_frequencies, rarest, weight
 from perdure.text.normalise import match_query, match_terms
 
 _CONFIDENCE = (
@@ -29,6 +30,8 @@ SLOT_WORDS = 3
 MAX_NAME_WORDS = 60
 """A question's slots are looked for in its first words, up to so many in a row."""
 MIN_PREFIX = 8
+MISSPELT = 4
+"""Unknown words of a query that are looked up among the known ones: each costs a walk through those of its letter."""
 COMMON = 64
 """A word in so many facts need not be counted further."""
 RARE = 3
@@ -94,6 +97,21 @@ class LexicalHit:
     score: float
     coverage: float
     rare: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Lexical:
+    """What the words of a query brought.
+
+    Attributes:
+        hits: the facts, best first.
+        counts: in how many facts each term stands; of the rarest, of those that may be seen.
+        meant: of terms that stand nowhere, the known stem that each is a misspelling of.
+    """
+
+    hits: Sequence[LexicalHit]
+    counts: Mapping[str, int]
+    meant: Mapping[str, str]
 
 
 def by_ids(connection: apsw.Connection, ids: Iterable[str], view: View) -> dict[str, Fact]:
@@ -187,15 +205,20 @@ def by_hash(connection: apsw.Connection, normalized_hash: str, view: View) -> li
     return [from_row(row) for row in rows]
 
 
-def lexical(connection: apsw.Connection, query: str, view: View, limit: int) -> list[LexicalHit]:
-    """Return the facts that share words with the query, best first."""
-    counts, rows_of = _counted(connection, query, view)
+def lexical(connection: apsw.Connection, query: str, view: View, limit: int) -> Lexical:
+    """Return the facts that share words with the query, best first; a misspelt word counts as the one it means."""
+    terms = match_terms(query, limit=LONGEST)
+    counts = fact_frequencies(connection, terms)
+    meant = _meant(connection, [term for term in terms if not counts[term]], view)
+    counts = {meant.get(term, term): count for term, count in counts.items()}
+    counts |= fact_frequencies(connection, meant.values())
+    counts, rows_of = _counted(connection, counts, view)
     weights = {term: weight(count) for term, count in counts.items()}
     # What is in no fact at all still counts in the whole, or one shared word would look like an answer.
     total = sum(weights.values())
     searched = rarest({term: count for term, count in counts.items() if count})
     if not searched:
-        return []
+        return Lexical((), counts, meant)
     condition, values = view.sql()
     rows = run(
         connection,
@@ -209,22 +232,34 @@ def lexical(connection: apsw.Connection, query: str, view: View, limit: int) -> 
             rows_of[term] = _holding(connection, term, list(found))
     hits = []
     for seq, (fact, score) in found.items():
-        terms = [term for term in searched if seq in rows_of[term]]
-        covered = sum(weights[term] for term in terms)
-        rare = any(counts[term] <= RARE for term in terms)
+        held = [term for term in searched if seq in rows_of[term]]
+        covered = sum(weights[term] for term in held)
+        rare = any(counts[term] <= RARE for term in held)
         hits.append(LexicalHit(fact, score, min(1.0, covered / total) if total else 0.0, rare))
-    return hits
+    return Lexical(hits, counts, meant)
 
 
-def _counted(connection: apsw.Connection, query: str, view: View) -> tuple[dict[str, int], dict[str, frozenset[int]]]:
-    """Return how many facts hold each term of a query, and the rows of each term whose rows are all known.
+def _meant(connection: apsw.Connection, unknown: Sequence[str], view: View) -> dict[str, str]:
+    """Return of the first misspelt terms the known stem that each means: one that stands in a fact that may be seen."""
+    found = {}
+    for term in [term for term in unknown if may_be_misspelt(term)][:MISSPELT]:
+        for near in meant(stem(term), alike(connection, stem(term))):
+            if _visible(connection, near, view):
+                found[term] = near
+                break
+    return found
+
+
+def _counted(
+    connection: apsw.Connection, counts: dict[str, int], view: View
+) -> tuple[dict[str, int], dict[str, frozenset[int]]]:
+    """Return how many facts hold each term that is counted, and the rows of each term whose rows are all known.
 
     Of the rarest terms, which decide, only what the view shows is counted: what others have stored must not
     change what comes up here. Their weight will be that in a store of typical size, whatever the size of this one:
     counting all would cost more than the search, and in a small store the words that it lacks would outweigh
     those that it has.
     """
-    counts = fact_frequencies(connection, match_terms(query))
     rows_of: dict[str, frozenset[int]] = {}
     for term in rarest({term: count for term, count in counts.items() if count}):
         rows = _visible(connection, term, view)

@@ -44,6 +44,13 @@ def fact_frequencies(connection: apsw.Connection, terms: Collection[str]) -> dic
     return {term: known[term] for term in terms}
 
 
+def alike(connection: apsw.Connection, stem: str) -> list[str]:
+    """Return the known stems with the first letter of this one, and at most two letters more or less."""
+    sql = "SELECT term FROM facts_terms WHERE term >= ? AND term < ? AND abs(length(term) - ?) < 3"
+    first = stem[0]
+    return [term for (term,) in run(connection, sql, (first, chr(ord(first) + 1), len(stem)))]
+
+
 def document_frequency(connection: apsw.Connection, term: str, vocabulary: str) -> int:
     """Return how many rows hold a term, by the fts5vocab table of this name.
 

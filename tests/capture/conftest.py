@@ -82,7 +82,7 @@ class Notebook:
         """Return the texts of the facts that share words with these."""
         view = self.view(include_superseded=include_superseded)
         with self.store.database.read() as connection:
-            return [hit.fact.text for hit in lexical(connection, words, view, 50)]
+            return [hit.fact.text for hit in lexical(connection, words, view, 50).hits]
 
     def get(self, fact_id: str) -> Fact:
         with self.store.database.read() as connection:

@@ -183,7 +183,7 @@ class LifeOfFacts(RuleBasedStateMachine):
         space = self.store.space()
         assert space is not None
         with self.store.database.read() as connection:
-            assert {hit.fact.id for hit in lexical(connection, "berth", view, ALL)} == live
+            assert {hit.fact.id for hit in lexical(connection, "berth", view, ALL).hits} == live
             assert run(connection, "SELECT rowid FROM facts_fts ORDER BY rowid") == run(
                 connection, "SELECT seq FROM facts ORDER BY seq"
             )

@@ -108,7 +108,7 @@ def by_sql(store: Store, view: View, known: list[str]) -> list[set[str]]:
             {fact.id for fact in lookup(connection, "heron", "season", view)},
             {fact.id for fact in lookup(connection, "heron", None, view)},
             {fact.id for fact in by_hash(connection, fingerprint(TEXT), view)},
-            {hit.fact.id for hit in lexical(connection, "heron spring", view, 50)},
+            {hit.fact.id for hit in lexical(connection, "heron spring", view, 50).hits},
         ]
 
 

@@ -46,7 +46,7 @@ def add(store: Store, *facts: Fact) -> list[Fact]:
 
 def words(store: Store, query: str, limit: int = 10) -> list[LexicalHit]:
     with store.database.read() as connection:
-        return lexical(connection, query, view(store), limit)
+        return list(lexical(connection, query, view(store), limit).hits)
 
 
 def found(store: Store, query: str) -> list[str]:
@@ -76,6 +76,22 @@ class TestLexical:
         assert found(store, "鯨") == []
         assert found(store, "") == []
         assert found(store, "the of and") == []
+
+    @pytest.mark.parametrize("query", ["kuberntes", "kubernetees", "Kubirnetes!"])
+    def test_a_misspelt_word_counts_as_the_one_it_means(self, store: Store, query: str) -> None:
+        add(store, Fact("Kubernetes runs in Frankfurt."), *(Fact(text) for text, _, _ in SAID))
+        assert found(store, query) == ["Kubernetes runs in Frankfurt."]
+        with store.database.read() as connection:
+            brought = lexical(connection, query, view(store), 5)
+        [(unknown, known)] = brought.meant.items()
+        assert brought.counts == {known: 1}
+        assert unknown in query.casefold()
+
+    @pytest.mark.parametrize("query", ["bear", "tab", "13", "kuberntes"])
+    def test_a_short_word_or_one_that_nobody_may_see_is_no_misspelling(self, store: Store, query: str) -> None:
+        add(store, Fact("The beer is in the tub, number 14."))
+        add(store, Fact("Kubernetes runs in Frankfurt.", scope="agent", scope_target="other"))
+        assert found(store, query) == []
 
     def test_the_slot_and_the_category_are_searched_too(self, store: Store) -> None:
         add(store, Fact("noted", entity="Anna", key="hometown", value="Brno", category="decision"))
@@ -227,7 +243,7 @@ class TestView:
                 len(by_ids(connection, [fact.id], view)),
                 len(lookup(connection, "anna", "city", view)),
                 len(by_hash(connection, fingerprint(fact.text), view)),
-                len(lexical(connection, "heron", view, 5)),
+                len(lexical(connection, "heron", view, 5).hits),
             }
 
     def test_an_expired_fact_is_in_no_answer(self, store: Store, clock: ManualClock) -> None:

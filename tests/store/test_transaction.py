@@ -74,7 +74,7 @@ class TestAdd:
     def test_is_found_by_its_words_in_the_same_transaction(self, store: Store) -> None:
         with store.write(AUTHOR) as tx:
             fact = tx.add(Fact("The heron database is staging."))
-            assert [hit.fact for hit in lexical(tx.connection, "herons", view(store), 5)] == [fact]
+            assert [hit.fact for hit in lexical(tx.connection, "herons", view(store), 5).hits] == [fact]
 
     def test_writes_a_journal_row_and_an_outbox_row(self, store: Store) -> None:
         feed(store)
@@ -189,8 +189,8 @@ class TestSupersede:
         with store.write(AUTHOR) as tx:
             tx.supersede(old.id, new.id)
         with store.database.read() as connection:
-            assert lexical(connection, "Brno", view(store), 5) == []
-            [hit] = lexical(connection, "Brno", view(store, include_superseded=True), 5)
+            assert not lexical(connection, "Brno", view(store), 5).hits
+            [hit] = lexical(connection, "Brno", view(store, include_superseded=True), 5).hits
         assert hit.fact.id == old.id
 
     def test_twice_is_refused_and_changes_nothing(self, store: Store) -> None:
@@ -296,7 +296,7 @@ def test_a_block_that_raises_keeps_nothing(store: Store, error: type[BaseExcepti
     assert rows(store) == before
     assert stored(store, old.id) == kept
     with store.database.read() as connection:
-        assert lexical(connection, "Oslo", view(store), 5) == []
+        assert not lexical(connection, "Oslo", view(store), 5).hits
     assert add(store, Fact("still writable")).change_seq == old.change_seq + 1
 
 

@@ -47,7 +47,7 @@ def use(store: Store, *ids: str) -> list[str]:
 
 def answers(store: Store) -> list[tuple[str, float]]:
     with store.database.read() as connection:
-        hits = lexical(connection, "heron database", View(Audience.of(), store.clock.now()), 10)
+        hits = lexical(connection, "heron database", View(Audience.of(), store.clock.now()), 10).hits
     return [(hit.fact.id, hit.score) for hit in hits]
 
 

@@ -255,7 +255,7 @@ def answers(folder: Path) -> list[Any]:
                 connection, "SELECT * FROM memory_links ORDER BY id"
             )
             hits = [
-                [(hit.fact.id, hit.score) for hit in lexical(connection, word, view, 100)]
+                [(hit.fact.id, hit.score) for hit in lexical(connection, word, view, 100).hits]
                 for word in ("database", "cellar", "house", *(f"{ANIMALS[n % 10]}{n}" for n in range(24)))
             ]
     finally:
