@@ -152,9 +152,28 @@ MINILM_INT8: Final = OnnxModel(
     dims=384,
     max_tokens=256,
     licence="Apache-2.0",
-    about="the default; English, installed with perdure",
+    about="the default of earlier versions; English, installed with perdure",
 )
-"""The default: weight-only int8, English, 23 MB. Its vectors do not depend on the batch."""
+"""The former default: weight-only int8, English, 23 MB. Its vectors do not depend on the batch."""
+
+RECALL: Final = OnnxModel(
+    key="perdure-recall-1",
+    name="perdure-recall-1 (int8)",
+    package="perdure",
+    file="embed/data/perdure-recall-1.onnx",
+    size=23_400_881,
+    sha256="3b804aadee1a0693692920a68599fc5e0c3146ca25bbd67bf80ff1b8b9a07141",
+    tokenizer_sha256=_MINILM_TOKENIZER,
+    dims=384,
+    max_tokens=256,
+    alone=True,
+    licence="Apache-2.0",
+    about="the default; English, made for memory, a part of perdure",
+)
+"""The default: all-MiniLM-L6-v2, tuned to bring a prompt near to what it needs; `training/` is how it was made."""
+
+SUCCESSORS: Final[Mapping[str, str]] = MappingProxyType({MINILM_INT8.identity.id: RECALL.identity.id})
+"""By the space of a former default, that of the one that took its place: a store follows by itself."""
 
 
 def _minilm(key: str, build: str, file: str, size: int, sha256: str, about: str, *, alone: bool) -> OnnxModel:
@@ -176,6 +195,7 @@ def _bge(size_name: str, revision: str, size: int, sha256: str, dims: int) -> On
 MODELS: Final[Mapping[str, OnnxModel]] = MappingProxyType({
     model.key: model
     for model in (
+        RECALL,
         MINILM_INT8,
         _minilm(
             "minilm-l6-fp32", "fp32", "onnx/model.onnx", 90_405_214,
@@ -222,4 +242,4 @@ MODELS: Final[Mapping[str, OnnxModel]] = MappingProxyType({
         ),
     )
 })  # fmt: skip
-"""By key. Only the first is known by measurement; the others are as their publishers describe them."""
+"""By key. Only the first two are known by measurement; the others are as their publishers describe them."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 QUERIES = 4
-"""Vectors of queries that are at hand: a turn is foreseen, asked, and often asked again by a tool."""
+"""Queries whose vectors are at hand: a turn is foreseen, asked, and often asked again by a tool."""
 
 
 class GuardedEmbedder:
@@ -22,7 +22,7 @@ class GuardedEmbedder:
 
     def __init__(self, inner: Embedder) -> None:
         self._inner = inner
-        self._queries: Recent[str, Vectors] = Recent(QUERIES)
+        self._queries: Recent[tuple[str, ...], Vectors] = Recent(QUERIES)
 
     @property
     def identity(self) -> EmbedderIdentity:
@@ -35,10 +35,11 @@ class GuardedEmbedder:
         Raises:
             ModelError: it raised, or returned another shape than promised, or numbers that are no numbers.
         """
-        if not query or len(texts) != 1:
+        if not query:
             return self._embedded(texts, query)
-        known = self._queries.get(texts[0])
-        return self._queries.first(texts[0], self._embedded(texts, query)) if known is None else known
+        asked = tuple(texts)
+        known = self._queries.get(asked)
+        return self._queries.first(asked, self._embedded(texts, query)) if known is None else known
 
     def _embedded(self, texts: Sequence[str], query: bool) -> Vectors:
         import numpy as np

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.embed.catalogue import MINILM_INT8, MODELS, OnnxModel
+from perdure.embed.catalogue import MODELS, RECALL, OnnxModel
 from perdure.embed.model_cache import fetched
 from perdure.errors import ModelError, SettingsError
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def load_default(weights: Path | None = None, *, threads: int = 1) -> Embedder:
     """Load the default model; see `load_model`."""
-    return load_model(MINILM_INT8, weights, threads=threads)
+    return load_model(RECALL, weights, threads=threads)
 
 
 def load_model(model: OnnxModel, path: Path | None = None, *, threads: int = 1) -> Embedder:

@@ -7,15 +7,19 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 
 from perdure.embed.base import Embedder, EmbedderIdentity
+from perdure.embed.catalogue import MODELS, RECALL, SUCCESSORS, OnnxModel
 from perdure.embed.guarded import GuardedEmbedder
+from perdure.embed.load import load_model
 from perdure.engine.extensions import ExtensionManager
 from perdure.engine.settings import Settings
 from perdure.errors import EndpointError, ModelError, PerdureError, StoreError
 from perdure.index.calibrate import known, measure
-from perdure.index.vector_index import VectorIndex
+from perdure.index.vector_index import Surveyor
 from perdure.ranking.calibration import Scale
+from perdure.recall.gate import LearnedGate, shipped
 from perdure.recall.legs import VectorLeg
 from perdure.store import spaces
 from perdure.store.spaces import VectorSpace
@@ -67,15 +71,23 @@ class Recipes:
         recipe = space.description.get("settings", {})
         noted = {name: recipe.get(name, Settings.model_fields[name].default) for name in RECIPE}
         theirs = Settings.model_validate(self._settings.model_dump() | noted) if "embedder" in recipe else None
-        for settings in (theirs, self._settings):
+        makers: list[Callable[[], Embedder | None]] = [
+            Recipes(settings, self._extensions).own for settings in (theirs, self._settings) if settings
+        ]
+        # A former default goes by the same settings as the present one.
+        makers += [partial(self._of_catalogue, model) for model in MODELS.values() if model.identity.id == space.id]
+        for make in makers:
             try:
-                embedder = Recipes(settings, self._extensions).own() if settings else None
+                embedder = make()
             except PerdureError as error:
                 _log.warning("model %s cannot be loaded: %s", space.name, error)
                 continue
             if embedder is not None and embedder.identity.id == space.id:
                 return embedder
         return None
+
+    def _of_catalogue(self, model: OnnxModel) -> Embedder:
+        return GuardedEmbedder(load_model(model, threads=self._settings.model_threads))
 
 
 class Model:
@@ -85,7 +97,7 @@ class Model:
         self,
         store: Store,
         load: Callable[[], Embedder] | None,
-        index: Callable[[VectorSpace], VectorIndex],
+        index: Callable[[VectorSpace], Surveyor],
         floor: float | None,
         on_ready: Callable[[], None],
         *,
@@ -268,7 +280,8 @@ class Model:
         self._seen = theirs.id
         # Nobody has chosen another model, so nobody need agree to it.
         renewed = all(own.description.get(name) == theirs.description.get(name) for name in SAME_MODEL)
-        if (self._switch_by_itself or renewed) and self._store.refusal is None:
+        succeeds = SUCCESSORS.get(theirs.id) == own.id
+        if (self._switch_by_itself or renewed or succeeds) and self._store.refusal is None:
             with self._store.database.write() as connection:
                 spaces.begin_if_new(connection, own, self._store.clock.now())
                 begun = spaces.building(connection)
@@ -295,8 +308,15 @@ class Model:
         embedder.embed(["warm"], query=True)
         self._seen = space.id
         calibration = measure(self._store, space, embedder, self._step_aside, self._floor)
-        self._leg = VectorLeg(embedder, self._index(space), calibration)
+        self._leg = VectorLeg(embedder, self._index(space), calibration, self._gate(embedder))
         self._state = f"ready: {embedder.identity.model}{remark}"
+
+    def _gate(self, embedder: Embedder) -> LearnedGate | None:
+        """Return the gate that was fitted on this embedder, unless the settings have a floor of their own."""
+        if self._floor is not None or embedder.identity.digest != RECALL.sha256:
+            return None
+        gate = shipped()
+        return gate if gate.encoder == embedder.identity.digest else None
 
     def _step_aside(self) -> None:
         self._pause()

@@ -1,4 +1,4 @@
-"""The calibration of a vector space: how its cosines compare with the default model's, and how near chance comes.
+"""The calibration of a vector space: how its cosines compare with the reference's, and how near chance comes.
 
 The first is measured once for a model, the second again as the store grows. Both stand in the description of the space,
 where every process finds them.
@@ -12,11 +12,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from perdure.embed.base import Embedder
-from perdure.embed.catalogue import MINILM_INT8
+from perdure.embed.catalogue import MINILM_INT8, RECALL
 from perdure.embed.levels import embedded, levels_of
 from perdure.index.scaled_index import ScaledIndex
 from perdure.index.vector_index import ExactIndex, VectorIndex
-from perdure.ranking.calibration import CLEAR, EMPTY, NEIGHBOURS, Calibration, Levels, Scale, lift
+from perdure.ranking.calibration import CLEAR, DEFAULT, EMPTY, NEIGHBOURS, REFERENCE, Calibration, Levels, Scale, lift
 from perdure.store import spaces
 from perdure.store.database import run
 from perdure.store.spaces import VectorSpace
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from perdure.embed.base import Vectors
 
 NOTE: Final = "calibration"
-_DEFAULT: Final = MINILM_INT8.identity.id
+_SHIPPED: Final = {MINILM_INT8.identity.id: REFERENCE, RECALL.identity.id: DEFAULT}
+"""Levels of the models that come with perdure, by their space: these need not be measured."""
 LEAST_FACTS: Final = 200
 """In a smaller store chance has brought nothing near yet."""
 GROWTH: Final = 1.05
@@ -45,22 +46,20 @@ _LIVE: Final = (
 def known(space: VectorSpace, fixed: float | None = None) -> Calibration | None:
     """Return the calibration of a space as far as it is known; None: its model has not been measured.
 
-    The default model need not be: its cosines are the scale.
-
     Args:
         space: which.
         fixed: one floor for all queries instead.
     """
     noted = space.description.get(NOTE, {})
-    if space.id == _DEFAULT:
-        return Calibration(lift=noted.get("lift", 0.0), fixed=fixed)
+    if space.id in _SHIPPED:
+        return Calibration(Scale.of(_SHIPPED[space.id]), noted.get("lift", 0.0), fixed)
     if noted.get("yardstick") != _YARDSTICK:
         return None
     return Calibration(Scale.of(Levels(**noted["levels"])), noted["lift"], fixed)
 
 
 def scaled(store: Store, space: VectorSpace) -> VectorIndex:
-    """Return an index over all vectors of a space, by comparing each; its cosines are the default model's."""
+    """Return an index over all vectors of a space, by comparing each; its cosines are on the common scale."""
     calibration = known(space)
     index = ExactIndex(store.database, space.id, space.dims)
     # Who asks replaces and forgets: of a model that was not measured yet nothing is taken to be near.

@@ -18,7 +18,7 @@ from perdure.engine.work import work
 from perdure.errors import ModelError
 from perdure.hooks.types import Channel
 from perdure.index.calibrate import NOTE, calibrate, grown, known, measure, scaled, told
-from perdure.ranking.calibration import MAX_LIFT, Calibration, Scale
+from perdure.ranking.calibration import DEFAULT, MAX_LIFT, Calibration, Scale
 from perdure.store import schedule, spaces
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
@@ -137,7 +137,7 @@ def test_a_lift_that_was_found_by_other_pairs_is_found_anew(store: Store) -> Non
 def test_the_default_model_needs_no_measuring(store: Store) -> None:
     embedder = load_default()
     space = space_of(store, embedder)
-    assert known(space) == measure(store, space, embedder, no_pause) == Calibration()
+    assert known(space) == measure(store, space, embedder, no_pause) == Calibration(Scale.of(DEFAULT))
     assert NOTE not in space_of(store, embedder).description
 
 

@@ -13,7 +13,7 @@ import pytest
 from filelock import FileLock
 
 from perdure.embed.catalogue import MINILM_INT8, MODELS, Hub, OnnxModel
-from perdure.embed.load import find_weights, hub_cache, load_default, load_model
+from perdure.embed.load import find_weights, hub_cache, load_model
 from perdure.embed.model_cache import fetch, fetched, may_fetch, models_folder
 from perdure.errors import EndpointError, ModelError
 from tests.loopback import Loopback, Reply, Request, loopback, served
@@ -233,7 +233,7 @@ class TestTheRealModelUnderAnotherName:
 
     def test_a_path_is_enough(self, model: OnnxModel, folder: Path) -> None:
         texts = ["Anna prefers green tea.", "Where does the user live?"]
-        expected = load_default().embed(texts)
+        expected = load_model(MINILM_INT8).embed(texts)
         for path in (folder, folder / "onnx" / "model.onnx"):
             found = load_model(model, path)
             assert found.identity == MINILM_INT8.identity
@@ -250,7 +250,7 @@ class TestTheRealModelUnderAnotherName:
     def test_texts_that_must_be_alone_are(self, model: OnnxModel, folder: Path) -> None:
         texts = ["tea", "I like green tea very much in the morning."]
         alone = load_model(replace(model, alone=True), folder).embed(texts)
-        np.testing.assert_allclose(alone, load_default().embed(texts), atol=1e-5)
+        np.testing.assert_allclose(alone, load_model(MINILM_INT8).embed(texts), atol=1e-5)
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=lambda model: model.key)

@@ -14,6 +14,7 @@ import pytest
 
 from perdure.api.memory import Memory
 from perdure.embed.base import Embedder
+from perdure.embed.catalogue import RECALL
 from perdure.embed.deterministic import HashEmbedder
 from perdure.engine.builtins import BUILTINS
 from perdure.engine.composing import embedder_factory
@@ -195,7 +196,7 @@ def test_without_its_key_a_provider_is_not_used_and_status_names_the_variable(
 
 def test_auto_takes_the_local_model_first(server: Loopback) -> None:
     embedder = made(embedder_fallbacks=[f"openai-compatible={server.url}"], embedder_model="m")
-    assert "MiniLM" in embedder.identity.model
+    assert embedder.identity == RECALL.identity
     assert server.connections == 0
 
 
