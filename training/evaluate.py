@@ -18,20 +18,20 @@ from typing import Any
 
 import click
 
+from perdure.recall.gate import FILE, LearnedGate
 from training.agreement import figures as agreement
 from training.check import SPLITS
 from training.examples import Example, digest, examples, texts_of
 from training.fit import Rows, answers, by, rows_of
-from training.gate import read
 from training.measures import Answer, at, ranked
 from training.vectors import cached
 
 OUT = Path(__file__).parent / "out"
 
 
-def judged(given: Sequence[Rows], gate: Mapping[str, Any]) -> dict[str, Any]:
+def judged(given: Sequence[Rows], gate: LearnedGate) -> dict[str, Any]:
     """Return all figures of prompts under a gate."""
-    found = answers(dict(gate), given)
+    found = answers(gate, given)
     return {
         "prompts": len(given),
         "average precision": {
@@ -39,18 +39,18 @@ def judged(given: Sequence[Rows], gate: Mapping[str, Any]) -> dict[str, Any]:
             "above the background": round(ranked(by(given, "above")), 3),
             "gate": round(ranked(found), 3),
         },
-        **{point: _plain(at(found, threshold)) for point, threshold in gate["points"].items()},
+        **{point: _plain(at(found, threshold)) for point, threshold in gate.points.items()},
         "by kind": {kind: _points(some, gate) for kind, some in _grouped(found, "kind")},
         "by language": {lang: _points(some, gate) for lang, some in _grouped(found, "lang")},
     }
 
 
-def _points(found: Sequence[Answer], gate: Mapping[str, Any]) -> dict[str, Any]:
+def _points(found: Sequence[Answer], gate: LearnedGate) -> dict[str, Any]:
     """Return recall where something is needed, silence where nothing is, at each point."""
     wanted = [each for each in found if each.wanted]
     idle = [each for each in found if not each.wanted]
     points: dict[str, Any] = {"prompts": len(found)}
-    for point, threshold in gate["points"].items():
+    for point, threshold in gate.points.items():
         points[point] = {
             **({"recall": round(at(wanted, threshold).recall, 3)} if wanted else {}),
             **({"silence": round(at(idle, threshold).silence, 3)} if idle else {}),
@@ -72,14 +72,8 @@ def _plain(found: Any) -> dict[str, float]:
 def rows_by_manner(given: Sequence[Example], model: Path, size: int = 0) -> dict[str, list[Rows]]:
     """Return the features of stores and of conversations."""
     vectors = cached(texts_of(given), model, model.with_suffix(".npz"))
-    stores = [each for each in given if not each.passages]
-    if not size:
-        rows = rows_of(given, vectors)
-    else:
-        rows = []
-        for each in stores:
-            more = [text for other in stores if other is not each and other.lang == each.lang for text in other.texts]
-            rows += rows_of([each], vectors, more=more, size=size)
+    some = [each for each in given if not (size and each.passages)]
+    rows = rows_of(some, vectors, more=some if size else (), size=size)
     found = {
         "stores": [row for row in rows if not row.passages],
         "conversations": [row for row in rows if row.passages],
@@ -90,16 +84,16 @@ def rows_by_manner(given: Sequence[Example], model: Path, size: int = 0) -> dict
 @click.command()
 @click.argument("split", type=click.Choice(SPLITS))
 @click.option("--model", type=click.Path(exists=True, path_type=Path), default=OUT / "model.onnx")
-@click.option("--gate", "gate_path", type=click.Path(exists=True, path_type=Path), default=OUT / "gate.json")
+@click.option("--gate", "gate_path", type=click.Path(exists=True, path_type=Path), default=FILE)
 @click.option("--base", type=click.Path(exists=True, path_type=Path), help="The published encoder as an ONNX file.")
 @click.option("--size", default=0, help="Memories to which each store is filled up with those of others.")
 @click.option("--json", "as_json", is_flag=True, help="Print one object and nothing else.")
 def main(split: str, model: Path, gate_path: Path, base: Path | None, size: int, as_json: bool) -> None:
     """Judge a model on a split."""
-    given, gate = examples(split), read(gate_path)
+    given, gate = examples(split), LearnedGate.of(json.loads(gate_path.read_text(encoding="utf-8")))
     found: dict[str, Any] = {
         "data": digest(given),
-        "points": gate["points"],
+        "points": gate.points,
         "two people agree": agreement()["a memory helps"],
     }
     for manner, rows in rows_by_manner(given, model, size).items():

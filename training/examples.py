@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from perdure.recall.parts import parts
 from training.check import DATA, load
 from training.forms import Conversation, Store
-from training.parts import parts
 
 SEED = 20
 """Of everything that is drawn at random."""

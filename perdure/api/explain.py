@@ -37,6 +37,8 @@ class Considered:
         legs: per leg, its raw score.
         factors: what the adjustments multiplied the score by.
         gone: whether it was a fact that was purged since, or that the caller may see no more.
+        probability: that it helps; None where no model judged it.
+        reasons: the features that moved the log-odds of that most, with how far (docs/model.md).
     """
 
     id: str
@@ -48,6 +50,8 @@ class Considered:
     legs: Mapping[str, float] | None = None
     factors: Mapping[str, float] | None = None
     gone: bool = False
+    probability: float | None = None
+    reasons: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,8 @@ class Why:
         at: epoch seconds.
         query: what was asked, redacted.
         silence: why nothing was looked for, or None.
-        floor: the cosine from which a hit was evidence; None without a model.
+        floor: the cosine from which a hit was evidence; None without a model, and where one judged them.
+        threshold: the probability from which a memory came up; None where no model judged them.
         legs: per leg, its state and seconds.
         expansion: what was added to the question ("wordings"), or why nothing was ("state"); empty without a model.
         considered: best first.
@@ -76,6 +81,7 @@ class Why:
     tokens: int
     seconds: float
     expansion: Mapping[str, Any]
+    threshold: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -103,10 +109,10 @@ def why(store: Store, view: View, turn: str | Receipt | None = None) -> Why:
         ids = [candidate["id"] for candidate in candidates]
         facts = search.by_ids(connection, ids, replace(view, everything=True))
     considered = tuple(_considered(candidate, facts) for candidate in candidates)
-    floor = body.get("gate", {}).get("floor")
+    gate = body.get("gate", {})
     return Why(
-        receipt_id, at, body["query"], body.get("silence"), floor, body.get("legs", {}), considered,
-        body.get("tokens", 0), body.get("seconds", 0.0), body.get("expansion", {}),
+        receipt_id, at, body["query"], body.get("silence"), gate.get("floor"), body.get("legs", {}), considered,
+        body.get("tokens", 0), body.get("seconds", 0.0), body.get("expansion", {}), gate.get("threshold"),
     )  # fmt: skip
 
 
@@ -147,7 +153,7 @@ def silence(explained: Why) -> str | None:
     reasons = dict.fromkeys(each.verdict for each in explained.considered if each.verdict != NO_EVIDENCE)
     if reasons:
         return f"what fits the prompt was left out: {'; '.join(reasons)}"
-    nearest = max(explained.considered, key=lambda each: (each.cosine or 0.0, each.coverage))
+    nearest = max(explained.considered, key=lambda each: (each.probability or 0.0, each.cosine or 0.0, each.coverage))
     return f"{len(explained.considered)} memories were looked at, none with evidence; the nearest: " + _measures(
         nearest, explained
     )
@@ -171,6 +177,9 @@ def _measures(known: Considered, explained: Why) -> str:
     words = f"share of the prompt's words {known.coverage:.2f}"
     if known.cosine is None:
         return words
+    if known.probability is not None and explained.threshold is not None:
+        told = f"probability {known.probability:.2f}, {explained.threshold:.2f} was needed"
+        return f"{words}; cosine {known.cosine:.2f}; {told}"
     needed = "" if explained.floor is None else f", {explained.floor:.2f} was needed"
     return f"{words}; cosine {known.cosine:.2f}{needed}"
 
@@ -199,6 +208,8 @@ def _considered(candidate: Mapping[str, Any], facts: Mapping[str, Fact]) -> Cons
         candidate.get("factors"),
         # Only what was a fact has a place in the journal.
         gone=fact is None and "change_seq" in candidate,
+        probability=candidate.get("probability"),
+        reasons=candidate.get("reasons"),
     )
 
 

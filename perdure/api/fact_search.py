@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from perdure.engine.composing import recall_options
 from perdure.engine.engine import Engine
 from perdure.errors import InputError
-from perdure.index.vector_index import VectorHit, scan
-from perdure.ranking.fuse import fuse
+from perdure.index.vector_index import Survey, VectorHit, scan, surveyed
 from perdure.ranking.gates import Evidence, Gate
 from perdure.recall.legs import Legs, VectorLeg
 from perdure.recall.query import understand
+from perdure.recall.sift import in_order
 from perdure.store.fact import Fact
 from perdure.store.listing import MAX_LIMIT, Chosen, Filter
 from perdure.store.search import View
@@ -22,10 +22,12 @@ from perdure.store.store import Store
 from perdure.store.trust import AGENTS_NOTE, AUTO_RECALLED
 
 if TYPE_CHECKING:
-    from perdure.index.vector_index import Vector
+    from perdure.index.vector_index import Vector, Vectors
 
 PATIENCE = 10.0
 """Seconds for the legs of a search: nobody's turn waits for it."""
+LEAST = 0.05
+"""Probability from which a memory is shown to who searches, if it shares no word with the query."""
 POOL = 3
 """Candidates of each leg for each result asked for."""
 
@@ -61,6 +63,9 @@ class _Scan:
     def search(self, query: Vector, view: View, limit: int) -> list[VectorHit]:
         return scan(self.store.database, self.space, query, view, limit)
 
+    def survey(self, queries: Vectors, view: View, limit: int) -> Survey:
+        return surveyed(self.store.database, self.space, self, queries, view, limit)
+
     def close(self) -> None:
         """Nothing is held."""
 
@@ -89,16 +94,17 @@ def search_facts(engine: Engine, view: View, query: str, chosen: Filter, limit: 
     leg = engine.model.leg()
     if leg is not None and (chosen != Filter() or view.tag is not None):
         leg = _scanning(engine.store, leg)
-    legs = Legs(engine.store, POOL * limit)
+    legs = Legs(engine.store, POOL * limit, near=POOL * limit, shared=POOL * limit)
     try:
         found = legs.search(asked, narrow, leg, time.monotonic() + PATIENCE)
     finally:
         legs.close()
     gate = Gate(found.floor if found.floor is not None else 1.0)
+    fitting = {fact_id for fact_id in found.facts if _fits(found.evidence[fact_id], gate)}
     hits = [
         Hit(fact, each.score, each.leg, found.evidence[each.id].cosine, found.evidence[each.id].coverage, marks(fact))
-        for each in fuse(found.scores, recall_options(engine.settings).weights)
-        if (fact := found.facts.get(each.id)) is not None and _fits(found.evidence[each.id], gate)
+        for each in in_order(found, fitting, recall_options(engine.settings).weights)
+        for fact in (found.facts[each.id],)
     ]
     return hits[:limit]
 
@@ -118,7 +124,10 @@ def marks(fact: Fact) -> tuple[str, ...]:
 
 
 def _fits(evidence: Evidence, gate: Gate) -> bool:
-    near = evidence.cosine is not None and evidence.cosine >= gate.support * gate.floor
+    if evidence.probability is not None:
+        near = evidence.probability >= LEAST
+    else:
+        near = evidence.cosine is not None and evidence.cosine >= gate.support * gate.floor
     return evidence.named or evidence.coverage > 0 or near
 
 

@@ -21,7 +21,7 @@ from perdure.recall.receipt import Receipt
 
 SHOWN = 10
 """Candidates that did not come up and that `why` shows without --all."""
-HEADER = ("id", "verdict", "score", "cosine", "words", "legs", "factors", "text")
+HEADER = ("id", "verdict", "score", "likely", "cosine", "words", "legs", "factors", "because", "text")
 
 
 @click.command()
@@ -161,6 +161,7 @@ def _explain(output: Output, explained: Why, everything: bool) -> None:
     legs = [f"{leg} {state['state']} ({1000 * state['seconds']:.1f} ms)" for leg, state in explained.legs.items()]
     if legs:
         floor = "" if explained.floor is None else f"; cosine needed: {explained.floor:.2f}"
+        floor += "" if explained.threshold is None else f"; probability needed: {explained.threshold:.2f}"
         output.line("")
         output.line(f"Legs: {', '.join(legs)}; in all {1000 * explained.seconds:.1f} ms{floor}")
 
@@ -170,10 +171,12 @@ def _row(each: Considered) -> tuple[str, ...]:
         each.id[:SHORT_ID] if each.legs is not None else each.id,
         each.verdict,
         f"{each.score:.2f}",
+        "" if each.probability is None else f"{each.probability:.2f}",
         "" if each.cosine is None else f"{each.cosine:.2f}",
         f"{each.coverage:.2f}" if each.legs is not None else "",
         _pairs(each.legs),
         _pairs(each.factors),
+        _pairs(each.reasons),
         "(purged, or out of sight)" if each.gone else each.text,
     )
 

@@ -85,6 +85,7 @@ def recall_options(settings: Settings) -> RecallOptions:
         format=settings.recall_format,
         placement=settings.recall_placement,
         deadline=settings.recall_deadline_ms / 1000,
+        threshold=settings.recall_threshold,
     )
 
 

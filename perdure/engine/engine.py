@@ -51,7 +51,7 @@ from perdure.index.feeding import Feeding
 from perdure.index.indexer import mark_suspect, without_vector
 from perdure.index.scaled_index import ScaledIndex
 from perdure.index.tiered_index import TieredIndex
-from perdure.index.vector_index import VectorIndex
+from perdure.index.vector_index import Surveyor, VectorIndex
 from perdure.native import at_exit
 from perdure.recall.expand import Expander
 from perdure.recall.pipeline import Asked, Recaller
@@ -119,7 +119,7 @@ class Engine:
         )  # fmt: skip
         self._recaller = Recaller(
             self.store, recall_options(settings), self.model.leg, self.clock, reranker, self.files.source,
-            Expander(self.store, self.llm), stale,
+            Expander(self.store, self.llm), stale, self.model.wait,
         )  # fmt: skip
         self._intake = TurnIntake(
             self.store.inbox.append, self.store.key, settings, self.clock, self.store.cursor, self.files.said
@@ -314,7 +314,7 @@ class Engine:
             with self.store.write(Author(Channel.USER, context.host, context.session_id)) as tx:
                 used(tx, fact_ids)
 
-    def _index(self, space: VectorSpace) -> VectorIndex:
+    def _index(self, space: VectorSpace) -> Surveyor:
         return TieredIndex(
             self.store,
             space,

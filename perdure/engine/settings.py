@@ -8,7 +8,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -140,10 +140,7 @@ class Settings(BaseModel):
         description="Characters of a summary that is cut out of the text; one that was given stays whole.",
     )
     recall_format: Literal["full", "short", "minimal", "progressive"] = Field(
-        "full",
-        description=(
-            "`full`, `short`, `minimal`, or `progressive`: an index with first words, which the agent opens by number."
-        ),
+        "full", description="`full`, `short`, `minimal`, or `progressive`: an index, which the agent opens by number."
     )
     recall_placement: Placement = Field(Placement.HEAD, description="Where the block goes.")
     recall_expansion: Literal["search", "turn", "off"] = Field(
@@ -154,7 +151,10 @@ class Settings(BaseModel):
         ),
     )
     recall_deadline_ms: int = Field(800, ge=1, le=60_000, description="After this the turn goes on without.")
-    min_cosine: float | None = Field(None, ge=-1, le=1, description="Vector floor; unset: set for each query.")
+    recall_threshold: Annotated[float, Field(ge=0, le=1)] | Literal["strict", "balanced", "generous"] = Field(
+        "balanced", description="How likely a memory must help to come up: 0 to 1, or a name."
+    )
+    min_cosine: float | None = Field(None, ge=-1, le=1, description="Floor of the cosine in place of the threshold.")
     capture_min_chars: int = Field(10, ge=1, le=1_000, description="Shorter messages are passed over.")
     capture_max_chars: int = Field(5_000, ge=100, le=16_000, description="Longer messages are cut here.")
     capture_assistant: bool = Field(

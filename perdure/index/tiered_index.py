@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Literal
 from perdure.errors import StoreError, StoreUnavailableError
 from perdure.index.feeding import CROSSOVER, Mode, VectorCount
 from perdure.index.lance import LanceIndex
-from perdure.index.vector_index import ExactIndex, VectorHit, scan
+from perdure.index.vector_index import ExactIndex, Survey, VectorHit, scan, surveyed
 from perdure.store import outbox
 from perdure.store.outbox import IndexState
 from perdure.store.scope import GLOBAL, Audience
 from perdure.store.search import View
 
 if TYPE_CHECKING:
-    from perdure.index.vector_index import Vector
+    from perdure.index.vector_index import Vector, Vectors
     from perdure.store.store import Store, VectorSpace
 
 MAX_BEHIND = 2_000
@@ -114,6 +114,18 @@ class TieredIndex:
         # Neither index knows former times; and a large store's matrix is not read for the time until LanceDB is there.
         self.answered_by = "scan"
         return scan(self._store.database, self._space.id, query, view, limit)
+
+    def survey(self, queries: Vectors, view: View, limit: int) -> Survey:
+        """Return up to `limit` facts that are nearest to any of the queries, and how far the queries are from all.
+
+        Raises:
+            StoreError: SQLite cannot be read.
+        """
+        large = self._mode != "exact" and self._count.reaches(self._crossover)
+        if view.as_of is None and self._mode != "lance" and not large:
+            self.answered_by = "matrix"
+            return self._exact.survey(queries, view, limit)
+        return surveyed(self._store.database, self._space.id, self, queries, view, limit)
 
     def wait(self, timeout: float) -> bool:
         """Wait until LanceDB is open, if it is being opened; return whether it is."""

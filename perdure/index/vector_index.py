@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 import threading
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
@@ -22,9 +22,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Vector = NDArray[np.float32]
+    Vectors = NDArray[np.float32]
 
 CHUNK = 1024
 """Vectors that are read at a time: 1.5 MB at 384 dimensions, more would leave holes in memory."""
+SAMPLE = 256
+"""Vectors that tell how far a query is from all, where not all are compared."""
 NOBODY = -1
 """The scope code of rows that are in no answer."""
 
@@ -35,6 +38,27 @@ class VectorHit:
 
     id: str
     cosine: float
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """How near the parts of a query are to the facts that a view shows.
+
+    Attributes:
+        ids: the nearest facts by their best part, nearest first.
+        cosines: of each part with each of these, of shape (parts, ids).
+        totals, squares: of each part, the sum of its cosines with `count` facts, and of their squares: all that the
+            view shows, or a sample of them; of shape (parts,).
+        count: how many facts these are.
+        texts: how many facts the view shows; at least `count`.
+    """
+
+    ids: Sequence[str]
+    cosines: NDArray[np.float32]
+    totals: NDArray[np.float32]
+    squares: NDArray[np.float32]
+    count: int
+    texts: int
 
 
 class VectorIndex(Protocol):
@@ -59,6 +83,20 @@ class VectorIndex(Protocol):
         ...
 
 
+class Surveyor(VectorIndex, Protocol):
+    """A vector index that can also be asked by several vectors at once."""
+
+    def survey(self, queries: Vectors, view: View, limit: int) -> Survey:
+        """Return up to `limit` facts that are nearest to any of the queries, and how far the queries are from all.
+
+        Args:
+            queries: float32 of shape (parts, dims), rows of length one.
+            view: whose facts, of which time.
+            limit: at least 1.
+        """
+        ...
+
+
 def dots(vectors: NDArray[np.float32], query: Vector) -> NDArray[np.float32]:
     """Return the products of a query with vectors of shape (rows, dims), in this thread alone.
 
@@ -74,14 +112,58 @@ def dots(vectors: NDArray[np.float32], query: Vector) -> NDArray[np.float32]:
 
 def cosines(database: Database, query: Vector, ids: Iterable[str], embedding_id: str) -> dict[str, float]:
     """Return the cosine of the query and each of these facts that has a vector in this space."""
-    wanted = list(ids)
+    return {fact_id: row[0] for fact_id, row in all_cosines(database, query[None, :], ids, embedding_id).items()}
+
+
+def all_cosines(
+    database: Database, queries: Vectors, ids: Iterable[str], embedding_id: str
+) -> dict[str, tuple[float, ...]]:
+    """Return the cosines of queries of shape (parts, dims) and each of these facts that has a vector in this space."""
+    wanted, dims = list(ids), queries.shape[1]
     marks = ", ".join("?" * len(wanted))
     sql = f"SELECT fact_id, vector FROM vectors WHERE embedding_id = ? AND length(vector) = ? AND fact_id IN ({marks})"
     with database.read() as connection:
-        rows = run(connection, sql, (embedding_id, 4 * query.size, *wanted))
-    found = dots(_matrix_of([blob for _, blob in rows], query.size), query).tolist()
+        rows = run(connection, sql, (embedding_id, 4 * dims, *wanted))
+    matrix = _matrix_of([blob for _, blob in rows], dims)
+    found = zip(*(dots(matrix, query).tolist() for query in queries), strict=True)
     # A damaged vector may hold what is not a number, and is near nothing.
-    return {row[0]: cosine for row, cosine in zip(rows, found, strict=True) if math.isfinite(cosine)}
+    return {row[0]: each for row, each in zip(rows, found, strict=True) if all(map(math.isfinite, each))}
+
+
+def surveyed(
+    database: Database, embedding_id: str, index: VectorIndex, queries: Vectors, view: View, limit: int
+) -> Survey:
+    """Survey with an index that takes one query at a time; the rest is told by a sample of what the view shows."""
+    import numpy as np
+
+    hits = [hit for query in queries for hit in index.search(query, view, limit)]
+    best: dict[str, float] = {}
+    for hit in hits:
+        best[hit.id] = max(hit.cosine, best.get(hit.id, hit.cosine))
+    nearest = sorted(best, key=lambda fact_id: -best[fact_id])[:limit]
+    found = all_cosines(database, queries, nearest, embedding_id)
+    condition, values = view.sql()
+    joined = "FROM facts JOIN vectors v ON v.fact_id = facts.id AND v.embedding_id = ? AND length(v.vector) = ?"
+    bound = (embedding_id, 4 * queries.shape[1], *values)
+    with database.read() as connection:
+        [(texts,)] = run(connection, f"SELECT count(*) {joined} WHERE {condition}", bound)
+        rows = run(connection, f"SELECT v.vector {joined} WHERE {condition} LIMIT {SAMPLE}", bound)
+    sample = _matrix_of([blob for (blob,) in rows], queries.shape[1])
+    around = np.stack([dots(sample, query) for query in queries])
+    return _survey(found, nearest, around, texts)
+
+
+def _survey(
+    found: Mapping[str, tuple[float, ...]], nearest: Iterable[str], around: NDArray[np.float32], texts: int
+) -> Survey:
+    """Put a survey together: exact cosines by id, and those of each part, of shape (parts, facts), with what it saw."""
+    import numpy as np
+
+    # The order is that of the exact cosines.
+    ids = sorted((fact_id for fact_id in nearest if fact_id in found), key=lambda fact_id: -max(found[fact_id]))
+    exact = np.array([found[fact_id] for fact_id in ids], dtype=np.float32).reshape(len(ids), len(around)).T
+    around = np.nan_to_num(around, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+    return Survey(ids, exact, around.sum(1), (around**2).sum(1), around.shape[1], texts)
 
 
 def scan(
@@ -150,6 +232,21 @@ class ExactIndex:
         found = cosines(self._database, query, ids, self._embedding_id)
         hits = [VectorHit(fact_id, found[fact_id]) for fact_id in ids if fact_id in found]
         return sorted(hits, key=lambda hit: -hit.cosine)[:limit]
+
+    def survey(self, queries: Vectors, view: View, limit: int) -> Survey:
+        """Return up to `limit` facts that are nearest to any of the queries, and how far the queries are from all."""
+        import numpy as np
+
+        with self._lock:
+            self._refresh()
+            rows = self._allowed(view)
+            some = None if len(rows) == len(self._ids) else rows
+            around = np.stack([self._matrix.products(query, some) for query in queries])
+            near = rows[highest(around.max(0), limit + SPARE)]
+            ids = [self._ids[row] for row in near]
+        found = all_cosines(self._database, queries, ids, self._embedding_id)
+        whole = _survey(found, ids, around, len(rows))
+        return replace(whole, ids=whole.ids[:limit], cosines=whole.cosines[:, :limit])
 
     @property
     def loaded(self) -> bool:

@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from perdure.errors import ModelError, StoreError
 from perdure.llm.purposes import WORDINGS, Asker
@@ -18,6 +18,9 @@ from perdure.store import expansions
 from perdure.store.fact import Fact
 from perdure.store.store import Store
 from perdure.text.clean import clean
+
+if TYPE_CHECKING:
+    from perdure.recall.features import Floats
 
 Expand = Literal["no", "wait", "turn"]
 """Not at all; before the search, however long the model may take; beside it, within the deadline of the turn."""
@@ -140,7 +143,7 @@ def wordings_of(answer: Any, query: str) -> tuple[str, ...]:
     return tuple(found.values())[:MAX_WORDINGS]
 
 
-def merged(first: Found, others: Sequence[Found]) -> Found:
+def merged(first: Found, others: Sequence[Found], gate: Gate) -> Found:
     """Return what a query and its other wordings found, as one.
 
     A fact keeps the evidence of the first of them by which it passes the gate, the query before the others. Cosines
@@ -148,7 +151,8 @@ def merged(first: Found, others: Sequence[Found]) -> Found:
     """
     floors = [found.floor for found in (first, *others) if found.floor is not None]
     floor = floors[0] if floors else None
-    gate = Gate(floor if floor is not None else 1.0)
+    gate = replace(gate, floor=floor if floor is not None else 1.0)
+    features: dict[str, Floats] = {}
     facts: dict[str, Fact] = {}
     evidence: dict[str, Evidence] = {}
     scores: dict[str, dict[str, float]] = {}
@@ -158,6 +162,7 @@ def merged(first: Found, others: Sequence[Found]) -> Found:
             shifted = _shifted(found.evidence[fact_id], found.floor, floor)
             if fact_id not in facts or (gate.verdict(evidence[fact_id]) is None and gate.verdict(shifted) is not None):
                 facts[fact_id], evidence[fact_id] = fact, shifted
+                features |= {fact_id: found.features[fact_id]} if fact_id in found.features else {}
         for leg, by_id in found.scores.items():
             best = scores.setdefault(leg, {})
             best.update({fact_id: max(score, best.get(fact_id, score)) for fact_id, score in by_id.items()})
@@ -165,7 +170,9 @@ def merged(first: Found, others: Sequence[Found]) -> Found:
             if passage.id not in passages or passages[passage.id].score < passage.score:
                 passages[passage.id] = passage
     ordered = sorted(passages.values(), key=lambda passage: (-passage.score, passage.id))
-    return replace(first, facts=facts, evidence=evidence, scores=scores, passages=ordered, floor=floor)
+    return replace(
+        first, facts=facts, evidence=evidence, scores=scores, passages=ordered, floor=floor, features=features
+    )
 
 
 def _shifted(evidence: Evidence, own: float | None, floor: float | None) -> Evidence:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from perdure.hooks.types import Placement
 from perdure.ranking.adjust import Adjustments
 from perdure.recall.directives import Directive
+from perdure.recall.gate import BALANCED
 from perdure.store.summary import USUAL, Summaries
 
 LEXICAL = "sqlite"
@@ -41,7 +42,9 @@ class RecallOptions:
         format: one of `FORMATS`.
         placement: where the host should put the block.
         deadline: seconds after which the turn goes on with what there is.
-        relative_cut: share of the best memory's score that the others must reach.
+        threshold: the probability from which a memory comes up, or the name of one, as of
+            `perdure.recall.gate.POINTS`.
+        relative_cut: share of the best memory's score that the others must reach, where no model judges them.
         weights: of the legs in the blend.
         candidates: how many each leg brings.
         summaries: when a summary stands for a fact's text.
@@ -59,6 +62,7 @@ class RecallOptions:
     format: str = FULL
     placement: Placement = Placement.HEAD
     deadline: float = 0.8
+    threshold: float | str = BALANCED
     relative_cut: float = 0.7
     weights: Mapping[str, float] = field(
         default_factory=lambda: MappingProxyType({LEXICAL: 0.5, VECTOR: 0.5, LOOKUP: 0.5})

@@ -9,24 +9,26 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from perdure.clock import Clock
-from perdure.errors import ModelError, StoreError
+from perdure.errors import StoreError
 from perdure.hooks.types import Recall, RecallItem
 from perdure.ranking.adjust import Standing, adjusted
 from perdure.ranking.budget import fit
 from perdure.ranking.decay import DAY, confidence_at
 from perdure.ranking.diversity import Shown, diverse, jaccard
-from perdure.ranking.fuse import Fused, fuse, relative_cut
+from perdure.ranking.fuse import Fused, relative_cut
+from perdure.ranking.gates import Gate
 from perdure.recall.block import Entry, category_of, dated, indexed, line, render
 from perdure.recall.directives import facts_of, matching
 from perdure.recall.expand import Expand, Expander, merged
-from perdure.recall.legs import Found, Legs, VectorLeg
+from perdure.recall.legs import CountTokens, Found, Legs, VectorLeg, token_counter
 from perdure.recall.newest import Stale, in_order, marks, newest_first, overtaken
 from perdure.recall.options import DIRECTIVE, LINKS, NEWEST, PROFILE, PROGRESSIVE, RecallOptions
 from perdure.recall.profile import Profile, reread, standing
 from perdure.recall.query import Query, understand
 from perdure.recall.receipt import Receipt
 from perdure.recall.rerank import Reranker, Reranking
-from perdure.recall.sift import NO_EVIDENCE, sift
+from perdure.recall.sift import NO_EVIDENCE, passed
+from perdure.recall.sift import in_order as by_evidence
 from perdure.recall.sources import Source
 from perdure.store.fact import Fact, folded_slot
 from perdure.store.links import related
@@ -37,9 +39,7 @@ from perdure.store.trust import AUTO_RECALLED
 from perdure.text.fence import strip_fenced
 from perdure.text.normalise import match_terms
 from perdure.text.sameness import said, says_no_more
-from perdure.text.tokens import estimate_tokens
 
-CountTokens = Callable[[str], int]
 LINKED = 3
 LINK_SHARE = 0.5
 """So many facts that links lead to come up, each with this share of the score for every step."""
@@ -47,6 +47,8 @@ NOT_FOLLOWED = frozenset({"SUPERSEDES", "CONTRADICTS", "CORRECTS"})
 SAME = 0.6
 """A passage that shares so much of its words (Jaccard) with a fact, and has no detail more, says the same."""
 OVER_BUDGET = "over the budget"
+LOADING_SHARE = 0.75
+"""Of a turn's time, for which the first recall waits for the model."""
 EXPANSION_SHARE = 0.6
 """Of a turn's time, in which other wordings must be there."""
 
@@ -94,19 +96,23 @@ class Recaller:
         source: Source | None = None,
         expander: Expander | None = None,
         stale: Stale = lambda older, newer: "",
+        loaded: Callable[[float], object] = lambda seconds: None,
     ) -> None:
         """Recall from `store`.
 
         Args:
             store: where the facts are.
             options: how to recall.
-            vector_leg: returns the vector leg, or None while no model is loaded: recall never waits for one.
+            vector_leg: returns the vector leg, or None while no model is loaded.
             clock: the time of asking.
             reranker: has a second look at what passed.
             source: brings passages of files and conversations.
             expander: words a query in other ways.
             stale: tells what of a memory a newer one makes out of date.
+            loaded: waits so many seconds for a model that is being loaded. The first recall does, most of its time:
+                it would have only words to go by. No other one waits.
         """
+        self._loaded: Callable[[float], object] | None = loaded
         self._store = store
         self._options = options
         self._vector_leg = vector_leg
@@ -132,20 +138,20 @@ class Recaller:
                 channels=AUTO_RECALLED, approved_only=True,
             )  # fmt: skip
             # Who asks for a tag has said what it is about: words are enough, and nothing is embedded.
-            leg = None if asked.tag is not None else self._vector_leg()
+            leg = None if asked.tag is not None else self._leg()
             deadline = began + self._options.deadline
             receipt.found, deadline = self._searched(query, view, leg, deadline, session, asked.expand, receipt)
             directed = self._guarded(
                 DIRECTIVE, receipt, lambda: self._directed(query, view, asked.first_turn, deadline)
             )
-            ranked = self._ranked(query, receipt.found, receipt, now, {each.fact.id for each in directed})
+            ranked = self._ranked(receipt.found, receipt, now, {each.fact.id for each in directed})
             order = self._reranking.order(query.text, [each.fact.text for each in ranked], deadline)
             ranked = [ranked[index] for index in order]
             ranked += _new(directed, ranked, receipt)
             ranked += self._guarded(LINKS, receipt, lambda: self._linked(ranked, view, receipt, deadline))
             profile = self._guarded(PROFILE, receipt, lambda: self._standing(view, session, deadline))
             ranked, marked = self._newest([*_new(profile, ranked, receipt), *ranked], view, receipt, deadline)
-            recall = self._block(ranked, marked, receipt, asked, _counter(leg))
+            recall = self._block(ranked, marked, receipt, asked, token_counter(leg))
         receipt.seconds = time.monotonic() - began
         return recall, receipt
 
@@ -171,6 +177,14 @@ class Recaller:
         self._legs.close()
         self._reranking.close()
 
+    def _leg(self) -> VectorLeg | None:
+        leg, loaded = self._vector_leg(), self._loaded
+        self._loaded = None
+        if leg is None and loaded is not None:
+            loaded(LOADING_SHARE * self._options.deadline)
+            leg = self._vector_leg()
+        return leg
+
     def _searched(
         self, query: Query, view: View, leg: VectorLeg | None, deadline: float, session: str | None, expand: Expand,
         receipt: Receipt,
@@ -187,7 +201,7 @@ class Recaller:
         receipt.expansion = pending.take(latest)
         others = [understand(wording) for wording in receipt.expansion.wordings]
         more = [self._legs.search(other, view, leg, deadline, session) for other in others if other.trivial is None]
-        return (merged(found, more) if more else found), deadline
+        return (merged(found, more, self._gate(found)) if more else found), deadline
 
     def _guarded(self, leg: str, receipt: Receipt, find: Callable[[], list[Ranked]]) -> list[Ranked]:
         """Return what a leg finds; one that the database keeps waiting is left out."""
@@ -197,22 +211,23 @@ class Recaller:
             receipt.states[leg] = type(error).__name__
             return []
 
-    def _ranked(
-        self, query: Query, found: Found, receipt: Receipt, now: float, directed: Collection[str]
-    ) -> list[Ranked]:
-        sifted = sift(query, found)
-        passed = sifted.passed
-        receipt.verdicts.update(sifted.verdicts)
-        receipt.renamed = sifted.renamed
-        legs = {
-            leg: {fact_id: score for fact_id, score in scores.items() if fact_id in passed}
-            for leg, scores in found.scores.items()
-        }
-        fused = [item for item in fuse(legs, self._options.weights) if item.id in passed]
-        near = {item.id for item in relative_cut(fused, self._options.relative_cut)} | sifted.renamed
-        kept = [item for item in fused if item.id in near]
-        receipt.verdicts.update({item.id: "far below the best" for item in fused if item.id not in near})
-        receipt.scores.update({item.id: item.score for item in fused})
+    def _gate(self, found: Found) -> Gate:
+        threshold = self._options.threshold
+        if isinstance(threshold, str):
+            threshold = found.gate.points[threshold] if found.gate else 0.0
+        return Gate(found.floor if found.floor is not None else 1.0, threshold)
+
+    def _ranked(self, found: Found, receipt: Receipt, now: float, directed: Collection[str]) -> list[Ranked]:
+        gate = self._gate(found)
+        receipt.threshold = gate.threshold if found.judged else None
+        there = passed(found, gate)
+        receipt.verdicts.update(dict.fromkeys(found.facts.keys() - there, NO_EVIDENCE))
+        ranked = by_evidence(found, there, self._options.weights)
+        # A probability says by itself whether a memory helps, however far another one helps more.
+        kept = ranked if found.judged else relative_cut(ranked, self._options.relative_cut)
+        near = {item.id for item in kept}
+        receipt.verdicts.update({item.id: "far below the best" for item in ranked if item.id not in near})
+        receipt.scores.update({item.id: item.score for item in ranked})
         worth = {
             item.id: self._adjusted(item, _standing_of(found.facts[item.id], now, item.id in directed), receipt)
             for item in kept
@@ -354,18 +369,6 @@ class Recaller:
 
     def _text(self, fact: Fact) -> str:
         return self._options.summaries.shown(fact)
-
-
-def _counter(leg: VectorLeg | None) -> CountTokens:
-    """Return what counts tokens: the model's own tokenizer if there is one and it works."""
-
-    def count(text: str) -> int:
-        try:
-            return leg.embedder.count_tokens(text) if leg else estimate_tokens(text)
-        except ModelError:
-            return estimate_tokens(text)
-
-    return count
 
 
 def _new(found: list[Ranked], ranked: list[Ranked], receipt: Receipt) -> list[Ranked]:

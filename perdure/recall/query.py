@@ -6,10 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from perdure.recall.parts import parts
 from perdure.text.clean import clean
 from perdure.text.normalise import fold, match_terms
-from perdure.text.scripts import DENSE_CLASS
-from perdure.text.stopwords import STOP_WORDS
 
 MAX_CHARACTERS = 2000
 """Longer prompts are asked by their beginning and their end: in between is mostly pasted material."""
@@ -61,16 +60,9 @@ def _words(*lists: str) -> frozenset[str]:
 _TRIVIAL_WORDS = _words(_GREETINGS, _THANKS, _ANSWERS, "ping heartbeat")
 _FILLER_WORDS = _words(_FILLERS)
 _LONGEST_PHRASE = 4
-_INSIDE = frozenset(",)'\"\u2019\u201d\u00bb")  # before the space in front of a word that is inside a sentence
 _COMMAND = re.compile(r"[/!][\w-]+(\s|$)")
 _SYSTEM = re.compile(r"\[system\b|heartbeat(?:_ok)?\b|read heartbeat\.md\b", re.IGNORECASE)
 _WORDS = re.compile(r"[\w']+")
-_OPEN, _CLOSED = '"`\u201c\u201e\u00ab\u300c', '"`\u201c\u201d\u00bb\u300d'
-# What stands in quotes, or a word with what joins its parts; a script without spaces ends a word.
-_NAME = re.compile(
-    rf"[{_OPEN}](?P<quoted>[^{_CLOSED}\n]{{1,80}})[{_CLOSED}]"
-    rf"|[^\W{DENSE_CLASS}]+(?:['\u2019._-][^\W{DENSE_CLASS}]+)*"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +73,13 @@ class Query:
         text: what the vector leg embeds.
         terms: what the lexical leg looks for.
         trivial: why nothing should be recalled for it, or None. Of a trivial prompt nothing more is read.
-        names: what looks like a name, folded: capitalised words inside a sentence, identifiers such as
-            "err_4412", and what stands in quotes.
+        parts: the prompt in the parts that it is asked in; see `perdure.recall.parts`.
     """
 
     text: str
     terms: tuple[str, ...]
     trivial: str | None = None
-    names: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
 
 
 def understand(prompt: str) -> Query:
@@ -106,7 +97,7 @@ def understand(prompt: str) -> Query:
     words = [word.replace("'", "") for word in _WORDS.findall(fold(text))]
     if _is_small_talk(words):
         return Query(text, terms, "small talk")
-    return Query(text, terms, names=_names(text))
+    return Query(text, terms, parts=tuple(parts(text)))
 
 
 def _is_small_talk(words: Sequence[str]) -> bool:
@@ -120,38 +111,6 @@ def _is_small_talk(words: Sequence[str]) -> bool:
             return False
         position += max(1, taken)
     return True
-
-
-def _names(text: str) -> tuple[str, ...]:
-    shouted = text.isupper()
-    names: dict[str, None] = {}
-    for match in _NAME.finditer(text):
-        word = match[0]
-        if quoted := match["quoted"]:
-            names[" ".join(fold(quoted).split())] = None
-        elif _is_identifier(word):
-            names[fold(word)] = None
-        elif word[0].isupper() and not shouted and _is_inside(text, match.start()):
-            name = fold(word).removesuffix("'s")
-            if len(name) > 1 and name not in STOP_WORDS and not name.startswith("i'"):
-                names[name] = None
-    names.pop("", None)
-    return tuple(names)
-
-
-def _is_identifier(word: str) -> bool:
-    if word.isalpha() or not any(char.isalpha() for char in word):
-        return False
-    if "_" in word or (word[0].isalpha() and any(char.isdigit() for char in word)):
-        return True
-    # "e.g" is an abbreviation, "app.log" a name.
-    return "." in word and any(len(part) > 1 for part in word.split("."))
-
-
-def _is_inside(text: str, start: int) -> bool:
-    """Whether the word at `start` stands in the middle of a sentence."""
-    before = text[max(0, start - 2) : start]
-    return before[-1:] == "(" or (before[-1:] == " " and (before[0].isalnum() or before[0] in _INSIDE))
 
 
 def _shortened(prompt: str) -> str:

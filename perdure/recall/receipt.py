@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,7 +33,7 @@ class Receipt:
         states: of links and the profile, where the database kept them waiting.
         linked: facts that no leg found, but a link or the profile.
         expansion: what was added to the query.
-        renamed: ids of facts that the prompt means by another name, and of those that say so.
+        threshold: the probability from which a memory came up; None where no model judged them.
         tokens: of the block.
         size: of the block in bytes.
         seconds: the whole recall.
@@ -49,7 +49,7 @@ class Receipt:
     factors: dict[str, Mapping[str, float]] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
     linked: dict[str, Fact] = field(default_factory=dict)
-    renamed: Set[str] = frozenset()
+    threshold: float | None = None
     found: Found | None = None
     expansion: Expansion = OFF
     tokens: int = 0
@@ -63,7 +63,11 @@ class Receipt:
             # Redacted before it is cut: half a secret may not look like one any more.
             "query": redact(self.query).text[:MAX_QUERY],
             "silence": self.silence,
-            "gate": {"floor": self.found.floor if self.found else None, "relative_cut": options.relative_cut},
+            "gate": {
+                "floor": self.found.floor if self.found else None,
+                "threshold": self.threshold,
+                "relative_cut": options.relative_cut,
+            },
             "tokens": self.tokens,
             "bytes": self.size,
             "seconds": round(self.seconds, 6),
@@ -85,6 +89,14 @@ class Receipt:
     def _ordered(self) -> list[str]:
         return sorted(self.verdicts, key=lambda fact_id: (-self.scores.get(fact_id, 0.0), fact_id))
 
+    def _judged(self, fact_id: str, evidence: Evidence, found: Found) -> dict[str, Any]:
+        """Return the probability that a fact helps, and what moved it most."""
+        if evidence.probability is None:
+            return {}
+        row = found.features.get(fact_id)
+        reasons = found.gate.reasons(row) if found.gate is not None and row is not None else {}
+        return {"probability": round(evidence.probability, 4), "reasons": reasons}
+
     def _candidate(self, fact_id: str, found: Found) -> dict[str, Any]:
         score = {"score": round(self.scores.get(fact_id, 0.0), 6), "verdict": self.verdicts[fact_id]}
         fact = found.facts.get(fact_id) or self.linked.get(fact_id)
@@ -98,7 +110,7 @@ class Receipt:
             "coverage": round(evidence.coverage, 4),
             "named": evidence.named,
             "rare": evidence.rare,
-            "renamed": fact_id in self.renamed,
+            **self._judged(fact_id, evidence, found),
             "legs": {leg: round(scores[fact_id], 6) for leg, scores in found.scores.items() if fact_id in scores},
             "factors": dict(self.factors.get(fact_id, {})),
             **score,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from perdure.api.memory import Memory
+from perdure.embed.catalogue import MINILM_INT8
+from perdure.embed.load import load_default
 from perdure.engine.builtins import BUILTINS
 from perdure.engine.composing import embedder_factory
 from perdure.engine.extensions import ExtensionManager
@@ -26,8 +29,10 @@ from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.search import View
+from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
 from perdure.store.transaction import Author
+from tests.waiting import until
 
 EXTENSIONS = ExtensionManager.load(disabled=(), builtins=BUILTINS)
 TEXT = "The heron database is staging"
@@ -338,3 +343,41 @@ def test_a_memory_goes_on_through_a_switch(tmp_path: Path) -> None:
                        " v.embedding_id WHERE v.fact_id = ?", (fresh.id,))  # fmt: skip
         store.close()
     assert all(row == (48, 4 * 48, "active") for row in rows)
+
+
+def test_the_first_recall_waits_for_the_model_and_no_other_one(store: Store) -> None:
+    waited: list[float] = []
+    recaller = Recaller(store, RecallOptions(deadline=4.0), lambda: None, store.clock, loaded=waited.append)
+    _, receipt = recaller.recall("Which database is staging?", Audience.of())
+    recaller.recall("Which database is staging?", Audience.of())
+    recaller.close()
+    assert waited == [3.0]
+    assert receipt.found is not None
+    assert receipt.found.states["lance"] == "no model, or none yet"
+
+
+def test_a_store_of_the_former_default_model_goes_over_by_itself(store: Store) -> None:
+    settings = Settings.load({}, environ={})
+    recipes = Recipes(settings, EXTENSIONS)
+    identity = MINILM_INT8.identity
+    former = VectorSpace(identity.id, identity.dims, asdict(identity) | {"settings": {"embedder": "auto"}})
+    assert store.adopt_space(former)
+    add(store)
+    model = Model(
+        store, load_default, lambda space: ExactIndex(store.database, space.id, space.dims), None,
+        lambda: None, recipes=recipes,
+    )  # fmt: skip
+    model.start()
+    assert model.wait(60)
+    leg = model.leg()
+    assert leg is not None
+    assert leg.embedder.identity == identity, "the former one answers until all have a vector of the new one"
+    assert leg.gate is None
+    reembedder = Reembedder(store, recipes.embedder)
+    while reembedder.step():
+        pass
+    until(lambda: model.wait(60) and (leg := model.leg()) is not None and leg.gate is not None)
+    with store.database.write() as connection:
+        assert spaces.rollback(connection, store.clock.now()).id == former.id
+    until(lambda: model.wait(60) and (leg := model.leg()) is not None and leg.embedder.identity == identity)
+    model.close()

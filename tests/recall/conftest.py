@@ -15,7 +15,7 @@ from perdure.embed.deterministic import HashEmbedder
 from perdure.embed.guarded import GuardedEmbedder
 from perdure.engine.model import Model
 from perdure.hooks.types import Channel, Recall
-from perdure.index.vector_index import ExactIndex, VectorIndex
+from perdure.index.vector_index import ExactIndex, Surveyor
 from perdure.recall.legs import VectorLeg
 from perdure.recall.options import RecallOptions
 from perdure.recall.pipeline import Recaller
@@ -78,7 +78,7 @@ class Desk:
         self._model.close()
         self.store.close()
 
-    def _index(self, space: VectorSpace) -> VectorIndex:
+    def _index(self, space: VectorSpace) -> Surveyor:
         return ExactIndex(self.store.database, space.id, space.dims)
 
 

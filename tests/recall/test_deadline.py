@@ -10,11 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 import apsw
+import numpy as np
 import pytest
 
 from perdure.embed.base import Embedder
 from perdure.errors import ModelError
-from perdure.index.vector_index import VectorHit
+from perdure.index.vector_index import Survey, VectorHit
 from perdure.recall.options import PASSAGES
 from perdure.recall.slot import Breaker, Slot, Ticket
 from perdure.recall.sources import Passage
@@ -183,6 +184,11 @@ class HangingIndex:
     def search(self, query: Any, view: View, limit: int) -> list[VectorHit]:
         self._release.wait(HANGING)
         return []
+
+    def survey(self, queries: Any, view: View, limit: int) -> Survey:
+        self._release.wait(HANGING)
+        none = np.zeros((len(queries), 0), dtype=np.float32)
+        return Survey((), none, none.sum(1), none.sum(1), 0, 0)
 
     def close(self) -> None:
         return

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from perdure.care.purge import purge
 from perdure.errors import ModelError
 from perdure.hooks.types import Channel, Recall
-from perdure.ranking.gates import Evidence
+from perdure.ranking.gates import Evidence, Gate
 from perdure.recall.expand import MAX_WORDINGS, Expand, Expander, merged, wordings_of
 from perdure.recall.legs import Found
 from perdure.recall.options import RecallOptions
@@ -189,8 +189,11 @@ def found(floor: float | None, **evidence: Evidence) -> Found:
     return Found(facts, evidence, scores, passages, floor, {}, {})
 
 
+GATE = Gate(0.4)
+
+
 def test_cosines_are_measured_against_one_floor() -> None:
-    both = merged(found(0.4, a=Evidence(0.3)), [found(0.6, a=Evidence(0.65), b=Evidence(0.5))])
+    both = merged(found(0.4, a=Evidence(0.3)), [found(0.6, a=Evidence(0.65), b=Evidence(0.5))], GATE)
     assert both.floor == 0.4
     assert both.evidence["a"].cosine == pytest.approx(0.45)
     assert both.evidence["b"].cosine == pytest.approx(0.3)
@@ -200,7 +203,7 @@ def test_cosines_are_measured_against_one_floor() -> None:
 
 def test_the_evidence_of_the_query_goes_before_that_of_its_wordings() -> None:
     own = Evidence(0.5, coverage=0.8)
-    assert merged(found(0.4, a=own), [found(0.4, a=Evidence(0.9))]).evidence["a"] == own
+    assert merged(found(0.4, a=own), [found(0.4, a=Evidence(0.9))], GATE).evidence["a"] == own
 
 
 JSON = st.recursive(

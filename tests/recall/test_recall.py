@@ -93,7 +93,7 @@ def test_a_line_names_the_leg_that_found_it(open_desk: OpenDesk, minilm: Embedde
         desk.put(text, category="fact")
     by_meaning, receipt = desk.ask("Which foods could make me ill?")
     assert "[lance/fact] I have a severe peanut allergy." in lines(by_meaning)
-    by_words, _ = desk.ask("Gutenberg")
+    by_words, _ = desk.ask("Which printer is Gutenberg?")
     assert lines(by_words)[0].startswith("[sqlite/fact] The printer")
     assert receipt.found is not None
     assert set(receipt.found.states.values()) == {"ok"}
@@ -107,14 +107,14 @@ def minilm() -> Embedder:
 @pytest.mark.parametrize(
     ("question", "answer"),
     [
-        ("Where should I not plan a release?", "Never deploy on Fridays."),
+        ("Which foods could make me ill?", "I have a severe peanut allergy."),
         ("What breed is my pet?", "My dog Fido is a beagle."),
         ("Who looks after my teeth?", "My dentist is Doctor Wagner in Linz."),
     ],
 )
 def test_meaning_finds_what_words_do_not(open_desk: OpenDesk, minilm: Embedder, question: str, answer: str) -> None:
     desk = open_desk(minilm)
-    for text in UNRELATED:
+    for text in [*UNRELATED, "I have a severe peanut allergy."]:
         desk.put(text)
     assert desk.texts(question)[:1] == [answer]
 

@@ -1,38 +1,40 @@
-"""Subjects that are named without being meant, and answers that go by another name; with the real store."""
+"""Which candidates pass, and in which order."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from perdure.ranking.gates import Evidence, Gate
+from perdure.recall.gate import shipped
+from perdure.recall.legs import Found
+from perdure.recall.options import LEXICAL, LOOKUP, VECTOR
+from perdure.recall.sift import NAMED, in_order, passed
+from perdure.store.fact import Fact
 
-from perdure.recall.sift import DOUBTFUL
-
-if TYPE_CHECKING:
-    from tests.recall.conftest import Desk
-
-
-def test_a_subject_alone_is_no_answer(desk: Desk) -> None:
-    fact = desk.put("Carla's birthday is the ninth of November.", entity="Carla", key="birthday")
-    recall, receipt = desk.ask("Who is the supervisor of Carla?")
-    assert recall is None
-    assert not receipt.verdicts[fact.id].startswith("injected")
-    recall, _ = desk.ask("When is the birthday of Carla?")
-    assert recall is not None
-    assert [item.id for item in recall.items] == [fact.id]
+GATE = Gate(1.0, threshold=0.5)
 
 
-def test_a_doubt_is_named_in_the_receipt(desk: Desk) -> None:
-    desk.leg = None
-    fact = desk.put("Carla collects stamps.", entity="Carla")
-    recall, receipt = desk.ask("Who is the supervisor of Carla?")
-    assert recall is None
-    assert receipt.verdicts[fact.id].startswith(DOUBTFUL)
+def found(**evidence: Evidence) -> Found:
+    facts = {name: Fact(f"This is {name}.", id=name) for name in evidence}
+    return Found(facts, evidence, {}, (), None, {}, {}, shipped())
 
 
-def test_an_answer_under_another_name_brings_what_links_the_names(desk: Desk) -> None:
-    naming = desk.put("The staging server is called heron.", entity="staging server", key="name", value="heron")
-    answer = desk.put("heron answers on port 8443.", entity="heron", key="port", value="8443")
-    desk.put("heron was bought in Graz.", entity="heron", key="origin", value="Graz")
-    recall, receipt = desk.ask("Which port is the staging server on?")
-    assert recall is not None
-    assert {item.id for item in recall.items} == {naming.id, answer.id}
-    assert receipt.renamed == {naming.id, answer.id}
+def test_a_likely_memory_passes_and_an_unlikely_one_does_not() -> None:
+    assert passed(found(a=Evidence(0.6, probability=0.5), b=Evidence(0.9, 1.0, True, probability=0.49)), GATE) == {"a"}
+
+
+def test_a_named_slot_passes_whatever_the_model_says() -> None:
+    assert passed(found(a=Evidence(0.1, named=True, probability=0.01)), GATE) == {"a"}
+
+
+def test_what_has_no_vector_yet_goes_by_its_words() -> None:
+    assert passed(found(a=Evidence(None, 0.8, True), b=Evidence(None, 0.1, True)), GATE) == {"a"}
+
+
+def test_the_likeliest_comes_first_and_says_what_found_it() -> None:
+    given = found(
+        a=Evidence(0.6, 0.1, probability=0.6),
+        b=Evidence(0.6, 0.7, probability=0.8),
+        c=Evidence(0.1, named=True, probability=0.2),
+    )
+    order = in_order(given, given.facts.keys(), {})
+    assert [(item.id, item.leg) for item in order] == [("c", LOOKUP), ("b", LEXICAL), ("a", VECTOR)]
+    assert [item.score for item in order] == [NAMED, 0.8, 0.6]

@@ -18,7 +18,7 @@ from perdure.errors import StoreUnavailableError
 from perdure.hooks.types import Channel
 from perdure.index.indexer import Indexer
 from perdure.index.lance import LanceIndex, rows_of
-from perdure.index.vector_index import ExactIndex, VectorHit, VectorIndex, cosines
+from perdure.index.vector_index import ExactIndex, VectorHit, VectorIndex, cosines, surveyed
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.search import View
@@ -211,6 +211,46 @@ class TestExactIndex:
         assert desk.found("heron") == [fact]
         clock.advance(3 * 3600)
         assert desk.found("heron") == []
+
+
+class TestSurvey:
+    QUERIES = ("heron in Brno", "kettle for tea")
+
+    @pytest.mark.parametrize("kind", ["exact", "lance"])
+    def test_the_nearest_to_any_query_and_how_far_all_are(self, store: Store, kind: str) -> None:
+        desk = Desk(store, kind)
+        texts = [f"{thing} number {number}" for thing in ("heron", "kettle", "saddle") for number in range(12)]
+        ids = dict(zip(desk.add(*(Fact(text) for text in texts)), texts, strict=True))
+        hidden = Fact("heron in Brno", scope="agent", scope_target="other")
+        desk.add(hidden)
+        queries = EMBEDDER.embed(self.QUERIES, query=True)
+        index = desk.index
+        found = (
+            index.survey(queries, desk.view(), 5)
+            if isinstance(index, ExactIndex)
+            else surveyed(store.database, SPACE.id, index, queries, desk.view(), 5)
+        )
+        every = queries @ EMBEDDER.embed(texts).T
+        nearest = sorted(ids, key=lambda fact_id: -every[:, texts.index(ids[fact_id])].max())
+        assert [every[:, texts.index(ids[each])].max() for each in found.ids] == pytest.approx(
+            [every[:, texts.index(ids[each])].max() for each in nearest[:5]], abs=1e-5
+        )
+        expected = np.stack([every[:, texts.index(ids[each])] for each in found.ids], axis=1)
+        np.testing.assert_allclose(found.cosines, expected, atol=1e-5)
+        assert found.texts == found.count == len(texts)
+        np.testing.assert_allclose(found.totals, every.sum(1), atol=0.1)
+        np.testing.assert_allclose(found.squares, (every**2).sum(1), atol=0.1)
+        desk.close()
+
+    def test_of_an_empty_store_nothing_is_told(self, store: Store) -> None:
+        desk = Desk(store, "exact")
+        queries = EMBEDDER.embed(self.QUERIES, query=True)
+        for found in (
+            ExactIndex(store.database, SPACE.id, SPACE.dims).survey(queries, desk.view(), 5),
+            surveyed(store.database, SPACE.id, desk.index, queries, desk.view(), 5),
+        ):
+            assert (list(found.ids), found.cosines.shape, found.count, found.texts) == ([], (2, 0), 0, 0)
+        desk.close()
 
 
 class TestLanceIndex:

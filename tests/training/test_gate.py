@@ -1,15 +1,11 @@
-import json
-import math
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from training.features import NAMES, Asked, View, features
-from training.gate import probability, read
+from perdure.recall.features import NAMES, Prompt
 from training.measures import Answer, at, average_precision, life, ranked, thresholds
+from training.views import View, features
 
 TEXTS = [
     "Kieran's motorbike insurance renews in May.",
@@ -26,7 +22,7 @@ def view(texts: Sequence[str] = TEXTS) -> View:
 
 
 def row_of(text: str, vector: Sequence[float], place: int, texts: Sequence[str] = TEXTS) -> dict[str, float]:
-    places, rows = features(view(texts), Asked(text, [text], np.array([vector], dtype=np.float32)))
+    places, rows = features(view(texts), Prompt(text, [text]), np.array([vector], dtype=np.float32))
     return dict(zip(NAMES, rows[places.tolist().index(place)].tolist(), strict=True))
 
 
@@ -57,41 +53,9 @@ def test_a_name_that_another_memory_bears_speaks_against_this_one() -> None:
 
 def test_the_best_part_counts() -> None:
     vectors = np.array([[1, 0, 0], [0, 0, 1]], dtype=np.float32)
-    places, rows = features(view(), Asked("a. b", ["a", "b"], vectors))
+    places, rows = features(view(), Prompt("a. b", ["a", "b"]), vectors)
     cosines = dict(zip(places.tolist(), rows[:, NAMES.index("cosine")].tolist(), strict=True))
     assert cosines == {0: 1.0, 1: 0.0, 2: 1.0}
-
-
-def gate(**more: Any) -> dict[str, Any]:
-    tree = {
-        "roots": [0],
-        "feature": [0, -1, -1],
-        "threshold": [0.5, 0, 0],
-        "left": [1, 0, 0],
-        "right": [2, 0, 0],
-        "value": [0, -1, 2],
-    }
-    return {"features": list(NAMES), "kind": "trees", "base": 0.0, "slope": 1.0, "shift": 0.0, **tree} | more
-
-
-def test_trees_send_a_row_left_up_to_the_threshold() -> None:
-    rows = np.zeros((2, len(NAMES)), dtype=np.float32)
-    rows[:, 0] = 0.5, 0.6
-    assert probability(gate(), rows).tolist() == pytest.approx([1 / (1 + math.e), 1 / (1 + math.exp(-2))])
-
-
-def test_a_linear_gate_weighs_scaled_columns() -> None:
-    count = len(NAMES)
-    plain = gate(kind="linear", mean=[1.0] * count, spread=[2.0] * count, weights=[1.0] + [0.0] * (count - 1))
-    rows = np.full((1, count), 3.0, dtype=np.float32)
-    assert probability(plain, rows).tolist() == pytest.approx([1 / (1 + math.exp(-1))])
-
-
-def test_a_gate_of_other_features_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "gate.json"
-    path.write_text(json.dumps(gate(features=["cosine"])))
-    with pytest.raises(ValueError, match="other features"):
-        read(path)
 
 
 def answer(scores: Sequence[float], labels: Sequence[bool], wanted: int | None = None) -> Answer:

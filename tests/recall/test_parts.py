@@ -1,6 +1,6 @@
 import pytest
 
-from training.parts import MOST, parts, size
+from perdure.recall.parts import MOST, parts, size
 
 
 def test_a_short_prompt_is_one_part() -> None:

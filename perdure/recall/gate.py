@@ -1,0 +1,141 @@
+"""The gate: from features to the probability that a memory helps a prompt, and what speaks for and against it.
+
+Gradient-boosted trees, stored as plain JSON (`training/fit.py` writes it) and applied with numpy:
+
+    {"encoder": sha256, "features": [...], "base": b, "slope": s, "shift": t, "points": {"strict", "balanced",
+     "generous"}, "roots": [...], "feature": [...], "threshold": [...], "left": [...], "right": [...], "value": [...]}
+
+All trees stand one behind the other. A node is a leaf where `feature` is -1; a row goes left if its feature is at most
+the threshold. The sum of the leaves' values and `base` is a log-odds; times `slope`, plus `shift`, it is calibrated at
+the rate of life, at which two prompts in three need nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from perdure.errors import ModelError
+from perdure.recall.features import NAMES
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from perdure.recall.features import Floats
+
+FILE: Final = Path(__file__).with_name("data") / "gate.json"
+STRICT, BALANCED, GENEROUS = POINTS = ("strict", "balanced", "generous")
+"""The named points between precision and recall."""
+REASONS: Final = 3
+"""Features that a receipt names for a memory."""
+_EXTREME: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedGate:
+    """Trees over the features of `perdure.recall.features`.
+
+    Attributes:
+        encoder: sha256 of the encoder whose vectors it was fitted on; those of another mean nothing to it.
+        points: the probability from which a memory comes up, by the names of `POINTS`.
+        base, slope, shift: see above.
+        roots: first node of each tree.
+        feature, threshold, left, right, value: of each node. Inside a tree the value is the mean of its leaves.
+    """
+
+    encoder: str
+    points: Mapping[str, float]
+    base: float
+    slope: float
+    shift: float
+    roots: NDArray[np.intp]
+    feature: NDArray[np.intp]
+    threshold: Floats
+    left: NDArray[np.intp]
+    right: NDArray[np.intp]
+    value: Floats
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> LearnedGate:
+        """Make a gate of its JSON.
+
+        Raises:
+            ModelError: it was fitted on other features.
+        """
+        import numpy as np
+
+        if plain["features"] != list(NAMES):
+            raise ModelError("the gate was fitted on other features; fit it anew: python -m training.fit")
+        return cls(
+            encoder=plain["encoder"], points=plain["points"],
+            base=plain["base"], slope=plain["slope"], shift=plain["shift"],
+            roots=np.array(plain["roots"], dtype=np.intp), feature=np.array(plain["feature"], dtype=np.intp),
+            threshold=np.array(plain["threshold"], dtype=np.float32),
+            left=np.array(plain["left"], dtype=np.intp), right=np.array(plain["right"], dtype=np.intp),
+            value=np.array(plain["value"], dtype=np.float32),
+        )  # fmt: skip
+
+    def probabilities(self, rows: Floats) -> list[float]:
+        """Return the probability that each row's memory helps, 0 to 1; `rows` of shape (memories, len(NAMES))."""
+        import numpy as np
+
+        odds = np.clip(self.slope * self.log_odds(rows) + self.shift, -_EXTREME, _EXTREME)
+        probabilities: list[float] = (1 / (1 + np.exp(-odds))).tolist()
+        return probabilities
+
+    def log_odds(self, rows: Floats) -> NDArray[np.float64]:
+        """Return the log-odds of each row before they are calibrated."""
+        import numpy as np
+
+        leaves = self.value[self._walk(rows)[-1]]
+        return np.asarray(self.base + leaves.sum(axis=1, dtype=np.float64))
+
+    def reasons(self, row: Floats) -> dict[str, float]:
+        """Return the features that moved a memory's log-odds most, with how far, the strongest first.
+
+        What a step from a node to its child changes in the mean of the leaves is put down to the feature asked there
+        (Saabas 2014, "Interpreting random forests").
+        """
+        import numpy as np
+
+        moved = np.zeros(len(NAMES))
+        nodes = [step[0] for step in self._walk(row[None, :])]
+        for before, after in pairwise(nodes):
+            stepped = before != after
+            np.add.at(moved, self.feature[before[stepped]], (self.value[after] - self.value[before])[stepped])
+        strongest = np.argsort(-np.abs(moved), kind="stable")[:REASONS]
+        return {NAMES[at]: round(self.slope * float(moved[at]), 2) for at in strongest.tolist() if moved[at]}
+
+    def _walk(self, rows: Floats) -> list[NDArray[np.intp]]:
+        """Return the nodes of shape (rows, trees) that each row comes to, from the roots to the leaves."""
+        import numpy as np
+
+        steps = [np.repeat(self.roots[None, :], len(rows), axis=0)]
+        every = np.arange(len(rows))[:, None]
+        while True:
+            node = steps[-1]
+            feature = self.feature[node]
+            inner = feature >= 0
+            if not inner.any():
+                return steps
+            smaller = rows[every, feature] <= self.threshold[node]
+            steps.append(np.where(inner, np.where(smaller, self.left[node], self.right[node]), node))
+
+
+@cache
+def shipped() -> LearnedGate:
+    """Return the gate that comes with perdure.
+
+    Raises:
+        ModelError: its file is missing, damaged or of another version.
+    """
+    try:
+        return LearnedGate.of(json.loads(FILE.read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"{FILE} cannot be used ({type(error).__name__}: {error}); reinstall perdure") from error

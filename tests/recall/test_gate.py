@@ -1,0 +1,107 @@
+"""The learned gate: its trees, what it names as its reasons, and that a store asks it what it was fitted on."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from perdure.embed.base import Embedder
+from perdure.embed.catalogue import RECALL
+from perdure.embed.load import load_default
+from perdure.errors import ModelError
+from perdure.recall.features import NAMES, Prompt
+from perdure.recall.gate import FILE, POINTS, LearnedGate, shipped
+from perdure.recall.parts import parts
+from tests.recall.conftest import Desk, OpenDesk
+from training.views import View, features
+
+TEXTS = [
+    "I am allergic to peanuts.",
+    "We use GitHub Actions for our pipelines.",
+    "My sister Ines turns 28 in May.",
+    "The boiler loses pressure, top it up to 1.5 bar.",
+    "Kieran's motorbike insurance renews in May.",
+]
+
+
+def plain(**more: Any) -> dict[str, Any]:
+    """Return one tree that asks for the first feature."""
+    return {
+        "encoder": "e", "features": list(NAMES), "points": {}, "base": 0.0, "slope": 1.0, "shift": 0.0, "roots": [0],
+        "feature": [0, -1, -1], "threshold": [0.5, 0, 0], "left": [1, 0, 0], "right": [2, 0, 0], "value": [0.5, -1, 2],
+    } | more  # fmt: skip
+
+
+def test_trees_send_a_row_left_up_to_the_threshold() -> None:
+    rows = np.zeros((2, len(NAMES)), dtype=np.float32)
+    rows[:, 0] = 0.5, 0.6
+    expected = [1 / (1 + math.e), 1 / (1 + math.exp(-2))]
+    assert LearnedGate.of(plain()).probabilities(rows) == pytest.approx(expected)
+
+
+def test_a_reason_is_what_a_step_changed() -> None:
+    row = np.zeros(len(NAMES), dtype=np.float32)
+    row[0] = 0.6
+    assert LearnedGate.of(plain(slope=2.0)).reasons(row) == {"cosine": 3.0}
+
+
+def test_a_gate_of_other_features_is_refused() -> None:
+    with pytest.raises(ModelError, match="other features"):
+        LearnedGate.of(plain(features=["cosine"]))
+
+
+def test_the_shipped_gate_was_fitted_on_the_shipped_encoder() -> None:
+    assert shipped().encoder == RECALL.sha256
+    points = shipped().points
+    assert tuple(points) == POINTS
+    assert 1 > points["strict"] > points["balanced"] > points["generous"] > 0
+
+
+def test_the_reasons_and_the_base_are_all_that_there_is(minilm: Embedder) -> None:
+    gate = LearnedGate.of(json.loads(Path(FILE).read_text(encoding="utf-8")))
+    _, rows = features(View(TEXTS, minilm.embed(TEXTS)), Prompt("boiler?", ["boiler?"]), minilm.embed(["boiler?"]))
+    reasons = gate.reasons(rows[0])
+    assert len(reasons) == 3
+    assert set(reasons) < set(NAMES)
+
+
+@pytest.fixture(scope="module")
+def minilm() -> Embedder:
+    return load_default()
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "How old is my sister?",
+        "is the boilr loosing pressure again",
+        "Can I put peanuts into the sauce?",
+        "Write to Kieran about the insurance, please, and be firm, because the garage has not answered for two weeks.\n"
+        "Then tell me which pipelines we use, and what we should do about the boiler before the winter comes.",
+    ],
+)
+def test_a_store_is_asked_what_the_gate_was_fitted_on(open_desk: OpenDesk, minilm: Embedder, prompt: str) -> None:
+    """A turn's features are those of the training, to the rounding of a vector."""
+    desk = open_desk(minilm)
+    ids = {desk.put(text).id: text for text in TEXTS}
+    _, receipt = desk.ask(prompt)
+    assert receipt.found is not None
+    asked = Prompt(prompt, parts(prompt))
+    places, rows = features(View(TEXTS, minilm.embed(TEXTS)), asked, minilm.embed(list(asked.parts)))
+    trained = {TEXTS[place]: row for place, row in zip(places.tolist(), rows, strict=True)}
+    assert receipt.found.features.keys() == ids.keys()
+    for fact_id, row in receipt.found.features.items():
+        assert row == pytest.approx(trained[ids[fact_id]], rel=1e-2, abs=2e-3)
+
+
+def test_vectors_of_another_embedder_go_by_their_cosines(desk: Desk) -> None:
+    desk.put("The heron database is in staging.")
+    _, receipt = desk.ask("heron database")
+    assert receipt.found is not None
+    assert receipt.found.gate is None
+    assert receipt.found.floor is not None
