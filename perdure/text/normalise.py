@@ -63,6 +63,8 @@ _TERM = re.compile(
     rf"|(?P<word>(?:[^\W_{DENSE_CLASS}]|[\u0900-\u0963\u0966-\u0dff])+)"
     r"(?:'(?P<ending>s|t|re|ve|ll|d|m)(?![^\W_]))?"
 )
+# Letters between others are no word: "IT" is none of "IT2".
+_CAPITALS = re.compile(rf"(?<![^\W_])[^\W\d_{DENSE_CLASS}]{{2,}}(?![^\W_{DENSE_CLASS}])")
 _TRAILING = " .!?,;:\u3001\u3002"
 
 
@@ -101,11 +103,23 @@ def fts_text(text: str) -> str:
     return _DENSE.sub(r" \g<0> ", folded).translate(_SIGNS)
 
 
+def acronyms(text: str) -> frozenset[str]:
+    """Return the words, folded, that a text writes in capitals: two letters or more, among words that are not so.
+
+    Args:
+        text: any string; of one that is all in capitals none stands out.
+    """
+    if text.isupper():
+        return frozenset()
+    return frozenset(fold(word) for word in _CAPITALS.findall(text) if word.isupper())
+
+
 def match_terms(text: str, limit: int = 64) -> tuple[str, ...]:
     """Return what to look for in the full-text index for a question.
 
     A term is a folded word, or a phrase of characters with spaces between them where the script has
-    none. Function words, single ASCII letters and contractions with "not" are left out.
+    none. Function words, single ASCII letters and contractions with "not" are left out; what is written in capitals
+    is no function word, as "IT" or "WHO".
 
     Args:
         text: the question.
@@ -120,11 +134,12 @@ def match_terms(text: str, limit: int = 64) -> tuple[str, ...]:
     if limit < 1:
         raise InputError(f"limit is {limit}, but a query has at least 1 term; give 1 or more")
     terms: dict[str, None] = {}
+    left_out = STOP_WORDS - acronyms(text)
     for match in _TERM.finditer(fold(text)):
         word = match["word"]
         if word is None:
             terms.update(dict.fromkeys(_dense_terms(match["dense"])))
-        elif match["ending"] != "t" and word not in STOP_WORDS and (len(word) > 1 or not _is_letter(word)):
+        elif match["ending"] != "t" and word not in left_out and (len(word) > 1 or not _is_letter(word)):
             terms[word] = None
         if len(terms) >= limit:
             break

@@ -173,11 +173,22 @@ def test_fold(text: str, folded: str) -> None:
         ("집에", ("집", "집 에")),
         ("กุ้", ("ก ุ ้",)),
         ("is it?", ()),
+        ("Did the MOT lapse while she was in the US?", ("mot", "lapse", "us")),
+        ("Was it IT, or the WHO's office?", ("it", "who", "office")),
+        ("WHO IS IN THE OFFICE?", ("office",)),
+        ("WHO東京へ", ("東 京", "京 へ", "東", "京")),
+        ("A NO-go at 8 AM, isn't IT2?", ("no", "go", "8", "am", "it2")),
         ("", ()),
     ],
 )
 def test_match_terms(question: str, terms: tuple[str, ...]) -> None:
     assert match_terms(question) == terms
+
+
+@given(st.sampled_from(sorted(word for word in STOP_WORDS if word.isascii() and len(word) > 1)))
+def test_capitals_among_other_words_are_no_function_words(word: str) -> None:
+    assert match_terms(f"about {word.upper()}") == (word,)
+    assert match_terms(f"ABOUT {word.upper()}") == match_terms(f"about {word}") == ()
 
 
 @given(any_text, st.integers(1, 5))
