@@ -12,9 +12,11 @@ from perdure.engine.engine import Engine
 from perdure.errors import InputError
 from perdure.index.vector_index import Survey, VectorHit, scan, surveyed
 from perdure.ranking.gates import Evidence, Gate
+from perdure.recall.aliases import spelled
 from perdure.recall.legs import Legs, VectorLeg
 from perdure.recall.query import understand
 from perdure.recall.sift import in_order
+from perdure.store.aliases import Names, naming
 from perdure.store.fact import Fact
 from perdure.store.listing import MAX_LIMIT, Chosen, Filter
 from perdure.store.search import View
@@ -91,6 +93,8 @@ def search_facts(engine: Engine, view: View, query: str, chosen: Filter, limit: 
     if not asked.text:
         raise InputError("the query is empty; name what to look for, or use a list")
     narrow = Chosen(view.audience, view.now, view.as_of, view.include_superseded, view.tag, chosen=chosen)
+    with engine.store.database.read() as connection:
+        asked = spelled(asked, Names.of(naming(connection, view.audience, view.now)))
     leg = engine.model.leg()
     if leg is not None and (chosen != Filter() or view.tag is not None):
         leg = _scanning(engine.store, leg)

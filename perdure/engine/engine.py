@@ -166,7 +166,7 @@ class Engine:
     def foresee(self, prompt: str, context: TurnContext) -> None:
         """Do what of a recall the prompt alone decides."""
         with self.gate.turn():
-            self._recaller.foresee(prompt, context.session_id)
+            self._recaller.foresee(prompt, audience_of(context), context.session_id)
 
     def note_use(self, messages: Messages, context: TurnContext) -> None:
         """Strengthen, in the background, the memories that a turn's reply has made use of."""

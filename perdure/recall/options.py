@@ -20,6 +20,7 @@ LINKS = "links"
 DIRECTIVE = "directive"
 PASSAGES = "passages"
 NEWEST = "newest"
+ALIASES = "aliases"
 """The legs carry the names that stand in the block: the two stores of the documents this follows, and the
 slots that a prompt names."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -17,6 +17,7 @@ from perdure.ranking.decay import DAY, confidence_at
 from perdure.ranking.diversity import Shown, diverse, jaccard
 from perdure.ranking.fuse import Fused, relative_cut
 from perdure.ranking.gates import Gate
+from perdure.recall.aliases import Speller
 from perdure.recall.block import Entry, category_of, dated, indexed, line, render
 from perdure.recall.directives import facts_of, matching
 from perdure.recall.expand import Expand, Expander, merged
@@ -117,6 +118,7 @@ class Recaller:
         self._options = options
         self._vector_leg = vector_leg
         self._clock = clock
+        self._speller = Speller(store.database)
         self._legs = Legs(store, options.candidates, source)
         self._reranking = Reranking(reranker)
         self._profile = Profile()
@@ -140,6 +142,7 @@ class Recaller:
             # Who asks for a tag has said what it is about: words are enough, and nothing is embedded.
             leg = None if asked.tag is not None else self._leg()
             deadline = began + self._options.deadline
+            query = self._speller.spell(query, audience, now, deadline, receipt)
             receipt.found, deadline = self._searched(query, view, leg, deadline, session, asked.expand, receipt)
             directed = self._guarded(
                 DIRECTIVE, receipt, lambda: self._directed(query, view, asked.first_turn, deadline)
@@ -149,18 +152,21 @@ class Recaller:
             ranked = [ranked[index] for index in order]
             ranked += _new(directed, ranked, receipt)
             ranked += self._guarded(LINKS, receipt, lambda: self._linked(ranked, view, receipt, deadline))
+            bridges = self._speller.bridges((each.fact for each in ranked), view, deadline, receipt)
+            ranked += _new([Ranked(fact, LINKS, 0.0) for fact in bridges], ranked, receipt)
             profile = self._guarded(PROFILE, receipt, lambda: self._standing(view, session, deadline))
             ranked, marked = self._newest([*_new(profile, ranked, receipt), *ranked], view, receipt, deadline)
             recall = self._block(ranked, marked, receipt, asked, token_counter(leg))
         receipt.seconds = time.monotonic() - began
         return recall, receipt
 
-    def foresee(self, prompt: str, session: str | None = None) -> None:
+    def foresee(self, prompt: str, audience: Audience, session: str | None = None) -> None:
         """Do what the prompt alone decides, before the recall: embed it. Leaves nothing behind that could be seen."""
         query = understand(strip_fenced(prompt, self._store.key, session))
         leg = self._vector_leg()
         if leg is not None and query.trivial is None:
-            self._legs.foresee(query, leg, time.monotonic() + self._options.deadline)
+            deadline = time.monotonic() + self._options.deadline
+            self._legs.foresee(self._speller.spell(query, audience, self._clock.now(), deadline), leg, deadline)
 
     def renew(self, conversation: str) -> None:
         """Choose a conversation's profile anew at its next turn, as after a compaction.
@@ -217,6 +223,11 @@ class Recaller:
             threshold = found.gate.points[threshold] if found.gate else 0.0
         return Gate(found.floor if found.floor is not None else 1.0, threshold)
 
+    def _near(self, ranked: list[Fused], telling: Set[str]) -> list[Fused]:
+        """Return what is near the best; what only tells a name is neither it nor held against it."""
+        near = relative_cut([item for item in ranked if item.id not in telling], self._options.relative_cut)
+        return [item for item in ranked if item in near or item.id in telling]
+
     def _ranked(self, found: Found, receipt: Receipt, now: float, directed: Collection[str]) -> list[Ranked]:
         gate = self._gate(found)
         receipt.threshold = gate.threshold if found.judged else None
@@ -224,7 +235,7 @@ class Recaller:
         receipt.verdicts.update(dict.fromkeys(found.facts.keys() - there, NO_EVIDENCE))
         ranked = by_evidence(found, there, self._options.weights)
         # A probability says by itself whether a memory helps, however far another one helps more.
-        kept = ranked if found.judged else relative_cut(ranked, self._options.relative_cut)
+        kept = ranked if found.judged else self._near(ranked, receipt.telling)
         near = {item.id for item in kept}
         receipt.verdicts.update({item.id: "far below the best" for item in ranked if item.id not in near})
         receipt.scores.update({item.id: item.score for item in ranked})

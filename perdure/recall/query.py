@@ -100,6 +100,11 @@ def understand(prompt: str) -> Query:
     return Query(text, terms, parts=tuple(parts(text)))
 
 
+def respelled(query: Query, text: str) -> Query:
+    """Return a query that asks more words than were written: other names of what is in it."""
+    return Query(text, match_terms(text), query.trivial, _names(text))
+
+
 def _is_small_talk(words: Sequence[str]) -> bool:
     if not words or len(words) > 8:
         return not words

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ from perdure.recall.expand import OFF, Expansion
 from perdure.recall.legs import Found
 from perdure.recall.options import RecallOptions
 from perdure.secrets.redact import redact
+from perdure.store.aliases import OtherName, Words
 from perdure.store.fact import Fact
 
 VERSION = 1
@@ -33,6 +34,7 @@ class Receipt:
         states: of links and the profile, where the database kept them waiting.
         linked: facts that no leg found, but a link or the profile.
         expansion: what was added to the query.
+        aliases: names in what was asked, each with another one that was asked for as well.
         threshold: the probability from which a memory came up; None where no model judged them.
         tokens: of the block.
         size: of the block in bytes.
@@ -49,12 +51,18 @@ class Receipt:
     factors: dict[str, Mapping[str, float]] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
     linked: dict[str, Fact] = field(default_factory=dict)
+    aliases: Sequence[tuple[Words, OtherName]] = ()
     threshold: float | None = None
     found: Found | None = None
     expansion: Expansion = OFF
     tokens: int = 0
     size: int = 0
     seconds: float = 0.0
+
+    @property
+    def telling(self) -> Set[str]:
+        """Ids of the facts that tell the names: both stand in them, so that they fit better than what is asked for."""
+        return frozenset(fact for _, other in self.aliases for fact in other.facts)
 
     def body(self, options: RecallOptions) -> Mapping[str, Any]:
         """Return the receipt as JSON values."""
@@ -72,6 +80,8 @@ class Receipt:
             "bytes": self.size,
             "seconds": round(self.seconds, 6),
         }
+        if self.aliases:
+            body["aliases"] = sorted(self.telling)
         if self.expansion is not OFF:
             body["expansion"] = {
                 "state": self.expansion.state,

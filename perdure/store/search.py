@@ -157,11 +157,22 @@ def by_prefix(connection: apsw.Connection, prefix: str, view: View) -> Fact:
     return from_row(rows[0])
 
 
-def lookup(connection: apsw.Connection, entity: str, key: str | None, view: View, limit: int = 20) -> list[Fact]:
-    """Return the facts in a slot, in whatever case it is written: most confident first, then newest."""
+def lookup(
+    connection: apsw.Connection, entity: str, key: str | None, view: View, limit: int = 20, others: Iterable[str] = ()
+) -> list[Fact]:
+    """Return the facts in a slot, in whatever case it is written: most confident first, then newest.
+
+    Args:
+        connection: a reader.
+        entity: of the slot.
+        key: of the slot; None: any.
+        view: what may be seen.
+        limit: so many at the most.
+        others: further names of the entity.
+    """
     condition, values = view.sql()
-    slot = "facts.entity_folded = ?"
-    slot_values = [folded_slot(entity)]
+    slot_values = [folded_slot(name) for name in (entity, *others)]
+    slot = f"facts.entity_folded IN ({', '.join('?' * len(slot_values))})"
     if key is not None:
         slot += " AND facts.key_folded = ?"
         slot_values.append(folded_slot(key))

@@ -16,7 +16,7 @@ def test_a_prompt_that_was_foreseen_is_not_embedded_in_its_turn(desk: Desk) -> N
     embedder = CountingEmbedder()
     desk.leg = desk.broken(embedder)
     recaller = desk.recaller()
-    recaller.foresee(ASKED, "s")
+    recaller.foresee(ASKED, Audience.of(), "s")
     assert embedder.given == [ASKED]
     recall, receipt = recaller.recall(ASKED, Audience.of(), session="s")
     assert embedder.given == [ASKED]
@@ -28,7 +28,7 @@ def test_a_prompt_that_was_foreseen_is_not_embedded_in_its_turn(desk: Desk) -> N
 def test_small_talk_is_not_embedded(desk: Desk) -> None:
     embedder = CountingEmbedder()
     desk.leg = desk.broken(embedder)
-    desk.recaller().foresee("Thanks!")
+    desk.recaller().foresee("Thanks!", Audience.of())
     assert embedder.given == []
 
 
@@ -36,6 +36,6 @@ def test_a_model_that_hangs_holds_nobody_longer_than_a_recall(desk: Desk) -> Non
     release = threading.Event()
     hanging = HangingEmbedder(release)
     desk.leg = desk.broken(hanging)
-    desk.recaller(deadline=0.05).foresee(ASKED)
+    desk.recaller(deadline=0.05).foresee(ASKED, Audience.of())
     assert hanging.started.is_set()
     release.set()

@@ -1,0 +1,176 @@
+"""Step one and a half: the other names of what is asked about.
+
+"Did GHA fail again?" is asked as "Did GHA (GitHub Actions) fail again?", so that words, vectors and slots find what was
+said under either name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from perdure.errors import StoreError
+from perdure.recall.options import ALIASES
+from perdure.recall.query import Query, respelled
+from perdure.recall.receipt import Receipt
+from perdure.store.aliases import WORD, KnownNames, Names, OtherName, Words
+from perdure.store.database import Database
+from perdure.store.fact import Fact
+from perdure.store.scope import Audience
+from perdure.store.search import View, by_ids
+from perdure.text.normalise import acronyms, fold, match_terms
+
+MOST_ADDED = 4
+"""Names that a prompt gains at the most: it is to be asked for what it says, not for its glossary."""
+
+_ARTICLES = ("a", "an")
+_JOINED_BEFORE = re.compile(r"\w[-.@]$")
+_JOINED_BEHIND = re.compile(r"[-.@]\w")
+_GENITIVE = re.compile(r"['\u2019]s(?!\w)")
+
+
+@dataclass(frozen=True, slots=True)
+class Spelled:
+    """A text with the other names behind those in it.
+
+    Attributes:
+        text: the text.
+        added: the words of each name that was found, folded, with another one that was put behind it.
+    """
+
+    text: str
+    added: tuple[tuple[Words, OtherName], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A name in a text: its words, and where the text goes on behind it."""
+
+    words: Words
+    end: int
+
+
+def spelled_out(text: str, names: Names) -> Spelled:
+    """Return a text with the other names of what it names in parentheses.
+
+    Names are whole words in any case; one of function words alone, as "IT", counts where it is in capitals. What stands
+    in the text already is not added, nothing is added twice, and no more than `MOST_ADDED` names in all.
+    """
+    if not names.others:
+        return Spelled(text)
+    words = [fold(match[0]) for match in WORD.finditer(text)]
+    whole = _line(words)
+    added: dict[Words, tuple[Words, OtherName]] = {}
+    places: list[tuple[int, str]] = []
+    for found in _names_in(text, words, names):
+        fresh = [
+            other for other in names.others[found.words] if other.words not in added and _line(other.words) not in whole
+        ][: MOST_ADDED - len(added)]
+        if fresh:
+            added |= {other.words: (found.words, other) for other in fresh}
+            places.append((found.end, f" ({', '.join(other.text for other in fresh)})"))
+    for end, insertion in reversed(places):
+        text = text[:end] + insertion + text[end:]
+    return Spelled(text, tuple(added.values()))
+
+
+def spelled(query: Query, names: Names) -> Query:
+    """Return a query with other names in it."""
+    found = spelled_out(query.text, names)
+    return respelled(query, found.text) if found.added else query
+
+
+def bridging(texts: Iterable[str], added: Iterable[tuple[Words, OtherName]]) -> list[str]:
+    """Return the ids of the memories without which nobody could tell that a text answers: it has another name."""
+    lines = [_line([fold(word) for word in WORD.findall(text)]) for text in texts]
+    needed = [
+        other.facts
+        for asked, other in added
+        if any(_line(other.words) in line and _line(asked) not in line for line in lines)
+    ]
+    return list(dict.fromkeys(chain.from_iterable(needed)))
+
+
+class Speller:
+    """Spells queries out for whoever asks. Usable from any thread."""
+
+    def __init__(self, database: Database) -> None:
+        """Read names from `database`."""
+        self._database = database
+        self._known = KnownNames(database)
+
+    def spell(
+        self, query: Query, audience: Audience, now: float, deadline: float, receipt: Receipt | None = None
+    ) -> Query:
+        """Return a query with other names in it; as it was, if the database keeps it waiting.
+
+        Args:
+            query: what is asked.
+            audience: who asks.
+            now: epoch seconds.
+            deadline: `time.monotonic()` up to which it may wait.
+            receipt: where the memories that say the names are noted, or that they could not be read.
+        """
+        try:
+            found = spelled_out(query.text, self._known.of(audience, now, deadline))
+        except StoreError as error:
+            if receipt is not None:
+                receipt.states[ALIASES] = type(error).__name__
+            return query
+        if receipt is not None:
+            receipt.aliases = found.added
+        return respelled(query, found.text) if found.added else query
+
+    def bridges(self, facts: Iterable[Fact], view: View, deadline: float, receipt: Receipt) -> list[Fact]:
+        """Return the memories that link the names in a prompt with those in what answers it, where only these are.
+
+        Args:
+            facts: what answers; so may the passages in the receipt.
+            view: what may be seen.
+            deadline: `time.monotonic()` up to which it may wait.
+            receipt: of this recall; it notes if the database keeps it waiting.
+        """
+        passages = receipt.found.passages if receipt.found else ()
+        if not receipt.aliases:
+            return []
+        texts = [*(fact.text for fact in facts), *(passage.text for passage in passages)]
+        ids = bridging(texts, receipt.aliases)
+        try:
+            with self._database.read(deadline=deadline) as connection:
+                return list(by_ids(connection, ids, view).values())
+        except StoreError as error:
+            receipt.states[ALIASES] = type(error).__name__
+            return []
+
+
+def _names_in(text: str, words: list[str], names: Names) -> Iterator[_Found]:
+    """Yield the names in a text, in their order, of overlapping ones the longest."""
+    spans = [match.span() for match in WORD.finditer(text)]
+    capitals = acronyms(text)
+    at = 0
+    while at < len(words):
+        for size in names.sizes.get(words[at], ()):
+            name = tuple(words[at : at + size])
+            if len(name) < size or name not in names.others:
+                continue
+            start, end = spans[at][0], spans[at + size - 1][1]
+            written = text[start:end]
+            common = at > 0 and words[at - 1] in _ARTICLES and written.islower()
+            told = bool(match_terms(" ".join(name))) or (written.isupper() and capitals.issuperset(name))
+            if told and not common and _is_whole(text, start, end):
+                genitive = _GENITIVE.match(text, end)
+                yield _Found(name, genitive.end() if genitive else end)
+                at += size - 1
+                break
+        at += 1
+
+
+def _is_whole(text: str, start: int, end: int) -> bool:
+    """Return whether nothing that belongs to the name stands around it: "heron-2" and "heron.org" are no "heron"."""
+    return not (_JOINED_BEFORE.search(text[max(0, start - 2) : start]) or _JOINED_BEHIND.match(text, end))
+
+
+def _line(words: Words | list[str]) -> str:
+    return f" {' '.join(words)} "
