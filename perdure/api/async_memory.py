@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from perdure.api.admin import Admin
+from perdure.api.aliases import Aliases
 from perdure.api.files import Files
 from perdure.api.memory import Memory
 from perdure.api.proposing import Proposals
@@ -130,6 +131,14 @@ class AsyncProposals(Twin[Proposals]):
     refuse = _async(Proposals.refuse)
 
 
+class AsyncAliases(Twin[Aliases]):
+    """The async twin of `Aliases`."""
+
+    add = _async(Aliases.add)
+    list = _async(Aliases.list)
+    remove = _async(Aliases.remove)
+
+
 class AsyncUpkeep(Twin[Upkeep]):
     """The async twin of `Upkeep`."""
 
@@ -196,6 +205,11 @@ class AsyncMemory(Twin[Memory]):
     def files(self) -> AsyncFiles:
         """Markdown memory and past conversations."""
         return AsyncFiles(self.inner.files)
+
+    @property
+    def aliases(self) -> AsyncAliases:
+        """Other names of one thing."""
+        return AsyncAliases(self.inner.aliases)
 
     @property
     def upkeep(self) -> AsyncUpkeep:

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from perdure.api.admin import Admin
+from perdure.api.aliases import Aliases
 from perdure.api.evaluate import Evaluation, evaluate
 from perdure.api.explain import Why, why, why_not
 from perdure.api.files import Files
@@ -30,6 +30,7 @@ from perdure.recall.pipeline import Asked
 from perdure.recall.receipt import Receipt
 from perdure.store import journal, lifecycle, links, search
 from perdure.store import undo as undoing
+from perdure.store.aliases import Names, naming
 from perdure.store.fact import Fact
 from perdure.store.journal import Change
 from perdure.store.links import Link, Related
@@ -287,18 +288,14 @@ class Memory:
             return False
 
     def lookup(
-        self,
-        entity: str,
-        key: str | None = None,
-        *,
-        tag: str | None = None,
-        as_of: float | None = None,
-        include_superseded: bool = False,
-    ) -> list[Fact]:
-        """Return the facts in a slot, most confident first, then newest."""
+        self, entity: str, key: str | None = None, *,
+        tag: str | None = None, as_of: float | None = None, include_superseded: bool = False,
+    ) -> list[Fact]:  # fmt: skip
+        """Return the facts in a slot, also under other names of its entity, most confident first, then newest."""
         view = replace(self._view(), tag=tag, as_of=as_of, include_superseded=include_superseded)
         with self._engine.store.database.read() as connection:
-            return search.lookup(connection, entity, key, view)
+            names = Names.of(naming(connection, view.audience, view.now))
+            return search.lookup(connection, entity, key, view, others=names.beside(entity))
 
     def changes(self, since: int = 0, limit: int = 1000) -> list[Change]:
         """Return what was done to memories after change number `since`, oldest first."""
@@ -363,6 +360,11 @@ class Memory:
         return Files(self._engine, self._context)
 
     @property
+    def aliases(self) -> Aliases:
+        """Other names of one thing: "GHA" for "GitHub Actions"."""
+        return Aliases(self._engine, self._context, self.store)
+
+    @property
     def upkeep(self) -> Upkeep:
         """What a memory does about itself: merging, reflecting, distilling, proposals, checkpoints."""
         return Upkeep(self._engine, self._context)
@@ -379,9 +381,7 @@ class Memory:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def _view(self) -> View:

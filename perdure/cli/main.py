@@ -19,6 +19,7 @@ from perdure.errors import PerdureError
 from perdure.hosts.log_lines import line_handler
 
 COMMANDS = {
+    "alias": "perdure.cli.alias",
     "anchor": "perdure.cli.anchor",
     "audit": "perdure.cli.audit",
     "backup": "perdure.cli.backup",

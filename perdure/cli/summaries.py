@@ -6,6 +6,7 @@ Written by `python -m scripts.reference`; change the commands, not this module.
 from __future__ import annotations
 
 SUMMARIES: dict[str, str] = {
+    "alias": "Say which names are of one thing: who asks by one of them finds what is said of both.",
     "anchor": "Print where the store is, as a line to keep elsewhere; `perdure verify` can compare it with the...",
     "audit": "Find memories that do more harm than good.",
     "backup": "Copy the store while it is in use, and check the copy.",

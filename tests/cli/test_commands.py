@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from perdure.api.admin import Admin
+from perdure.api.aliases import Aliases
 from perdure.api.files import Files
 from perdure.api.memory import Memory
 from perdure.api.upkeep import Upkeep
@@ -75,6 +76,9 @@ METHODS: Mapping[str, str] = {
     "Admin.backup": "perdure backup",
     "Admin.export": "perdure export",
     "Admin.import_from": "perdure import",
+    "Aliases.add": "perdure alias add",
+    "Aliases.list": "perdure alias list",
+    "Aliases.remove": "perdure alias remove",
     "Files.search": "perdure files search",
     "Files.read": "perdure files read",
     "Files.add": "perdure files add",
@@ -100,6 +104,7 @@ NO_COMMAND: Mapping[str, str] = {
     "Admin.notices": "every command that reads tells them on stderr",
     "Memory.admin": "its methods have commands of their own",
     "Memory.upkeep": "its methods have commands of their own",
+    "Memory.aliases": "its methods have commands of their own",
     "Files.flush_due": "only a host knows its window of tokens",
     "Files.paths": "a client of the MCP server chooses among them; `perdure files search` names the file of each hit",
     "Files.prompt_sections": "only a host has a system prompt",
@@ -129,7 +134,7 @@ def public(of: type) -> set[str]:
     return {f"{of.__name__}.{name}" for name in dir(of) if not name.startswith("_")}
 
 
-@pytest.mark.parametrize("of", [Memory, Admin, Files, Upkeep])
+@pytest.mark.parametrize("of", [Memory, Admin, Aliases, Files, Upkeep])
 def test_every_public_method_has_its_command_or_a_reason(of: type) -> None:
     named = {name for name in METHODS.keys() | NO_COMMAND.keys() if name.startswith(f"{of.__name__}.")}
     assert named == public(of), "name it in METHODS or NO_COMMAND"

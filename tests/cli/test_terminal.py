@@ -33,6 +33,9 @@ HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Controls, formats such as directions and what has no width, lone surrogates, separators of lines."""
 
 CALLS: Mapping[str, list[list[str]] | str] = {
+    "alias add": [["heron", EVIL]],
+    "alias list": [[]],
+    "alias remove": [["heron", "--dry-run"], [EVIL]],
     "anchor": [[]],
     "audit": [[], ["--fix"]],
     "backup": [["--to", "{files}/backup.db"], []],

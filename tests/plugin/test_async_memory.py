@@ -13,7 +13,16 @@ import pytest
 
 from perdure import AsyncMemory
 from perdure.api.admin import Admin
-from perdure.api.async_memory import AsyncAdmin, AsyncFiles, AsyncProposals, AsyncTurns, AsyncUpkeep, Twin
+from perdure.api.aliases import Aliases
+from perdure.api.async_memory import (
+    AsyncAdmin,
+    AsyncAliases,
+    AsyncFiles,
+    AsyncProposals,
+    AsyncTurns,
+    AsyncUpkeep,
+    Twin,
+)
 from perdure.api.files import Files
 from perdure.api.memory import Memory
 from perdure.api.proposing import Proposals
@@ -36,7 +45,7 @@ def public(kind: type) -> dict[str, object]:
     ("sync", "twin"),
     [
         (Memory, AsyncMemory), (Turns, AsyncTurns), (Files, AsyncFiles), (Admin, AsyncAdmin),
-        (Upkeep, AsyncUpkeep), (Proposals, AsyncProposals),
+        (Upkeep, AsyncUpkeep), (Aliases, AsyncAliases), (Proposals, AsyncProposals),
     ],
 )  # fmt: skip
 def test_the_twin_has_every_public_method_with_the_same_parameters(sync: type, twin: type[Twin[object]]) -> None:

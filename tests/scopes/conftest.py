@@ -123,7 +123,7 @@ class House:
         word = f"canary{ENDINGS[number]}"
         entity, tag = f"Cage{number}", f"tag{number}"
         draft = Fact(
-            f"The {word} sings in the harbour at night.", why=f"{word} was asked to", entity=entity, key="song",
+            f"The {word} sings in the harbour at night.", why=f"{word} was asked to", entity=entity, key="alias",
             value=word, tags=(tag, "bird"), preserve_tags=True, summary=f"{word} sings.", metadata={"bird": word},
             channel=Channel.LIBRARY, scope=scope.kind, scope_target=scope.target,
         )  # fmt: skip

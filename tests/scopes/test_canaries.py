@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from perdure.api.admin import Admin
+from perdure.api.aliases import Aliases
 from perdure.api.files import Files
 from perdure.api.memory import Memory
 from perdure.api.proposing import Proposals
@@ -55,7 +56,7 @@ READS: Mapping[str, Entry] = {
     "Memory.get, beginning": lambda memory, canary, context: memory.get(canary.facts[1][:8]),
     "Memory.has": lambda memory, canary, context: memory.has(canary.facts[1][:8]),
     "Memory.lookup": lambda memory, canary, context: memory.lookup(canary.entity),
-    "Memory.lookup, key": lambda memory, canary, context: memory.lookup(canary.entity, "song"),
+    "Memory.lookup, key": lambda memory, canary, context: memory.lookup(canary.entity, "alias"),
     "Memory.lookup, as of": lambda memory, canary, context: memory.lookup(canary.entity, as_of=START + 3000.0),
     "Memory.lookup, superseded": lambda memory, canary, context: memory.lookup(canary.entity, include_superseded=True),
     "Memory.lookup, tag": lambda memory, canary, context: memory.lookup(canary.entity, tag=canary.tag),
@@ -68,6 +69,9 @@ READS: Mapping[str, Entry] = {
     "Memory.why": lambda memory, canary, context: explained(memory, canary.word),
     "Memory.why_not": lambda memory, canary, context: refused(memory, canary),
     "Memory.evaluate": lambda memory, canary, context: memory.evaluate(2).to_dict(),
+    "Aliases.list": lambda memory, canary, context: memory.aliases.list(),
+    "Aliases.remove, dry": lambda memory, canary, context: memory.aliases.remove(canary.word, dry_run=True),
+    "Memory.lookup, other name": lambda memory, canary, context: memory.lookup(canary.word),
     "Memory.related": lambda memory, canary, context: memory.related(canary.facts[1], 10),
     "Memory.related, as of": lambda memory, canary, context: memory.related(canary.facts[1], 10, as_of=START + 3000.0),
     "Memory.live_ids": lambda memory, canary, context: sorted(memory.live_ids()),
@@ -130,7 +134,7 @@ WRITES: Mapping[str, Entry] = {
         f"The {canary.word} sings in the harbour at night."
     ),
     "Memory.store, slot": lambda memory, canary, context: memory.store(
-        f"It sings, says {canary.word}.", entity=canary.entity, key="song", value=canary.word, tags=[canary.tag]
+        f"It sings, says {canary.word}.", entity=canary.entity, key="alias", value=canary.word, tags=[canary.tag]
     ),
     "Memory.store, scope": lambda memory, canary, context: memory.store("Mine.", scope=str(canary.scope)),
     "Memory.store, supersedes": lambda memory, canary, context: memory.store("A new one.", supersedes=canary.facts[1]),
@@ -148,6 +152,8 @@ WRITES: Mapping[str, Entry] = {
     "Admin.approve": lambda memory, canary, context: memory.admin.approve(canary.facts[1]),
     "Admin.classify": lambda memory, canary, context: memory.admin.classify(),
     "Admin.audit, fix": lambda memory, canary, context: memory.admin.audit(fix=True),
+    "Aliases.add": lambda memory, canary, context: memory.aliases.add(f"box of {canary.entity}", canary.word),
+    "Aliases.remove": lambda memory, canary, context: memory.aliases.remove(canary.word, canary.entity),
     "Memory.forget": lambda memory, canary, context: memory.forget(canary.facts[1]),
     "Memory.unforget": lambda memory, canary, context: memory.unforget(canary.facts[1]),
     "Admin.forget_many, dry": lambda memory, canary, context: memory.admin.forget_many(
@@ -178,7 +184,7 @@ WRITES: Mapping[str, Entry] = {
 
 NOTHING_OF_FACTS = {
     "Memory.open", "Memory.close", "Memory.ready", "Memory.settle", "Memory.sync_index", "Memory.embed",
-    "Memory.admin", "Memory.upkeep",
+    "Memory.admin", "Memory.upkeep", "Memory.aliases",
     "Memory.files", "Memory.turns", "Upkeep.proposals", "Turns.session_start", "Turns.session_end", "Turns.foresee",
     "Admin.notices",
 }  # fmt: skip
@@ -393,7 +399,7 @@ def test_callers_whose_id_fails_closed_do_not_hear_of_each_other(aviary: House) 
 def test_every_public_method_is_asked() -> None:
     public = {
         f"{kind.__name__}.{name}"
-        for kind in (Memory, Upkeep, Proposals, Admin, Files, Turns)
+        for kind in (Memory, Aliases, Upkeep, Proposals, Admin, Files, Turns)
         for name in vars(kind)
         if not name.startswith("_")
     }

@@ -28,7 +28,7 @@ PIECES = (
     *("%%", "_%", "\\%", "[a-z]", "GLOB '*'", "REGEXP", "json_extract(", "$.undoes", "?1", ":name", "@x", "$y"),
     *("\0", "\ud800", "\udfff", "\ud83d", "\ufeff", "\u200b", "\u202e", "\uffff", "\U0010ffff", "\r\n", "\x1b[31m"),
     *("é", "ß", "İ", "ﬁ", "漢字", "ひらがな", "한국어", "ไทย", "हिन्दी", "العربية", "🐦", "👨‍👩", "a\u0301\u0302"),
-    *("canary", "canaryaaaa", "canarycccc", "canarybbbb", "harbour", "sings", "bird", "song", "user:owner", "global"),
+    *("canary", "canaryaaaa", "canarycccc", "canarybbbb", "harbour", "sings", "bird", "alias", "user:owner", "global"),
     *("Cage0", "Cage1", "Cage2", "tag0", "tag1", "tag2", "fact", "other", "approved", "eva", "owner", "user:eva"),
     *("", " ", "a", "0", "-1", "NaN", "null", "None", "true", "../../etc/passwd", "<memory-context>", "${jndi:x}"),
     *("aaaaaaaa", "00000000-0000", "deadbeef", "ffffffff-ffff-4fff-8fff-ffffffffffff", "1e400", "9" * 40),

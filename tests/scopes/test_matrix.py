@@ -153,7 +153,7 @@ TOOL_CALLS: dict[str, Any] = {
     "memory_update": lambda canary: {"memory": canary.facts[1], "importance": 0.9},
     "memory_forget": lambda canary: {"query": f"Where does the {canary.word} sing?"},
     "lookup": lambda canary: {"entity": canary.entity},
-    "memory_lookup": lambda canary: {"entity": canary.entity, "key": "song"},
+    "memory_lookup": lambda canary: {"entity": canary.entity, "key": "alias"},
     "memory_link": lambda canary: {"source": canary.facts[0], "target": canary.facts[1]},
     "memory_search": lambda canary: {"query": "Who sat on the old bridge?", "maxResults": 20, "minScore": 0.0},
     "memory_get": lambda canary: {"path": "MEMORY.md"},

@@ -1,0 +1,95 @@
+"""Other names of one thing, as the user sets them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from perdure.api.stored import Stored
+from perdure.engine.engine import Engine, audience_of
+from perdure.errors import InputError, NotFoundError
+from perdure.hooks.types import Channel, TurnContext
+from perdure.store import lifecycle
+from perdure.store.aliases import ALIAS, MAX_CHARACTERS, MAX_WORDS, naming, words_of
+from perdure.store.fact import Fact
+from perdure.store.scope import Scope
+from perdure.store.search import View, by_ids
+from perdure.store.transaction import Author
+
+
+class Aliases:
+    """One caller's other names of things. Obtained as `Memory.aliases`.
+
+    Each is a memory: `forget`, `undo` and `history` do with it what they do with any.
+    """
+
+    def __init__(self, engine: Engine, context: TurnContext, store: Callable[..., Stored]) -> None:
+        self._engine = engine
+        self._context = context
+        self._store = store
+
+    def add(self, name: str, other: str, *, scope: str | None = None, channel: Channel = Channel.LIBRARY) -> Stored:
+        """Keep that a thing has another name; prompts and searches with one of them look for both.
+
+        Args:
+            name: of the thing, as "GitHub Actions".
+            other: what it is also called, as "GHA".
+            scope: to whom it belongs; None: the caller.
+            channel: by which way it comes in.
+
+        Raises:
+            InputError: one of them is no name, or they are the same.
+            ScopeError: the caller may not write to this scope.
+            StoreError: it could not be written.
+        """
+        name, other = _checked(name), _checked(other)
+        if words_of(name) == words_of(other):
+            raise InputError(f"{name!r} and {other!r} are one name in other letters; give another name")
+        text = f"{name} is also called {other}."
+        return self._store(text, category="entity", entity=name, key=ALIAS, value=other, scope=scope, channel=channel)
+
+    def list(self) -> Sequence[Fact]:
+        """Return the memories that tell other names, newest first: `entity` is the thing, `value` the other name."""
+        audience, now = audience_of(self._context), self._engine.clock.now()
+        with self._engine.store.database.read() as connection:
+            ids = [alias.fact for alias in naming(connection, audience, now)]
+            facts = by_ids(connection, ids, View(audience, now))
+        return [facts[fact_id] for fact_id in ids if fact_id in facts]
+
+    def remove(self, name: str, other: str | None = None, *, dry_run: bool = False) -> Sequence[Fact]:
+        """Forget that two names are of one thing; one `undo` brings all of it back.
+
+        Args:
+            name: one of them.
+            other: the other one; None: whatever else it is called.
+            dry_run: only return what would be forgotten.
+
+        Returns:
+            The memories that said so.
+
+        Raises:
+            NotFoundError: nobody has said so.
+            ScopeError: the caller may not change one of them.
+        """
+        wanted, second = words_of(name), None if other is None else words_of(other)
+        pairs = [(fact, (words_of(fact.entity or ""), words_of(fact.value or ""))) for fact in self.list()]
+        found = [fact for fact, pair in pairs if wanted in pair and (second is None or {wanted, second} == set(pair))]
+        if not found:
+            known = f"{name!r} has no other name" if other is None else f"{name!r} and {other!r} are not known as one"
+            raise NotFoundError(f"{known}; perdure alias list shows all")
+        for fact in found:
+            audience_of(self._context).writable(Scope(fact.scope, fact.scope_target))
+        author = Author(Channel.LIBRARY, self._context.host, self._context.session_id)
+        with self._engine.store.write(author, keep=not dry_run) as tx:
+            return [lifecycle.forget(tx, fact.id) for fact in found]
+
+
+def _checked(name: str) -> str:
+    """Return a name without spaces around it.
+
+    Raises:
+        InputError: it has no word, or is longer than a name is.
+    """
+    name = " ".join(name.split())
+    if not words_of(name):
+        raise InputError(f"{name[:80]!r} is no name; give 1 to {MAX_WORDS} words, {MAX_CHARACTERS} characters at most")
+    return name
