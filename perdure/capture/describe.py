@@ -145,7 +145,7 @@ _CATEGORIES = (
         r"\b(?:is|are) (?:called|named|known as)\b|\bnames? (?:is|are)\b|\bcall me\b|e-?mail|phone|@\w|\+\d[\d -]{8,}"
     )),
 )  # fmt: skip
-_IDENTITY = frozenset(["name", "nickname", "email", "phone", "username", "handle", "website"])
+_IDENTITY = frozenset(["name", "nickname", "alias", "email", "phone", "username", "handle", "website"])
 _NAMES = re.compile(
     r"(?!(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)(?:(?:Mr|Mrs|Ms|Dr|Prof)\.? )?[A-ZÀ-Þ][\w'-]+(?: [A-ZÀ-Þ][\w'-]+)?"
 )

@@ -22,7 +22,8 @@ NOTHING = re.compile(r"(?!)")
 MAX_READ = 2_000
 MIN_SCORE = 1.3
 """What a language must score before a text is taken for it: one for a word or letter that is a sign of it alone."""
-_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+# What touches a digit is no word of any language: "k8s" holds neither the Czech "k" nor "s".
+_WORD = re.compile(r"(?<![^\W_])[^\W\d_]+(?:'[^\W\d_]+)?(?![^\W_])")
 STARTS = ("question", "talk", "request", "unsure", "continues")
 ANYWHERE = (
     "remember", "convention", "passing", "doubt", "reported",

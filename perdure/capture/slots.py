@@ -6,10 +6,11 @@ English, clause by clause: a subject, a verb and what follows. What the grammar 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from perdure.capture.clauses import parts, trimmed
+from perdure.capture.naming import find_naming, is_no_name
 from perdure.capture.slot_words import (
     BASE_FORMS,
     BASES,
@@ -22,6 +23,8 @@ from perdure.capture.slot_words import (
     QUALIFIERS,
     VERBS,
 )
+from perdure.store.aliases import ALIAS, NAMING
+from perdure.store.slots import is_single_valued
 
 USER = "user"
 MAX_FIELD = 100
@@ -39,14 +42,30 @@ class Slot:
 
 
 def find_slot(text: str) -> Slot | None:
-    """Return the slot that the first telling clause of a statement fills, or None."""
-    clauses = list(parts(text[:MAX_READ]))
-    for clause in clauses:
+    """Return the slot that the first telling clause of a statement fills, or None.
+
+    A second name that it gives a thing counts for more, unless that thing is the value of a slot that holds one: "I
+    work for the British Broadcasting Corporation (BBC)" has to take the place of the former employer.
+    """
+    found = next(_told(text[:MAX_READ]), None)
+    named = find_naming(text)
+    if named is None or (found and _holds(found, named.thing)):
+        return found
+    return Slot(named.thing, ALIAS, named.other)
+
+
+def _holds(slot: Slot, thing: str) -> bool:
+    """Return whether a thing is the one value of a slot, and not just the name of another thing."""
+    one = is_single_valued(slot.key) and (slot.entity == USER or slot.key not in NAMING)
+    return one and thing.casefold() in slot.value.casefold()
+
+
+def _told(text: str) -> Iterator[Slot]:
+    for clause in parts(text):
         for rule in _RULES:
             found = rule(clause)
             if found is not None and found.entity and found.key and found.value:
-                return Slot(*(part[:MAX_FIELD].strip() for part in (found.entity, found.key, found.value)))
-    return None
+                yield Slot(*(part[:MAX_FIELD].strip() for part in (found.entity, found.key, found.value)))
 
 
 Rule = Callable[[str], Slot | None]
@@ -94,7 +113,7 @@ def _filled(key: str, *, bare: bool = False) -> _Build:
     def build(match: re.Match[str]) -> Slot | None:
         entity = _entity(match)
         value = trimmed(match["value"], bare=bare)
-        if key == "location" and _TIME.match(value):
+        if (key == "location" and _TIME.match(value)) or (key == "name" and is_no_name(value)):
             return None
         return Slot(entity, key, value) if entity and value else None
 

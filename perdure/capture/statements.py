@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from perdure.capture import foreign
 from perdure.capture.language import Language, language, language_of
+from perdure.capture.naming import find_naming
 from perdure.capture.noise import is_fault, is_noise, is_secret, prose
 from perdure.capture.reference import resolve
 from perdure.capture.sentences import clauses, sentences, without_lead_in, without_tag
@@ -228,6 +229,8 @@ def _judged(sentence: str, words: Language) -> Statement | None:
     for cue in ("remember", "convention", "entity", "decision"):
         if getattr(words, cue).search(folded):
             return Statement(_capital(sentence), cue)
+    if words.code == "en" and find_naming(sentence):
+        return Statement(sentence, "entity")
     if words.talk.match(folded):
         return None
     for cue in ("preference", "factual"):
