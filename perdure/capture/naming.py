@@ -116,13 +116,13 @@ def _initials_behind(match: re.Match[str]) -> Naming | None:
 
 
 def _initials_before(match: re.Match[str]) -> Naming | None:
-    whole = _initialled(match["thing"], match["other"])
-    return Naming(whole, match["other"]) if whole == match["thing"] else None
+    thing = match["thing"]
+    return Naming(thing, match["other"]) if _initialled(thing, match["other"]) == thing else None
 
 
 def _called(match: re.Match[str]) -> Naming | None:
     """Read "we call the storage room the bunker"; a pet or person of one's own has a name, which other rules read."""
-    thing, other = _bare(match["thing"]), match["other"]
+    thing, other = _bare(match["noun"] or match["proper"]), match["other"]
     if match["own"] and other[:1].isupper():
         return None
     if other.islower() and other[0].isalpha() and not match["article"]:
@@ -167,7 +167,7 @@ _PROPER = r"(?-i:[A-ZÀ-Þ0-9][\w+#-]*(?:\.\w+)?(?: [A-ZÀ-Þ0-9][\w+#-]*){0,4})
 _OTHER = rf"(?P<article>the )?(?P<other>[{_QUOTES}][^{_QUOTES}]{{1,50}}[{_QUOTES}]|{_PROPER}|[\w+#-]+(?:\.\w+)?)"
 _NOUN_WORD = rf"(?!(?:is|are|was|and|or|the|an?|two|three|{'|'.join(sorted(_NO_NAMES))})\b)[\w-]+"
 _NOUN = rf"{_NOUN_WORD}(?: {_NOUN_WORD}){{0,3}}?"
-_THING = rf"(?:(?:(?P<own>my|our)|the|this|that) )?(?P<thing>(?<=(?:my|he|ur|is|at) ){_NOUN}|{_PROPER})"
+_THING = rf"(?:(?:(?P<own>my|our)|the|this|that) (?P<noun>{_NOUN})|(?P<proper>{_PROPER}))"
 _PROPER_END = re.compile(r"(?P<thing>[A-ZÀ-Þ0-9][\w+#-]*(?:\.\w+)?(?: [A-ZÀ-Þ0-9][\w+#-]*){0,4})(?: is| are)?$")
 _NOUN_END = re.compile(r"\b(?:[Mm]y|[Oo]ur|[Tt]he) (?P<thing>(?:[\w-]+ ){0,3}?[\w-]+)(?: is| are)?$")
 _REST = r"(?P<thing>[^,;:.!?()]{2,60})"
