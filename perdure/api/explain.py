@@ -68,6 +68,7 @@ class Why:
         legs: per leg, its state and seconds.
         expansion: what was added to the question ("wordings"), or why nothing was ("state"); empty without a model.
         considered: best first.
+        aliases: memories by which other names were asked for as well, those that may still be seen: their texts.
         tokens, seconds: of the block, of the recall.
     """
 
@@ -82,6 +83,7 @@ class Why:
     seconds: float
     expansion: Mapping[str, Any]
     threshold: float | None = None
+    aliases: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -107,12 +109,14 @@ def why(store: Store, view: View, turn: str | Receipt | None = None) -> Why:
             receipt_id, at, body = _receipt(connection, str(view.audience.home), turn)
         candidates = body.get("candidates", [])
         ids = [candidate["id"] for candidate in candidates]
-        facts = search.by_ids(connection, ids, replace(view, everything=True))
+        told = body.get("aliases", [])
+        facts = search.by_ids(connection, [*ids, *told], replace(view, everything=True))
     considered = tuple(_considered(candidate, facts) for candidate in candidates)
     gate = body.get("gate", {})
     return Why(
         receipt_id, at, body["query"], body.get("silence"), gate.get("floor"), body.get("legs", {}), considered,
         body.get("tokens", 0), body.get("seconds", 0.0), body.get("expansion", {}), gate.get("threshold"),
+        tuple(facts[fact_id].text for fact_id in told if fact_id in facts),
     )  # fmt: skip
 
 

@@ -149,6 +149,8 @@ def eval_(memory: Memory, output: Output, size: int, seed: int, earlier: Path | 
 
 
 def _explain(output: Output, explained: Why, everything: bool) -> None:
+    for text in explained.aliases:
+        output.line(f"Other name: {text}")
     came = [each for each in explained.considered if each.verdict == INJECTED]
     left = [each for each in explained.considered if each.verdict != INJECTED]
     shown = left if everything else left[:SHOWN]

@@ -102,7 +102,7 @@ def understand(prompt: str) -> Query:
 
 def respelled(query: Query, text: str) -> Query:
     """Return a query that asks more words than were written: other names of what is in it."""
-    return Query(text, match_terms(text), query.trivial, _names(text))
+    return Query(text, match_terms(text), query.trivial, tuple(parts(text)))
 
 
 def _is_small_talk(words: Sequence[str]) -> bool:

@@ -7,6 +7,7 @@ import pytest
 from perdure.api.memory import Memory
 from perdure.errors import InputError, NotFoundError
 from perdure.hooks.types import Channel
+from perdure.recall.receipt import Receipt
 from tests.conftest import OpenMemory
 
 
@@ -32,6 +33,16 @@ def test_recall_goes_by_every_name(memory: Memory) -> None:
     recall = memory.recall("How many free minutes does GHA have?")
     assert recall is not None
     assert "GitHub Actions has 2,000 free minutes a month." in [item.text for item in recall.items]
+
+
+def test_an_explained_recall_tells_the_names_unless_they_are_gone(memory: Memory) -> None:
+    kept: list[Receipt] = []
+    memory.recall("How many free minutes does GHA have?", receipt_to=kept.append)
+    explained = memory.why(kept[0])
+    assert explained.query == "How many free minutes does GHA have?"
+    assert explained.aliases == ("GitHub Actions is also called GHA.",)
+    memory.admin.purge(memory.aliases.list()[0].id)
+    assert memory.why(kept[0]).aliases == ()
 
 
 def test_it_is_told_as_it_was_set_and_only_once(memory: Memory) -> None:
