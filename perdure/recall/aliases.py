@@ -7,7 +7,7 @@ said under either name.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
@@ -20,11 +20,14 @@ from perdure.store.database import Database
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.search import View, by_ids
+from perdure.store.stems import terms
 from perdure.text.normalise import acronyms, fold, match_terms
 
 MOST_ADDED = 4
 """Names that a prompt gains at the most: it is to be asked for what it says, not for its glossary."""
 
+NAMES_ALONE = "it tells the names alone"
+_ASKING_FOR_NAMES = terms("call called name named nickname alias abbreviation acronym stand mean refer known short")
 _ARTICLES = ("a", "an")
 _JOINED_BEFORE = re.compile(r"\w[-.@]$")
 _JOINED_BEHIND = re.compile(r"[-.@]\w")
@@ -80,6 +83,24 @@ def spelled(query: Query, names: Names) -> Query:
     """Return a query with other names in it."""
     found = spelled_out(query.text, names)
     return respelled(query, found.text) if found.added else query
+
+
+def set_aside(receipt: Receipt, facts: Mapping[str, Fact]) -> dict[str, str]:
+    """Return why memories that tell the names are no answer, by id: they share nothing else with what was asked.
+
+    Both names stand in them, so they would fit "What port does heron answer on?" better than any answer does. Who asks
+    for nothing but the name, or what it means, is told.
+    """
+    asked = terms(receipt.query)
+    named = terms(" ".join(name for words, other in receipt.aliases for name in (*words, *other.words)))
+    rest = asked - named
+    if not rest or rest & _ASKING_FOR_NAMES:
+        return {}
+    return {
+        fact_id: NAMES_ALONE
+        for fact_id in receipt.telling & facts.keys()
+        if not rest & (terms(facts[fact_id].text) - named)
+    }
 
 
 def bridging(texts: Iterable[str], added: Iterable[tuple[Words, OtherName]]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -16,8 +16,7 @@ from perdure.ranking.budget import fit
 from perdure.ranking.decay import DAY, confidence_at
 from perdure.ranking.diversity import Shown, diverse, jaccard
 from perdure.ranking.fuse import Fused, relative_cut
-from perdure.ranking.gates import Gate
-from perdure.recall.aliases import Speller
+from perdure.recall.aliases import Speller, set_aside
 from perdure.recall.block import Entry, category_of, dated, indexed, line, render
 from perdure.recall.directives import facts_of, matching
 from perdure.recall.expand import Expand, Expander, merged
@@ -28,7 +27,7 @@ from perdure.recall.profile import Profile, reread, standing
 from perdure.recall.query import Query, understand
 from perdure.recall.receipt import Receipt
 from perdure.recall.rerank import Reranker, Reranking
-from perdure.recall.sift import NO_EVIDENCE, passed
+from perdure.recall.sift import NO_EVIDENCE, gate_of, passed
 from perdure.recall.sift import in_order as by_evidence
 from perdure.recall.sources import Source
 from perdure.store.fact import Fact, folded_slot
@@ -207,7 +206,7 @@ class Recaller:
         receipt.expansion = pending.take(latest)
         others = [understand(wording) for wording in receipt.expansion.wordings]
         more = [self._legs.search(other, view, leg, deadline, session) for other in others if other.trivial is None]
-        return (merged(found, more, self._gate(found)) if more else found), deadline
+        return (merged(found, more, gate_of(found, self._options.threshold)) if more else found), deadline
 
     def _guarded(self, leg: str, receipt: Receipt, find: Callable[[], list[Ranked]]) -> list[Ranked]:
         """Return what a leg finds; one that the database keeps waiting is left out."""
@@ -217,25 +216,15 @@ class Recaller:
             receipt.states[leg] = type(error).__name__
             return []
 
-    def _gate(self, found: Found) -> Gate:
-        threshold = self._options.threshold
-        if isinstance(threshold, str):
-            threshold = found.gate.points[threshold] if found.gate else 0.0
-        return Gate(found.floor if found.floor is not None else 1.0, threshold)
-
-    def _near(self, ranked: list[Fused], telling: Set[str]) -> list[Fused]:
-        """Return what is near the best; what only tells a name is neither it nor held against it."""
-        near = relative_cut([item for item in ranked if item.id not in telling], self._options.relative_cut)
-        return [item for item in ranked if item in near or item.id in telling]
-
     def _ranked(self, found: Found, receipt: Receipt, now: float, directed: Collection[str]) -> list[Ranked]:
-        gate = self._gate(found)
+        gate = gate_of(found, self._options.threshold)
         receipt.threshold = gate.threshold if found.judged else None
-        there = passed(found, gate)
-        receipt.verdicts.update(dict.fromkeys(found.facts.keys() - there, NO_EVIDENCE))
+        aside = set_aside(receipt, found.facts)
+        there = passed(found, gate) - aside.keys()
+        receipt.verdicts.update({**dict.fromkeys(found.facts.keys() - there, NO_EVIDENCE), **aside})
         ranked = by_evidence(found, there, self._options.weights)
         # A probability says by itself whether a memory helps, however far another one helps more.
-        kept = ranked if found.judged else self._near(ranked, receipt.telling)
+        kept = ranked if found.judged else relative_cut(ranked, self._options.relative_cut)
         near = {item.id for item in kept}
         receipt.verdicts.update({item.id: "far below the best" for item in ranked if item.id not in near})
         receipt.scores.update({item.id: item.score for item in ranked})

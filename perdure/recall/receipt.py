@@ -61,7 +61,7 @@ class Receipt:
 
     @property
     def telling(self) -> Set[str]:
-        """Ids of the facts that tell the names: both stand in them, so that they fit better than what is asked for."""
+        """Ids of the facts that tell these names."""
         return frozenset(fact for _, other in self.aliases for fact in other.facts)
 
     def body(self, options: RecallOptions) -> Mapping[str, Any]:

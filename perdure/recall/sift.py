@@ -18,6 +18,13 @@ BY_WORDS: Final = 0.5
 """From this share of the prompt's words on a memory is said to be found by words."""
 
 
+def gate_of(found: Found, threshold: float | str) -> Gate:
+    """Return the gate that these candidates must pass; `threshold` is a probability, or a point of the learned gate."""
+    if isinstance(threshold, str):
+        threshold = found.gate.points[threshold] if found.gate else 0.0
+    return Gate(found.floor if found.floor is not None else 1.0, threshold)
+
+
 def passed(found: Found, gate: Gate) -> set[str]:
     """Return the ids of the candidates that have evidence enough."""
     return {fact_id for fact_id in found.facts if gate.verdict(found.evidence[fact_id]) is not None}

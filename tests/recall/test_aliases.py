@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.hooks.types import Channel
-from perdure.recall.aliases import MOST_ADDED, spelled_out
+from perdure.recall.aliases import MOST_ADDED, NAMES_ALONE, spelled_out
 from perdure.store.aliases import Alias, Names
 from perdure.store.scope import Audience
 from tests.faulty import CountingEmbedder
@@ -91,6 +91,21 @@ def test_who_reads_an_answer_under_another_name_is_told_that_name(wordy: Desk) -
     recall, _ = wordy.ask("Where was the staging server bought?")
     assert recall is not None
     assert {item.id for item in recall.items} == {naming.id, answer.id}
+    recall, receipt = wordy.ask("Where was heron bought?")
+    assert recall is not None
+    assert {item.id for item in recall.items} == {answer.id}, "who uses that name is not told it again"
+    assert receipt.verdicts[naming.id] == NAMES_ALONE
+
+
+@pytest.mark.parametrize(
+    "prompt", ["What is heron?", "What does heron stand for?", "How is the staging server called?"]
+)
+def test_who_asks_for_the_name_is_told(wordy: Desk, prompt: str) -> None:
+    naming = wordy.put("The staging server is called heron.", entity="staging server", key="name", value="heron")
+    wordy.put("heron was bought in Graz.", entity="heron", key="origin", value="Graz")
+    recall, _ = wordy.ask(prompt)
+    assert recall is not None
+    assert naming.id in {item.id for item in recall.items}
 
 
 def test_a_prompt_gains_few_names() -> None:
