@@ -13,7 +13,7 @@ the rate of life, at which two prompts in three need nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -46,7 +46,9 @@ class LearnedGate:
         points: the probability from which a memory comes up, by the names of `POINTS`.
         base, slope, shift: see above.
         roots: first node of each tree.
-        feature, threshold, left, right, value: of each node. Inside a tree the value is the mean of its leaves.
+        feature, threshold, value: of each node. Inside a tree the value is the mean of its leaves.
+        children: of each node, where it is right and where it is left; a leaf is its own.
+        depth: steps from a root to the furthest leaf.
     """
 
     encoder: str
@@ -54,12 +56,12 @@ class LearnedGate:
     base: float
     slope: float
     shift: float
-    roots: NDArray[np.intp]
-    feature: NDArray[np.intp]
+    roots: NDArray[np.int32]
+    feature: NDArray[np.int32]
     threshold: Floats
-    left: NDArray[np.intp]
-    right: NDArray[np.intp]
+    children: NDArray[np.int32]
     value: Floats
+    depth: int
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> LearnedGate:
@@ -72,13 +74,19 @@ class LearnedGate:
 
         if plain["features"] != list(NAMES):
             raise ModelError("the gate was fitted on other features; fit it anew: python -m training.fit")
+        feature = np.array(plain["feature"], dtype=np.int32)
+        leaf, own = feature < 0, np.arange(len(feature))
+        sides = [np.where(leaf, own, plain[side]) for side in ("right", "left")]
+        depth = np.zeros(len(feature), dtype=int)
+        for node in np.flatnonzero(~leaf).tolist():  # a child stands behind its parent
+            depth[[sides[0][node], sides[1][node]]] = depth[node] + 1
         return cls(
             encoder=plain["encoder"], points=plain["points"],
             base=plain["base"], slope=plain["slope"], shift=plain["shift"],
-            roots=np.array(plain["roots"], dtype=np.intp), feature=np.array(plain["feature"], dtype=np.intp),
+            roots=np.array(plain["roots"], dtype=np.int32), feature=np.maximum(feature, 0),
             threshold=np.array(plain["threshold"], dtype=np.float32),
-            left=np.array(plain["left"], dtype=np.intp), right=np.array(plain["right"], dtype=np.intp),
-            value=np.array(plain["value"], dtype=np.float32),
+            children=np.stack(sides, axis=1).astype(np.int32).ravel(),
+            value=np.array(plain["value"], dtype=np.float32), depth=int(depth.max(initial=0)),
         )  # fmt: skip
 
     def probabilities(self, rows: Floats) -> list[float]:
@@ -93,7 +101,8 @@ class LearnedGate:
         """Return the log-odds of each row before they are calibrated."""
         import numpy as np
 
-        leaves = self.value[self._walk(rows)[-1]]
+        *_, reached = self._walk(rows)
+        leaves = self.value.take(reached)
         return np.asarray(self.base + leaves.sum(axis=1, dtype=np.float64))
 
     def reasons(self, row: Floats) -> dict[str, float]:
@@ -112,20 +121,17 @@ class LearnedGate:
         strongest = np.argsort(-np.abs(moved), kind="stable")[:REASONS]
         return {NAMES[at]: round(self.slope * float(moved[at]), 2) for at in strongest.tolist() if moved[at]}
 
-    def _walk(self, rows: Floats) -> list[NDArray[np.intp]]:
-        """Return the nodes of shape (rows, trees) that each row comes to, from the roots to the leaves."""
+    def _walk(self, rows: Floats) -> Iterator[NDArray[np.int32]]:
+        """Yield the nodes of shape (rows, trees) that each row comes to, from the roots to the leaves."""
         import numpy as np
 
-        steps = [np.repeat(self.roots[None, :], len(rows), axis=0)]
-        every = np.arange(len(rows))[:, None]
-        while True:
-            node = steps[-1]
-            feature = self.feature[node]
-            inner = feature >= 0
-            if not inner.any():
-                return steps
-            smaller = rows[every, feature] <= self.threshold[node]
-            steps.append(np.where(inner, np.where(smaller, self.left[node], self.right[node]), node))
+        flat, start = rows.ravel(), (np.arange(len(rows), dtype=np.int32) * len(NAMES))[:, None]
+        node = np.repeat(self.roots[None, :], len(rows), axis=0)
+        yield node
+        for _ in range(self.depth):
+            left = flat.take(start + self.feature.take(node)) <= self.threshold.take(node)
+            node = self.children.take(2 * node + left)
+            yield node
 
 
 @cache
