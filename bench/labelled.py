@@ -6,9 +6,10 @@ The folder holds folders of the kinds that `training.forms` describes. Figures:
 
 stores, conversations: precision (of what came up, the share that helps), recall (of what helps, the share that came
 up), silence (of the prompts that nothing helps, the share that got nothing), and of each kind of prompt the recall or
-the silence. messages: of the sentences that were kept the share that should be, the reverse, and by language the F1.
-pairs: of the replacements and withdrawals those that were done to the right memory; memories that were replaced though
-they still hold; new statements that were swallowed though they say something new. days: the same over whole sessions.
+the silence, and by language both. messages: of the sentences that were kept the share that should be, the reverse, and
+by language the F1. pairs: of the replacements and withdrawals those that were done to the right memory; memories that
+were replaced though they still hold; new statements that were swallowed though they say something new. days: the same
+over whole sessions.
 """
 
 from __future__ import annotations
@@ -56,8 +57,9 @@ class Recalled:
     wanted: int = 0
     quiet: Counter[bool] = field(default_factory=Counter)
     kinds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    languages: dict[str, dict[str, list[float]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
 
-    def count(self, prompt: Prompt, found: set[str]) -> None:
+    def count(self, prompt: Prompt, found: set[str], lang: str) -> None:
         """Count a prompt and the ids of what came up for it."""
         needs = set(prompt.needs)
         self.right += len(found & needs)
@@ -65,8 +67,10 @@ class Recalled:
         self.wanted += len(needs)
         if needs:
             self.kinds[prompt.kind].append(len(found & needs) / len(needs))
+            self.languages[lang]["recall"].append(len(found & needs) / len(needs))
         else:
             self.quiet[not found] += 1
+            self.languages[lang]["silence"].append(float(not found))
             self.kinds[prompt.kind if prompt.kind not in NEEDING else "idle"].append(float(not found))
 
     def figures(self) -> dict[str, Any]:
@@ -76,7 +80,8 @@ class Recalled:
             "precision": _share(self.right, self.brought),
             "recall": _share(self.right, self.wanted),
             "silence": _share(self.quiet[True], self.quiet.total()),
-            "kinds": {kind: _share(sum(given), len(given)) for kind, given in sorted(self.kinds.items())},
+            "kinds": _means(self.kinds),
+            "languages": {lang: _means(given) for lang, given in sorted(self.languages.items())},
         }
 
 
@@ -93,7 +98,7 @@ def of_stores(files: Sequence[Store]) -> dict[str, Any]:
                     prompt.text, TurnContext(session_id=f"{file.store} {number}", host="bench")
                 )
                 found = {name for item in (recall.items if recall else ()) for name in names.get(item.id, {item.id})}
-                recalled.count(prompt, found)
+                recalled.count(prompt, found, file.lang)
     return recalled.figures()
 
 
@@ -108,9 +113,13 @@ def of_conversations(files: Sequence[Conversation]) -> dict[str, Any]:
             for number, prompt in enumerate(file.prompts):
                 recall = memory.turns.before(prompt.text, TurnContext(session_id=f"later {number}", host="bench"))
                 ids = [place_of(item.id) for item in (recall.items if recall else ())]
-                recalled.count(prompt, {by_place[place].id if place in by_place else str(place) for place in ids})
+                recalled.count(
+                    prompt, {by_place[place].id if place in by_place else str(place) for place in ids}, file.lang
+                )
                 results = memory.files.search(prompt.text, max_results=TOP, min_score=0.0).results
-                searched.count(prompt, {by_place[each.session or "", each.start_line].id for each in results})
+                searched.count(
+                    prompt, {by_place[each.session or "", each.start_line].id for each in results}, file.lang
+                )
     return {**recalled.figures(), f"searched_recall_at_{TOP}": searched.figures()["recall"]}
 
 
@@ -288,6 +297,10 @@ def _kept(right: int, junk: int, wanted: int) -> dict[str, float]:
 def _words(text: str) -> frozenset[str]:
     words = _WORD.findall(text.casefold())
     return frozenset(words if len(words) > 2 else [sign for sign in text if sign.isalnum()])
+
+
+def _means(given: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    return {name: _share(sum(values), len(values)) for name, values in sorted(given.items())}
 
 
 def _share(part: float, of: float) -> float:
