@@ -18,7 +18,6 @@ from perdure.engine.engine import Engine, audience_of
 from perdure.errors import InputError
 from perdure.hooks.types import TurnContext
 from perdure.recall.options import PROFILE
-from perdure.recall.profile import USER
 from perdure.recall.receipt import Receipt
 from perdure.store.database import run
 from perdure.store.fact import Fact
@@ -27,12 +26,10 @@ from perdure.store.search import View, by_ids
 from perdure.store.store import Store
 from perdure.store.trust import AUTO_RECALLED
 from perdure.text.foreign_questions import FOREIGN_QUESTIONS
-from perdure.text.normalise import match_terms
+from perdure.text.questions import exact, paraphrase, temporal
 
 KINDS = ("exact", "paraphrase", "temporal")
 MAX_SIZE = 1_000
-WORDS = 24
-"""A question of so many words is as good as one of the whole fact."""
 _SCOPE = "SELECT scope, scope_target FROM facts WHERE id = ?"
 NEWEST = 0.1
 """Share of the time between the oldest and the newest fact that counts as new."""
@@ -137,35 +134,6 @@ def evaluate(engine: Engine, context: TurnContext, size: int = 50, seed: int = 0
     )
 
 
-def exact(fact: Fact) -> str:
-    """Return a question of a fact's own words; "" if it has none that says anything."""
-    return _question(_content(fact.text)[:WORDS])
-
-
-def paraphrase(fact: Fact, dice: random.Random) -> str:
-    """Return the words of a fact's slot, or half of its words, in another order; "" if there are too few.
-
-    Function words are left out. No word is replaced by another one: that would take a model.
-    """
-    if fact.entity and fact.key and fact.value:
-        # Nobody calls themselves the user.
-        entity = "" if fact.entity.casefold() == USER else fact.entity
-        slot = _content(f"{fact.value} {fact.key} {entity}")
-        return _question(slot) if len(slot) > 1 else ""
-    words = _content(fact.text)[:WORDS]
-    if len(words) < 2:
-        return ""
-    kept = dice.sample(words, -(-len(words) // 2))
-    return _question(kept)
-
-
-def temporal(fact: Fact) -> str:
-    """Return a question for the slot of a fact."""
-    if (fact.entity or "").casefold() == USER:
-        return f"What is my {fact.key}?"
-    return f"What is the {fact.key} of {fact.entity}?"
-
-
 def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[str, float, float]]:
     """Return the numbers that two results share and that differ: name, before, after.
 
@@ -208,15 +176,6 @@ def _drawn(connection: apsw.Connection, view: View, ids: Sequence[str], size: in
     drawn = by_ids(connection, dice.sample(ids, min(size, len(ids))), view)
     # Rows come in no order that holds; what is asked first must not depend on it.
     return sorted(drawn.values(), key=lambda fact: fact.id)
-
-
-def _content(text: str) -> list[str]:
-    # A term of a script without spaces is a phrase of single characters.
-    return [term.replace(" ", "") for term in match_terms(text)]
-
-
-def _question(words: Sequence[str]) -> str:
-    return f"{' '.join(words)}?" if words else ""
 
 
 def _questions(facts: Iterable[Fact], ask: Callable[[Fact], str]) -> list[tuple[str, str]]:

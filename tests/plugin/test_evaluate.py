@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.api.evaluate import MAX_SIZE, Evaluation, compare, evaluate, exact, paraphrase, temporal
+from perdure.api.evaluate import MAX_SIZE, Evaluation, compare, evaluate
 from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.engine.engine import Engine
@@ -27,6 +27,7 @@ from perdure.store.fact import Fact
 from perdure.store.store import Store
 from perdure.text.foreign_questions import FOREIGN_QUESTIONS
 from perdure.text.normalise import match_terms
+from perdure.text.questions import exact, paraphrase, temporal
 from tests.plugin.conftest import OpenMemory
 
 TEXTS = (

@@ -1,0 +1,75 @@
+"""Questions made from memories, by whose answers recall and models are measured. No model writes them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Protocol
+
+from perdure.text.normalise import match_terms
+
+WORDS = 24
+"""A question of so many words is as good as one of the whole memory."""
+_USER = "user"
+
+
+class Slotted(Protocol):
+    """What a question is made from."""
+
+    @property
+    def text(self) -> str:
+        """The memory itself."""
+        ...
+
+    @property
+    def entity(self) -> str | None:
+        """Whom or what its slot is about."""
+        ...
+
+    @property
+    def key(self) -> str | None:
+        """What its slot says of that."""
+        ...
+
+    @property
+    def value(self) -> str | None:
+        """What stands in its slot."""
+        ...
+
+
+def exact(memory: Slotted) -> str:
+    """Return a question of a memory's own words; "" if it has none that says anything."""
+    return _question(_content(memory.text)[:WORDS])
+
+
+def paraphrase(memory: Slotted, dice: random.Random) -> str:
+    """Return the words of a memory's slot, or half of its words, in another order; "" if there are too few.
+
+    Function words are left out. No word is replaced by another one: that would take a model.
+    """
+    if memory.entity and memory.key and memory.value:
+        # Nobody calls themselves the user.
+        entity = "" if memory.entity.casefold() == _USER else memory.entity
+        slot = _content(f"{memory.value} {memory.key} {entity}")
+        return _question(slot) if len(slot) > 1 else ""
+    words = _content(memory.text)[:WORDS]
+    if len(words) < 2:
+        return ""
+    kept = dice.sample(words, -(-len(words) // 2))
+    return _question(kept)
+
+
+def temporal(memory: Slotted) -> str:
+    """Return a question for the slot of a memory."""
+    if (memory.entity or "").casefold() == _USER:
+        return f"What is my {memory.key}?"
+    return f"What is the {memory.key} of {memory.entity}?"
+
+
+def _content(text: str) -> list[str]:
+    # A term of a script without spaces is a phrase of single characters.
+    return [term.replace(" ", "") for term in match_terms(text)]
+
+
+def _question(words: Sequence[str]) -> str:
+    return f"{' '.join(words)}?" if words else ""
