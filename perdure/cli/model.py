@@ -19,6 +19,7 @@ from perdure.engine.model import Recipes
 from perdure.engine.paths import data_folder
 from perdure.engine.settings import Settings
 from perdure.errors import ModelError, PerdureError, SettingsError
+from perdure.index import shadow
 from perdure.index.calibrate import known, told
 from perdure.index.reembed import prune as prune_spaces
 from perdure.store import spaces
@@ -44,6 +45,8 @@ def model() -> None:
 def status(home: Path | None, as_json: bool) -> int:
     """Show the store's model, those it had before, and how far a switch is.
 
+    Also how the model did against the former one, on questions made from the store's own memories.
+
     Example: perdure model status
     """
     with existing_store(home, "empty") as store, store.database.read() as connection:
@@ -59,7 +62,8 @@ def status(home: Path | None, as_json: bool) -> int:
         "facts": facts,
         "spaces": [
             {"id": item.space.id, "model": item.space.description.get("model"), "dims": item.space.dims,
-             "state": item.state, "since": item.since, "vectors": item.vectors, "calibration": _calibrated(item.space)}
+             "state": item.state, "since": item.since, "vectors": item.vectors, "calibration": _calibrated(item.space),
+             "shadow": _shadow(item.space)}
             for item in found
         ],
     }  # fmt: skip
@@ -72,7 +76,8 @@ def status(home: Path | None, as_json: bool) -> int:
     measured = _calibrated(present) if present else None
     if measured:
         output.line(measured)
-    for text in (problem, advice):
+    compared = _shadow(present)
+    for text in (shadow.told(compared) if compared else None, problem, advice):
         if text:
             output.line(text)
     return 0
@@ -149,11 +154,13 @@ def switch(embedder: str | None, model_name: str | None, dry_run: bool, home: Pa
             _follow(store, space, settings, quiet=as_json)
         with store.database.read() as connection:
             vectors, facts = spaces.progress(connection, space.id)
+            compared = _shadow(spaces.active(connection)) if begun and not dry_run else None
     output = Output(as_json)
     if as_json:
         output.json({
             "former": None if former is None else former.name, "model": space.name, "switched": begun,
-            "facts": facts, "vectors": vectors, "dry_run": dry_run, "seconds": round(time.monotonic() - began, 3),
+            "facts": facts, "vectors": vectors, "shadow": compared, "dry_run": dry_run,
+            "seconds": round(time.monotonic() - began, 3),
         })  # fmt: skip
     elif begun and dry_run:
         output.line(
@@ -161,6 +168,8 @@ def switch(embedder: str | None, model_name: str | None, dry_run: bool, home: Pa
         )
     elif begun:
         output.line(f"{space.name} answers now; {vectors} of {facts} memories have a vector of it")
+        if compared:
+            output.line(shadow.told(compared))
         output.line("Hosts follow at their next recall. Set the same model in their settings. Back: model rollback")
     else:
         output.line(f"the store's vectors are of {space.name} already; nothing to switch")
@@ -220,6 +229,11 @@ def _named(settings: Settings) -> VectorSpace | None:
 def _calibrated(space: VectorSpace) -> str | None:
     calibration = known(space)
     return told(calibration) if calibration else None
+
+
+def _shadow(space: VectorSpace | None) -> dict[str, Any] | None:
+    """Return how the model of a space did against the one before it, if that was noted."""
+    return space.description.get(shadow.NOTE) or None if space else None
 
 
 def _compared(present: VectorSpace | None) -> tuple[str, str | None]:

@@ -6,9 +6,11 @@ import logging
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from perdure.embed.base import Embedder
 from perdure.errors import ModelError
+from perdure.index import shadow
 from perdure.store import spaces
 from perdure.store.slots import vector_text
 from perdure.store.spaces import Unembedded, VectorSpace
@@ -42,6 +44,7 @@ class Reembedder:
         self._embedder: Embedder | None = None
         self._after = 0
         self._failed: list[str] = []
+        self._score: dict[str, Any] | None = None
         self._tidied = False
 
     def step(self) -> bool:
@@ -51,7 +54,7 @@ class Reembedder:
         if space is None:
             return self._tidy()
         if space != self._space:
-            self._space, self._after, self._failed = space, 0, []
+            self._space, self._after, self._failed, self._score = space, 0, [], None
             self._embedder = self._embedder_of(space)
             self._report(None)
         if self._embedder is None:
@@ -67,7 +70,7 @@ class Reembedder:
             with self._store.database.read() as connection:
                 batch = spaces.unembedded(connection, space.id, self._after, EMBED_BATCH, self._failed)
             if not batch and not self._after:
-                return self._switch(space)
+                return self._switch(space, embedder)
             # At the end it begins anew: facts before this row may have come back.
             self._after = batch[-1].seq if batch else 0
             if not batch:
@@ -82,14 +85,19 @@ class Reembedder:
             if time.monotonic() >= until:
                 return True
 
-    def _switch(self, space: VectorSpace) -> bool:
+    def _switch(self, space: VectorSpace, embedder: Embedder) -> bool:
+        if self._score is None:
+            self._score = shadow.compare(self._store, space, embedder, self._embedder_of)
         with self._store.database.write() as connection:
             if spaces.building(connection) != space:
                 return True
             # A fact may have come in since the last look; under this lock none can.
             if not spaces.unembedded(connection, space.id, 0, 1, self._failed):
+                spaces.note(connection, space.id, shadow.NOTE, self._score)
                 spaces.activate(connection, space.id, self._store.clock.now())
                 _log.info("switched to model %s; %d facts go by words", space.name, len(self._failed))
+                # Who comes back to this space later is compared anew.
+                self._space = None
         self._tidied = False
         return True
 

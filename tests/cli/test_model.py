@@ -66,7 +66,9 @@ def test_there_and_back_and_tidied_up(home: Path, monkeypatch: pytest.MonkeyPatc
     assert switched["former"] == "hash (32 dimensions)"
     assert switched["model"] == "hash (48 dimensions)"
     assert (switched["switched"], switched["facts"], switched["vectors"]) == (True, 3, 3)
+    assert switched["shadow"]["asked"] == 6
     after = figures(home, "status")
+    assert [item["shadow"] for item in after["spaces"]] == [None, switched["shadow"]]
     assert by_dims(after) == {32: ("retired", 3), 48: ("active", 3)}
     assert "perdure model switch" in after["advice"], "the settings name the former model still"
 
@@ -87,7 +89,9 @@ def test_what_it_says_to_people(home: Path) -> None:
     assert "nothing to switch" in call(home, "switch")
     said = call(home, "switch", "--model", "48")
     assert "hash (48 dimensions) answers now; 3 of 3 memories have a vector of it" in said
+    assert "of 6 questions made from your memories, the former model brought the memory first for " in said
     status = call(home, "status")
+    assert "of 6 questions made from your memories" in status
     assert "3 memories; the settings name hash (32 dimensions)" in status
     assert "change them: perdure model switch" in status
     assert "nothing was deleted" in call(home, "prune", "--dry-run")
@@ -133,7 +137,7 @@ def test_a_store_without_a_model_takes_it_at_once(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("PERDURE_EMBEDDER", "hash")
     assert figures(tmp_path, "switch") == {
         "former": None, "model": "hash (64 dimensions)", "switched": False, "facts": 0, "vectors": 0,
-        "dry_run": False, "seconds": pytest.approx(0, abs=60),
+        "shadow": None, "dry_run": False, "seconds": pytest.approx(0, abs=60),
     }  # fmt: skip
     store = Store(tmp_path)
     assert store.space() is not None
