@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from perdure.api.fact_search import PATIENCE
 from perdure.engine.engine import Engine, audience_of, overheard
 from perdure.engine.file_memory import flush_policy
 from perdure.errors import InputError
@@ -18,9 +20,11 @@ from perdure.files.index import Progress, Synced
 from perdure.files.prompt import PromptSection, prompt_sections
 from perdure.files.reading import MAX_BYTES, Reading, read_memory, read_text
 from perdure.files.roots import Kind, Root, scan
-from perdure.files.search import Answer, Ask
+from perdure.files.search import Answer, Ask, Result
 from perdure.files.transcript_log import safe_name
 from perdure.hooks.types import Messages, TurnContext
+from perdure.recall.aliases import Speller
+from perdure.recall.query import Query
 from perdure.store.database import run
 from perdure.store.scope import Scope
 
@@ -93,7 +97,7 @@ class Files:
         min_score: float | None = None,
         sources: Sequence[str] | None = None,
     ) -> Answer:
-        """Search memory files and past conversations.
+        """Search memory files and past conversations; what the query names is found under its other names too.
 
         Args:
             query: in words.
@@ -112,7 +116,15 @@ class Files:
             tuple(settings.sources if sources is None else sources),
             self._context.chat,
         )
-        return self._engine.files.search(ask, self._audience)
+        found = self._engine.files.search(ask, self._audience)
+        # As it was written, if facts.db cannot be read: files are searched without it as well.
+        speller, deadline = Speller(self._engine.store.database), time.monotonic() + PATIENCE
+        text = speller.spell(Query(query, ()), self._audience, self._engine.clock.now(), deadline).text
+        if text == query:
+            return found
+        # A passage has one of the names as a rule: the words of the others would make it less certain, so it keeps the
+        # better of both scores.
+        return _joined(found, self._engine.files.search(replace(ask, query=text), self._audience), ask.max_results)
 
     def read(self, path: str, start: int | None = None, lines: int | None = None) -> Reading:
         """Read lines of a memory file, by its path as search results show it; a citation does, too.
@@ -354,3 +366,12 @@ def _resolved(path: Path | str) -> Path | None:
         return Path(path).expanduser().resolve()
     except (OSError, RuntimeError, ValueError):
         return None
+
+
+def _joined(one: Answer, other: Answer, most: int) -> Answer:
+    """Return the best results of two searches, each passage once."""
+    best: dict[tuple[str, int], Result] = {}
+    for result in (*one.results, *other.results):
+        place = result.path, result.start_line
+        best[place] = max(best.get(place, result), result, key=lambda each: each.score)
+    return replace(one, results=tuple(sorted(best.values(), key=lambda each: -each.score)[:most]))

@@ -156,6 +156,40 @@ class TestFolders:
         assert memory.files.search("heron").disabled
 
 
+class TestOtherNames:
+    @pytest.fixture
+    def memory(self, open_memory: OpenMemory, workspace: Path) -> Memory:
+        # Without a model: vectors come behind the index, and change scores when they are there.
+        memory = open_memory(workspace=workspace, watch=False, embedder="none")
+        (workspace / "memory" / "ci.md").write_text("The runners of GitHub Actions stand in Oslo.\n")
+        (workspace / "memory" / "bill.md").write_text("The invoice for GHA is due on Friday.\n")
+        return memory
+
+    def test_a_search_goes_by_every_name(self, memory: Memory) -> None:
+        assert paths(memory, "GHA runners", min_score=0.6) == []
+        memory.aliases.add("GitHub Actions", "GHA")
+        assert paths(memory, "GHA runners", min_score=0.6) == ["memory/ci.md"]
+
+    def test_what_has_the_name_that_was_asked_for_stays_as_certain(self, memory: Memory) -> None:
+        def score() -> float:
+            return next(each.score for each in memory.files.search("GHA invoice").results if "bill" in each.path)
+
+        before = score()
+        memory.aliases.add("General Housing Association", "GHA")
+        assert score() == before
+
+    def test_there_are_no_more_results_than_asked_for_and_none_twice(self, memory: Memory) -> None:
+        memory.aliases.add("GitHub Actions", "GHA")
+        found = paths(memory, "Oslo Friday GHA", min_score=0.0)
+        assert sorted(found[:2]) == ["memory/bill.md", "memory/ci.md"]
+        assert len(set(found)) == len(found)
+        assert len(paths(memory, "Oslo Friday GHA", min_score=0.0, max_results=1)) == 1
+
+    def test_names_of_another_user_are_not_used(self, open_memory: OpenMemory, memory: Memory) -> None:
+        open_memory(user="eva").aliases.add("GitHub Actions", "GHA")
+        assert paths(memory, "GHA runners", min_score=0.6) == []
+
+
 class TestConversations:
     def test_by_speaker_and_time(self, memory: Memory) -> None:
         march = datetime.fromisoformat("2026-03-14T10:00:00+00:00").timestamp()
