@@ -9,6 +9,8 @@ from perdure.secrets.redact import redact
 MAX_EMOJI = 3
 _QUOTED = re.compile(r"\s*[>|]")
 _PAIR = re.compile(r"\s*[\"']?[\w.-]{1,60}[\"']?\s?[:=](?:\s|$)")
+# In a group a host may put the speaker's name in front. A key of a file is written small, and its value is short.
+_SPOKEN = re.compile(r"\s*(?![a-z])[^\W\d_][\w'-]{0,20}(?: [^\W\d_][\w'-]{0,20})?\s?[:\uff1a] ?(?:\S+\s+){3}\S")
 _LOG = re.compile(
     r"\s*(?:\d\d:\d\d:\d\d\b|\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d"
     r"|(?i:cron|poll|heartbeat|keepalive|scheduled|automated|reminder trigger)\b[^:.]{0,30}:"
@@ -37,7 +39,7 @@ def prose(text: str) -> str:
     """Return the text without fenced code, quoted lines and lines of logs, code and structured data."""
     outside = "\n".join(text.split("```")[::2])
     lines = outside.split("\n")
-    pairs = [bool(_PAIR.match(line)) for line in lines]
+    pairs = [bool(_PAIR.match(line)) and not _SPOKEN.match(line) for line in lines]
     kept: list[str] = []
     for place, line in enumerate(lines):
         # One "name: value" may be speech, two in a row are a file.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from perdure.capture.noise import prose
 from perdure.capture.reference import resolve
 from perdure.capture.sentences import clauses, sentences
 from perdure.capture.statements import statements
@@ -68,3 +69,9 @@ def test_a_long_run_of_anything_ends(unit: str) -> None:
     for chars in (900, 16_000):
         for found in statements((unit * chars)[:chars] + " x"):
             assert found.text
+
+
+def test_lines_of_a_group_are_speech_and_pairs_of_a_file_are_not() -> None:
+    group = "Dom: no glitter on me please, I loathe the stuff.\nMairead: Thursdays are bell practice for me."
+    assert sentences(prose(group)) == group.split("\n")
+    assert prose("name: a small service for the team\nport: 8080") == ""
