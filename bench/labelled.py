@@ -15,7 +15,6 @@ over whole sessions.
 from __future__ import annotations
 
 import json
-import re
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,16 +35,14 @@ from perdure.hooks.types import TurnContext
 from perdure.store.fact import Fact
 from perdure.store.listing import MAX_LIMIT, Filter
 from perdure.store.scope import Scope
+from training.alike import SAME, overlap
 from training.check import load
 from training.forms import NEEDING, Conversation, Day, File, Messages, Pairs, Prompt, Store
 
-SAME = 0.6
-"""From which share of the shorter one's words in common on a memory is taken for a labelled sentence."""
 TOP = 5
 """Results of a search of past conversations that are looked at."""
 SESSION = 600.0
 """Seconds that capture may take, and from midnight to a session's first turn."""
-_WORD = re.compile(r"\w+(?:['’]\w+)*")
 
 
 @dataclass(slots=True)
@@ -216,12 +213,6 @@ def of_days(files: Sequence[Day]) -> dict[str, Any]:
     }
 
 
-def overlap(one: str, other: str) -> float:
-    """Return the share of the shorter text's words, or signs where a script has no spaces, that both have."""
-    first, second = _words(one), _words(other)
-    return len(first & second) / min(len(first), len(second)) if first and second else 0.0
-
-
 def live(memory: Memory, scope: str | None = None) -> Iterator[Fact]:
     """Yield every live memory, or those of a scope."""
     chosen = Filter(scope=Scope.parse(scope) if scope else None)
@@ -292,11 +283,6 @@ def _kept(right: int, junk: int, wanted: int) -> dict[str, float]:
     precision, recall = _share(right, right + junk), _share(right, wanted)
     both = precision + recall
     return {"precision": precision, "recall": recall, "f1": round(2 * precision * recall / both, 3) if both else 0.0}
-
-
-def _words(text: str) -> frozenset[str]:
-    words = _WORD.findall(text.casefold())
-    return frozenset(words if len(words) > 2 else [sign for sign in text if sign.isalnum()])
 
 
 def _means(given: Mapping[str, Sequence[float]]) -> dict[str, float]:
