@@ -73,7 +73,8 @@ def describe(statement: Statement, own: CategoryPatterns = ()) -> Description:
     slot = slot_of(statement.text, code)
     reason = _REASON.search(text)
     configured = (name for name, pattern in own if pattern.search(statement.text))
-    category = next(configured, None) or foreign.category_of(statement.cue, code) or _category(statement, slot)
+    told = statement.category or foreign.category_of(statement.cue, code)
+    category = next(configured, None) or told or _category(statement, slot)
     return Description(category, slot, _clipped(reason[1]) if reason else None)
 
 

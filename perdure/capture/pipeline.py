@@ -15,7 +15,7 @@ from perdure.capture.describe import CategoryPatterns, describe, importance
 from perdure.capture.guards import Guard, Quota, held
 from perdure.capture.lifetimes import lifetime
 from perdure.capture.rules import guarded
-from perdure.capture.statements import CaptureRule, Statement, statements
+from perdure.capture.statements import CaptureRule, Choice, Statement, statements
 from perdure.capture.writing import Prepared, Writer, Written
 from perdure.hooks.types import Channel
 from perdure.store.fact import Fact
@@ -47,6 +47,7 @@ class Capturer:
         quota: Quota = Quota(),  # noqa: B008 - frozen
         shown: Callable[[str], Shown] = _nothing,
         categories: CategoryPatterns = (),
+        choice: Choice | None = None,
     ) -> None:
         """Capture into `store`.
 
@@ -57,7 +58,9 @@ class Capturer:
             quota: how many facts are kept before the rest waits for review.
             shown: returns what a conversation was shown, by the name of its cursor.
             categories: configured ones.
+            choice: decides which sentences of the user are kept; None: the rules do.
         """
+        self._choice = choice
         self._categories = categories
         self._store = store
         self._writer = writer
@@ -79,7 +82,9 @@ class Capturer:
             return []
         users, assistants = answers.split(entry["messages"])
         shown = self._shown(entry["cursor"])
-        prepared = self._writer.judged(self._prepared(self._drafts(users, entry), pause), self._store.clock.now())
+        prepared = self._writer.judged(
+            self._prepared(self._drafts(users, entry, self._choice), pause), self._store.clock.now()
+        )
         if assistants:
             before = answers.heard(users, shown, self._store.key)
             self._note(answers.candidates(self._drafts(assistants, entry)), before, entry, pause)
@@ -94,12 +99,14 @@ class Capturer:
             _log.warning("%d memories of one turn wait for review: %s; see perdure review", waiting, guard.reason())
         return written
 
-    def _drafts(self, messages: Sequence[Mapping[str, Any]], entry: Mapping[str, Any]) -> list[Fact]:
+    def _drafts(
+        self, messages: Sequence[Mapping[str, Any]], entry: Mapping[str, Any], choice: Choice | None = None
+    ) -> list[Fact]:
         rules = tuple(guarded(rule) for rule in self._rules())
         return [
             _draft(each, message, entry, self._categories)
             for message in messages
-            for each in statements(message["text"], rules)
+            for each in statements(message["text"], rules, choice)
         ]
 
     def _prepared(self, drafts: Sequence[Fact], pause: Callable[[], None]) -> list[Prepared]:

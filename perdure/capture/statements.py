@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from perdure.capture import foreign
@@ -18,6 +18,8 @@ from perdure.text.scripts import dense_script
 STRONG = 1.0
 WEAK = 0.7
 """Confidence of a statement that is told by a shape of its own, and of one that is only about oneself or a name."""
+LEARNT = "learnt"
+"""The cue of what no rule, only a choice has found."""
 CaptureRule = Callable[[str], str | None]
 """A further rule: gets a sentence, returns the name of a cue if it is worth keeping, else None."""
 
@@ -79,26 +81,56 @@ class Statement:
         text: the statement; says something without what stood around it.
         cue: what marked it.
         confidence: how sure it is that it is worth keeping, 0 to 1.
+        category: what it is, where that is known before its words are read.
     """
 
     text: str
     cue: str
     confidence: float = STRONG
+    category: str | None = None
 
 
-def statements(text: str, rules: tuple[CaptureRule, ...] = ()) -> list[Statement]:
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A sentence where it stands, as a choice sees it.
+
+    Attributes:
+        text: the sentence.
+        code: its language; see `perdure.capture.language`.
+        stated: what the rules would keep of it.
+        number: its place in the message, from nought.
+        of: sentences of the message.
+        message: the message.
+    """
+
+    text: str
+    code: str
+    stated: tuple[Statement, ...]
+    number: int
+    of: int
+    message: str
+
+
+Choice = Callable[[Heard], Sequence[Statement] | None]
+"""Says what is kept of a sentence; None leaves it to the rules. Not asked about noise and secrets."""
+
+
+def statements(text: str, rules: tuple[CaptureRule, ...] = (), choice: Choice | None = None) -> list[Statement]:
     """Return the statements of a message, in order.
 
     Args:
         text: the message, redacted.
         rules: further rules, asked after the built-in ones.
+        choice: decides in the place of the rules.
     """
     words = language(language_of(text))
     found: list[Statement] = []
     previous = ""
     upset = False
-    for sentence in sentences(prose(text), words.code):
-        if previous and _continues(sentence, words):
+    for each in heard(text, rules):
+        sentence = each.text
+        chosen = choice(each) if choice is not None and _is_speech(sentence) else None
+        if previous and (chosen is None or chosen) and _continues(sentence, words):
             named = resolve(sentence, previous)
             if named:
                 found.append(replace(found[-1], text=named))
@@ -108,14 +140,32 @@ def statements(text: str, rules: tuple[CaptureRule, ...] = ()) -> list[Statement
             continue
         if found and len(sentence) <= MAX_MARK and _JOKE.search(sentence):
             found.pop()
-        kept = _of_sentence(sentence, words, rules)
-        if upset:
+        kept = list(each.stated if chosen is None else chosen)
+        if upset and chosen is None:
             # Who is stuck or angry tells what just happened; only what has a shape of its own outlasts that.
             kept = [statement for statement in kept if statement.confidence == STRONG]
         upset = bool(words.passing.search(fold(sentence)))
         previous = sentence if kept else ""
         found += kept
     return found
+
+
+def heard(text: str, rules: tuple[CaptureRule, ...] = ()) -> Iterator[Heard]:
+    """Yield the sentences of a message with what the rules would keep of each.
+
+    Args:
+        text: the message, redacted.
+        rules: further rules, asked after the built-in ones.
+    """
+    words = language(language_of(text))
+    told = sentences(prose(text), words.code)
+    for number, sentence in enumerate(told):
+        stated = tuple(_of_sentence(sentence, words, rules))
+        yield Heard(sentence, language_of(sentence, words.code), stated, number, len(told), text)
+
+
+def _is_speech(sentence: str) -> bool:
+    return len(sentence) <= MAX_SENTENCE and not (is_noise(sentence) or is_fault(sentence) or is_secret(sentence))
 
 
 def _continues(sentence: str, words: Language) -> bool:
@@ -127,12 +177,12 @@ def _continues(sentence: str, words: Language) -> bool:
 
 def _of_sentence(sentence: str, words: Language, rules: tuple[CaptureRule, ...]) -> list[Statement]:
     """Return the sentence as one statement, or its clauses where each stands for itself."""
-    if len(sentence) > MAX_SENTENCE or is_noise(sentence) or is_fault(sentence) or is_secret(sentence):
+    if not _is_speech(sentence):
         return []
     code = language_of(sentence, words.code)
     if code in foreign.CODES:
         cue = foreign.cue_of(sentence, fold(sentence), code)
-        stated = [Statement(_capital(sentence), cue)] if cue else []
+        stated = [Statement(capital(sentence), cue)] if cue else []
     else:
         stated = _beside_question(without_tag(sentence), language(code))
     if not stated and (cue := next(filter(None, (rule(sentence) for rule in rules)), None)):
@@ -228,16 +278,16 @@ def _judged(sentence: str, words: Language) -> Statement | None:
         return None
     for cue in ("remember", "convention", "entity", "decision"):
         if getattr(words, cue).search(folded):
-            return Statement(_capital(sentence), cue)
+            return Statement(capital(sentence), cue)
     if words.code == "en" and find_naming(sentence):
         return Statement(sentence, "entity")
     if words.talk.match(folded):
         return None
     for cue in ("preference", "factual"):
         if getattr(words, cue).search(folded):
-            return Statement(_capital(sentence), cue)
+            return Statement(capital(sentence), cue)
     if words.calendar.search(folded) and words.own.search(folded):
-        return Statement(_capital(sentence), "factual")
+        return Statement(capital(sentence), "factual")
     if words.chat.search(folded):
         return None
     if (
@@ -246,7 +296,7 @@ def _judged(sentence: str, words: Language) -> Statement | None:
         or _HABIT.match(sentence)
         or _is_own(sentence, folded, words)
     ):
-        return Statement(_capital(sentence), "factual", WEAK)
+        return Statement(capital(sentence), "factual", WEAK)
     return None
 
 
@@ -263,5 +313,6 @@ def _folded(text: str, words: Language) -> str:
     return _SHORT.sub(r"\g<head>\g<n>'\g<tail>", folded) if words.code == "en" else folded
 
 
-def _capital(text: str) -> str:
+def capital(text: str) -> str:
+    """Return a text that begins with a capital."""
     return text[:1].upper() + text[1:]

@@ -19,6 +19,7 @@ from perdure.background.worker_process import WorkerProcess
 from perdure.capture.compare import stale
 from perdure.capture.describe import compile_categories
 from perdure.capture.guards import Quota
+from perdure.capture.heads import learnt
 from perdure.capture.intake import as_sequence
 from perdure.capture.patterns import pattern_rules
 from perdure.capture.pipeline import Capturer
@@ -103,8 +104,9 @@ class Engine:
         quota = Quota(settings.capture_turn_facts, settings.capture_session_facts, settings.capture_day_facts)
         self.categories = compile_categories(settings.categories)
         self.capturer = Capturer(
-            self.store, self.writer, lambda: self.rules, quota, self.ledger.traces, self.categories
-        )
+            self.store, self.writer, lambda: self.rules, quota, self.ledger.traces, self.categories,
+            learnt if settings.capture_learnt else None,
+        )  # fmt: skip
         self.drain = Drain(
             self.store, self.capturer, self.keeper, self.gate, lambda entries: self.files.restore(entries)
         )

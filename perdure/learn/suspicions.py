@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from perdure.capture.decide import own_view
 from perdure.capture.evidence import replaces
-from perdure.capture.statements import CaptureRule, statements
+from perdure.capture.statements import LEARNT, CaptureRule, statements
 from perdure.hooks.types import Channel
 from perdure.index.calibrate import scaled
 from perdure.index.vector_index import VectorHit, VectorIndex
@@ -122,7 +122,8 @@ def _echo(desk: Desk, fact: Fact) -> Suspect | None:
 
 
 def _junk(desk: Desk, fact: Fact) -> Suspect | None:
-    kept = not _captured(fact) or statements(fact.text, desk.rules)
+    # What the heads kept, the rules had not.
+    kept = not _captured(fact) or fact.extraction_method == f"rule:{LEARNT}" or statements(fact.text, desk.rules)
     return None if kept else _suspect(fact, "junk", "the present rules would not keep it", FORGET)
 
 
