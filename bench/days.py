@@ -1,0 +1,139 @@
+"""What becomes of whole days with an assistant: what is kept, replaced and recalled, by the rules and by the heads.
+
+python -m bench.days [FOLDER] --json
+
+FOLDER holds day scripts of the form that `training.forms` describes; by default training/data/development/days. Each is
+played twice as a host would, with the rules alone deciding what is kept (`rules`) and with the heads (`heads`), and
+compared with the labels that were written with it. Of what is to be kept: kept, missed, wrongly filed (under another
+category), wrongly replaced (no longer true by the store, though no label says so). junk: kept and labelled nowhere. Of
+the prompts that need something of an earlier session: right (all of it came up), partial (some of it), missed; idle:
+prompts that need nothing, and quiet: those of them that got nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from perdure.api.memory import Memory
+from perdure.clock import ManualClock
+from perdure.hooks.types import TurnContext
+from perdure.store.fact import Fact
+from perdure.store.listing import MAX_LIMIT, Filter
+from training.alike import SAME, overlap
+from training.check import DATA, load
+from training.forms import Day, Kept, Turn
+
+FIGURES = (
+    "kept", "missed", "junk", "wrongly filed", "wrongly replaced",
+    "right", "partial", "missed prompts", "quiet", "idle",
+)  # fmt: skip
+PATIENCE = 600.0
+"""Seconds that the capture of a turn may take."""
+MORNING = 600.0
+"""Seconds from midnight to the first turn of a session."""
+TURN = 60.0
+"""Seconds from one turn to the next."""
+
+
+def play(day: Day, *, learnt: bool, **settings: Any) -> Counter[str]:
+    """Play a day; return the figures.
+
+    Args:
+        day: the script.
+        learnt: whether the heads decide what is kept, or the rules alone.
+        settings: further ones.
+    """
+    figures: Counter[str] = Counter()
+    clock = ManualClock()
+    labels = {kept.id: kept for session in day.sessions for turn in session.turns for kept in turn.keep}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Memory.open(folder, clock=clock, capture_learnt=learnt, **settings) as memory,
+    ):
+        memory.ready()
+        for session in day.sessions:
+            clock.set(datetime.fromisoformat(session.date).timestamp() + MORNING)
+            history: list[dict[str, Any]] = []
+            context = TurnContext(session_id=f"{day.day} {session.session}", host="bench")
+            for turn in session.turns:
+                if turn.owner:
+                    figures += asked(turn, brought(memory, turn, context), labels)
+                note = {} if turn.owner else {"__openclaw": {"senderIsOwner": False}}
+                history += [
+                    {"role": "user", "content": turn.user, **note},
+                    {"role": "assistant", "content": turn.assistant},
+                ]
+                memory.turns.after(history, True, context)
+                memory.settle(PATIENCE)
+                clock.advance(TURN)
+        every = list(memory.admin.list(Filter(), limit=MAX_LIMIT, include_superseded=True))
+    return figures + kept(every, labels.values())
+
+
+def brought(memory: Memory, turn: Turn, context: TurnContext) -> list[str]:
+    """Return what comes up for a turn."""
+    recall = memory.turns.before(turn.user, context)
+    return [item.text for item in (recall.items if recall else ())]
+
+
+def asked(turn: Turn, texts: Sequence[str], labels: dict[str, Kept]) -> Counter[str]:
+    """Return what is to be counted of a prompt and what came up for it."""
+    if not turn.needs:
+        return Counter({"idle": 1, "quiet": not texts})
+    found = sum(any(overlap(text, labels[name].text) >= SAME for text in texts) for name in turn.needs)
+    return Counter(["right" if found == len(turn.needs) else "partial" if found else "missed prompts"])
+
+
+def kept(every: Sequence[Fact], labels: Iterable[Kept]) -> Counter[str]:
+    """Return what is to be counted of what the store holds in the end."""
+    figures: Counter[str] = Counter()
+    wanted = list(labels)
+    gone = {name for label in wanted for name in (*label.replaces, *label.withdraws)}
+    for label in wanted:
+        found = [fact for fact in every if overlap(fact.text, label.text) >= SAME]
+        figures["kept" if found else "missed"] += 1
+        figures["wrongly filed"] += bool(found) and all(fact.category != label.category for fact in found)
+        replaced = bool(found) and all(fact.superseded_at is not None for fact in found)
+        figures["wrongly replaced"] += replaced and label.id not in gone
+    figures["junk"] = sum(all(overlap(fact.text, label.text) < SAME for label in wanted) for fact in every)
+    return figures
+
+
+def measure(days: Sequence[Day]) -> dict[str, dict[str, int]]:
+    """Return the figures of the rules and of the heads, over all days."""
+    found = {}
+    for name, learnt in (("rules", False), ("heads", True)):
+        total = sum((play(day, learnt=learnt) for day in days), Counter[str]())
+        found[name] = {figure: total[figure] for figure in FIGURES}
+    return found
+
+
+@click.command()
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path), required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def main(folder: Path | None, as_json: bool) -> None:
+    """Play days with an assistant, and compare what becomes of them with their labels."""
+    chosen = folder or DATA / "development" / "days"
+    found = load(chosen.parent)
+    days = [file for path, file in found.files.items() if isinstance(file, Day) and path.parent.name == chosen.name]
+    if found.wrong or not days:
+        raise click.ClickException("; ".join(found.wrong) or f"{chosen} holds no day script")
+    result = measure(days)
+    if as_json:
+        click.echo(json.dumps({"days": len(days), **result}))
+        return
+    click.echo(f"{len(days)} days{'':11}rules  heads")
+    for figure in FIGURES:
+        click.echo(f"{figure:<17} {result['rules'][figure]:6} {result['heads'][figure]:6}")
+
+
+if __name__ == "__main__":
+    main()

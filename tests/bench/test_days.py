@@ -1,0 +1,55 @@
+"""The bench that plays whole days, on the beginning of one."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.days import asked, kept, play
+from perdure.store.fact import Fact
+from training.check import DATA, load
+from training.forms import Day, Kept, Turn
+
+
+@pytest.fixture(scope="module")
+def morning() -> Day:
+    """A day script, cut down to three turns that leave something."""
+    day = next(file for file in load(DATA / "development").files.values() if isinstance(file, Day))
+    session = day.sessions[0]
+    turns = tuple(turn for turn in session.turns if turn.keep)[:3]
+    assert len(turns) == 3
+    return day.model_copy(update={"sessions": (session.model_copy(update={"turns": turns}),)})
+
+
+@pytest.mark.parametrize("learnt", [False, True])
+def test_every_label_is_kept_or_missed(morning: Day, learnt: bool) -> None:
+    figures = play(morning, learnt=learnt, embedder="none")
+    labels = sum(len(turn.keep) for session in morning.sessions for turn in session.turns)
+    assert figures["kept"] > 0
+    assert figures["kept"] + figures["missed"] == labels
+
+
+def test_what_is_filed_or_replaced_wrongly_is_counted() -> None:
+    one = Kept(id="a", text="The fair opens on the ninth of May.", category="fact", lasting=True)
+    other = Kept(id="b", text="Odile runs the stall.", category="fact", lasting=True)
+    facts = [
+        Fact(text=one.text, category="decision", superseded_at=1.0),
+        Fact(text="Lemons are sold by the crate.", category="fact"),
+    ]
+    figures = kept(facts, [one, other])
+    assert {name: figures[name] for name in ("kept", "missed", "junk", "wrongly filed", "wrongly replaced")} == {
+        "kept": 1, "missed": 1, "junk": 1, "wrongly filed": 1, "wrongly replaced": 1,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("texts", "name"), [
+    (["Odile runs the stall.", "The fair opens on the ninth of May."], "right"),
+    (["Odile runs the stall."], "partial"),
+    ([], "missed prompts"),
+])  # fmt: skip
+def test_a_prompt_that_needs_two_memories(texts: list[str], name: str) -> None:
+    labels = {
+        "a": Kept(id="a", text="The fair opens on the ninth of May.", category="fact", lasting=True),
+        "b": Kept(id="b", text="Odile runs the stall.", category="fact", lasting=True),
+    }
+    turn = Turn(id="t", user="Who must be there, and when?", assistant="Odile, in May.", needs=("a", "b"))
+    assert asked(turn, texts, labels)[name] == 1
