@@ -2,7 +2,8 @@
 
 python -m bench.capture --json [--data DIR] [--locomo FILE]
 
-The sets and how they are labelled: bench/data/LABELS.md. Rules may be chosen on the halves "tuned" alone.
+The sets and how they are labelled: bench/data/LABELS.md. Rules may be chosen on the halves "tuned" alone;
+these the heads have learnt.
 
 capture_precision, capture_recall: of the messages that something was kept of, the share that deserved it (and of
 which no part was kept that is to be dropped); of those that deserve it, the share that something was kept of.
@@ -69,18 +70,19 @@ class Score:
         return {"precision": round(self.precision, 3), "recall": round(self.recall, 3), "f1": round(self.f1, 3)}
 
 
-def keep(messages: Iterable[tuple[str, str]]) -> Kept:
+def keep(messages: Iterable[tuple[str, str]], *, learnt: bool = True) -> Kept:
     """Capture messages, each in a session of its own so that none is taken for a repetition; return what was kept.
 
     Args:
         messages: id and text of each.
+        learnt: whether the heads decide, or the rules alone.
     """
     kept: dict[str, list[Fact]] = defaultdict(list)
     with (
         tempfile.TemporaryDirectory() as folder,
         Memory.open(
             folder, classify_before_write=False, duplicate_exact=False, duplicate_normalised=False,
-            record_sessions=False, embedder="none",
+            record_sessions=False, embedder="none", capture_learnt=learnt,
         ) as memory,
     ):  # fmt: skip
         for name, text in messages:
@@ -190,17 +192,17 @@ def read(path: Path) -> list[Item]:
     return items
 
 
-def measure(data: Path, half: str, wrong: bool) -> dict[str, Any]:
+def measure(data: Path, half: str, wrong: bool, *, learnt: bool = True) -> dict[str, Any]:
     """Measure one half of every set."""
     items = read(data / f"capture-{half}.json")
-    kept = keep((item["id"], item["text"]) for item in items)
+    kept = keep(((item["id"], item["text"]) for item in items), learnt=learnt)
     result = judge(items, kept)
     result |= judge_decisions(read(data / f"decisions-{half}.json"))
     result["peers"] = {name: judge_messages(items, captures) for name, captures in PEERS.items()}
     languages = {}
     for path in sorted((data / f"languages-{half}").glob("*.json")):
         said = read(path)
-        found = keep((item["id"], item["text"]) for item in said)
+        found = keep(((item["id"], item["text"]) for item in said), learnt=learnt)
         wanted = [item["id"] for item in said if item["capture"]]
         languages[path.stem] = Score.of([name for name, facts in found.items() if facts], wanted).figures()
     result["languages"] = languages
@@ -210,10 +212,10 @@ def measure(data: Path, half: str, wrong: bool) -> dict[str, Any]:
     return result
 
 
-def measure_locomo(path: Path) -> dict[str, Any]:
+def measure_locomo(path: Path, *, learnt: bool = True) -> dict[str, Any]:
     """Measure capture on conversations, beside the peers and chance."""
     items = [item for sample in json.loads(path.read_text(encoding="utf-8")) for item in cited(sample)]
-    kept = keep((item["id"], item["text"]) for item in items)
+    kept = keep(((item["id"], item["text"]) for item in items), learnt=learnt)
     wanted = [item["id"] for item in items if item["capture"]]
     facts = sum(map(len, kept.values()))
     return {
@@ -228,16 +230,17 @@ def measure_locomo(path: Path) -> dict[str, Any]:
 @click.option("--data", type=click.Path(path_type=Path, exists=True), default=DATA, help="Folder with sets.")
 @click.option("--locomo", type=click.Path(path_type=Path, exists=True), help="The LoCoMo file.")
 @click.option("--half", type=click.Choice(HALVES), multiple=True, default=HALVES, help="Only this half.")
+@click.option("--rules", is_flag=True, help="Let the rules alone decide what is kept.")
 @click.option("--wrong", is_flag=True, help="Also which messages of the half to tune on went wrong.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(data: Path, locomo: Path | None, half: Sequence[str], wrong: bool, as_json: bool) -> None:
+def main(data: Path, locomo: Path | None, half: Sequence[str], rules: bool, wrong: bool, as_json: bool) -> None:
     """Measure what capture keeps, and how it files it."""
-    result: dict[str, Any] = {name: measure(data, name, wrong) for name in half}
+    result: dict[str, Any] = {name: measure(data, name, wrong, learnt=not rules) for name in half}
     source = locomo or (Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None)
     if source is None:
         click.echo(f"LoCoMo is left out: give --locomo FILE or set {VARIABLE}", err=True)
     else:
-        result["locomo"] = measure_locomo(source)
+        result["locomo"] = measure_locomo(source, learnt=not rules)
     if as_json:
         click.echo(json.dumps(result))
         return
