@@ -21,6 +21,7 @@ DATA = (
     "perdure/embed/data/NOTICE",
     "perdure/embed/data/perdure-recall-1.onnx",
     "perdure/embed/data/tokenizer.json",
+    "perdure/capture/data/heads.npz",
     "perdure/recall/data/gate.json",
     "perdure/hosts/openclaw/index.js",
     "perdure/hosts/openclaw/bridge.js",
@@ -30,6 +31,7 @@ DATA = (
 LARGE = {
     "perdure/embed/data/perdure-recall-1.onnx": 25_000_000,
     "perdure/embed/data/tokenizer.json": 500_000,
+    "perdure/capture/data/heads.npz": 500_000,
     "perdure/recall/data/gate.json": 250_000,
 }
 """Bytes that the large files may have."""
