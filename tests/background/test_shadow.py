@@ -103,6 +103,12 @@ def switched(store: Store, new: Embedder = LARGE, former: Embedder | None = SMAL
     return note
 
 
+@pytest.fixture(autouse=True)
+def _no_haste(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is, the score is told."""
+    monkeypatch.setattr(shadow, "PATIENCE_SECONDS", PATIENCE)
+
+
 def test_the_better_model_brings_more_memories_first(store: Store) -> None:
     add(store, TEXTS)
     note = switched(store)

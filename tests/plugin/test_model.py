@@ -95,11 +95,11 @@ def space(dims: int) -> spaces.VectorSpace:
 
 
 def uncalibrated(store: Store) -> spaces.VectorSpace | None:
-    """Return the store's space as it was before its model was measured."""
+    """Return the store's space as it was before anything was measured in it."""
     found = store.space()
     if found is None:
         return None
-    description = {name: value for name, value in found.description.items() if name != "calibration"}
+    description = {name: value for name, value in found.description.items() if name not in ("calibration", "shadow")}
     return spaces.VectorSpace(found.id, found.dims, description)
 
 
