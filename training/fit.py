@@ -30,7 +30,7 @@ from training.views import Floats, View, features
 
 Plain = dict[str, Any]
 Vectors = dict[str, NDArray[np.float32]]
-SIZES = (0, 4, 12, 30, 300)
+SIZES = (0, 1, 2, 4, 12, 30, 300)
 """Texts of the stores that the gate is fitted on: each as it is (0), and as its user's begins, and as it may become."""
 ROUNDS, LEAVES, RATE, LEAST = 400, 10, 0.05, 30
 PROMPTS = 1000.0
