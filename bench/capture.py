@@ -70,7 +70,7 @@ class Score:
         return {"precision": round(self.precision, 3), "recall": round(self.recall, 3), "f1": round(self.f1, 3)}
 
 
-def keep(messages: Iterable[tuple[str, str]], *, learnt: bool = True) -> Kept:
+def keep(messages: Iterable[tuple[str, str]], *, learnt: bool = False) -> Kept:
     """Capture messages, each in a session of its own so that none is taken for a repetition; return what was kept.
 
     Args:
@@ -192,7 +192,7 @@ def read(path: Path) -> list[Item]:
     return items
 
 
-def measure(data: Path, half: str, wrong: bool, *, learnt: bool = True) -> dict[str, Any]:
+def measure(data: Path, half: str, wrong: bool, *, learnt: bool = False) -> dict[str, Any]:
     """Measure one half of every set."""
     items = read(data / f"capture-{half}.json")
     kept = keep(((item["id"], item["text"]) for item in items), learnt=learnt)
@@ -212,7 +212,7 @@ def measure(data: Path, half: str, wrong: bool, *, learnt: bool = True) -> dict[
     return result
 
 
-def measure_locomo(path: Path, *, learnt: bool = True) -> dict[str, Any]:
+def measure_locomo(path: Path, *, learnt: bool = False) -> dict[str, Any]:
     """Measure capture on conversations, beside the peers and chance."""
     items = [item for sample in json.loads(path.read_text(encoding="utf-8")) for item in cited(sample)]
     kept = keep(((item["id"], item["text"]) for item in items), learnt=learnt)
@@ -230,17 +230,17 @@ def measure_locomo(path: Path, *, learnt: bool = True) -> dict[str, Any]:
 @click.option("--data", type=click.Path(path_type=Path, exists=True), default=DATA, help="Folder with sets.")
 @click.option("--locomo", type=click.Path(path_type=Path, exists=True), help="The LoCoMo file.")
 @click.option("--half", type=click.Choice(HALVES), multiple=True, default=HALVES, help="Only this half.")
-@click.option("--rules", is_flag=True, help="Let the rules alone decide what is kept.")
+@click.option("--heads", is_flag=True, help="Let the heads decide beside the rules.")
 @click.option("--wrong", is_flag=True, help="Also which messages of the half to tune on went wrong.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(data: Path, locomo: Path | None, half: Sequence[str], rules: bool, wrong: bool, as_json: bool) -> None:
+def main(data: Path, locomo: Path | None, half: Sequence[str], heads: bool, wrong: bool, as_json: bool) -> None:
     """Measure what capture keeps, and how it files it."""
-    result: dict[str, Any] = {name: measure(data, name, wrong, learnt=not rules) for name in half}
+    result: dict[str, Any] = {name: measure(data, name, wrong, learnt=heads) for name in half}
     source = locomo or (Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None)
     if source is None:
         click.echo(f"LoCoMo is left out: give --locomo FILE or set {VARIABLE}", err=True)
     else:
-        result["locomo"] = measure_locomo(source, learnt=not rules)
+        result["locomo"] = measure_locomo(source, learnt=heads)
     if as_json:
         click.echo(json.dumps(result))
         return

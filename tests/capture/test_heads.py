@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from perdure.capture.describe import describe
-from perdure.capture.heads import learnt
+from perdure.capture.heads import BUCKETS, NAMES, Heads, learnt
 from perdure.capture.statements import LEARNT, Statement, statements
 
 TASK = "Write a short note to the landlord about the boiler.\nKeep it polite."
@@ -60,5 +61,11 @@ def test_what_needs_no_reading_is_never_kept() -> None:
 
 
 def test_where_the_heads_do_worse_the_rules_decide() -> None:
-    said = "Bonjour, mon frère vit à Lyon. Peux-tu corriger ce texte ?"
-    assert kept(said) == [statement.text for statement in statements(said)]
+    row = [[0.0] * BUCKETS]
+    weights = {"words": row, "shapes": row, "exact": [[0.0] * len(NAMES)], "base": [-9.0], "least": [0.8, 0.1]}
+    arrays = {name: np.array(values, dtype=np.float32) for name, values in weights.items()}
+    names = {name: np.array([], dtype=str) for name in ("common", "categories")}
+    said = "My sister is called Anna."
+    for code, expected in (("en", []), ("fr", [said])):
+        heads = Heads(arrays | names | {"codes": np.array([code])})
+        assert [statement.text for statement in statements(said, (), heads)] == expected

@@ -31,9 +31,9 @@ def test_a_purged_memory_is_in_no_file_and_does_not_come_back(tmp_path: Path) ->
             memory.get(fact.id)
         with pytest.raises(InputError, match="purged"):
             memory.store(SAID)
-        memory.turns.after([{"role": "user", "content": f"Hello. {SAID} My dog is called Fido."}], True, context)
+        memory.turns.after([{"role": "user", "content": f"Hello. {SAID} I also own a parrot."}], True, context)
         memory.settle()
-        assert [fact.text for fact in memory.admin.list()] == ["My dog is called Fido."]
+        assert [fact.text for fact in memory.admin.list()] == ["I also own a parrot."]
     with Memory.open(home, embedder="hash", vector_index="lance") as memory:
         memory.admin.purge(memory.admin.list()[0].id)
         assert memory.admin.stats().total == 0
