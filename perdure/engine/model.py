@@ -91,7 +91,7 @@ class Recipes:
 
 
 class Model:
-    """Holds the vector leg once it is there, and follows the store to another space. Recall never waits for it."""
+    """Holds the vector leg once it is there, and follows the store to another space."""
 
     def __init__(
         self,
