@@ -60,7 +60,7 @@ def test_from_the_hub_into_the_store(hub: Loopback, elsewhere: Path) -> None:
     listed = call_json("model", "list", "--home", elsewhere)
     assert listed["store"] == "far (384 dimensions)"
     assert [each["key"] for each in listed["models"] if each["used"]] == ["far"]
-    assert {each["key"] for each in listed["models"] if each["path"]} == {"far", "minilm-l6-int8"}
+    assert {each["key"] for each in listed["models"] if each["path"]} == {"far", "minilm-l6-int8", "perdure-recall-1"}
     # The recipe is kept with the store: a process with other settings uses the model that was chosen.
     with Memory.open(elsewhere) as memory:
         assert memory.ready()
