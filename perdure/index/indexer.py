@@ -23,8 +23,8 @@ from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import Author, StoredVector
 
 EMBED_BATCH = 4
-BULK = 1_000
-"""When so many facts wait, so many are written at once."""
+BULK, LARGEST = 1_000, 20_000
+"""When so many facts wait, all that wait are written at once, up to a limit: a write looks through the whole table."""
 GROWTH = 2
 """The approximate index is built anew when the table has grown so many times larger."""
 _log = logging.getLogger("perdure.worker")
@@ -139,7 +139,7 @@ class Indexer:
                 return False
             self._inspect(space)
             with self._store.database.read() as connection:
-                batch = outbox.next_batch(connection, max(BULK, self._batch))
+                batch = outbox.next_batch(connection, LARGEST)
                 if len(batch.entries) < BULK:
                     batch = outbox.next_batch(connection, self._batch)
                 patient = not outbox.resting(connection)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 
 OPTIMIZE_AFTER = 32
 KEEP_VERSIONS = timedelta(hours=1)
-PROBES = 40
-"""Parts of the approximate index that are looked through, of about 8,000 vectors each."""
+PROBES, EVERY = 40, 0
+"""Parts of the approximate index that are looked through, of about 8,000 vectors each; all of them."""
 REFINE = 3
 """So many times more candidates than asked for are compared once more with their full vectors."""
 DELETE_CHUNK = 500
@@ -42,14 +43,13 @@ LanceRow = dict[str, Any]
 def rows_of(database: Database, fact_ids: Sequence[str], embedding_id: str, now: float) -> list[LanceRow]:
     """Return the rows that the table should hold for these facts: the live ones that have a vector."""
     condition, values = live_sql(now)
-    marks = ", ".join("?" * len(fact_ids))
     sql = (
         "SELECT facts.id, facts.text, v.vector, facts.importance, facts.category, facts.scope, facts.scope_target,"
         " facts.created_at, facts.expires_at FROM facts JOIN vectors v ON v.fact_id = facts.id AND v.embedding_id = ?"
-        f" WHERE facts.id IN ({marks}) AND {condition}"
+        f" WHERE facts.id IN (SELECT value FROM json_each(?)) AND {condition}"
     )
     with database.read() as connection:
-        found = run(connection, sql, (embedding_id, *fact_ids, *values))
+        found = run(connection, sql, (embedding_id, json.dumps(list(fact_ids)), *values))
     return [
         {"id": id_, "text": text, "vector": vector, "importance": importance, "category": category,
          "scope": str(Scope(kind, target)), "created_at": created_at,
@@ -216,22 +216,33 @@ class LanceIndex:
         from lancedb.expr import col, lit
 
         allowed = _among("scope", [str(scope) for scope in sorted(view.audience.scopes)])
-        allowed = allowed & (col("expires_at") > lit(view.now))
         self._table.checkout_latest()  # type: ignore[no-untyped-call]
         if self._table.version < at_least:
             raise RuntimeError(f"the table is at version {self._table.version}, it was at {at_least}")
-        found = (
-            self._table.search(query, query_type="vector")
-            .distance_type("cosine")  # type: ignore[attr-defined]
-            .where(allowed, prefilter=True)
-            .minimum_nprobes(PROBES)
-            .maximum_nprobes(0)
-            .refine_factor(REFINE)
-            .select(["id", "_distance"])
-            .limit(limit)
-            .to_arrow()
-        )
-        return [VectorHit(row["id"], 1.0 - row["_distance"]) for row in found.to_pylist()]
+        found = self._probed(query, allowed, limit)
+        if any(row["expires_at"] <= view.now for row in found):
+            # Seldom so: to leave out all that has expired takes longer than the search.
+            found = self._probed(query, allowed & (col("expires_at") > lit(view.now)), limit)
+        return [VectorHit(row["id"], 1.0 - row["_distance"]) for row in found]
+
+    def _probed(self, query: Vector, allowed: Any, limit: int) -> list[dict[str, Any]]:
+        for most in (PROBES, EVERY):
+            found: list[dict[str, Any]] = (
+                self._table.search(query, query_type="vector")
+                .distance_type("cosine")  # type: ignore[attr-defined]
+                .where(allowed, prefilter=True)
+                .minimum_nprobes(PROBES)
+                .maximum_nprobes(most)
+                .refine_factor(REFINE)
+                .select(["id", "expires_at", "_distance"])
+                .limit(limit)
+                .to_arrow()
+                .to_pylist()
+            )
+            # A small scope lies in few parts of the index, or there is no more of it.
+            if len(found) >= limit:
+                break
+        return found
 
     def _open(self, create: bool) -> Table:
         if not create or self._name in self._db.list_tables().tables:

@@ -15,7 +15,7 @@ from perdure.index.lance import LanceIndex
 from perdure.index.vector_index import ExactIndex, Survey, VectorHit, scan, surveyed
 from perdure.store import outbox
 from perdure.store.outbox import IndexState
-from perdure.store.scope import GLOBAL, Audience
+from perdure.store.scope import Audience
 from perdure.store.search import View
 
 if TYPE_CHECKING:
@@ -24,8 +24,12 @@ if TYPE_CHECKING:
 
 MAX_BEHIND = 2_000
 """If LanceDB is behind by more facts, the exact search costs less than both together."""
-PATIENCE = 0.25
+PATIENCE = 0.4
 """Seconds that a search waits for LanceDB before the exact search answers."""
+WARMING, WARM = 8, 100
+"""Searches that are made before LanceDB counts as open, and how many each asks for."""
+SCANNED = 300_000
+"""Vectors that are read from SQLite while LanceDB cannot be asked; more would take longer than any turn waits."""
 FIRST_REST = 5.0
 LONGEST_REST = 300.0
 """Seconds until LanceDB is tried again after it failed; doubled each time, up to the second."""
@@ -49,6 +53,7 @@ class TieredIndex:
         mode: Mode = "auto",
         crossover: int = CROSSOVER,
         patience: float = PATIENCE,
+        scanned: int = SCANNED,
         storage_options: Mapping[str, str] | None = None,
         on_trouble: Callable[[], None] = lambda: None,
         open_lance: Callable[[IndexState], LanceIndex] | None = None,
@@ -62,6 +67,7 @@ class TieredIndex:
             mode: "exact" never asks LanceDB, "lance" asks it at any size.
             crossover: vectors from which on "auto" asks LanceDB.
             patience: seconds to wait for LanceDB's answer.
+            scanned: vectors that are still read while it cannot be asked; in a larger store words alone answer then.
             storage_options: handed on to LanceDB, for buckets.
             on_trouble: called, in some thread, when LanceDB failed: have the worker look after it.
             open_lance: opens the table that SQLite knows of; None: in the store's folder.
@@ -72,6 +78,7 @@ class TieredIndex:
         self._mode = mode
         self._crossover = crossover
         self._patience = patience
+        self._scanned = scanned
         self._storage_options = storage_options
         self._on_trouble = on_trouble
         self._open_lance = open_lance or self._from_folder
@@ -98,7 +105,7 @@ class TieredIndex:
             limit: at least 1.
 
         Raises:
-            StoreError: SQLite cannot be read; LanceDB's failures only make the search slower.
+            StoreError: SQLite cannot be read; LanceDB's failures only make the search slower, or bring nothing.
         """
         large = self._mode != "exact" and self._count.reaches(self._crossover)
         if view.as_of is None and not view.include_superseded and (large or self._mode == "lance"):
@@ -111,6 +118,9 @@ class TieredIndex:
         if view.as_of is None and (not large or self._exact.loaded):
             self.answered_by = "matrix"
             return self._exact.search(query, view, limit)
+        if view.as_of is None and self._count.reaches(self._scanned):
+            self.answered_by = "none"
+            return []
         # Neither index knows former times; and a large store's matrix is not read for the time until LanceDB is there.
         self.answered_by = "scan"
         return scan(self._store.database, self._space.id, query, view, limit)
@@ -212,10 +222,12 @@ class TieredIndex:
 
         try:
             lance = self._open_lance(known)
-            # The first search reads the index from the disk; no turn should pay for it.
-            axis = np.zeros(self._space.dims, dtype=np.float32)
-            axis[0] = 1.0
-            lance.search(axis, View(Audience(frozenset({GLOBAL}), None), 0.0), 1, at_least=known.version)
+            # The first searches read the index from the disk; no turn should pay for them.
+            chance = np.random.default_rng(0)
+            for _ in range(WARMING):
+                query = chance.standard_normal(self._space.dims, dtype=np.float32)
+                query /= np.linalg.norm(query)
+                lance.search(query, View(Audience.of(), 0.0), WARM, at_least=known.version)
         except StoreError as error:
             self._trip(str(error))
             return

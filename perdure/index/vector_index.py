@@ -28,6 +28,8 @@ CHUNK = 1024
 """Vectors that are read at a time: 1.5 MB at 384 dimensions, more would leave holes in memory."""
 SAMPLE = 256
 """Vectors that tell how far a query is from all, where not all are compared."""
+COUNTED = 2_000
+"""So many facts are counted there at the most: what is larger is large, and counting a million takes seconds."""
 NOBODY = -1
 """The scope code of rows that are in no answer."""
 
@@ -50,7 +52,7 @@ class Survey:
         totals, squares: of each part, the sum of its cosines with `count` facts, and of their squares: all that the
             view shows, or a sample of them; of shape (parts,).
         count: how many facts these are.
-        texts: how many facts the view shows; at least `count`.
+        texts: how many facts the view shows, at least `count`; of a large store that is not compared as a whole, 2,000.
     """
 
     ids: Sequence[str]
@@ -146,7 +148,9 @@ def surveyed(
     joined = "FROM facts JOIN vectors v ON v.fact_id = facts.id AND v.embedding_id = ? AND length(v.vector) = ?"
     bound = (embedding_id, 4 * queries.shape[1], *values)
     with database.read() as connection:
-        [(texts,)] = run(connection, f"SELECT count(*) {joined} WHERE {condition}", bound)
+        [(texts,)] = run(
+            connection, f"SELECT count(*) FROM (SELECT 1 {joined} WHERE {condition} LIMIT {COUNTED})", bound
+        )
         rows = run(connection, f"SELECT v.vector {joined} WHERE {condition} LIMIT {SAMPLE}", bound)
     sample = _matrix_of([blob for (blob,) in rows], queries.shape[1])
     around = np.stack([dots(sample, query) for query in queries])

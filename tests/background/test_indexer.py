@@ -191,7 +191,8 @@ class TestRebuild:
             assert not compare(store)
         assert len(list(store.lance_folder.glob("*.lance"))) == 1
 
-    def test_a_kill_leaves_the_rest_in_the_outbox(self, store: Store) -> None:
+    def test_a_kill_leaves_the_rest_in_the_outbox(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("perdure.index.indexer.LARGEST", 1_000)
         ids = add(store, *[GOOD] * 1_500)
         work(store)
         indexer = Indexer(store, lambda: None, 50)
@@ -230,3 +231,14 @@ class TestTraining:
         index = LanceIndex(store.lance_folder, SPACE.id, SPACE.dims, create=False)
         assert sum(1 for _ in index.chunks(["id"])) <= 2
         index.close()
+
+
+def test_a_large_backlog_takes_few_writes(store: Store) -> None:
+    ids = add(store, *[GOOD] * 2_500)
+    indexer = Indexer(store, lambda: None, 50, crossover=1_000_000)
+    steps = 0
+    while indexer.step():
+        steps += 1
+    indexer.close()
+    assert steps == 1
+    assert indexed(store) == set(ids)
