@@ -18,12 +18,11 @@ from typing import Any
 import click
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.linear_model import LogisticRegression
 
 from perdure.recall.features import NAMES, RISING, Prompt
 from perdure.recall.gate import FILE, LearnedGate
-from training.examples import SEED, Example, digest, examples, texts_of
+from training import boosted
+from training.examples import Example, digest, examples, texts_of
 from training.measures import Answer, at, life, ranked, thresholds
 from training.vectors import cached
 from training.views import Floats, View, features
@@ -32,7 +31,7 @@ Plain = dict[str, Any]
 Vectors = dict[str, NDArray[np.float32]]
 SIZES = (0, 1, 2, 4, 12, 30, 300)
 """Texts of the stores that the gate is fitted on: each as it is (0), and as its user's begins, and as it may become."""
-ROUNDS, LEAVES, RATE, LEAST = 400, 10, 0.05, 30
+ROUNDS, LEAVES = 400, 20
 PROMPTS = 1000.0
 """Weight of the prompts of stores of one size."""
 
@@ -92,54 +91,10 @@ def stacked(groups: Iterable[Sequence[Rows]]) -> tuple[Floats, NDArray[np.bool_]
     return np.concatenate(rows), np.concatenate(labels), np.concatenate(weights)
 
 
-def trees(given: Iterable[Sequence[Rows]]) -> Plain:
-    """Fit boosted trees that never hold more evidence against a memory."""
-    rows, labels, weights = stacked(given)
-    model = HistGradientBoostingClassifier(
-        max_iter=ROUNDS, learning_rate=RATE, max_leaf_nodes=LEAVES, min_samples_leaf=LEAST, l2_regularization=5.0,
-        max_features=0.5, monotonic_cst=[int(name in RISING) for name in NAMES], early_stopping=False,
-        random_state=SEED,
-    )  # fmt: skip
-    model.fit(rows, labels, sample_weight=weights)
-    return {
-        "features": list(NAMES), "base": float(model._baseline_prediction.ravel()[0]), "slope": 1.0, "shift": 0.0,
-        **_joined([step[0].nodes for step in model._predictors]),
-    }  # fmt: skip
-
-
-def _joined(grown: Sequence[Any]) -> Plain:
-    """Return trees one behind the other; the value of a node inside is the mean of its leaves."""
-    starts = np.cumsum([0, *(len(nodes) for nodes in grown)])
-    every = np.concatenate(grown)
-    leaf, start = every["is_leaf"].astype(bool), np.repeat(starts[:-1], np.diff(starts))
-    left = np.where(leaf, 0, every["left"] + start).tolist()
-    right = np.where(leaf, 0, every["right"] + start).tolist()
-    value, count = every["value"].tolist(), every["count"].tolist()
-    # A child stands behind its parent.
-    for node in reversed(range(len(every))):
-        if not leaf[node]:
-            below = (left[node], right[node])
-            value[node] = sum(value[child] * count[child] for child in below) / sum(count[child] for child in below)
-    return {
-        "roots": starts[:-1].tolist(),
-        "feature": np.where(leaf, -1, every["feature_idx"]).tolist(),
-        "threshold": _short(np.where(leaf, 0.0, every["num_threshold"])),
-        "left": left,
-        "right": right,
-        "value": _short(value),
-    }
-
-
-def _short(values: Any) -> list[float]:
-    return [float(f"{value:.6g}") for value in values]
-
-
-def calibrated(gate: Plain, given: Iterable[Sequence[Rows]]) -> Plain:
-    """Return the gate with a slope and a shift fitted on prompts that it was not fitted on (Platt)."""
-    rows, labels, weights = stacked(given)
-    model = LogisticRegression(C=1e6)
-    model.fit(LearnedGate.of(gate).log_odds(rows)[:, None], labels, sample_weight=weights)
-    return gate | {"slope": float(model.coef_[0, 0]), "shift": float(model.intercept_[0])}
+def trees(given: Iterable[Sequence[Rows]], judged: Iterable[Sequence[Rows]]) -> Plain:
+    """Fit the gate's trees; the probabilities are calibrated on prompts that they were not fitted on."""
+    plain = boosted.fitted(*stacked(given), NAMES, rising=RISING, rounds=ROUNDS, leaves=LEAVES)
+    return boosted.calibrated(plain, *stacked(judged))
 
 
 def answers(gate: LearnedGate, given: Sequence[Rows]) -> list[Answer]:
@@ -164,20 +119,32 @@ def report(name: str, found: Sequence[Answer]) -> None:
 
 @click.command()
 @click.argument("model", type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--part",
+    "parts",
+    type=click.Path(exists=True, path_type=Path),
+    multiple=True,
+    help="For each part of the stores, in order, an encoder that has not learnt it.",
+)
 @click.option("--out", type=click.Path(path_type=Path), default=FILE, show_default=False)
-def main(model: Path, out: Path) -> None:
+def main(model: Path, parts: tuple[Path, ...], out: Path) -> None:
     """Fit the gate, and write it to where the package has it."""
-    held = [each for each in examples("train") if each.held]
+    everything = [each for each in examples("train") if not each.passages]
+    held = [each for each in everything if each.held]
     judged = [each for each in examples("development") if not each.passages]
     click.echo(f"data {digest(held)} (held), {digest(judged)} (development)")
     vectors = cached(texts_of([*held, *judged]), model, model.with_suffix(".npz"))
     fitted = [rows_of(held, vectors, more=held, size=size) for size in SIZES]
+    for fold, other in enumerate(parts):
+        some = [each for each in everything if not each.held and each.fold == fold]
+        their = cached(texts_of(some), other, other.with_suffix(".npz"))
+        for group, size in zip(fitted, SIZES, strict=True):
+            group += rows_of(some, their, more=some, size=size)
     sizes = [rows_of(judged, vectors, more=judged, size=size) for size in SIZES]
     development = sizes[0]
     report("cosine", by(development, "cosine"))
     report("above the background", by(development, "above"))
-    plain = trees(fitted) | {"encoder": hashlib.sha256(model.read_bytes()).hexdigest(), "points": {}}
-    plain = calibrated(plain, sizes)
+    plain = trees(fitted, sizes) | {"encoder": hashlib.sha256(model.read_bytes()).hexdigest(), "points": {}}
     found = answers(LearnedGate.of(plain), development)
     report("gate", found)
     plain["points"] = {key: round(value, 3) for key, value in thresholds(found).items()}

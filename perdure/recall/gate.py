@@ -1,32 +1,24 @@
 """The gate: from features to the probability that a memory helps a prompt, and what speaks for and against it.
 
-Gradient-boosted trees, stored as plain JSON (`training/fit.py` writes it) and applied with numpy:
-
-    {"encoder": sha256, "features": [...], "base": b, "slope": s, "shift": t, "points": {"strict", "balanced",
-     "generous"}, "roots": [...], "feature": [...], "threshold": [...], "left": [...], "right": [...], "value": [...]}
-
-All trees stand one behind the other. A node is a leaf where `feature` is -1; a row goes left if its feature is at most
-the threshold. The sum of the leaves' values and `base` is a log-odds; times `slope`, plus `shift`, it is calibrated at
-the rate of life, at which two prompts in three need nothing.
+Its file holds the trees (`perdure.ranking.trees`) beside {"encoder": sha256, "points": {"strict", "balanced",
+"generous"}}; `training/fit.py` writes it. Its probabilities hold at the rate of life, at which two prompts in three
+need nothing.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from perdure.errors import ModelError
+from perdure.ranking.trees import Trees
 from perdure.recall.features import NAMES
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from perdure.recall.features import Floats
 
 FILE: Final = Path(__file__).with_name("data") / "gate.json"
@@ -34,7 +26,6 @@ STRICT, BALANCED, GENEROUS = POINTS = ("strict", "balanced", "generous")
 """The named points between precision and recall."""
 REASONS: Final = 3
 """Features that a receipt names for a memory."""
-_EXTREME: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,24 +35,12 @@ class LearnedGate:
     Attributes:
         encoder: sha256 of the encoder whose vectors it was fitted on; those of another mean nothing to it.
         points: the probability from which a memory comes up, by the names of `POINTS`.
-        base, slope, shift: see above.
-        roots: first node of each tree.
-        feature, threshold, value: of each node. Inside a tree the value is the mean of its leaves.
-        children: of each node, where it is right and where it is left; a leaf is its own.
-        depth: steps from a root to the furthest leaf.
+        trees: tell it.
     """
 
     encoder: str
     points: Mapping[str, float]
-    base: float
-    slope: float
-    shift: float
-    roots: NDArray[np.int32]
-    feature: NDArray[np.int32]
-    threshold: Floats
-    children: NDArray[np.int32]
-    value: Floats
-    depth: int
+    trees: Trees
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> LearnedGate:
@@ -70,68 +49,15 @@ class LearnedGate:
         Raises:
             ModelError: it was fitted on other features.
         """
-        import numpy as np
-
-        if plain["features"] != list(NAMES):
-            raise ModelError("the gate was fitted on other features; fit it anew: python -m training.fit")
-        feature = np.array(plain["feature"], dtype=np.int32)
-        leaf, own = feature < 0, np.arange(len(feature))
-        sides = [np.where(leaf, own, plain[side]) for side in ("right", "left")]
-        depth = np.zeros(len(feature), dtype=int)
-        for node in np.flatnonzero(~leaf).tolist():  # a child stands behind its parent
-            depth[[sides[0][node], sides[1][node]]] = depth[node] + 1
-        return cls(
-            encoder=plain["encoder"], points=plain["points"],
-            base=plain["base"], slope=plain["slope"], shift=plain["shift"],
-            roots=np.array(plain["roots"], dtype=np.int32), feature=np.maximum(feature, 0),
-            threshold=np.array(plain["threshold"], dtype=np.float32),
-            children=np.stack(sides, axis=1).astype(np.int32).ravel(),
-            value=np.array(plain["value"], dtype=np.float32), depth=int(depth.max(initial=0)),
-        )  # fmt: skip
+        return cls(plain["encoder"], plain["points"], Trees.of(plain, NAMES))
 
     def probabilities(self, rows: Floats) -> list[float]:
         """Return the probability that each row's memory helps, 0 to 1; `rows` of shape (memories, len(NAMES))."""
-        import numpy as np
-
-        odds = np.clip(self.slope * self.log_odds(rows) + self.shift, -_EXTREME, _EXTREME)
-        probabilities: list[float] = (1 / (1 + np.exp(-odds))).tolist()
-        return probabilities
-
-    def log_odds(self, rows: Floats) -> NDArray[np.float64]:
-        """Return the log-odds of each row before they are calibrated."""
-        import numpy as np
-
-        *_, reached = self._walk(rows)
-        leaves = self.value.take(reached)
-        return np.asarray(self.base + leaves.sum(axis=1, dtype=np.float64))
+        return self.trees.probabilities(rows)
 
     def reasons(self, row: Floats) -> dict[str, float]:
-        """Return the features that moved a memory's log-odds most, with how far, the strongest first.
-
-        What a step from a node to its child changes in the mean of the leaves is put down to the feature asked there
-        (Saabas 2014, "Interpreting random forests").
-        """
-        import numpy as np
-
-        moved = np.zeros(len(NAMES))
-        nodes = [step[0] for step in self._walk(row[None, :])]
-        for before, after in pairwise(nodes):
-            stepped = before != after
-            np.add.at(moved, self.feature[before[stepped]], (self.value[after] - self.value[before])[stepped])
-        strongest = np.argsort(-np.abs(moved), kind="stable")[:REASONS]
-        return {NAMES[at]: round(self.slope * float(moved[at]), 2) for at in strongest.tolist() if moved[at]}
-
-    def _walk(self, rows: Floats) -> Iterator[NDArray[np.int32]]:
-        """Yield the nodes of shape (rows, trees) that each row comes to, from the roots to the leaves."""
-        import numpy as np
-
-        flat, start = rows.ravel(), (np.arange(len(rows), dtype=np.int32) * len(NAMES))[:, None]
-        node = np.repeat(self.roots[None, :], len(rows), axis=0)
-        yield node
-        for _ in range(self.depth):
-            left = flat.take(start + self.feature.take(node)) <= self.threshold.take(node)
-            node = self.children.take(2 * node + left)
-            yield node
+        """Return the features that moved a memory's log-odds most, with how far, the strongest first."""
+        return self.trees.reasons(row, REASONS)
 
 
 @cache

@@ -21,6 +21,7 @@ DIRECTIVE = "directive"
 PASSAGES = "passages"
 NEWEST = "newest"
 ALIASES = "aliases"
+DATES = "dates"
 """The legs carry the names that stand in the block: the two stores of the documents this follows, and the
 slots that a prompt names."""
 

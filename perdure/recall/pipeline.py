@@ -13,24 +13,24 @@ from perdure.errors import StoreError
 from perdure.hooks.types import Recall, RecallItem
 from perdure.ranking.adjust import Standing, adjusted
 from perdure.ranking.budget import fit
-from perdure.ranking.decay import DAY, confidence_at
-from perdure.ranking.diversity import Shown, diverse, jaccard
+from perdure.ranking.diversity import diverse, jaccard
 from perdure.ranking.fuse import Fused, relative_cut
 from perdure.recall.aliases import Speller, set_aside
 from perdure.recall.block import Entry, category_of, dated, indexed, line, render
+from perdure.recall.dates import colliding
 from perdure.recall.directives import facts_of, matching
 from perdure.recall.expand import Expand, Expander, merged
 from perdure.recall.legs import CountTokens, Found, Legs, VectorLeg, token_counter
 from perdure.recall.newest import Stale, in_order, marks, newest_first, overtaken
-from perdure.recall.options import DIRECTIVE, LINKS, NEWEST, PROFILE, PROGRESSIVE, RecallOptions
+from perdure.recall.options import DATES, DIRECTIVE, LINKS, NEWEST, PROFILE, PROGRESSIVE, RecallOptions
 from perdure.recall.profile import Profile, reread, standing
 from perdure.recall.query import Query, understand
 from perdure.recall.receipt import Receipt
 from perdure.recall.rerank import Reranker, Reranking
-from perdure.recall.sift import NO_EVIDENCE, gate_of, passed
+from perdure.recall.sift import NO_EVIDENCE, gate_of, passed, shown_of, standing_of
 from perdure.recall.sift import in_order as by_evidence
 from perdure.recall.sources import Source
-from perdure.store.fact import Fact, folded_slot
+from perdure.store.fact import Fact
 from perdure.store.links import related
 from perdure.store.scope import Audience
 from perdure.store.search import View
@@ -38,7 +38,7 @@ from perdure.store.store import Store
 from perdure.store.trust import AUTO_RECALLED
 from perdure.text.fence import strip_fenced
 from perdure.text.normalise import match_terms
-from perdure.text.sameness import said, says_no_more
+from perdure.text.sameness import says_no_more
 
 LINKED = 3
 LINK_SHARE = 0.5
@@ -150,6 +150,7 @@ class Recaller:
             order = self._reranking.order(query.text, [each.fact.text for each in ranked], deadline)
             ranked = [ranked[index] for index in order]
             ranked += _new(directed, ranked, receipt)
+            ranked += self._guarded(DATES, receipt, lambda: self._colliding(query, ranked, view, receipt, deadline))
             ranked += self._guarded(LINKS, receipt, lambda: self._linked(ranked, view, receipt, deadline))
             bridges = self._speller.bridges((each.fact for each in ranked), view, deadline, receipt)
             ranked += _new([Ranked(fact, LINKS, 0.0) for fact in bridges], ranked, receipt)
@@ -229,11 +230,11 @@ class Recaller:
         receipt.verdicts.update({item.id: "far below the best" for item in ranked if item.id not in near})
         receipt.scores.update({item.id: item.score for item in ranked})
         worth = {
-            item.id: self._adjusted(item, _standing_of(found.facts[item.id], now, item.id in directed), receipt)
+            item.id: self._adjusted(item, standing_of(found.facts[item.id], now, item.id in directed), receipt)
             for item in kept
         }
         kept = sorted(kept, key=lambda item: (-worth[item.id], item.id))
-        gone = diverse([_shown(found.facts[item.id]) for item in kept])
+        gone = diverse([shown_of(found.facts[item.id]) for item in kept])
         receipt.verdicts.update(gone)
         return [Ranked(found.facts[item.id], item.leg, receipt.scores[item.id]) for item in kept if item.id not in gone]
 
@@ -270,6 +271,16 @@ class Recaller:
         with self._store.database.read(deadline=deadline) as connection:
             facts = [fact for each in wanted for fact in facts_of(connection, each, view)]
         return [Ranked(fact, DIRECTIVE, 1.0) for fact in {fact.id: fact for fact in facts}.values()]
+
+    def _colliding(
+        self, query: Query, ranked: list[Ranked], view: View, receipt: Receipt, deadline: float
+    ) -> list[Ranked]:
+        """Return what stands on a day that the prompt names."""
+        if view.tag is not None or view.as_of is not None:
+            return []
+        with self._store.database.read(deadline=deadline) as connection:
+            facts = colliding(connection, query.text, view)
+        return _new([Ranked(fact, DATES, 0.0) for fact in facts], ranked, receipt)
 
     def _standing(self, view: View, session: str | None, deadline: float) -> list[Ranked]:
         """Return what is kept in mind whatever is asked."""
@@ -378,20 +389,3 @@ def _new(found: list[Ranked], ranked: list[Ranked], receipt: Receipt) -> list[Ra
     receipt.linked.update({each.fact.id: each.fact for each in fresh})
     receipt.scores.update({each.fact.id: each.score for each in fresh})
     return fresh
-
-
-def _standing_of(fact: Fact, now: float, directive: bool) -> Standing:
-    confirmed = fact.last_confirmed_at or fact.created_at
-    return Standing(
-        fact.importance,
-        confidence_at(fact.confidence, confirmed, fact.expires_at, now),
-        fact.access_count + fact.reinforced_count,
-        max(0.0, now - fact.effective_date) / DAY,
-        None if fact.expires_at is None else max(0.0, fact.expires_at - now) / DAY,
-        fact.decay_class,
-        directive,
-    )
-
-
-def _shown(fact: Fact) -> Shown:
-    return Shown(fact.id, (said(fact.text), *map(folded_slot, (fact.entity, fact.key, fact.value))))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -47,18 +47,27 @@ class _Shown:
 class Ledger:
     """Keeps, per conversation, what recall has brought up. Usable from any thread."""
 
-    def __init__(self, key: bytes, earlier: Callable[[str], Traces]) -> None:
+    def __init__(
+        self,
+        key: bytes,
+        earlier: Callable[[str], Traces],
+        visible: Callable[[str], Iterable[str]] = lambda conversation: (),
+    ) -> None:
         """Start empty.
 
         Args:
             key: the store's key, for traces.
             earlier: returns what a conversation was shown before this process, as receipts tell.
+            visible: returns the ids of that of it which the model still sees, if the host keeps blocks.
         """
         self._key = key
         self._earlier = earlier
+        self._visible = visible
         self._lock = threading.Lock()
         self._sessions: Recent[str, _Shown] = Recent(SESSIONS)
         self._traces: Recent[str, Traces] = Recent(TRACED)
+        # The receipts are told of a compaction behind it.
+        self._forgotten: Recent[str, bool] = Recent(SESSIONS)
 
     def note(self, key: str, prompt: str, recall: Recall | None) -> None:
         """Keep what a turn was given."""
@@ -75,9 +84,13 @@ class Ledger:
         return self._sessions.get(key) is None
 
     def ids(self, key: str) -> frozenset[str]:
-        """Return the ids of all that a conversation was given."""
+        """Return the ids of all that a conversation was given since it was last compacted."""
+        unknown = self.is_new(key) and self._forgotten.get(key) is None
+        before = dict.fromkeys(self._visible(key)) if unknown else {}
         with self._lock:
-            return frozenset(self._of(key).ids)
+            shown = self._of(key)
+            shown.ids = _newest(before, shown.ids)
+            return frozenset(shown.ids)
 
     def last(self, key: str) -> Pairs:
         """Return what the turn that goes on was given, id and text, in the order of its block."""
@@ -115,6 +128,7 @@ class Ledger:
         with self._lock:
             self._sessions.drop(key)
             self._traces.drop(key)
+            self._forgotten.put(key, True)
 
     def _of(self, key: str) -> _Shown:
         return self._sessions.first(key, _Shown())
@@ -166,6 +180,22 @@ def earlier(store: Store) -> Callable[[str], Traces]:
             facts = run(connection, sql, (json.dumps(sorted(ids)),))
         passages = {name: _read(seen) for body in bodies for name, seen in body.get("echo", {}).items()}
         return passages | {fact_id: traces(text, store.key) for fact_id, text in facts}
+
+    return read
+
+
+def visible(store: Store) -> Callable[[str], Iterable[str]]:
+    """Return a function that reads what a conversation, named by its cursor, was shown and the model still sees."""
+
+    def read(conversation: str) -> Iterable[str]:
+        scope, _, session = conversation.partition("\0")
+        with store.database.read() as connection:
+            since = store.clock.now() - SECONDS
+            bodies = receipts.of_session(connection, session or None, scope, since, RECEIPTS)
+        for body in bodies:
+            if not body.get(receipts.COMPACTED):
+                yield from body.get("echo", ())
+                yield from (each["id"] for each in body.get("candidates", ()) if each["verdict"] == "injected")
 
     return read
 

@@ -1,14 +1,19 @@
-"""Step three: which candidates have evidence enough, and in which order."""
+"""Step three: which candidates have evidence enough, in which order, and what is known of each beside."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from typing import Final
 
+from perdure.ranking.adjust import Standing
+from perdure.ranking.decay import DAY, confidence_at
+from perdure.ranking.diversity import Shown
 from perdure.ranking.fuse import Fused, fuse
 from perdure.ranking.gates import Evidence, Gate
 from perdure.recall.legs import Found
 from perdure.recall.options import LEXICAL, LOOKUP, VECTOR
+from perdure.store.fact import Fact, folded_slot
+from perdure.text.sameness import said
 
 NO_EVIDENCE: Final = "no evidence"
 """The verdict on those that did not pass."""
@@ -53,3 +58,22 @@ def _judged(fact_id: str, evidence: Evidence) -> Fused:
     else:
         leg, score = LEXICAL if evidence.coverage >= BY_WORDS else VECTOR, evidence.probability
     return Fused(fact_id, score, {leg: score})
+
+
+def standing_of(fact: Fact, now: float, directive: bool) -> Standing:
+    """Return what counts of a memory beside how well it fits."""
+    confirmed = fact.last_confirmed_at or fact.created_at
+    return Standing(
+        fact.importance,
+        confidence_at(fact.confidence, confirmed, fact.expires_at, now),
+        fact.access_count + fact.reinforced_count,
+        max(0.0, now - fact.effective_date) / DAY,
+        None if fact.expires_at is None else max(0.0, fact.expires_at - now) / DAY,
+        fact.decay_class,
+        directive,
+    )
+
+
+def shown_of(fact: Fact) -> Shown:
+    """Return what tells two memories apart that say the same."""
+    return Shown(fact.id, (said(fact.text), *map(folded_slot, (fact.entity, fact.key, fact.value))))

@@ -25,6 +25,7 @@ from perdure.text.when_words import LANGUAGES, SHORT_MONTHS, Language
 
 _DAY_SECONDS = 86_400.0
 _Value = TypeVar("_Value")
+_Read = Callable[[re.Match[str], date], "Period | None"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,23 +65,54 @@ def periods(text: str, today: date) -> list[Period]:
     Returns:
         Distinct periods in the order of the text.
     """
+    return list(dict.fromkeys(period for read, match in _named(text, _RULES) if (period := read(match, today))))
+
+
+def days_ahead(text: str, today: date, count: int) -> list[date]:
+    """Find the days to come that a text names, as a plan does: where week or year are not said, the next one.
+
+    Args:
+        text: any string.
+        today: the day on which it was said; it is to come as well.
+        count: how many days after it are looked at.
+
+    Returns:
+        Distinct days in the order of the text.
+    """
+    soon = [today + timedelta(days=step) for step in range(count + 1)]
+    found: dict[date, None] = {}
+    for read, match in _named(text, (*_RULES, _BARE_WEEKDAY)):
+        said = read(match, today)
+        # What is no distance from today is read on each day: on that day "on Friday" is the day itself.
+        each = (day for day in soon if read(match, day) == Period(day, day))
+        day = said.first if said and said.first == said.last else None
+        if day not in soon and read not in (_read_near, _read_ago):
+            day = next(each, None)
+        if day in soon:
+            found[day] = None
+    return list(found)
+
+
+def _named(text: str, rules: Iterable[_Rule]) -> list[tuple[_Read, re.Match[str]]]:
+    """Return what in a text names a time, and how it is read."""
     folded = " ".join(fold(text).split())
     words = set(_WORD.findall(folded))
-    # A date that does not exist still takes its place: of "31 February 2023" no February must be left.
     found = [
-        (*match.span(), rule.read(match, today))
-        for rule in _RULES
+        (rule.read, match)
+        for rule in rules
         if not rule.words.isdisjoint(words)
         for match in rule.pattern.finditer(folded)
     ]
-    kept: list[tuple[int, int, Period | None]] = []
-    for start, end, period in sorted(found, key=lambda item: item[0]):
-        if kept and start < kept[-1][1]:
-            if end - start <= kept[-1][1] - kept[-1][0]:
+    # A date that does not exist still takes its place: of "31 February 2023" no February must be left.
+    kept: list[tuple[_Read, re.Match[str]]] = []
+    for read, match in sorted(found, key=lambda item: item[1].start()):
+        before = kept[-1][1] if kept else None
+        if before and match.start() < before.end():
+            if len(match[0]) <= len(before[0]):
                 continue
             kept.pop()
-        kept.append((start, end, period))
-    return list(dict.fromkeys(period for _, _, period in kept if period))
+        kept.append((read, match))
+    return kept
 
 
 _Series = Callable[[date, int], Period]
@@ -243,7 +275,7 @@ def _goes_on(match: re.Match[str]) -> bool:
 class _Rule:
     words: frozenset[str]  # a text with none of these words or digits holds no match, and is not searched
     pattern: re.Pattern[str]
-    read: Callable[[re.Match[str], date], Period | None]
+    read: _Read
 
 
 def _any(names: Iterable[str]) -> str:
@@ -276,7 +308,7 @@ _END = r"(?![\w%]|[.,:/-]\w)"
 _ON = r"(?:(?P<on>on|on the|the|since|until|by|from|before|after|am|ab|bis|seit|vom|el|del|desde|hasta) )?"
 _NAMED_YEAR = r"(?P<year>[12][0-9]{3})"
 _MONTH_NAMES = _any(_MONTH_NUMBERS)
-_PATTERNS: tuple[tuple[frozenset[str], str, Callable[[re.Match[str], date], Period | None]], ...] = (
+_PATTERNS: tuple[tuple[frozenset[str], str, _Read], ...] = (
     (_DIGITS, rf"{_START}(?P<year>[0-9]{{4}})-(?P<month>[0-9]{{2}})-(?P<day>[0-9]{{2}})(?![0-9])", _read_date),
     (_DIGITS, rf"{_START}(?P<day>[0-9]{{1,2}})\.(?P<month>[0-9]{{1,2}})\.(?P<year>[0-9]{{4}}){_END}", _read_date),
     (
@@ -309,3 +341,9 @@ _RULES = (
     *(_recurring_rule(language) for language in LANGUAGES),
     *(_ago_rule(language) for language in LANGUAGES),
 )
+_BARE_WEEKDAY = _Rule(
+    frozenset(_WEEKDAYS),
+    re.compile(rf"\b(?P<name>{_any(_WEEKDAYS)})\b"),
+    lambda match, today: _WEEKDAYS[match["name"]](today, 0),
+)
+"""A plan names its day in passing ("Friday dinner"); a look back says "on Friday"."""

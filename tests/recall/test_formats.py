@@ -76,7 +76,7 @@ HEAD = (
 )
 OPEN = (
     ' A note that ends in "… (N tokens)" shows its first words only: '
-    "to read all of it, call memory_recall with its number or its id."
+    "to read all of it, call memory_recall, or else memory_get, with its number or its id."
 )
 GOLDEN = {
     "full": f"""<memory-context nonce="af8d59ea47c17dce">
@@ -100,7 +100,7 @@ The staging database is called heron.
 {LEDGER}
 Mia: The staging database is slow since the heron moved in.
 </memory-context>""",
-    "progressive": f"""<memory-context nonce="5c02e71e1a882a0b">
+    "progressive": f"""<memory-context nonce="d373360247d95974">
 {HEAD}{OPEN}
 1. [preference] {CENTRES} (13 months ago, 2025-12-11)
 2. [entity, agent's note] The staging database is called heron.

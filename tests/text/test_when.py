@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from perdure.text.when import Period, periods
+from perdure.text.when import Period, days_ahead, periods
 
 TODAY = date(2024, 3, 13)  # a Wednesday
 
@@ -309,3 +309,37 @@ def test_seconds_are_counted_from_midnight_to_midnight(zone: tzinfo, offset: int
     assert end - begin == 2 * 86_400
     begin, end = Period(date.min, date.max).seconds(zone)
     assert end - begin == date.max.toordinal() * 86_400
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Book a table for Friday", "2024-03-15"),
+        ("am Freitag, bitte", "2024-03-15"),
+        ("el jueves", "2024-03-14"),
+        ("this Friday or on Saturday", "2024-03-15 2024-03-16"),
+        ("today, then", "2024-03-13"),
+        ("tomorrow evening?", "2024-03-14"),
+        ("on 20 March", "2024-03-20"),
+        ("the 20th of March 2024", "2024-03-20"),
+        ("next Wednesday", "2024-03-20"),
+        ("Wednesday lunch", "2024-03-13"),
+        ("by 2024-03-27", "2024-03-27"),
+        ("by 2024-03-28", ""),
+        ("on 20 March 2023", ""),
+        ("last Friday", ""),
+        ("yesterday", ""),
+        ("in March", ""),
+        ("may I ask", ""),
+        ("on 31 February", ""),
+    ],
+)
+def test_a_plan_names_the_days_to_come(text: str, expected: str) -> None:
+    assert [str(day) for day in days_ahead(text, TODAY, 14)] == expected.split()
+
+
+@given(st.text(max_size=200), st.dates(date(1900, 1, 1), date(2100, 1, 1)), st.integers(0, 30))
+def test_days_ahead_are_to_come_and_stand_once(text: str, today: date, count: int) -> None:
+    found = days_ahead(text, today, count)
+    assert all(today <= day <= today + timedelta(days=count) for day in found)
+    assert len(set(found)) == len(found)
