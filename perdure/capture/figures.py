@@ -115,7 +115,7 @@ def _exchanged(before: _Clause, told: _Clause, on_purpose: bool) -> Exchange | N
     if len(gone) != 1 or not (_is_value(before, gone[0]) and _is_value(told, new)):
         return None
     one, other = read(before.text), read(told.text)
-    if one.denied != other.denied or not same_people(one, other):
+    if one.denied != other.denied or not same_people(one, other) or not _same_order(before, told):
         return None
     terms, whole = told.terms - (_SET - before.terms), before.terms
     if new.kind is Kind.NAME:
@@ -134,6 +134,23 @@ def _exchanged(before: _Clause, told: _Clause, on_purpose: bool) -> Exchange | N
     if not terms or not same or not _same_unit(before, gone[0], told, new):
         return None
     return Exchange(new.kind, gone[0].words, rest=False)
+
+
+def _same_order(before: _Clause, told: _Clause) -> bool:
+    """Return whether names and figures that both hold come in one order: "from Oslo to Rome" is not the way back."""
+    one, other = read(before.text), read(told.text)
+    orders = [
+        ([word for word in each.sequence if word in each.names], _DIGITS.findall(clause.text))
+        for each, clause in ((one, before), (other, told))
+    ]
+    return all(_in_order(*pair) for pair in zip(*orders, strict=True))
+
+
+def _in_order(one: list[str], other: list[str]) -> bool:
+    shared = set(one) & set(other)
+    return [word for word in dict.fromkeys(one) if word in shared] == [
+        word for word in dict.fromkeys(other) if word in shared
+    ]
 
 
 def _same_kind(one: Value, other: Value) -> bool:
@@ -232,6 +249,7 @@ _VALUE = re.compile(
     r"|(?P<name>(?-i:(?:(?:Dr|Mr|Mrs|Ms|Prof)\.? )?[A-ZÀ-Þ][\w.+#-]*\w[+#]*(?: [A-ZÀ-Þ][\w-]+)*))",
     re.IGNORECASE,
 )
+_DIGITS = re.compile(r"\d+")
 _NO_NAMES = frozenset(["i", "i'm", "the", "my", "our", "we", "it", "now", "actually", "correction"])
 _UNIT = re.compile(r"[ -]?([^\W\d]+)")
 _NORM = {

@@ -17,7 +17,7 @@ from perdure.capture.language import Language, language
 from perdure.capture.slots import USER, Slot
 from perdure.text.normalise import fold
 
-CODES = ("de", "fr", "es", "pt", "sv", "cs", "ru", "zh", "ja", "ko")
+CODES = ("de", "fr", "es", "pt", "sv", "cs", "pl", "tr", "ru", "ar", "hi", "zh", "ja", "ko")
 DENSE = frozenset(["zh", "ja", "ko"])
 MAX_SENTENCE = 1_000
 # Of three words and more, or seven characters without spaces: shorter ones are names and terms.
@@ -28,9 +28,9 @@ _CONTACT = re.compile(r"[\w.+-]{1,64}@[\w-]{1,64}\.\w{2,}|\+\d[\d -]{8,20}|\b\d{
 _WHEN = re.compile(r"\b\d{1,2}[:h.]\d\d\b|\b\d{1,2}[./]\s?\d{1,2}[./]|\b(?:19|20)\d\d\b")
 _JOKE = re.compile(r"[🙄😂🤣😜🙃😏😅]|(?:^|\s)(?:/s|xd|lol|;-?\))[^\w]*$")
 _CLAUSE = re.compile(r"(?:[,;:]|\s[-–—])\s|[\uff0c、\uff1b]")
-_END = " .!?。！？…~〜\"'”»"
+_END = " .!?。！？؟।…~〜\"'”»"
 _PARTS = {
-    "value": r"(?P<value>(?:[^,.;:!?()\"]|\.(?=\w)|(?<=[dm]r)\.){1,60}?)",
+    "value": r"(?P<value>(?:[^,.;:!?؟،।()\"]|\.(?=\w)|(?<=[dm]r)\.){1,60}?)",
     "key": r"(?P<key>\w{1,30}(?:[ -]\w{1,30})?)",
     "entity": r"(?P<entity>\w{1,30})",
 }
@@ -39,7 +39,7 @@ _DENSE_PARTS = {
     "key": r"(?P<key>\w{1,12}?)",
     "entity": r"(?P<entity>\w{1,12}?)",
 }
-_STOP = r"(?=$|[,;:!?()\"]|(?<![dm]r)\.(?:\s|$)"
+_STOP = r"(?=$|[,;:!?؟،।()\"]|(?<![dm]r)\.(?:\s|$)"
 _DENSE_STOP = r"(?=$|[\s,.;:!?()\"。、！])"
 _CATEGORIES = {"convention": "decision", "decision": "decision", "preference": "preference", "entity": "entity"}
 
@@ -129,7 +129,7 @@ def _cut_quotation(sentence: str) -> bool:
 
 def _without_question(told: str, sentence: str, words: Language) -> str:
     """Return what was stated before something was asked; nothing, if all of it is asked."""
-    if not sentence.rstrip("\"')]」』» ").endswith(("?", "？")):
+    if not sentence.rstrip("\"')]」』» ").endswith(("?", "？", "؟")):
         return told
     if words.question.match(told) or "¿" in sentence[:2]:
         return ""

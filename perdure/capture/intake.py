@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from perdure.capture.reference import MAX_BEFORE
 from perdure.capture.speakers import spoken
 from perdure.hooks.types import Messages
 from perdure.secrets.redact import redact
@@ -17,6 +18,9 @@ from perdure.text.fence import strip_fenced
 from perdure.text.history import MAX_RAW, unread
 from perdure.text.moments import seconds
 from perdure.text.scripts import dense_script
+
+LOOKED_BACK = 12
+"""So many messages before the new ones are looked at for what the user said last: tools speak between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,8 @@ class Intake:
     """What a turn brought.
 
     Attributes:
-        messages: the new messages as {"text", "at"}, redacted; those of the assistant have "role" as well.
+        messages: the new messages as {"text", "at"}, redacted; those of the assistant have "role" as well, and those
+            of the user "before": what they said before, if that is short.
         tail: the cursor behind the last message.
         clipped: how many messages were cut to the limit.
         left_out: the kinds of the secrets that were taken out, message by message.
@@ -70,6 +75,7 @@ def take(messages: Messages, tail: str, key: bytes, session: str | None, limits:
     clipped = 0
     left_out: list[str] = []
     redacted: dict[str, str] = {}
+    before = _said_last(messages[: len(messages) - len(fresh)], key, session)
     for role, message in spoken(fresh, assistant=limits.assistant):
         text = strip_fenced(message_text(message), key, session)
         clipped += len(text) > limits.max_chars
@@ -80,8 +86,18 @@ def take(messages: Messages, tail: str, key: bytes, session: str | None, limits:
         text = clip(redaction.text, limits.max_chars).strip()
         if len(text) >= _least(text, limits.min_chars):
             said = {"text": text, "at": seconds(message.get("timestamp"))}
-            taken.append(said if role == "user" else {**said, "role": role})
+            beside = {"role": role} if role != "user" else {"before": before} if before else {}
+            taken.append({**said, **beside})
+        if role == "user":
+            before = text if len(text) <= MAX_BEFORE else ""
     return Intake(tuple(taken), tail, clipped, tuple(left_out), fresh, redacted)
+
+
+def _said_last(known: Messages, key: bytes, session: str | None) -> str:
+    """Return what the user said last in messages that are not new, if it is short, redacted."""
+    said = [message for _, message in spoken(known[-LOOKED_BACK:], assistant=False)]
+    text = strip_fenced(message_text(said[-1]), key, session).strip() if said else ""
+    return redact(text).text if len(text) <= MAX_BEFORE else ""
 
 
 def _least(text: str, minimum: int) -> int:

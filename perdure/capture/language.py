@@ -20,6 +20,9 @@ from perdure.text.scripts import dense_script
 _ENGLISH = re.compile(r"\b(?:the|is|and|my|i|i'm|our|we|with|of|to)\b")
 NOTHING = re.compile(r"(?!)")
 MAX_READ = 2_000
+_BLOCKS = (("cyrillic", "\u0400", "\u04ff"), ("arabic", "\u0600", "\u06ff"), ("devanagari", "\u0900", "\u097f"))
+_OF_SCRIPT = {"cyrillic": "ru", "arabic": "ar", "devanagari": "hi"}
+"""The language that a script is taken for."""
 MIN_SCORE = 1.3
 """What a language must score before a text is taken for it: one for a word or letter that is a sign of it alone."""
 # What touches a digit is no word of any language: "k8s" holds neither the Czech "k" nor "s".
@@ -107,15 +110,17 @@ def language_of(text: str, otherwise: str | None = None) -> str:
     if (east := scripts["han"] + scripts["kana"]) * 5 >= letters > 0:
         # A heading in Japanese can be in Han alone.
         return "ja" if scripts["kana"] * 12 >= east or otherwise == "ja" else "zh"
-    if scripts["cyrillic"] * 2 >= letters > 0:
-        return "ru"
+    for script, code in _OF_SCRIPT.items():
+        if scripts[script] * 2 >= letters > 0:
+            return code
     return _by_words(text, otherwise)
 
 
 def _script(char: str) -> str | None:
     if char.isascii():
         return "latin" if char.isalpha() else None
-    return dense_script(char) or ("cyrillic" if "\u0400" <= char <= "\u04ff" else "latin" if char.isalpha() else None)
+    block = next((name for name, first, last in _BLOCKS if first <= char <= last), None)
+    return dense_script(char) or block or ("latin" if char.isalpha() else None)
 
 
 def _by_words(text: str, otherwise: str | None) -> str:

@@ -16,9 +16,11 @@ from perdure.capture.guards import Guard, Quota, held
 from perdure.capture.lifetimes import lifetime
 from perdure.capture.rules import guarded
 from perdure.capture.statements import CaptureRule, Choice, Statement, statements
+from perdure.capture.whose import is_own
 from perdure.capture.writing import Prepared, Writer, Written
 from perdure.hooks.types import Channel
 from perdure.store.fact import Fact
+from perdure.store.inbox_lines import PROJECT
 from perdure.store.scope import Scope
 from perdure.store.search import by_hash, by_ids
 from perdure.store.store import Store
@@ -106,7 +108,7 @@ class Capturer:
         return [
             _draft(each, message, entry, self._categories)
             for message in messages
-            for each in statements(message["text"], rules, choice)
+            for each in statements(message["text"], rules, choice, message.get("before", ""))
         ]
 
     def _prepared(self, drafts: Sequence[Fact], pause: Callable[[], None]) -> list[Prepared]:
@@ -198,12 +200,12 @@ def _draft(
     statement: Statement, message: Mapping[str, Any], entry: Mapping[str, Any], categories: CategoryPatterns
 ) -> Fact:
     description = describe(statement, categories)
-    scope = Scope.parse(entry["scope"])
     slot = description.slot
+    scope = Scope.parse(entry["scope"] if is_own(statement.text, slot) else entry.get(PROJECT, entry["scope"]))
     said_at = message.get("at") or entry["at"]
     lives = lifetime(statement.text, said_at, slot.key if slot else None)
     return Fact(
-        text=dated(statement.text, said_at),
+        text=dated(statement.text, said_at) + statement.after,
         why=description.why,
         category=description.category,
         importance=importance(description.category, statement),

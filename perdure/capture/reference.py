@@ -1,4 +1,4 @@
-"""What a pronoun at the head of a sentence stands for, where the sentence before leaves no doubt."""
+"""What a pronoun at the head of a sentence stands for, where the sentence or the message before tells."""
 
 from __future__ import annotations
 
@@ -19,6 +19,28 @@ _NO_NAMES = frozenset({
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",
 })  # fmt: skip
+
+
+_FILLERS = "yes|yeah|yep|no|nope|nah|oh|well|and|but|so|also|aye|ok|okay|actually|wait"
+_LEAD = rf"(?:[\w .()]{{1,24}}: )?(?:(?:{_FILLERS})\b[,.!]* ?){{0,3}}"
+_DANGLING = re.compile(rf"{_LEAD}(?:its?|he|she|his|her|they|their)(?:'s|'ll|'d|'re|'ve)?\b", re.IGNORECASE)
+MAX_BEFORE = 160
+"""Characters of a message that may be quoted to explain the next one."""
+
+
+def explained(sentence: str, before: str) -> str:
+    """Return the user's own message before, in a bracket, for a sentence that says nothing without it; "" else.
+
+    Which word of it is meant would be a guess; what was said is none.
+
+    Args:
+        sentence: the first one of a message.
+        before: what the user said before it, redacted.
+    """
+    told = " ".join(before.split())
+    if not told or len(told) > MAX_BEFORE or not _DANGLING.match(sentence):
+        return ""
+    return f" (after: {told})"
 
 
 def resolve(sentence: str, before: str) -> str | None:

@@ -86,10 +86,13 @@ _VALUE = r"(?P<value>\S.{0,300})"
 
 
 def _rule(pattern: str, build: _Build) -> Rule:
-    compiled = re.compile(pattern, re.IGNORECASE)
+    compiled: list[re.Pattern[str]] = []
 
     def apply(clause: str) -> Slot | None:
-        for match in compiled.finditer(clause):
+        if not compiled:
+            # At the first clause, not at import: a command starts without these.
+            compiled.append(re.compile(pattern, re.IGNORECASE))
+        for match in compiled[0].finditer(clause):
             slot = build(match)
             if slot is not None:
                 return slot

@@ -10,7 +10,7 @@ from perdure.capture import foreign
 from perdure.capture.language import Language, language, language_of
 from perdure.capture.naming import find_naming
 from perdure.capture.noise import is_fault, is_noise, is_secret, prose
-from perdure.capture.reference import resolve
+from perdure.capture.reference import explained, resolve
 from perdure.capture.sentences import clauses, sentences, without_lead_in, without_tag
 from perdure.text.normalise import fold
 from perdure.text.scripts import dense_script
@@ -82,12 +82,14 @@ class Statement:
         cue: what marked it.
         confidence: how sure it is that it is worth keeping, 0 to 1.
         category: what it is, where that is known before its words are read.
+        after: what the user said before, if the statement says too little without it.
     """
 
     text: str
     cue: str
     confidence: float = STRONG
     category: str | None = None
+    after: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +117,16 @@ Choice = Callable[[Heard], Sequence[Statement] | None]
 """Says what is kept of a sentence; None leaves it to the rules. Not asked about noise and secrets."""
 
 
-def statements(text: str, rules: tuple[CaptureRule, ...] = (), choice: Choice | None = None) -> list[Statement]:
+def statements(
+    text: str, rules: tuple[CaptureRule, ...] = (), choice: Choice | None = None, before: str = ""
+) -> list[Statement]:
     """Return the statements of a message, in order.
 
     Args:
         text: the message, redacted.
         rules: further rules, asked after the built-in ones.
         choice: decides in the place of the rules.
+        before: the user's message before it, redacted.
     """
     words = language(language_of(text))
     found: list[Statement] = []
@@ -141,6 +146,8 @@ def statements(text: str, rules: tuple[CaptureRule, ...] = (), choice: Choice | 
         if found and len(sentence) <= MAX_MARK and _JOKE.search(sentence):
             found.pop()
         kept = list(each.stated if chosen is None else chosen)
+        if each.number == 0 and (after := explained(sentence, before)):
+            kept = [replace(statement, after=after) for statement in kept]
         if upset and chosen is None:
             # Who is stuck or angry tells what just happened; only what has a shape of its own outlasts that.
             kept = [statement for statement in kept if statement.confidence == STRONG]

@@ -117,9 +117,17 @@ class Writer:
             # Who repeats what was said on a stronger word adds nothing to it.
             weaker = strength(fact.channel) < strength(old.channel)
             return Written(old if weaker else tx.reinforce(old.id, decision.reason), decision)
+        late = old is not None and fact.source_date is not None and old.effective_date > fact.source_date
         if old is not None and decision.action is Action.DELETE:
+            if late:
+                return Written(old, Decision(Action.NOOP, old.id, "said before what it would withdraw"))
             withdraw = forget if decision.reason == ASKED else retract
             return Written(withdraw(tx, old.id, decision.reason), decision)
+        if old is not None and late and strength(old.channel) >= strength(fact.channel):
+            # Turns may be captured in another order than they were said in: the later word stands.
+            added = tx.add(fact, prepared.vector, decision.reason)
+            tx.supersede(added.id, old.id, decision.reason)
+            return Written(tx.fact(added.id), decision)
         gone = [old, *map(tx.fact, decision.twins)] if old is not None else []
         added = tx.add(_inheriting(fact, gone), prepared.vector, decision.reason)
         for each in gone:

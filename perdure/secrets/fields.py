@@ -148,7 +148,7 @@ def _kind_of(label: str, value: str) -> str | None:
         return "password"
     for name in NAMES:
         if any(stem in spoken for stem in name.stems):
-            ends = (found.end() for found in name.pattern.finditer(spoken))
+            ends = (found.end() for found in name.pattern.compiled.finditer(spoken))
             # Of several tokens nobody says that they are secrets: language models have them, too.
             named = any(_BEHIND.match(spoken, end) and spoken[end - 5 : end + 1] != "tokens" for end in ends)
             if named and _is_secret(value, name):
@@ -158,7 +158,7 @@ def _kind_of(label: str, value: str) -> str | None:
 
 def _is_secret(value: str, name: Name) -> bool:
     if name.kind in ("pin", "seed-phrase"):
-        return name.value.match(value) is not None
+        return name.value.compiled.match(value) is not None
     if name.chosen:
         return judge.quoted(value)
     if " " in value or _DATE.match(value) or judge.is_code(value):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 from perdure.secrets.words import GLUED_NAMES, GLUED_VERBS, WORDINGS, Wording, either, words
 
@@ -47,6 +48,18 @@ BEFORE = re.compile(
 VERBS = frozenset(words(f"{_VERBS}, {_AS}"))
 
 
+class Written:
+    """A pattern that is compiled when it is first asked for: most texts name no secret, and a start must be quick."""
+
+    def __init__(self, pattern: str, flags: int = 0) -> None:
+        self._source = pattern, flags
+
+    @cached_property
+    def compiled(self) -> re.Pattern[str]:
+        """The pattern."""
+        return re.compile(*self._source)
+
+
 @dataclass(frozen=True, slots=True)
 class Name:
     """A name of secrets.
@@ -64,10 +77,10 @@ class Name:
 
     kind: str
     stems: tuple[str, ...]
-    pattern: re.Pattern[str]
-    value: re.Pattern[str]
-    link: re.Pattern[str]
-    passing: re.Pattern[str]
+    pattern: Written
+    value: Written
+    link: Written
+    passing: Written
     chosen: bool
     english: bool
 
@@ -102,10 +115,10 @@ def _name(
     return Name(
         kind,
         tuple(words(stems)),
-        re.compile(pattern, re.IGNORECASE),
-        re.compile(value),
-        re.compile(_link(verbs, joints, near), re.IGNORECASE),
-        re.compile(passing, re.IGNORECASE),
+        Written(pattern, re.IGNORECASE),
+        Written(value),
+        Written(_link(verbs, joints, near), re.IGNORECASE),
+        Written(passing, re.IGNORECASE),
         chosen,
         told is WORDINGS[0],
     )

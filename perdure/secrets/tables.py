@@ -118,7 +118,7 @@ def _is_secret(cell: str, name: Name) -> bool:
     if len(cell) < _SHORTEST or _RULE.match(cell) or judge.is_placeholder(cell) or judge.is_code(cell):
         return False
     if name.kind == "pin":
-        return name.value.match(cell) is not None
+        return name.value.compiled.match(cell) is not None
     if " " in cell:
         return name.chosen and judge.is_passphrase(cell, told=True, english=name.english)
-    return judge.is_marked(cell) if name.chosen else name.value.match(cell) is not None and judge.is_made(cell)
+    return judge.is_marked(cell) if name.chosen else name.value.compiled.match(cell) is not None and judge.is_made(cell)

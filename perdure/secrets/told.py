@@ -82,7 +82,7 @@ def named_secrets(page: View) -> Iterator[Span]:
         while at >= 0:
             after = at + len(stem)
             likely = name.chosen or digit.is_near(after, _FAR) or _LETTERS.match(text, after)
-            match = name.pattern.match(text, at) if likely else None
+            match = name.pattern.compiled.match(text, at) if likely else None
             if match is not None:
                 if ends_cell(text, match.end()):
                     headings.append(Heading(match.start(), match.end(), name))
@@ -105,7 +105,7 @@ def _present(vocabulary: str) -> list[tuple[str, Name]]:
 
 def _secret(text: str, found: re.Match[str], name: Name, digit: _Next) -> tuple[int, int] | None:
     """Return where the secret that belongs to a name begins and ends."""
-    passing = name.chosen and name.passing.match(text, found.end()) and not _is_option(text, found.start())
+    passing = name.chosen and name.passing.compiled.match(text, found.end()) and not _is_option(text, found.start())
     secret = None if passing else _ahead(text, found, name)
     if secret is None and (name.kind == "pin" or (name.kind == "password" and name.chosen)):
         if digit.is_near(found.end(), _NEXT_SENTENCE):
@@ -117,7 +117,7 @@ def _secret(text: str, found: re.Match[str], name: Name, digit: _Next) -> tuple[
 
 def _ahead(text: str, found: re.Match[str], name: Name) -> tuple[int, int] | None:
     """Return where the secret behind a name begins and ends."""
-    link = name.link.match(text, found.end())
+    link = name.link.compiled.match(text, found.end())
     if link is None:
         return None
     quoted = _QUOTED.match(text, link.end()) if text[link.end() : link.end() + 1] in QUOTE_STARTS else None
@@ -137,7 +137,7 @@ def _ahead(text: str, found: re.Match[str], name: Name) -> tuple[int, int] | Non
             return start, start + len(spaced[0].rstrip(_TAIL))
     if name.chosen and _is_passing(text, found, how, secret, end):
         return None
-    value = name.value.match(secret)
+    value = name.value.compiled.match(secret)
     if value is None or judge.is_placeholder(value[0]):
         return None
     end = start + value.end()
@@ -158,7 +158,7 @@ def _later(text: str, found: re.Match[str], name: Name) -> tuple[int, int] | Non
     secret = bare[0].rstrip(_TAIL)
     start, end = bare.start(), bare.start() + len(secret)
     if name.kind == "pin":
-        told = name.value.match(secret) and judge.stops(text, end) and not _YEAR.match(secret)
+        told = name.value.compiled.match(secret) and judge.stops(text, end) and not _YEAR.match(secret)
     else:
         told = judge.adjoined(text, end, secret) and not judge.is_placeholder(secret)
     return (start, end) if told else None
@@ -184,7 +184,9 @@ def _before(text: str, found: re.Match[str], name: Name) -> tuple[int, int] | No
     if name.kind == "pin" or VERBS.isdisjoint(text[start:at].lower().split()[-6:]):
         return None
     told = (
-        BEFORE.search(text, start, at) if judge.stops(text, found.end()) or name.link.match(text, found.end()) else None
+        BEFORE.search(text, start, at)
+        if judge.stops(text, found.end()) or name.link.compiled.match(text, found.end())
+        else None
     )
     if told is None or not judge.is_mixed(told["value"]) or judge.is_placeholder(told["value"]):
         return None

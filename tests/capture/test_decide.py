@@ -93,6 +93,9 @@ def test_a_corrected_value_takes_the_place_of_the_old(
         ("My brother is Robert.", "My brother is Paul."),
         ("I live in Graz.", "My sister's location is Linz."),
         ("Never deploy on Fridays.", "Always deploy on Tuesdays."),
+        ("The flight from Oslo to Rome is on Monday.", "The flight from Rome to Oslo is on Friday."),
+        ("The train from 3 to 5 costs 10 euros.", "The train from 5 to 3 costs 12 euros."),
+        ("The label of crate 0-1 is 140891.", "The label of crate 1-0 is 885440."),
     ],
 )
 def test_what_may_be_true_beside_the_old_is_added(notebook: Notebook, old: str, new: str) -> None:

@@ -362,3 +362,38 @@ def test_ten_thousand_odd_messages_are_taken_in_and_read() -> None:
             message["text"].encode()
             for statement in statements(message["text"]):
                 assert statement.text.strip()
+
+
+def test_what_the_user_said_before_stands_beside_a_new_message() -> None:
+    history = [
+        user("When's the next partners' meeting?"),
+        agent("Wednesday at 1 pm."),
+        user("It's moved to Mondays now."),
+    ]
+    tail = take(history[:2], "", KEY, "s", LIMITS).tail
+    [said] = take(history, tail, KEY, "s", LIMITS).messages
+    assert said["before"] == "When's the next partners' meeting?"
+    first, second = take(history, "", KEY, "s", LIMITS).messages
+    assert "before" not in first
+    assert second["before"] == first["text"]
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        agent("Shall I move the partners' meeting?"),
+        user("word " * 60),
+        {**user("Remind them of the partners' meeting"), "provenance": {"kind": "cron"}},
+    ],
+)
+def test_only_what_the_user_said_shortly_before_counts(before: Said) -> None:
+    tail = take([before], "", KEY, "s", LIMITS).tail
+    [said] = take([before, user("It's moved to Mondays now.")], tail, KEY, "s", LIMITS).messages
+    assert "before" not in said
+
+
+def test_a_secret_in_the_message_before_is_taken_out() -> None:
+    history = [user("the token is sk-proj-" + "a1B2c3D4" * 5)]
+    tail = take(history, "", KEY, "s", LIMITS).tail
+    [said] = take([*history, user("It's for the staging server.")], tail, KEY, "s", LIMITS).messages
+    assert "a1B2c3D4" not in said["before"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perdure.capture.noise import prose
-from perdure.capture.reference import resolve
+from perdure.capture.reference import explained, resolve
 from perdure.capture.sentences import clauses, sentences
 from perdure.capture.statements import statements
 
@@ -75,3 +75,21 @@ def test_lines_of_a_group_are_speech_and_pairs_of_a_file_are_not() -> None:
     group = "Dom: no glitter on me please, I loathe the stuff.\nMairead: Thursdays are bell practice for me."
     assert sentences(prose(group)) == group.split("\n")
     assert prose("name: a small service for the team\nport: 8080") == ""
+
+
+@pytest.mark.parametrize(
+    ("sentence", "before", "after"),
+    [
+        ("It's on Mondays for good.", "When's the partners' meeting?", " (after: When's the partners' meeting?)"),
+        ("Per: yes, and she can't have nuts", "Grandma is coming", " (after: Grandma is coming)"),
+        ("no its the 16th", "When is the\naway match?", " (after: When is the away match?)"),
+        ("I prefer tea.", "When's the partners' meeting?", ""),
+        ("Itaca is the new server.", "When's the partners' meeting?", ""),
+        ("It's on Mondays for good.", "", ""),
+        ("It's on Mondays for good.", "x" * 200, ""),
+    ],
+)
+def test_a_sentence_that_says_nothing_alone_is_explained_by_what_was_said_before(
+    sentence: str, before: str, after: str
+) -> None:
+    assert explained(sentence, before) == after
