@@ -48,8 +48,11 @@ from perdure.hooks.types import TurnContext
 from perdure.store.listing import Filter
 
 EXPORTED, SINCE = 40, 3
-ENDLESS = {"mcp", "completion", "demo", "openclaw install", "openclaw status", "openclaw uninstall", "model fetch",
-           "config set", "config unset", "config path", "config get", "config show", "uninstall"}  # fmt: skip
+ENDLESS = {
+    "mcp", "hook", "connect", "disconnect", "completion", "demo", "openclaw install", "openclaw status",
+    "openclaw uninstall", "model fetch", "config set", "config unset", "config path", "config get", "config show",
+    "uninstall",
+}  # fmt: skip
 """Commands that speak with a program, or have nothing to do with the store of a folder."""
 NO_CALL = {"Memory.open", "Memory.close"}
 SIZE = "96M"

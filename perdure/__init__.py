@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
 
 from perdure import telemetry
 
+TYPE_CHECKING = False
+"""What type checkers take for true. Importing `typing` would take longer than all the rest."""
+
 if TYPE_CHECKING:
+    from typing import Any
+
     from perdure.api.async_memory import AsyncMemory
     from perdure.api.memory import Memory
     from perdure.engine.extensions import hookimpl
@@ -52,6 +55,8 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     # Loaded at first use: importing perdure costs a host almost nothing.
     if name == "__version__":
+        from importlib.metadata import version
+
         return version("perdure")
     if name not in _HOMES:
         raise AttributeError(f"module 'perdure' has no attribute {name!r}")

@@ -78,9 +78,13 @@ def isolated_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("PERDURE_LOAD_EXTENSIONS", "0")
     # A test that wants the timers says so: they would write beside what is tested.
     monkeypatch.setenv("PERDURE_TIMERS", "false")
+    # Nor does a process stay behind, unless a test is about it.
+    monkeypatch.setenv("PERDURE_HELPER", "0")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg-config"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg-cache"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg-data"))
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "agents"))
 
 
 @pytest.fixture

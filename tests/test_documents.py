@@ -22,6 +22,7 @@ from perdure.cli.main import COMMANDS, cli
 from perdure.cli.script import Script
 from perdure.engine.settings import check_known
 from perdure.hooks.spec import HOOK_NAMES, host_hooks
+from perdure.hosts.mcp import tools as mcp
 from scripts.reference import PAGES as WRITTEN
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -151,7 +152,7 @@ def test_the_hooks_page_has_every_hook_with_its_arguments() -> None:
 
 
 def test_the_tools_page_has_every_tool() -> None:
-    assert set(table("tools")) == {tool.name for tool in TOOLS}
+    assert set(table("tools")) == {tool.name for tool in (*TOOLS, *mcp.TOOLS)}
 
 
 def test_the_benchmarks_page_has_every_bench() -> None:

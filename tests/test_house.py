@@ -22,6 +22,8 @@ BOUNDARY = {
     "perdure/background/scheduler.py",
     "perdure/capture/rules.py",
     "perdure/hooks/host.py",
+    "perdure/hosts/command/client.py",
+    "perdure/hosts/command/helper.py",
     "perdure/hosts/openclaw/server.py",
     "perdure/engine/extensions.py",
     "perdure/plugin/plugin.py",

@@ -150,7 +150,7 @@ SCENARIOS: dict[str, Sequence[Step]] = {
                 {"jsonrpc": "2.0", "method": "notifications/initialized"},
                 method("tools/list"),
                 method("tools/call", name="memory_store", arguments={"text": FACT}),
-                method("tools/call", name="memory_recall", arguments={"query": QUESTION}),
+                method("tools/call", name="memory_search", arguments={"query": QUESTION}),
             ],
             until=ANSWER,
             needs=("mcp",),
@@ -238,6 +238,8 @@ class Sandbox:
             "PYTHONPATH": str(ROOT),
             "PYTHONDONTWRITEBYTECODE": "1",
             "PERDURE_LOAD_EXTENSIONS": "0",
+            # It would outlive what is recorded; what it does is done in the process itself then.
+            "PERDURE_HELPER": "0",
             "OPENAI_API_KEY": "of somebody else",
             "HF_TOKEN": "of somebody else",
         }

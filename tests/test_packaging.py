@@ -72,11 +72,11 @@ def test_the_first_page_holds_for_who_has_nothing_set(section: Section, unpacked
     if section.extra:
         pytest.importorskip(MODULE_OF_EXTRA[section.extra], reason=f"the extra `{section.extra}` is not installed")
     user = Newcomer(tmp_path / "home", unpacked / "bin", unpacked)
-    if section.title == "OpenClaw":
-        user.own_openclaw()
+    user.own_hosts(section)
     user.go_through(section, install=False)
     created = {path.name for path in user.home.iterdir()}
-    assert created <= {".local", ".cache", ".config", ".openclaw", "bin"}, "memories lie where data of users lies"
+    known = {".local", ".cache", ".config", ".openclaw", ".claude", ".codex", "bin"}
+    assert created <= known, "memories lie where data of users lies"
 
 
 def test_the_first_page_installs_every_extra_that_a_host_needs() -> None:

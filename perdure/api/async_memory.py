@@ -71,6 +71,7 @@ class AsyncTurns(Twin[Turns]):
     before_compaction = _async(Turns.before_compaction)
     session_start = _async(Turns.session_start)
     session_end = _async(Turns.session_end)
+    adopt = _async(Turns.adopt)
 
 
 class AsyncFiles(Twin[Files]):

@@ -11,13 +11,14 @@ from perdure.errors import InputError
 from perdure.store import listing, replaced, search
 from perdure.store.fact import Fact
 from perdure.store.listing import Filter
+from perdure.store.requests import PENDING, grant, request_of
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import View
 from perdure.store.store import Store
 from perdure.store.transaction import Author, Transaction
 from perdure.store.trust import AUTO_RECALLED, SUPERSEDES, gives_way
 
-PENDING, APPROVED, REJECTED = "pending", "approved", "rejected"
+APPROVED, REJECTED = "approved", "rejected"
 
 
 def waiting(store: Store, view: View, limit: int) -> Sequence[Fact]:
@@ -37,7 +38,8 @@ def decide(
 
     Approved, a fact that nobody vouched for, as of an import, counts as said by whoever approves it.
     An approved fact that the user said takes the place of an older value of its slot, and of what said the same on a
-    weaker word, as it would have at once.
+    weaker word, as it would have at once. What asks to replace or forget another (`perdure.store.requests`) does so, on
+    the word of whoever approves it.
 
     Args:
         store: where they are.
@@ -52,7 +54,7 @@ def decide(
 
     Raises:
         InputError: no fact is named.
-        NotFoundError, AmbiguousIdError: see `perdure.errors`.
+        NotFoundError, AmbiguousIdError: see `perdure.errors`; also if what one asks to replace is no longer as it was.
         ScopeError: one of them is not the caller's to change.
     """
     found = _named(store, audience, fact_ids, "perdure review list shows")
@@ -92,11 +94,16 @@ def _decided(tx: Transaction, fact_id: str, state: str) -> Fact:
     fact = tx.fact(fact_id)
     if fact.review_state == state:
         return fact
+    if state == REJECTED:
+        return tx.change(fact_id, "reject", {"review_state": state})
+    request = request_of(tx.connection, fact_id)
     values: dict[str, object] = {"review_state": state}
-    if state == APPROVED and fact.channel not in AUTO_RECALLED:
+    if request is not None or fact.channel not in AUTO_RECALLED:
         values["channel"] = tx.author.channel  # whoever approves it vouches for it
-    tx.change(fact_id, "approve" if state == APPROVED else "reject", values)
-    if state == APPROVED and fact.superseded_at is None:
+    tx.change(fact_id, "approve", values)
+    if request is not None and fact.supersedes_id is None:
+        grant(tx, fact, request, own_view(fact, tx.now))
+    elif fact.superseded_at is None:
         _replace_twins(tx, fact)
         _replace_older(tx, fact)
     return tx.fact(fact_id)

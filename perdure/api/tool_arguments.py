@@ -13,6 +13,10 @@ Short = Annotated[str, Field(min_length=1, max_length=200)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Tags = Annotated[tuple[Short, ...], Field(max_length=20)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
+DecayClass = Literal["permanent", "durable", "normal", "short", "session", "ephemeral"]
+LinkType = Literal[
+    "RELATED_TO", "CAUSED_BY", "PART_OF", "DEPENDS_ON", "CONTRADICTS", "INSTANCE_OF", "DERIVED_FROM"
+]  # fmt: skip
 Maybe = SkipJsonSchema[None]
 """An argument that may be left out; providers differ in what they make of "null" in a schema."""
 
@@ -31,6 +35,9 @@ class Recall(Arguments):
     memory: Id | Maybe = Field(None, description="Number or id of a memory that was shown to you.")
     limit: int = Field(6, ge=1, le=20, description="Memories at the most.")
     as_of: float | Maybe = Field(None, description="What was true at this time, epoch seconds.")
+    tag: Short | Maybe = Field(None, description="Only memories with this tag.")
+    entity: Short | Maybe = Field(None, description="Only memories about this person, project or thing.")
+    category: Short | Maybe = Field(None, description="Only memories of this category, such as decision.")
 
     @model_validator(mode="after")
     def _one(self) -> Recall:
@@ -51,6 +58,8 @@ class Store(Arguments):
     why: Words | Maybe = Field(None, description="The reason, of a decision.")
     tags: Tags | Maybe = Field(None, description="Instead of those that are found.")
     supersedes: Id | Maybe = Field(None, description="Id of the memory whose place it takes.")
+    decay_class: DecayClass | Maybe = Field(None, description="How long it is kept; left out: for good, or as it says.")
+    scope: Short | Maybe = Field(None, description="Whose it is, such as project:heron; left out: the user's.")
 
 
 class Update(Arguments):
@@ -97,9 +106,7 @@ class Link(Arguments):
 
     source: Id = Field(description="Id of the memory that the link begins at.")
     target: Id = Field(description="Id of the other.")
-    type: Literal["RELATED_TO", "CAUSED_BY", "PART_OF", "DEPENDS_ON", "CONTRADICTS", "INSTANCE_OF", "DERIVED_FROM"] = (
-        Field("RELATED_TO", description="How source stands to target.")
-    )
+    type: LinkType = Field("RELATED_TO", description="How source stands to target.")
     strength: float = Field(1.0, ge=0, le=1, description="0 to 1.")
 
 

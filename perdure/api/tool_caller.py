@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from perdure.api.explain import MIN_PREFIX
+from perdure.api.fact_search import Hit
 from perdure.api.memory import Memory
+from perdure.api.stored import SHORT_ID, Outcome, Stored, redacted, stored
+from perdure.capture.decide import own_view
+from perdure.capture.explicit import Given, explicit_fact
+from perdure.capture.lifetimes import renewed
 from perdure.engine.engine import audience_of, conversation, overheard
 from perdure.errors import NotFoundError, ScopeError
-from perdure.hooks.types import Channel, TurnContext
-from perdure.store import links
+from perdure.hooks.types import Channel, Consent, TurnContext
+from perdure.store import requests, search
 from perdure.store.fact import Fact
+from perdure.store.lifecycle import checked, next_version
+from perdure.store.listing import Filter
+from perdure.store.requests import Request, Wish
+from perdure.store.safe import SafeFact, safe_fact
 from perdure.store.scope import EVERYONE, OWNER, SHARED, Scope
 from perdure.store.transaction import Author
-from perdure.store.trust import SUPERSEDES
-from perdure.text.normalise import fold
+from perdure.store.trust import AUTO_RECALLED, SUPERSEDES
+from perdure.text.normalise import fingerprint, fold
+from perdure.text.quotes import speaks_of, words
 
 KEEP = re.compile(
     r"\b(?:remember|memori[sz]e|note|save|store|record|keep (?:in mind|a note|track)|write (?:this |that |it )?down|"
@@ -34,6 +44,9 @@ DROP = re.compile(
 """Words by which a user asks that something be left out."""
 _CUES = {"memory_forget": DROP, "memory_prune": DROP, "memory_update": re.compile(f"{KEEP.pattern}|{DROP.pattern}")}
 
+MANY = 100
+"""Memories that are looked up at once at the most."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -47,12 +60,22 @@ class Answer:
 class ToolCaller(Memory):
     """A store, open for one call of a tool. What is changed is noted as the tool's doing."""
 
-    def __init__(self, memory: Memory, context: TurnContext, tool: str, user_message: str = "") -> None:
+    def __init__(
+        self,
+        memory: Memory,
+        context: TurnContext,
+        tool: str,
+        user_message: str = "",
+        consent: Consent = Consent.IN_WORDS,
+        quote: str = "",
+    ) -> None:
         super().__init__(memory._engine, context)
         wish = _CUES.get(tool, KEEP)
         # Only a person's turn can ask for something: a heartbeat's prompt may hold any words.
         asked = context.trigger == "user" and bool(wish.search(fold(user_message)))
-        self.channel = Channel.TOOL_ASKED if asked else Channel.TOOL_UNASKED
+        self.consent = Consent.GIVEN if asked else consent
+        self.channel = Channel.TOOL_ASKED if self.consent is Consent.GIVEN else Channel.TOOL_UNASKED
+        self._quote = quote
 
     @property
     def asked_for(self) -> bool:
@@ -79,6 +102,22 @@ class ToolCaller(Memory):
     def may_replace(self, old: Fact) -> bool:
         """Return whether this call may change or retract a memory: what the user said only if the user asks."""
         return self.asked_for or old.channel not in SUPERSEDES
+
+    def heard(self, new: str | None, old: str | None) -> bool:
+        """Return whether the user's quoted words ask for a change; if so, it is made on their word from here on.
+
+        That they are theirs is not enough: a page can have the model quote whatever they said last. They must speak of
+        the memory, and what is new must be in them; where nothing is new, they must ask for something to be left out.
+
+        Args:
+            new: what is to be kept; None: nothing.
+            old: the memory as it is; None: there is none.
+        """
+        fresh = words(new or "") - words(old or "")
+        asked = fresh <= words(self._quote) if fresh else bool(DROP.search(fold(self._quote)))
+        if asked and (old is None or speaks_of(self._quote, old)):
+            self.channel = Channel.TOOL_ASKED
+        return self.asked_for
 
     def numbered(self, name: str) -> tuple[str, str] | None:
         """Return id and text of the memory with this number in the conversation's newest block; None for an id.
@@ -126,11 +165,93 @@ class ToolCaller(Memory):
         """Count that these memories have reached the agent."""
         self._engine.handed_out(fact_ids)
 
-    def doubt(self, note: Fact, old: Fact) -> None:
-        """Put what contradicts the user's word aside until the user decides, linked with what it contradicts."""
-        with self._engine.store.write(self._author()) as tx:
-            tx.change(note.id, "update", {"review_state": "pending"})
-            links.link(tx, note.id, old.id, "CONTRADICTS")
+    def place(self, scope: str | None) -> str | None:
+        """Return the scope that a model names: "project" alone is the one that the agent works in.
+
+        Raises:
+            ScopeError: it works in none.
+        """
+        if scope != "project":
+            return scope
+        found = next((each for each in self._context.scopes if each.startswith("project:")), None)
+        if found is None:
+            raise ScopeError("the agent works in no project; leave scope out, or name one as project:NAME")
+        return found
+
+    def chosen(self, query: str, chosen: Filter, tag: str | None, as_of: float | None, limit: int) -> Sequence[Hit]:
+        """Search among the memories that a filter chooses, but for what nobody vouches for and what was not approved.
+
+        Raises:
+            InputError: the query is empty.
+        """
+        approved = replace(chosen, review_state="approved")
+        hits = self.admin.search(query, approved, limit=3 * limit, tag=tag, as_of=as_of)
+        return [hit for hit in hits if hit.fact.channel in AUTO_RECALLED][:limit]
+
+    def draft(self, text: str, given: Given, old: Fact) -> SafeFact:
+        """Return what would be stored in a memory's place, without secrets.
+
+        Raises:
+            InputError: a value does not fit.
+        """
+        there = Scope(old.scope, old.scope_target)
+        engine = self._engine
+        return explicit_fact(text, given, there, self.channel, engine.clock.now(), engine.categories)
+
+    def version(self, old: Fact, values: Mapping[str, Any]) -> SafeFact:
+        """Return what a memory would be with other values, without secrets.
+
+        Raises:
+            InputError: a value does not fit.
+        """
+        clean = safe_fact(replace(old, **values))
+        new = {name: getattr(clean.fact, name) for name in values}
+        found = renewed(old, clean.fact, self._engine.clock.now())
+        draft = next_version(old, checked(new), found)
+        draft = replace(draft, channel=self.channel, preserve_tags=old.preserve_tags or "tags" in new)
+        return replace(clean, fact=draft)
+
+    def facts(self, fact_ids: Sequence[str]) -> Mapping[str, Fact]:
+        """Return those of these memories that the caller may see, also if they are former ones or have expired."""
+        view = replace(self._view(), everything=True)
+        with self._engine.store.database.read() as connection:
+            return search.by_ids(connection, fact_ids[:MANY], view)
+
+    def users_own(self, new: Fact) -> Fact | None:
+        """Return the memory by which the user has said the same in the same scope, if there is one."""
+        view = replace(own_view(new, self._engine.clock.now()), approved_only=True)
+        with self._engine.store.database.read() as connection:
+            twins = search.by_hash(connection, fingerprint(new.text), view)
+        return next((twin for twin in twins if twin.channel in SUPERSEDES), None)
+
+    def ask(self, old: Fact, new: SafeFact | None) -> Stored:
+        """Put a change aside until the user decides; return what waits. The memory itself stays as it is.
+
+        Args:
+            old: what is to be replaced or forgotten.
+            new: what is to take its place; None: nothing.
+
+        Raises:
+            InputError: it was purged.
+            StoreError: it could not be written.
+        """
+        engine = self._engine
+        wish, note, vector = Wish.FORGET, _request_to_forget(old, self.channel), None
+        if new is not None:
+            [prepared] = engine.writer.prepare([new.fact], engine.clock.now())
+            wish, note, vector = Wish.REPLACE, prepared.fact, prepared.vector
+        with engine.store.write(self._author()) as tx:
+            fact = requests.ask(tx, note, vector, Request(wish, old.id))
+            done = stored(fact, Outcome.STORED, [], tx.batch)
+        return redacted(engine.store, done, new.redacted if new else (), self.channel)
 
     def _author(self, channel: Channel = Channel.LIBRARY) -> Author:
         return super()._author(self.channel)
+
+
+def _request_to_forget(old: Fact, channel: Channel) -> Fact:
+    """Return what waits for review when a memory is to be forgotten; it repeats none of its words."""
+    return Fact(
+        f"Forget memory {old.id[:SHORT_ID]}.", source=channel.value, channel=channel, scope=old.scope,
+        scope_target=old.scope_target, extraction_method="explicit",
+    )  # fmt: skip

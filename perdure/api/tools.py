@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -15,7 +15,7 @@ from perdure.api import tool_work as work
 from perdure.api.memory import Memory
 from perdure.api.tool_caller import Answer, ToolCaller
 from perdure.errors import PerdureError
-from perdure.hooks.types import TurnContext
+from perdure.hooks.types import Consent, TurnContext
 from perdure.text.clean import clip
 
 MAX_CHARS = 8_000
@@ -145,7 +145,15 @@ ALIKE = tuple(tool for tool in TOOLS if tool.name.startswith("memory_"))
 
 
 def call_tool(
-    memory: Memory, name: str, values: Mapping[str, Any], context: TurnContext, user_message: str = ""
+    memory: Memory,
+    name: str,
+    values: Mapping[str, Any],
+    context: TurnContext,
+    user_message: str = "",
+    *,
+    consent: Consent = Consent.IN_WORDS,
+    quote: str = "",
+    tools: Sequence[Tool] = TOOLS,
 ) -> ToolResult:
     """Call a tool for an agent. It never raises for what a model may have got wrong: the result says it.
 
@@ -155,16 +163,19 @@ def call_tool(
         values: its arguments, as the model gave them.
         context: who calls; an agent reads and writes its own scope.
         user_message: the user's message of this turn, by the host's word; decides whether the user asked for it.
+        consent: what else is known of the user's will.
+        quote: what the user has said lately, by the host's word: what it asks for counts as theirs.
+        tools: those that the host offers.
     """
-    tool = next((tool for tool in TOOLS if tool.name == name), None)
+    tool = next((tool for tool in tools if tool.name == name), None)
     if tool is None:
-        return _refusal(f"There is no tool {name!r}. There are: {', '.join(tool.name for tool in TOOLS)}.", "unknown")
+        return _refusal(f"There is no tool {name!r}. There are: {', '.join(tool.name for tool in tools)}.", "unknown")
     try:
         given = tool.takes.model_validate(values)
     except ValidationError as error:
         return _refusal(_wrong(name, error), "arguments")
     try:
-        answer = tool.work(ToolCaller(memory, context, name, user_message), given)
+        answer = tool.work(ToolCaller(memory, context, name, user_message, consent, quote), given)
     except PerdureError as error:
         return _refusal(f"{name} did nothing: {error}.", type(error).__name__)
     return ToolResult(clip(answer.text, MAX_CHARS), answer.details, answer.refused)

@@ -66,3 +66,7 @@ class Turns:
         """Take note that a conversation is over, so that all of it can be found."""
         if context.session_id:
             self._engine.files.ended(context.session_id)
+
+    def adopt(self) -> None:
+        """Take in, soon, what processes that have ended left in the inbox: a host with many calls this now and then."""
+        self._engine.recover()

@@ -12,6 +12,7 @@ from perdure.care import backup as backups
 from perdure.cli.options import dry_run_option, existing_store, home_option, json_option
 from perdure.cli.output import Output, steps
 from perdure.engine.paths import data_folder
+from perdure.hosts.command.dismissal import dismiss
 
 
 @click.group(invoke_without_command=True)
@@ -52,6 +53,8 @@ def restore(file: Path, dry_run: bool, home: Path | None, as_json: bool) -> int:
     """
     folder = data_folder(home)
     beside = backups.backups_folder(folder) / file.name
+    if not dry_run:
+        dismiss(folder)
     with steps("checking" if dry_run else "restoring", quiet=as_json):
         done = backups.restore(folder, beside if not file.exists() and beside.exists() else file, dry_run=dry_run)
     output = Output(as_json)

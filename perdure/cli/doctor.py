@@ -9,6 +9,7 @@ import click
 from perdure.api.doctor import examine
 from perdure.cli.options import home_option, json_option
 from perdure.cli.output import Output
+from perdure.hosts.connect.checkup import checkups as agent_checkups
 from perdure.hosts.openclaw.checkup import checkups as openclaw_checkups
 
 
@@ -20,7 +21,7 @@ def doctor(home: Path | None, as_json: bool) -> int:
 
     Example: perdure doctor --json
     """
-    found = [*examine(home), *openclaw_checkups()]
+    found = [*examine(home), *openclaw_checkups(), *agent_checkups()]
     wrong = [each for each in found if each.wrong]
     output = Output(as_json)
     if as_json:

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import gc
+import os
 from pathlib import Path
 
 import click
 
 from perdure.cli.options import agent_option, home_option, user_option
 from perdure.hosts.extras import need
+from perdure.hosts.repository import project_of
 
 
 @click.command()
 @click.option("--workspace", type=click.Path(path_type=Path), help="Folder with MEMORY.md and memory/.")
+@click.option("--host", default="mcp", show_default=True, help="The client's name, for the journal.")
 @home_option
 @agent_option
 @user_option
-def mcp(home: Path | None, agent: str | None, user: str | None, workspace: Path | None) -> int:
+def mcp(home: Path | None, agent: str | None, user: str | None, workspace: Path | None, host: str) -> int:
     """Serve memory over stdin and stdout to a client of the Model Context Protocol.
 
-    The client starts it itself, once it is told to: `claude mcp add perdure -- perdure mcp`
+    The client starts it itself, once it is told to: `claude mcp add perdure -- perdure mcp`. What belongs to the
+    repository that it starts it in comes up there alone.
 
     Example: perdure mcp
     """
@@ -29,5 +33,7 @@ def mcp(home: Path | None, agent: str | None, user: str | None, workspace: Path 
     from perdure.hosts.mcp.server import serve
 
     gc.enable()
-    serve(home, agent=agent, user=user, workspace=workspace)
+    # Claude Code starts it wherever it likes, and names the folder that it works in.
+    project = project_of(os.environ.get("CLAUDE_PROJECT_DIR") or Path.cwd())
+    serve(home, agent=agent, user=user, workspace=workspace, project=project, host=host)
     return 0

@@ -14,6 +14,7 @@ from perdure.cli.options import dry_run_option, existing_store, home_option, jso
 from perdure.cli.output import FOUND_NOTHING, OK, Output, confirm, steps
 from perdure.errors import InputError
 from perdure.hooks.types import Channel
+from perdure.hosts.command.dismissal import dismiss
 from perdure.store.damaged_turns import damaged_turns
 from perdure.store.store import Store
 from perdure.store.transaction import Author
@@ -47,6 +48,7 @@ def purge(
     output = Output(as_json)
     with existing_store(home, "empty") as store:
         if only_status:
+            dismiss(store.folder)
             _finish(store, output)
             return _show(output, as_json, purges(store))
         doomed = _plan(store, ids, query)
@@ -56,6 +58,7 @@ def purge(
             _planned(store, output, doomed)
         if not yes:
             confirm("Remove them for good?")
+        dismiss(store.folder)
         made = remove(store, [item.id for item in doomed], AUTHOR)
         return _show(output, as_json, [item for item in _finish(store, output) if item.id == made.id])
 

@@ -14,6 +14,7 @@ from perdure.cli.options import home_option, json_option
 from perdure.cli.output import FOUND_NOTHING, OK, Output, steps
 from perdure.engine.paths import data_folder
 from perdure.errors import InputError
+from perdure.hosts.command.dismissal import dismiss
 from perdure.store.remembered import Truth
 
 
@@ -29,6 +30,8 @@ def recover(home: Path | None, apply_: bool, accept: bool, as_json: bool) -> int
     """
     if apply_ and accept:
         raise InputError("give --apply to bring memories back, or --accept to take facts.db as it is")
+    if apply_ or accept:
+        dismiss(data_folder(home))
     with steps("putting together", quiet=as_json):
         found = bring_back(data_folder(home), apply=apply_, accept=accept)
     output = Output(as_json)

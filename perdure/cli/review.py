@@ -10,12 +10,16 @@ from typing import Any
 import click
 
 from perdure.api.memory import Memory
+from perdure.background.revive import ACTION as REVIVED
 from perdure.cli.facts import day
 from perdure.cli.options import dry_run_option, limit_option, moment, on_memory, store_options
 from perdure.cli.output import SHORT_ID, Output
 from perdure.store.fact import Fact
+from perdure.store.requests import Wish
 
 LIMIT = 100
+_ABOUT = {REVIVED: "was replaced by", Wish.REPLACE: "would replace", Wish.FORGET: "would forget"}
+"""What the journal calls it by which one memory's review has to do with another."""
 
 
 @click.group(invoke_without_command=True)
@@ -48,12 +52,15 @@ def review(context: click.Context, /, replaced: bool, since: str | None, **given
 @limit_option(LIMIT)
 @on_memory(reads=True)
 def list_(memory: Memory, output: Output, limit: int) -> int:
-    """List what waits for review, newest first; beside what comes back, the memory that had taken its place.
+    """List what waits for review, newest first, beside the memory that it is about, if there is one.
+
+    What an agent asks for stands beside the memory that it asks to replace or to forget: approve does so, reject leaves
+    that one as it is. What comes back stands beside what had taken its place.
 
     Example: perdure review list --json
     """
     waiting = memory.admin.review(limit)
-    _print(output, waiting, {fact.id: newer for fact in waiting if (newer := _beside(memory, fact)) is not None})
+    _print(output, waiting, {fact.id: about for fact in waiting if (about := _beside(memory, fact)) is not None})
     return 0
 
 
@@ -62,7 +69,7 @@ def list_(memory: Memory, output: Output, limit: int) -> int:
 @dry_run_option
 @on_memory()
 def approve(memory: Memory, output: Output, fact_ids: tuple[str, ...], dry_run: bool) -> int:
-    """Let memories be recalled from now on; `perdure undo` takes it back.
+    """Let memories be recalled from now on, or do what an agent asks for; `perdure undo` takes it back.
 
     Example: perdure review approve 1f0c9a3e 77ab01cd
     """
@@ -114,17 +121,20 @@ def replaced_(memory: Memory, output: Output, since: str | None, limit: int) -> 
     return 0
 
 
-def _beside(memory: Memory, fact: Fact) -> Fact | None:
-    """Return the memory that had taken a fact's place before it was brought back."""
-    changes = reversed(memory.admin.history(fact.id).changes)
-    other = next((each.other_id for each in changes if each.action == "revive" and each.fact.id == fact.id), None)
-    return memory.get(other) if other is not None and memory.has(other) else None
+def _beside(memory: Memory, fact: Fact) -> tuple[str, Fact] | None:
+    """Return the memory that a fact's review is about, and what it has to do with it in words."""
+    for change in reversed(memory.admin.history(fact.id).changes):
+        if change.action in _ABOUT and change.fact.id == fact.id and change.other_id is not None:
+            return (_ABOUT[change.action], memory.get(change.other_id)) if memory.has(change.other_id) else None
+    return None
 
 
-def _print(output: Output, facts: Sequence[Fact], beside: Mapping[str, Fact] = MappingProxyType({})) -> None:
+def _print(
+    output: Output, facts: Sequence[Fact], beside: Mapping[str, tuple[str, Fact]] = MappingProxyType({})
+) -> None:
     if output.as_json:
-        newer = {fact_id: {"beside": asdict(fact)} for fact_id, fact in beside.items()}
-        output.json({"facts": [asdict(fact) | newer.get(fact.id, {}) for fact in facts]})
+        about = {fact_id: {"beside": asdict(fact), "relation": why} for fact_id, (why, fact) in beside.items()}
+        output.json({"facts": [asdict(fact) | about.get(fact.id, {}) for fact in facts]})
         return
     rows = [
         (fact.id[:SHORT_ID], fact.review_state, fact.channel.value, _why(fact, beside.get(fact.id)), fact.text)
@@ -133,9 +143,8 @@ def _print(output: Output, facts: Sequence[Fact], beside: Mapping[str, Fact] = M
     output.table(("id", "review", "from", "why", "text"), rows)
 
 
-def _why(fact: Fact, newer: Fact | None) -> str:
-    return (
-        str(fact.metadata.get("review", ""))
-        if newer is None
-        else f"was replaced by {newer.id[:SHORT_ID]}: {newer.text}"
-    )
+def _why(fact: Fact, about: tuple[str, Fact] | None) -> str:
+    if about is None:
+        return str(fact.metadata.get("review", ""))
+    why, other = about
+    return f"{why} {other.id[:SHORT_ID]}: {other.text}"

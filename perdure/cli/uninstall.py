@@ -11,6 +11,9 @@ from perdure.cli.main import COMMANDS
 from perdure.cli.options import dry_run_option, home_option, json_option, yes_option
 from perdure.cli.output import OK, Output, confirm
 from perdure.engine.paths import data_folder, forget_home, recorded_host
+from perdure.hosts.command.dismissal import dismiss
+from perdure.hosts.command.events import HOSTS
+from perdure.hosts.connect.records import recorded as recorded_files
 
 
 @click.command()
@@ -32,6 +35,7 @@ def uninstall(home: Path | None, purge_data: bool, dry_run: bool, yes: bool, as_
         if doomed is not None:
             if not yes:
                 confirm("Remove them for good?")
+            dismiss(folder)
             remove(folder)
         forget_home()
         output.line("Done. The program itself goes with: pip uninstall perdure")
@@ -51,6 +55,9 @@ def _show(output: Output, folder: Path, recorded: tuple[str, Path] | None, doome
         output.line(f"{recorded[1]} is no longer the data folder of {recorded[0]}.")
         how = f"; do that first: perdure {recorded[0]} uninstall" if recorded[0] in COMMANDS else ""
         output.line(f"This takes nothing out of the config of {recorded[0]}{how}.")
+    for host in HOSTS:
+        if any(recorded_files(host)):
+            output.line(f"perdure stays in the config of {host}; do that first: perdure disconnect {host}")
     if doomed is None:
         output.line(f"The memories in {folder} stay; --purge-data removes them.")
         return

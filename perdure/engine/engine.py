@@ -57,7 +57,7 @@ from perdure.native import at_exit
 from perdure.recall.expand import Expander
 from perdure.recall.pipeline import Asked, Recaller
 from perdure.recall.receipt import Receipt
-from perdure.recall.shown import Ledger, earlier, newest_reply, of_passages
+from perdure.recall.shown import Ledger, earlier, newest_reply, of_passages, visible
 from perdure.store import left_out, receipts, reporting, spaces
 from perdure.store.earlier import is_due
 from perdure.store.scope import Audience, Scope
@@ -100,7 +100,7 @@ class Engine:
         )  # fmt: skip
         self.llm = make_llm(self.store)
         self.writer = Writer(self._leg, writing_options(settings), judge_of(settings, self.store, self.llm))
-        self.ledger = Ledger(self.store.key, earlier(self.store))
+        self.ledger = Ledger(self.store.key, earlier(self.store), visible(self.store))
         quota = Quota(settings.capture_turn_facts, settings.capture_session_facts, settings.capture_day_facts)
         self.categories = compile_categories(settings.categories)
         self.capturer = Capturer(
@@ -173,11 +173,12 @@ class Engine:
     def note_use(self, messages: Messages, context: TurnContext) -> None:
         """Strengthen, in the background, the memories that a turn's reply has made use of."""
         session = conversation(context, audience_of(context))
-        if session is None:
+        reply = newest_reply(as_sequence(messages))
+        # A host may tell of the prompt first: what was shown with it waits for the reply.
+        if session is None or not reply:
             return
         prompt, shown = self.ledger.take(session)
-        reply = newest_reply(as_sequence(messages)) if shown else ""
-        if reply:
+        if shown:
             self.keeper.submit("use", lambda: self._use(used_in(reply, shown, prompt), context))
 
     def handed_out(self, fact_ids: Sequence[str]) -> None:
@@ -196,6 +197,8 @@ class Engine:
         if session is not None:
             self.ledger.forget(session)
             self._recaller.renew(session)
+            if self.store.refusal is None:
+                self.keeper.submit("compacted", lambda: self._compact(session))
 
     def capture(self, messages: Messages, context: TurnContext) -> int:
         """Acknowledge a turn: what was said in it is on disk when this returns, if any of it is taken in.
@@ -311,6 +314,11 @@ class Engine:
             note_recalled(connection, injected, injected=True)
             receipts.put(connection, receipt.id, receipt.at, receipt.session, str(home), body)
 
+    def _compact(self, session: str) -> None:
+        scope, _, name = session.partition("\0")
+        with self.store.database.write(durable=False) as connection:
+            receipts.compacted(connection, name, scope)
+
     def _use(self, fact_ids: Sequence[str], context: TurnContext) -> None:
         if fact_ids and self.store.refusal is None:
             with self.store.write(Author(Channel.USER, context.host, context.session_id)) as tx:
@@ -377,7 +385,8 @@ def overheard(context: TurnContext, settings: Settings) -> bool:
 
 def audience_of(context: TurnContext) -> Audience:
     """Return who asks in a turn."""
-    return _audience(context.user_id, context.agent_id, context.session_id, tuple(context.scopes))
+    scopes = (*context.scopes, context.project) if context.project else tuple(context.scopes)
+    return _audience(context.user_id, context.agent_id, context.session_id, scopes)
 
 
 @lru_cache(maxsize=256)

@@ -34,6 +34,7 @@ from perdure.ranking.calibration import Scale
 from perdure.recall import sources
 from perdure.recall.sources import Passage
 from perdure.recent import Recent
+from perdure.store.inbox_lines import PROJECT
 from perdure.store.scope import Audience, Scope
 from perdure.store.store import Store
 
@@ -108,8 +109,8 @@ class FileMemory:
         if home is None or not session or not is_recorded(self._settings, context):
             return None
         # The host may go on with its own list before the background comes to it.
-        kept = tuple(as_sequence(messages))
-        return lambda: self.sync.note(home, session, kept, at)
+        kept, scope = tuple(as_sequence(messages)), Scope.parse(context.project) if context.project else home
+        return lambda: self.sync.note(scope, session, kept, at)
 
     def said(self, intake: Intake, context: TurnContext, at: float) -> Sequence[Mapping[str, Any]]:
         """Return what is to be recorded of a turn; nothing if the host keeps its conversations itself."""
@@ -125,7 +126,7 @@ class FileMemory:
         """
         for entry in entries:
             if entry.get(RECORD):
-                scope = Scope.parse(entry["scope"])
+                scope = Scope.parse(entry.get(PROJECT) or entry["scope"])
                 self.log.restore(scope, entry["session"], entry[RECORD], entry["at"])
                 registry.add_log(self._store, scope)
         self.log.flush()

@@ -35,6 +35,11 @@ def config_file(environ: Mapping[str, str] = os.environ) -> Path:
     return _config_folder() / "config.toml"
 
 
+def connections_folder() -> Path:
+    """Return where it is kept what the configs of connected hosts were before."""
+    return _config_folder() / "connected"
+
+
 def record_home(host: str, home: Path) -> Path:
     """Note that a host's folder is the store from now on; return the file that says so."""
     path = _record_file()

@@ -20,7 +20,7 @@ from perdure.index.feeding import CROSSOVER
 PREFIX = "PERDURE_"
 _NOT_SETTINGS = frozenset({
     HOME_VARIABLE, CONFIG_VARIABLE, "PERDURE_LOAD_EXTENSIONS", "PERDURE_VENV", "PERDURE_VAULT_PASSPHRASE",
-    "PERDURE_FAIL_POINT",
+    "PERDURE_FAIL_POINT", "PERDURE_HELPER",
 })  # fmt: skip
 _JSON = frozenset({"categories", "tag_patterns", "capture_patterns", "lance_storage_options", "directive_tasks"})
 """Settings that are JSON in the environment."""

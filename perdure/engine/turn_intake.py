@@ -12,7 +12,7 @@ from perdure.clock import Clock
 from perdure.engine.settings import Settings
 from perdure.hooks.types import Messages, TurnContext
 from perdure.recent import Recent
-from perdure.store.inbox_lines import Entry
+from perdure.store.inbox_lines import PROJECT, Entry
 from perdure.store.scope import Scope
 from perdure.text.moments import seconds
 
@@ -98,6 +98,7 @@ class TurnIntake:
                 "cursor": name,
                 "tail": intake.tail,
                 "scope": str(home),
+                **({PROJECT: context.project} if context.project else {}),
                 "host": context.host,
                 "turn": context.turn_id,
                 "messages": intake.messages,

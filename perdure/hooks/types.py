@@ -47,6 +47,19 @@ class Channel(StrEnum):
     UNKNOWN = "unknown"
 
 
+class Consent(StrEnum):
+    """What is known of the user's will when a tool would replace or forget what they said."""
+
+    IN_WORDS = "in words"
+    """The host tells their message, and that does not ask for it: the model is to ask them."""
+    UNASKED = "unasked"
+    """They can be asked by the host: the answer says about what."""
+    GIVEN = "given"
+    """They want this change, by a word that no model can make up."""
+    UNAVAILABLE = "unavailable"
+    """They cannot be asked now: the change waits in review."""
+
+
 @dataclass(frozen=True, slots=True)
 class TurnContext:
     """What the host knows about the turn.
@@ -58,6 +71,8 @@ class TurnContext:
         user_id: whom the agent serves: what is captured is theirs within the agent, and no other user's. None for the
             one owner of this machine.
         scopes: what else may be read and, if asked for by name, written: "project:..." and "custom:...".
+        project: the one that the turn is about, as "project:...": read like one of `scopes`, and what is said of
+            anything but the user is kept for it alone.
         turn_id: the host's name for this turn, if it has one.
         trigger: what started the turn. Only "user" turns are recalled for and captured.
         chat: "direct", "group" or "channel".
@@ -74,6 +89,7 @@ class TurnContext:
     agent_id: str | None = None
     user_id: str | None = None
     scopes: tuple[str, ...] = ()
+    project: str | None = None
     turn_id: str | None = None
     trigger: str = "user"
     chat: str = "direct"

@@ -13,7 +13,7 @@ import pluggy
 
 from perdure.api.memory import Memory
 from perdure.api.tools import ToolResult, call_tool
-from perdure.errors import PerdureError, StoreLostError
+from perdure.errors import PerdureError, StoreLostError, StoreUnavailableError
 from perdure.hooks.spec import DEFAULT_PROJECT, HOOK_NAMES
 from perdure.hooks.types import Messages, Recall, TurnContext
 from perdure.plugin.holding import Holding
@@ -99,6 +99,17 @@ class PerdurePlugin:
             self._release()
         if memory is not None:
             self._shielded("host_stopping", memory.close)
+
+    def opened(self) -> Memory:
+        """Return the open store, for what the host does with it beside its hooks.
+
+        Raises:
+            PerdureError: it cannot be opened.
+        """
+        memory = self._opened()
+        if memory is None:
+            raise StoreUnavailableError("memory could not be opened a moment ago; try again in a minute")
+        return memory
 
     def call_tool(
         self, name: str, values: Mapping[str, Any], context: TurnContext, user_message: str = ""

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 Entry = Mapping[str, Any]
+PROJECT = "project"
+"""Under this name an entry holds the scope of the project that its turn is about, if there is one."""
 SAID = re.compile(r'"text":"((?:[^"\\]|\\.)*)')
 """What a message says, also in an object that is damaged elsewhere."""
 

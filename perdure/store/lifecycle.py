@@ -120,14 +120,24 @@ def update(
     values = checked(values) | _renewed(fact, values)
     if not values.keys() & _NEW_VERSION:
         return tx.change(fact_id, "update", values)
-    fresh = {"summary": None} if "text" in values and "summary" not in values else {}
-    draft = replace(
-        fact, **(dict(found or {}) | values | fresh), id="", created_at=0.0, last_confirmed_at=None, **_unlinked()
-    )
+    draft = next_version(fact, values, found)
     if "text" in values and strength(tx.author.channel) > strength(fact.channel):
         draft = replace(draft, channel=tx.author.channel)
-    draft = replace(draft, expires_at=None, valid_from=values.get("valid_from"))
     return succeed(tx, fact_id, draft, vector, "updated")
+
+
+def next_version(fact: Fact, values: Mapping[str, Any], found: Mapping[str, Any] | None = None) -> Fact:
+    """Return what is to take a fact's place, not yet stored.
+
+    Args:
+        fact: as it is.
+        values: new values by attribute of `Fact`.
+        found: what a new text gives by itself.
+    """
+    fresh = {"summary": None} if "text" in values and "summary" not in values else {}
+    new = {"id": "", "created_at": 0.0, "last_confirmed_at": None, "expires_at": None}
+    since = {"valid_from": values.get("valid_from")}
+    return replace(fact, **(_unlinked() | dict(found or {}) | dict(values) | fresh | new | since))
 
 
 def succeed(tx: Transaction, old_id: str, fact: Fact, vector: StoredVector | None, reason: str) -> Fact:

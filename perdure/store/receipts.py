@@ -16,6 +16,9 @@ MIN_PREFIX = 8
 DETAILS = ("candidates", "echo")
 """What of a body is written compressed, as it is nine tenths of it: ids, scores and keyed hashes, no words."""
 
+COMPACTED = "compacted"
+"""In a body: what it tells of has left the conversation."""
+
 
 def put(connection: apsw.Connection, receipt_id: str, at: float, session: str | None, scope: str, body: Body) -> None:
     """Keep a receipt. Its body holds ids, scores and the redacted query, never the text of a memory."""
@@ -41,6 +44,12 @@ def of_session(
     """Return the bodies of up to `limit` receipts of a conversation since then, epoch seconds, newest first."""
     sql = "SELECT body, details FROM receipts WHERE session IS ? AND scope = ? AND at > ? ORDER BY at DESC LIMIT ?"
     return [_whole(*row) for row in run(connection, sql, (session, scope, since, limit))]
+
+
+def compacted(connection: apsw.Connection, session: str, scope: str) -> None:
+    """Note in all receipts of a conversation that the model no longer sees what they tell of."""
+    sql = f"UPDATE receipts SET body = json_set(body, '$.{COMPACTED}', 1) WHERE session = ? AND scope = ?"
+    run(connection, sql, (session, scope))
 
 
 def naming(connection: apsw.Connection, fact_ids: Sequence[str]) -> frozenset[str]:

@@ -216,6 +216,20 @@ def by_hash(connection: apsw.Connection, normalized_hash: str, view: View) -> li
     return [from_row(row) for row in rows]
 
 
+def by_phrases(connection: apsw.Connection, phrases: Iterable[str], view: View, limit: int) -> list[Fact]:
+    """Return facts that hold one of the phrases, each a few words in a row: the latest first."""
+    condition, values = view.sql()
+    # A phrase of FTS5 stands in double quotes; in these there are none.
+    match = " OR ".join('"' + phrase.replace('"', " ") + '"' for phrase in phrases)
+    rows = run(
+        connection,
+        f"SELECT {SELECT} FROM facts_fts JOIN facts ON facts.seq = facts_fts.rowid"
+        f" WHERE facts_fts MATCH ? AND {condition} ORDER BY facts.seq DESC LIMIT ?",
+        (match, *values, limit),
+    )
+    return [from_row(row) for row in rows]
+
+
 def lexical(connection: apsw.Connection, query: str, view: View, limit: int) -> Lexical:
     """Return the facts that share words with the query, best first; a misspelt word counts as the one it means."""
     terms = match_terms(query, limit=LONGEST)

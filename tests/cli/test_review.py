@@ -8,7 +8,9 @@ import click
 import pytest
 
 from perdure.api.memory import Memory
-from perdure.hooks.types import TurnContext
+from perdure.api.tools import call_tool
+from perdure.errors import NotFoundError
+from perdure.hooks.types import Consent, TurnContext
 from tests.cli.calling import call, call_json
 
 FLOOD = "My sister lives in Bergen. My brother lives in Porto. My aunt lives in Riga."
@@ -33,6 +35,22 @@ def test_what_waits_is_listed_approved_and_rejected() -> None:
     call_json("undo")
     assert [fact["id"][:8] for fact in call_json("review")["facts"]] == [second]
     assert call_json("status")["review"] == 1
+
+
+def test_what_an_agent_asks_for_stands_beside_the_memory_it_is_about() -> None:
+    with Memory.open() as memory:
+        boat = memory.store("The boat is called Albatross.")
+        for name, values in {"memory_update": {"text": "The boat is called Heron."}, "memory_forget": {}}.items():
+            call_tool(memory, name, {"memory": boat.id, **values}, TurnContext(), consent=Consent.UNAVAILABLE)
+    forget, update = call_json("review")["facts"][:2]
+    assert [each["relation"] for each in (forget, update)] == ["would forget", "would replace"]
+    assert forget["beside"]["text"] == update["beside"]["text"] == boat.text
+    assert f"would replace {boat.id[:8]}: {boat.text}" in " ".join(call("review").output.split())
+    call("review", "approve", update["id"][:8])
+    present = call_json("list", "--state", "present")["facts"]
+    assert present[0]["text"] == "The boat is called Heron."
+    with pytest.raises(NotFoundError, match="review reject"):
+        call("review", "approve", forget["id"][:8])
 
 
 def test_an_audit_tells_before_it_mends(monkeypatch: pytest.MonkeyPatch) -> None:

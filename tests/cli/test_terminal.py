@@ -52,8 +52,10 @@ CALLS: Mapping[str, list[list[str]] | str] = {
     "config set": [["directive_keywords", EVIL], ["recall_limit", EVIL]],
     "config show": [["--changed"]],
     "config unset": [["directive_keywords"]],
+    "connect": [["claude-code", "--dry-run"], ["codex", "--dry-run"], [], ["claude-code", "--project", EVIL]],
     "consolidate": [["--dry-run"]],
     "demo": [["--script", "{files}/script.json", "--keep", "{files}/demo"]],
+    "disconnect": [["claude-code", "--dry-run"], ["codex", "--dry-run"], ["claude-code", "--project", EVIL]],
     "distill": [["--dry-run"], []],
     "doctor": [[]],
     "eval": [["--size", "2"], ["--size", "2", "--compare", "{files}/broken.jsonl"]],
@@ -78,6 +80,7 @@ CALLS: Mapping[str, list[list[str]] | str] = {
     "link": [["{one}", "{two}"]],
     "list": [[], ["--fading"], ["--limit", "2"], ["--tag", EVIL], ["--scope", "{scope}"]],
     "lookup": [[f"ent {EVIL}"]],
+    "hook": "speaks JSON with a host; nothing of it is for a terminal",
     "mcp": "speaks JSON of its protocol with a program; nothing of it is for a terminal",
     "model fetch": [[EVIL, "--dry-run"]],
     "model list": [[]],
@@ -183,6 +186,9 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     openclaw.chmod(0o700)
     config = {"plugins": {"slots": {"memory": f"other {CONTROLS}"}, "entries": {}}}
     (home.parent / "openclaw.json").write_text(json.dumps(config))
+    hook = {"type": "command", "command": f"python -I -m perdure hook {EVIL}"}
+    for name in ("settings.json", "hooks.json"):
+        (home.parent / name).write_text(json.dumps({EVIL: EVIL, "hooks": {"Stop": [{"hooks": [hook]}]}, "x": EVIL}))
     settings = home.parent / "config.toml"
     odd = json.dumps(f"word {EVIL}".replace("\U000e0041", ""))  # which TOML wants written in another way
     settings.write_text(f'directive_entities = [{odd}]\n[categories]\n"kind \\u001b[35;7mE" = "heron"\n')
@@ -194,6 +200,7 @@ def environment(places: Mapping[str, str], home: str) -> dict[str, str]:
         **dict.fromkeys(("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"), str(Path(home).parent / "xdg")),
         "PYTHONPATH": str(ROOT), "PERDURE_HOME": home, "PERDURE_EMBEDDER": "none", "PERDURE_TIMERS": "false",
         "PERDURE_CONFIG": places["settings"], "PERDURE_VAULT_PASSPHRASE": PASSPHRASE, "PERDURE_LOAD_EXTENSIONS": "0",
+        **dict.fromkeys(("CLAUDE_CONFIG_DIR", "CODEX_HOME"), str(Path(home).parent)),
         "OPENCLAW_CONFIG_PATH": str(Path(places["openclaw"]).parent / "openclaw.json"), "FAKE_VERSION": "2026.9.6",
         "TERM": "xterm", "COLUMNS": "100000", "PYTHONUTF8": "1",
     }  # fmt: skip

@@ -69,8 +69,7 @@ def from_wheel(folder: Path, wheel: Path) -> Iterator[tuple[Section, list[Ran], 
     programs, site = environment(folder / "wheel")
     for number, section in enumerate(sections()):
         user = Newcomer(folder / f"home-{number}", programs, site, wheel)
-        if section.title == "OpenClaw":
-            user.own_openclaw()
+        user.own_hosts(section)
         ran = user.go_through(section)
         plain = number == 0
         yield section, ran, weight(programs) if plain else None

@@ -36,11 +36,11 @@ def installed_host(folder: Path) -> Path:
     return programs
 
 
-def installed_wheel(folder: Path) -> Path:
+def installed_wheel(folder: Path, extra: str = "") -> Path:
     """Build perdure's wheel, install it with what it needs into an environment of its own; return its interpreter."""
     python = environment(folder)[0] / "python"
     wheel = build(folder / "dist").wheel
-    subprocess.run([str(python), "-m", "pip", "install", "--quiet", str(wheel)], check=True)
+    subprocess.run([str(python), "-m", "pip", "install", "--quiet", f"{wheel}{extra}"], check=True)
     return python
 
 

@@ -34,13 +34,13 @@ class Model:
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                events = model._answer(body)
+                events = model._answer(self.path, body)
                 self.send_response(200)
                 self.send_header("content-type", "text/event-stream")
                 self.send_header("connection", "close")
                 self.end_headers()
                 for event in events:
-                    self.wfile.write(b"data: " + event + b"\n\n")
+                    self.wfile.write(event)
                 self.close_connection = True
 
             def do_GET(self) -> None:
@@ -70,7 +70,7 @@ class Model:
         self._server.shutdown()
         self._server.server_close()
 
-    def _answer(self, body: Body) -> Sequence[bytes]:
+    def _answer(self, path: str, body: Body) -> Sequence[bytes]:
         self.requests.append(body)
         time.sleep(self.delay)
         call, self._call = self._call, None
@@ -89,7 +89,12 @@ class Model:
             {**base, "choices": [end]},
             {**base, "choices": [], "usage": usage},
         ]
-        return [*(json.dumps(part).encode() for part in parts), b"[DONE]"]
+        return [*(sent_event(part) for part in parts), b"data: [DONE]\n\n"]
+
+
+def sent_event(data: Mapping[str, Any], name: str | None = None) -> bytes:
+    """Return an event as a server sends it."""
+    return (f"event: {name}\n" if name else "").encode() + f"data: {json.dumps(data)}\n\n".encode()
 
 
 def words(content: object) -> str:

@@ -119,6 +119,15 @@ class Newcomer:
         program.write_text(f'#!/bin/sh\nOPENCLAW_CONFIG_PATH="{config}" exec "{sys.executable}" "{OPENCLAW}" "$@"\n')
         program.chmod(0o755)
 
+    def own_hosts(self, section: Section) -> None:
+        """Give them the hosts that a section is about."""
+        if section.title == "OpenClaw":
+            self.own_openclaw()
+        if section.title == "Claude Code and Codex":
+            # As they leave them when they are first started.
+            for name in (".claude", ".codex"):
+                (self.home / name).mkdir()
+
     def run(self, language: str, source: str) -> Ran:
         """Run a code block in a process of its own.
 

@@ -19,8 +19,7 @@ import sys
 import tempfile
 import threading
 import time
-import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ import click
 from perdure.files.flush import DEFAULT_PROMPT
 from tests.e2e.gateway import Gateway, installed_host, installed_wheel, until
 from tests.e2e.model import REPLY, Model, words
+from tests.e2e.steps import Steps
 from tests.e2e.telegram import GROUP, GUEST, OWNER, Person, Telegram
 
 TOLD = "I prefer green tea over coffee. We decided to use Postgres instead of MySQL. My birthday is on 3 March 1990."
@@ -41,18 +41,6 @@ WINDOW = 48_000
 FILLER = "a long talk about nothing much, " * 600 + "and so on."
 FLUSH_SECONDS = 5.0
 """How long the host may take to begin a flush behind a turn; a new turn would break it off."""
-Step = Callable[["Story"], str | None]
-STEPS: list[tuple[str, Step, bool]] = []
-
-
-def step(what: str, *, always: bool = False) -> Callable[[Step], Step]:
-    """Add a step to the story. One that the others build on runs always, whichever are asked for."""
-
-    def add(function: Step) -> Step:
-        STEPS.append((what, function, always))
-        return function
-
-    return add
 
 
 class Story:
@@ -109,6 +97,9 @@ class Story:
         self.model.will_call(name, arguments)
         assert REPLY in self.gateway.turn(said, **turn)
         return self.tool_answer()
+
+
+step: Steps[Story] = Steps()
 
 
 @step("install without a network: the config is changed, status is ok, twice is no error", always=True)
@@ -465,28 +456,16 @@ def main(host: Path, wheel: bool, keep: bool, only: tuple[str, ...]) -> None:
     programs = installed_host(host.absolute())
     folder = Path(tempfile.mkdtemp(prefix="openclaw-e2e-"))
     story = Story(programs, folder / "host", installed_wheel(folder / "wheel") if wheel else None)
-    steps = [each for each in STEPS if not only or each[2] or any(part in each[0] for part in only)]
-    failed = 0
+    held = False
     try:
-        for what, run, _ in steps:
-            started = time.monotonic()
-            try:
-                note = run(story) or ""
-                outcome = "ok"
-            except Exception as error:  # noqa: BLE001 - a step that fails is reported, whatever it failed at
-                outcome, failed = "FAILED", failed + 1
-                note = f"{type(error).__name__}: {str(error)[-600:]}"
-                if not isinstance(error, AssertionError):
-                    traceback.print_exc()
-            click.echo(f"{outcome:6} {time.monotonic() - started:6.1f} s  {what}" + (f"  ({note})" if note else ""))
+        held = step.run(story, only)
     finally:
         story.close()
-        if keep or failed:
+        if keep or not held:
             click.echo(f"kept: {folder}", err=True)
         else:
             shutil.rmtree(folder, ignore_errors=True)
-    click.echo(f"{len(steps) - failed} of {len(steps)} steps hold")
-    sys.exit(int(failed > 0))
+    sys.exit(int(not held))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ DATA = (
     "perdure/embed/data/perdure-recall-1.onnx",
     "perdure/embed/data/tokenizer.json",
     "perdure/capture/data/heads.npz",
+    "perdure/capture/data/relations.json",
     "perdure/recall/data/gate.json",
     "perdure/hosts/openclaw/index.js",
     "perdure/hosts/openclaw/bridge.js",
@@ -32,7 +33,8 @@ LARGE = {
     "perdure/embed/data/perdure-recall-1.onnx": 25_000_000,
     "perdure/embed/data/tokenizer.json": 500_000,
     "perdure/capture/data/heads.npz": 500_000,
-    "perdure/recall/data/gate.json": 250_000,
+    "perdure/capture/data/relations.json": 150_000,
+    "perdure/recall/data/gate.json": 450_000,
 }
 """Bytes that the large files may have."""
 FILE_BYTES = 64_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import json
 import os
 import sys
@@ -14,15 +15,18 @@ import pytest
 
 pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
 
+import mcp_types as types
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 
 from perdure.api.memory import Memory
 from perdure.errors import ExtensionError
+from perdure.hooks.types import TurnContext
 from perdure.hosts.extras import need
 from perdure.hosts.mcp.desk import Desk
 from perdure.hosts.mcp.server import MemoryServer
+from perdure.hosts.repository import project_of
 from tests.plugin.conftest import kept
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,29 +37,33 @@ QUESTION = "What is the staging database called?"
 Work = Callable[[Client], Awaitable[Any]]
 
 
-def over_stdio(home: Path, work: Work, mode: str) -> Any:
-    """Start `perdure mcp`, have a conversation with it, and return what that returns."""
+def over_stdio(
+    home: Path, work: Work, mode: str, *options: str, folder: Path | None = None, answer: Any = None, **variables: str
+) -> Any:
+    """Start `perdure mcp` in a folder, have a conversation with it, and return what that returns."""
     parameters = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "perdure", "mcp", "--home", str(home)],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PERDURE_EMBEDDER": "hash"},
-        cwd=str(home.parent),
+        args=["-m", "perdure", "mcp", "--home", str(home), *options],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PERDURE_EMBEDDER": "hash", **variables},
+        cwd=str(folder or home.parent),
     )
 
     async def conversation() -> Any:
-        async with Client(stdio_client(parameters), mode=mode) as client:
+        async with Client(stdio_client(parameters), mode=mode, elicitation_callback=answer) as client:
             return await work(client)
 
     return asyncio.run(conversation())
 
 
-def talk(home: Path, work: Work, agent: str | None = None, workspace: Path | None = None) -> Any:
+def talk(
+    home: Path, work: Work, agent: str | None = None, workspace: Path | None = None, mode: str = "auto", **given: Any
+) -> Any:
     """Have a conversation with a server in this process, and return what that returns."""
 
     async def conversation() -> Any:
         server = MemoryServer(lambda: Desk(home, agent=agent, user=None, workspace=workspace))
         try:
-            async with Client(server.server()) as client:
+            async with Client(server.server(), mode=mode, **given) as client:
                 return await work(client)
         finally:
             await server.close()
@@ -71,13 +79,13 @@ def _quick_model(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_stored_in_one_connection_is_recalled_in_the_next(home: Path) -> None:
     async def store(client: Client) -> None:
         names = [tool.name for tool in (await client.list_tools()).tools]
-        assert {"memory_store", "memory_recall", "memory_forget", "memory_lookup"} <= set(names)
+        assert {"memory_store", "memory_search", "memory_forget", "memory_list"} <= set(names)
         assert len(set(names)) == len(names)
         stored = await client.call_tool("memory_store", {"text": FACT})
         assert not stored.is_error
 
     async def recall(client: Client) -> Any:
-        return await client.call_tool("memory_recall", {"query": QUESTION})
+        return await client.call_tool("memory_search", {"query": QUESTION})
 
     # Clients of before and after the change of the handshake in 2026.
     over_stdio(home, store, "legacy")
@@ -86,15 +94,136 @@ def test_what_is_stored_in_one_connection_is_recalled_in_the_next(home: Path) ->
     assert "heron" in found.content[0].text
 
 
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_the_server_asks_and_goes_on_while_it_waits(home: Path, mode: str) -> None:
+    with Memory.open(home, embedder="hash") as memory:
+        boat = memory.store("The boat is called Albatross.").id
+    searched = asyncio.Event()
+    asked = []
+
+    async def accept(context: Any, params: Any) -> types.ElicitResult:
+        asked.append(params.message)
+        await searched.wait()
+        return types.ElicitResult(action="accept")
+
+    async def work(client: Client) -> Any:
+        call = client.call_tool("memory_update", {"id": boat, "text": "The boat is called Heron."})
+        update = asyncio.create_task(call)
+        found = await client.call_tool("memory_search", {"query": "What is the boat called?"})
+        assert "Albatross" in found.content[0].text  # type: ignore[union-attr]
+        searched.set()
+        return await update
+
+    assert not over_stdio(home, work, mode, answer=accept).is_error
+    [message] = asked
+    assert message == "Replace this memory?\n\nNow: The boat is called Albatross.\nNew: The boat is called Heron."
+    with Memory.open(home, embedder="hash") as memory:
+        assert [fact.text for fact in memory.admin.list()] == ["The boat is called Heron."]
+
+
 def test_tools_that_change_nothing_say_so(home: Path) -> None:
     async def hints(client: Client) -> dict[str, Any]:
         return {tool.name: tool.annotations for tool in (await client.list_tools()).tools}
 
     found = talk(home, hints)
-    assert found["memory_recall"].read_only_hint
+    assert found["memory_search"].read_only_hint
     assert found["memory_forget"].destructive_hint
     assert not found["memory_store"].read_only_hint
     assert not found["memory_store"].destructive_hint
+
+
+def test_the_listing_is_short_enough_to_be_in_every_request(home: Path) -> None:
+    async def listing(client: Client) -> str:
+        return (await client.list_tools()).model_dump_json(by_alias=True, exclude_none=True)
+
+    size = len(talk(home, listing).encode())
+    print(f"tools/list: {size} bytes")  # noqa: T201 - whoever adds a tool wants to know
+    assert size <= 6_144
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_a_client_runs_every_tool_and_gets_what_it_was_told_to_expect(home: Path, tmp_path: Path, mode: str) -> None:
+    """The client itself checks each answer against the output schema of its tool."""
+    (tmp_path / "MEMORY.md").write_text("# Notes\n\nThe office is in Linz.\n")
+    with Memory.open(home, embedder="hash") as memory:
+        said = {"role": "user", "content": "What a cold wind there is in the harbour!"}
+        memory.turns.after([said], True, TurnContext(session_id="s1", now=1_790_000_000.0))
+        memory.settle()
+
+    async def work(client: Client) -> None:
+        async def call(name: str, **values: Any) -> dict[str, Any]:
+            result = await client.call_tool(name, values)
+            assert not result.is_error, result.content
+            return dict(result.structured_content or {})
+
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert all(tool.title and tool.description and tool.output_schema for tool in tools.values())
+        boat = await call("memory_store", text="The boat is called Albatross.", entity="boat", key="name", tags=["sea"])
+        dinghy = await call("memory_store", text="The dinghy is moored at the pier.", decay_class="short")
+        for values in ({}, {"tag": "sea"}, {"entity": "boat"}, {"in": "all"}):
+            [found] = (await call("memory_search", query="What is the boat called?", limit=1, **values))["memories"]
+            assert found["id"] == boat["id"]
+            assert dt.datetime.fromisoformat(found["said_at"]).tzinfo
+        [passage] = (await call("memory_search", query="Where is the office?", **{"in": "files"}))["results"]
+        turns = (await call("memory_search", query="cold wind in the harbour", **{"in": "conversations"}))["results"]
+        assert [dt.datetime.fromisoformat(turn["at"]).year for turn in turns] == [2026]
+        listed = (await call("memory_list"))["memories"]
+        assert [each["id"] for each in listed] == [dinghy["id"], boat["id"]]
+        [slot] = (await call("memory_list", entity="boat", key="name", category=listed[1]["category"]))["memories"]
+        assert slot["id"] == boat["id"]
+        assert (await call("memory_list", as_of="2020-01-01"))["memories"] == []
+        [whole] = (await call("memory_get", id=boat["id"][:8]))["memories"]
+        assert whole["text"] == "The boat is called Albatross."
+        assert "Linz" in (await call("memory_get", path=passage["path"]))["text"]
+        newer = await call("memory_update", id=boat["id"], text="The boat is called Heron.")
+        await call("memory_link", source=newer["id"], target=dinghy["id"], type="PART_OF")
+        await client.get_prompt("recall", {"question": "What is the boat called?"})
+        assert newer["id"] in (await call("memory_why"))["shown"]
+        await call("memory_why", id=dinghy["id"])
+        await call("memory_checkpoint", intent="Sail.", state="Ready.")
+        await call("memory_reflect", days=30)
+        await call("memory_forget", id=dinghy["id"])
+        called = {"search", "list", "get", "store", "update", "link", "why", "checkpoint", "reflect", "forget"}
+        assert tools.keys() == {f"memory_{name}" for name in called} | {"memory_prune"}
+
+    talk(home, work, workspace=tmp_path, mode=mode)
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_what_expired_is_removed_if_the_user_agrees(home: Path, mode: str) -> None:
+    asked = []
+
+    async def accept(context: Any, params: Any) -> types.ElicitResult:
+        asked.append(params.message)
+        return types.ElicitResult(action="accept")
+
+    async def prune(client: Client) -> Any:
+        return await client.call_tool("memory_prune", {})
+
+    assert talk(home, prune, mode=mode).is_error
+    done = talk(home, prune, mode=mode, elicitation_callback=accept)
+    assert done.structured_content == {"expired": 0, "removed": 0}
+    assert len(asked) == 1
+
+
+def test_what_belongs_to_a_repository_stays_in_it(home: Path, tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("ours", "theirs")]
+    for folder in folders:
+        (folder / ".git").mkdir(parents=True)
+
+    async def store(client: Client) -> None:
+        assert not (await client.call_tool("memory_store", {"text": FACT, "scope": "project"})).is_error
+
+    async def recall(client: Client) -> list[str]:
+        found = await client.call_tool("memory_search", {"query": QUESTION})
+        return [memory["text"] for memory in found.structured_content["memories"]]
+
+    over_stdio(home, store, "auto", "--host", "some-client", folder=folders[0])
+    assert over_stdio(home, recall, "auto", folder=folders[0]) == [FACT]
+    assert over_stdio(home, recall, "auto", folder=folders[1]) == []
+    assert over_stdio(home, recall, "auto", folder=folders[1], CLAUDE_PROJECT_DIR=str(folders[0])) == [FACT]
+    with Memory.open(home, embedder="hash", scopes=[project_of(folders[0]) or ""]) as memory:
+        assert {change.host for change in memory.changes()} == {"some-client"}
 
 
 def test_a_wrong_call_is_told_to_the_model_and_the_server_goes_on(home: Path) -> None:
@@ -106,7 +235,7 @@ def test_a_wrong_call_is_told_to_the_model_and_the_server_goes_on(home: Path) ->
     wrong, unknown, right = talk(home, work)
     assert wrong.is_error
     assert unknown.is_error
-    assert "memory_recall" in unknown.content[0].text
+    assert "memory_search" in unknown.content[0].text
     assert not right.is_error
     assert kept(home) == [FACT]
 

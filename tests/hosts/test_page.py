@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perdure.api.memory import Memory
-from perdure.api.tools import ALIKE
+from perdure.hosts.mcp.tools import TOOLS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "hosts.md").read_text(encoding="utf-8")
@@ -34,4 +34,4 @@ def test_an_example_remembers_what_is_said_in_it(source: str, tmp_path: Path) ->
 def test_the_tools_in_the_page_are_those_of_the_server() -> None:
     listed = re.search(r"^\| tools \| (.*?) \|", PAGE, re.MULTILINE)
     assert listed
-    assert {f"`{tool.name}`" for tool in ALIKE} == set(listed[1].split(", "))
+    assert {f"`{tool.name}`" for tool in TOOLS} == set(listed[1].split(", "))

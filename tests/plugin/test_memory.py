@@ -315,6 +315,19 @@ def test_a_turn_that_could_not_be_written_is_taken_in_with_the_next_one(open_mem
     assert kept(home) == ["I prefer tea over coffee.", "My cat is called Tom."]
 
 
+def test_an_answer_is_kept_with_what_the_user_had_asked(open_memory: OpenMemory, home: Path) -> None:
+    memory, context = open_memory(), TurnContext(session_id="s")
+    asked = [
+        {"role": "user", "content": "Is node3 safe to reboot?"},
+        {"role": "assistant", "content": "Depends on what runs on it."},
+    ]
+    memory.turns.after(asked, True, context)
+    said = {"role": "user", "content": "It holds the mail gateway, so never reboot it between 8 and 18."}
+    assert memory.turns.after([*asked, said], True, context) == 1
+    memory.close()
+    assert kept(home) == [f"{said['content']} (after: {asked[0]['content']})"]
+
+
 def test_what_was_acknowledged_before_a_crash_is_captured_at_the_next_start(
     open_memory: OpenMemory, home: Path, clock: ManualClock
 ) -> None:

@@ -186,7 +186,7 @@ NOTHING_OF_FACTS = {
     "Memory.open", "Memory.close", "Memory.ready", "Memory.settle", "Memory.sync_index", "Memory.embed",
     "Memory.admin", "Memory.upkeep", "Memory.aliases",
     "Memory.files", "Memory.turns", "Upkeep.proposals", "Turns.session_start", "Turns.session_end", "Turns.foresee",
-    "Admin.notices",
+    "Turns.adopt", "Admin.notices",
 }  # fmt: skip
 """These take and return nothing of facts."""
 WHOLE_STORE = {

@@ -219,7 +219,7 @@ def test_a_client_of_mcp_reads_nothing_of_others(town: House, caller: str, monke
         assert own.word in repr(answers)
         for canary in likest(town, caller)[:8]:
             question = "Who sings in the harbour at night, and who sat on the old bridge?"
-            answers += [desk.recalled(question), desk.call("memory_recall", {"query": question})]
+            answers += [desk.recalled(question), desk.call("memory_search", {"query": question, "in": "all"})]
             with pytest.raises(NotFoundError):
                 desk.read(f"{FACTS}/{canary.facts[1]}")
         assert given_away(repr(answers).lower(), hidden) == []

@@ -1,40 +1,78 @@
-"""The store behind the server: opened at the first request that needs it, asked from threads."""
+"""The store behind the server: opened at the first request that needs it, asked from threads.
+
+What goes in and comes out can be written as JSON, so a desk may be in another process than the server.
+"""
 
 from __future__ import annotations
 
 import json
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
+from perdure.api.acting import acting
 from perdure.api.memory import Memory
-from perdure.api.tools import ALIKE, Tool, ToolResult, call_tool
+from perdure.api.tool_consent import WAITING
+from perdure.api.tools import ToolResult, call_tool
 from perdure.errors import NotFoundError
-from perdure.hooks.types import TurnContext
+from perdure.hooks.types import Consent, TurnContext
+from perdure.hosts.mcp.tools import OFFERS, TOOLS, shown
 from perdure.secrets.redact import redact
-from perdure.store.fact import Fact
+from perdure.store.listing import Filter
+from perdure.text.quotes import is_quote
 
+HOST = "mcp"
 FACTS = "perdure://facts"
 FILES = "perdure://files/"
 NEWEST = 100
 """Memories in the resource that lists them."""
+UNHEARD = "The quote is not in what the user is known to have said lately."
+UNCLEAR = "The quote does not ask for this."
 
 
 class Desk:
     """Answers what a client asks. Every method may block: for the disk, and at first for opening the store."""
 
-    def __init__(self, home: Path | None, *, agent: str | None, user: str | None, workspace: Path | None) -> None:
+    def __init__(
+        self,
+        home: Path | None,
+        *,
+        agent: str | None,
+        user: str | None,
+        workspace: Path | None,
+        project: str | None = None,
+        host: str = HOST,
+        session: str | None = None,
+        said: Callable[[str], bool] = lambda quote: False,
+        shared: Callable[[], Memory] | None = None,
+    ) -> None:
+        """Prepare; nothing is opened yet.
+
+        Args:
+            home: the data folder; None: the usual one.
+            agent: act for this agent.
+            user: another user than the owner of this machine.
+            workspace: folder with MEMORY.md and memory/.
+            project: the scope of the repository that the client works in.
+            host: the client's name, for the journal.
+            session: the connection's; None: a new one. What one was shown is nothing to another.
+            said: tells whether the user has said this to that client lately, as `perdure.text.quotes` compares.
+            shared: returns a store that is open for others as well; None: one is opened for this desk.
+        """
         self._home = home
-        # A session of its own for each connection: what one was shown is nothing to another.
+        self._said = said
+        self._shared = shared
         self._context = TurnContext(
-            session_id=f"mcp-{uuid.uuid4().hex}",
+            session_id=session or new_session(),
             agent_id=agent,
             user_id=user,
+            scopes=(project,) if project else (),
             workspace=str(workspace) if workspace else None,
-            host="mcp",
+            host=host,
         )
         self._settings: dict[str, Any] = {"workspace": workspace} if workspace else {}
         self._memory: Memory | None = None
@@ -47,23 +85,38 @@ class Desk:
             PerdureError: it cannot be opened; the next call tries again.
         """
         with self._lock:
-            if self._memory is None:
+            context = self._context
+            if self._memory is None and self._shared is not None:
+                self._memory = acting(self._shared(), context)
+            elif self._memory is None:
                 self._memory = Memory.open(
-                    self._home, agent=self._context.agent_id, user=self._context.user_id, **self._settings
+                    self._home, agent=context.agent_id, user=context.user_id, scopes=context.scopes, **self._settings
                 )
             return self._memory
 
-    def tools(self) -> tuple[Tool, ...]:
-        """Return the tools to offer."""
-        return ALIKE
+    def tools(self) -> list[dict[str, Any]]:
+        """Return the tools to offer, as the protocol has them."""
+        return [offer.wire() for offer in OFFERS]
 
-    def call(self, name: str, values: Mapping[str, Any]) -> ToolResult:
-        """Call a tool. The client does not tell what its user said, so nothing counts as asked for by the user.
+    def call(self, name: str, values: Mapping[str, Any], *, consent: Consent = Consent.UNASKED) -> ToolResult:
+        """Call a tool.
+
+        Args:
+            name: of the tool.
+            values: its arguments.
+            consent: UNASKED: where the user's word is needed, `details["confirm"]` of the answer says what to ask them
+                (`question`, `old`, `new`) and with which `arguments` to call again if they accept. GIVEN: they have
+                accepted. UNAVAILABLE: they cannot be asked, so the change waits for their review.
 
         Raises:
             PerdureError: the store cannot be opened.
         """
-        return call_tool(self.memory(), name, values, self._context)
+        given = values.get("quote")
+        quote = given if isinstance(given, str) and is_quote(given) and self._said(given) else ""
+        result = call_tool(self.memory(), name, values, self._context, consent=consent, quote=quote, tools=TOOLS)
+        if given is None or result.details.get("outcome") != WAITING:
+            return result
+        return replace(result, text=f"{result.text} {UNCLEAR if quote else UNHEARD}")
 
     def recalled(self, question: str) -> str:
         """Return a question as a model should see it: with what memory holds on it, if anything.
@@ -90,9 +143,10 @@ class Desk:
         """
         memory = self.memory()
         if uri == FACTS:
-            return _json({"memories": [_values(fact) for fact in memory.admin.list(limit=NEWEST)]})
+            newest = memory.admin.list(Filter(review_state="approved"), limit=NEWEST)
+            return _json({"memories": [shown(fact) for fact in newest]})
         if uri.startswith(f"{FACTS}/"):
-            return _json(_values(memory.get(uri.removeprefix(f"{FACTS}/"))))
+            return _json(shown(memory.get(uri.removeprefix(f"{FACTS}/"))))
         if uri.startswith(FILES):
             found = memory.files.read(unquote(uri.removeprefix(FILES)))
             if not found.missing:
@@ -102,18 +156,14 @@ class Desk:
     def close(self) -> None:
         """Close the store, if it was opened."""
         with self._lock:
-            if self._memory is not None:
+            if self._memory is not None and self._shared is None:
                 self._memory.close()
+
+
+def new_session() -> str:
+    """Return the name of a connection."""
+    return f"mcp-{uuid.uuid4().hex}"
 
 
 def _json(value: object) -> tuple[str, str]:
     return "application/json", json.dumps(value, ensure_ascii=False, indent=2)
-
-
-def _values(fact: Fact) -> dict[str, Any]:
-    names = ("id", "text", "category", "entity", "key", "value", "why", "tags", "scope", "superseded_by")
-    return {
-        **{name: value for name in names if (value := getattr(fact, name))},
-        "channel": fact.channel.value,
-        "said_at": fact.effective_date,
-    }

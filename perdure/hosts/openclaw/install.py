@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from perdure.errors import HostError
 from perdure.hosts.openclaw.host import OpenClaw
 from perdure.hosts.openclaw.manifest import ID, plugin_files
 from perdure.hosts.openclaw.mapping import HOST, data_home
+from perdure.hosts.replacing import replace_file
 
 CORE = "memory-core"
 """OpenClaw's own memory: it stays loaded, with a job of its own, until it is switched off."""
@@ -104,7 +104,7 @@ class Installation:
         wanted = self._without_us(self.host.plugins(), self._recorded().get("former", {}))
         self.host.unlink(ID)
         if plan.restored:
-            _replace(self.host.config, self._backup.read_bytes())
+            replace_file(self.host.config, self._backup.read_bytes())
         else:
             # OpenClaw has taken out some of it by then, and left other traces.
             rest = _plan(self.host.plugins(), wanted)
@@ -141,7 +141,7 @@ class Installation:
         former = self._recorded().get("former")
         original = self.host.config.read_bytes()
         if former is None:
-            _replace(self._backup, original)
+            replace_file(self._backup, original)
             former = {change.path: change.before for change in plan.changes}
         elif self._recorded().get("after") != _digest(self.host.config):
             # Edited by hand between two installs: the first backup is no longer what an uninstall should bring back.
@@ -149,7 +149,7 @@ class Installation:
         self.host.patch(plan.patch)
         self.host.link(self.plugin)
         record = {"former": former, "after": _digest(self.host.config)}
-        _replace(self._record, json.dumps(record, indent=2).encode())
+        replace_file(self._record, json.dumps(record, indent=2).encode())
 
     def _recorded(self) -> dict[str, Any]:
         try:
@@ -247,22 +247,10 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _replace(path: Path, content: bytes) -> None:
-    """Write a file so that it is whole at any moment; it keeps its mode, a new one is for its owner alone."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    if path.exists():
-        shutil.copymode(path, name)
-    Path(name).replace(path)
-
-
 def _write_folder(folder: Path, files: Mapping[str, str]) -> None:
     folder.mkdir(exist_ok=True, mode=0o700)
     for old in folder.iterdir():
         if old.name not in files and old.is_file():
             old.unlink()
     for name, text in files.items():
-        _replace(folder / name, text.encode())
+        replace_file(folder / name, text.encode())

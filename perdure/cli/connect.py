@@ -1,0 +1,170 @@
+"""`perdure connect` and `perdure disconnect`: memory for command-line agents, by their hooks and an MCP server."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from perdure.cli.options import dry_run_option, home_option, json_option
+from perdure.cli.output import OK, Output
+from perdure.engine.paths import HOME_VARIABLE
+from perdure.errors import HostError, InputError
+from perdure.hosts.connect.claude_code import ClaudeCode, refuse_committed
+from perdure.hosts.connect.codex import Codex
+from perdure.hosts.connect.connection import Connection, Edit
+from perdure.hosts.connect.parts import Wiring
+from perdure.hosts.connect.survey import Found, connect_command, survey
+from perdure.secrets.redact import redact
+
+STYLES = {"-": "red", "+": "green"}
+
+_host = click.Choice([ClaudeCode.name, Codex.name])
+_project_option = click.option(
+    "--project", type=click.Path(path_type=Path), help="For one project only, in its settings that git ignores."
+)
+_plugin_option = click.option(
+    "--plugin", type=click.Path(path_type=Path), help="Through a plugin for Claude Code, in this folder."
+)
+
+
+@click.command()
+@click.argument("host", required=False, type=_host)
+@_project_option
+@_plugin_option
+@dry_run_option
+@home_option
+@json_option
+def connect(
+    host: str | None, project: Path | None, plugin: Path | None, dry_run: bool, home: Path | None, as_json: bool
+) -> int:
+    """Make Claude Code or Codex remember by itself; without HOST show which agents are here and connected.
+
+    Its data folder is named in the agent's config only if --home or PERDURE_HOME names one.
+
+    Example: perdure connect claude-code --dry-run
+    """
+    output = Output(as_json)
+    if host is None:
+        if project or plugin or home:
+            raise InputError(f"name what to connect: {' or '.join(_host.choices)}")
+        return _list(output)
+    connection = _connection(host, project, plugin, home)
+    edits = connection.plan_connect()
+    _check(host, connection, project, plugin)
+    _show(output, edits)
+    if not dry_run:
+        connection.connect()
+    notes = [] if dry_run else list(_next_steps(host, plugin, changed=bool(edits)))
+    _end(output, host, edits, notes, done=not dry_run)
+    return OK
+
+
+@click.command()
+@click.argument("host", type=_host)
+@_project_option
+@_plugin_option
+@dry_run_option
+@json_option
+def disconnect(host: str, project: Path | None, plugin: Path | None, dry_run: bool, as_json: bool) -> int:
+    """Take perdure out of the config of Claude Code or Codex. Memories stay where they are.
+
+    A file that was not edited since becomes what it was, byte for byte; of another only our own keys go.
+
+    Example: perdure disconnect codex
+    """
+    output = Output(as_json)
+    connection = _connection(host, project, plugin, None)
+    edits = connection.plan_disconnect()
+    notes = list(_afterwards(host))
+    _show(output, edits)
+    for edit in edits:
+        if edit.restored and edit.after is not None:
+            output.line(f"{edit.file.path} was not edited since: it becomes what it was, byte for byte.")
+    if not dry_run:
+        connection.disconnect()
+        notes += [f"{host} is still connected: {place}" for found in survey(names=[host]) for place in found.places]
+    _end(output, host, edits, [] if dry_run else notes, done=not dry_run)
+    return OK
+
+
+def _connection(name: str, project: Path | None, plugin: Path | None, home: Path | None) -> Connection:
+    if project and plugin:
+        raise InputError("--project and --plugin exclude each other")
+    named = home or os.environ.get(HOME_VARIABLE)
+    wiring = Wiring(name, Path(named).expanduser().absolute() if named else None)
+    if name == Codex.name:
+        if project or plugin:
+            raise InputError("Codex has no settings of a project that git ignores, and no such plugins; leave it out")
+        return Codex().for_user(wiring)
+    if plugin:
+        return ClaudeCode().as_plugin(plugin, wiring)
+    return ClaudeCode().for_project(project, wiring) if project else ClaudeCode().for_user(wiring)
+
+
+def _check(name: str, connection: Connection, project: Path | None, plugin: Path | None) -> None:
+    """See that a host may be connected like this.
+
+    Raises:
+        HostError: it is not here, is connected in another way, or git would commit what is written.
+    """
+    host = ClaudeCode() if name == ClaudeCode.name else Codex()
+    if not plugin and not host.program and not host.folder.is_dir():
+        raise HostError(f"{name} was not found: its program is not on the PATH, and {host.folder} is missing")
+    if isinstance(host, ClaudeCode):
+        host.refuse_twice(project=project, plugin=plugin)
+    if project or plugin:
+        refuse_committed([target.path for target in connection.targets if target.inside])
+
+
+def _next_steps(host: str, plugin: Path | None, *, changed: bool) -> Iterator[str]:
+    if plugin and plugin.expanduser().resolve().parent != (ClaudeCode().folder / "skills").resolve():
+        yield f"Start it with: claude --plugin-dir {shlex.quote(str(plugin))}"
+    if changed:
+        yield "Sessions that are open take it up when they are started again."
+    yield from (f"{host}: {problem}" for found in survey(names=[host]) for problem in found.problems)
+
+
+def _afterwards(host: str) -> Iterator[str]:
+    if host == Codex.name and Codex().overtaken():
+        yield "Hooks of others stood behind ours and have moved up: Codex asks to trust them again, with /hooks."
+
+
+def _show(output: Output, edits: Sequence[Edit]) -> None:
+    if not edits:
+        output.line("Nothing to change.")
+    for edit in edits:
+        for line in _diff(edit):
+            output.line(line, STYLES.get(line[:1]))
+
+
+def _diff(edit: Edit) -> list[str]:
+    return redact("\n".join(edit.diff())).text.split("\n")
+
+
+def _end(output: Output, host: str, edits: Sequence[Edit], notes: Iterable[str], *, done: bool) -> None:
+    notes = list(notes)
+    for line in ["Done.", *notes] if done and edits else notes:
+        output.line(line)
+    if output.as_json:
+        files = [{"path": str(each.file.path), "restored": each.restored, "diff": _diff(each)} for each in edits]
+        output.json({"host": host, "files": files, "notes": notes, "done": done})
+
+
+def _list(output: Output) -> int:
+    found = survey()
+    hosts = [asdict(each) | {"connect": connect_command(each.name)} for each in found]
+    output.both({"hosts": hosts}, ("host", "installed", "connected", "memory", "what is wrong"), map(_row, found))
+    for each in found:
+        if each.installed and not each.places:
+            output.line(f"To connect {each.name}: {connect_command(each.name)}")
+    return OK
+
+
+def _row(found: Found) -> Sequence[str]:
+    places, problems = ", ".join(found.places), "; ".join(found.problems)
+    return found.name, found.installed or "not found", places or "no", found.memory, problems

@@ -1,0 +1,1 @@
+"""Hosts that run a command at each event: Claude Code and Codex."""

@@ -1,0 +1,239 @@
+"""What a host runs at each event: it asks the helper, and says what that answers.
+
+It always ends with exit code 0 and within a second, and writes to stdout what the host's schema allows or nothing.
+Nothing is imported that a hook does not need, since the host waits for it in every turn: neither `json` nor `socket`,
+which take longer than the helper. A request is a line, `method TAB stamp`, and a body to the end of what is sent; an
+answer is a line, "ok" or what is wrong, and a body.
+"""
+
+from __future__ import annotations
+
+import _socket
+import os
+import select
+import sys
+import time
+
+from perdure.hosts.command.place import endpoint, runtime_folder, stamp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from socket import socket as Socket
+    from typing import Any
+
+SECONDS = 0.95
+"""After these the hook ends, whatever it waits for."""
+PATIENCE = 0.6
+"""Seconds that the helper is waited for."""
+MAX_INPUT = 8_000_000
+MAX_LOG = 1_000_000
+CHUNK = 262_144
+OK, STALE = "ok", "stale"
+STOP = "stop"
+"""Asked of a helper that is to end."""
+_PASSED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "SYSTEMROOT", "TMPDIR", "TZ", "USER")
+_FAMILIES = ("LC_", "PERDURE_", "XDG_")
+"""What of its environment the helper gets. A host's holds keys and tokens, which are no concern of a process that
+outlives it."""
+
+
+def main(arguments: list[str]) -> None:
+    """Run a hook and end the process.
+
+    Args:
+        arguments: the event; `--host NAME`; `--home FOLDER` if it is not the usual one.
+    """
+    ends = time.monotonic() + SECONDS
+    try:
+        event, host, home = _read(arguments)
+        # Where a session began; what the event names may be a folder that a tool has gone to.
+        folder = os.environ.get("CLAUDE_PROJECT_DIR", "")
+        body = b"\0".join((event.encode(), host.encode(), os.fsencode(folder), _until(0, ends)))
+        said = _handled(home, event, body, ends)
+        if said:
+            os.write(1, said)
+    except Exception as error:  # noqa: BLE001 - the border to the host, which must not be troubled
+        _log(f"{type(error).__name__} in hook {' '.join(arguments)[:200]}")
+    # The interpreter takes longer to end than to do all this.
+    os._exit(0)
+
+
+def ask(home: str, method: str, body: bytes, seconds: float, *, begin: bool = True) -> tuple[str, bytes] | None:
+    """Ask the helper of a data folder.
+
+    Args:
+        home: the data folder.
+        method: what is asked.
+        body: with these values.
+        seconds: how long it may take.
+        begin: start one if there is none.
+
+    Returns:
+        "ok" or what is wrong, and the answer; None: there is no helper, or it died.
+
+    Raises:
+        TimeoutError: it has been told, and is still at it.
+        OSError: there can be no helper here.
+    """
+    if not possible():
+        raise OSError("there are no helpers on this machine")
+    path = endpoint(home)
+    to = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        to.settimeout(seconds)
+        try:
+            to.connect(f"{path}.sock")
+        except (FileNotFoundError, ConnectionRefusedError):
+            if begin:
+                start(home, path)
+            return None
+        if peer(to) != os.getuid():
+            raise PermissionError(f"{path}.sock is another user's")
+        try:
+            to.sendall(f"{method}\t{stamp()}\n".encode() + body)
+            to.shutdown(_socket.SHUT_WR)
+            head, ended, answer = received(to).partition(b"\n")
+        except ConnectionError:
+            return None
+        return (head.decode(), answer) if ended else None
+    finally:
+        to.close()
+
+
+def possible() -> bool:
+    """Return whether there can be helpers: not on Windows, nor where PERDURE_HELPER is 0."""
+    return hasattr(_socket, "AF_UNIX") and os.environ.get("PERDURE_HELPER") != "0"
+
+
+def received(of: Socket | _socket.socket) -> bytes:
+    """Return all that comes through a socket.
+
+    Raises:
+        OSError: it is broken, too much comes, or it takes too long.
+    """
+    held = bytearray()
+    while chunk := of.recv(CHUNK):
+        held += chunk
+        if len(held) > MAX_INPUT:
+            raise OSError("more than a host may send")
+    return bytes(held)
+
+
+def peer(to: Socket | _socket.socket) -> int:
+    """Return the user id of who is at the other end of a Unix socket."""
+    if hasattr(_socket, "SO_PEERCRED"):
+        # struct ucred: process, user, group.
+        return int.from_bytes(to.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)[4:8], sys.byteorder)
+    # macOS: LOCAL_PEERCRED at the level of local sockets gives struct xucred: a version, the user.
+    return int.from_bytes(to.getsockopt(0, 1, 8)[4:8], sys.byteorder)
+
+
+def start(home: str, path: str) -> None:
+    """Start the helper of a data folder. One that finds another at work ends by itself.
+
+    A host may read a hook's stdout to its end, so the helper has none of its descriptors.
+
+    Args:
+        home: the data folder.
+        path: its endpoint.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    import fcntl
+
+    lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return  # one is on its way
+    finally:
+        os.close(lock)
+    environ = {name: value for name, value in os.environ.items() if name in _PASSED or name.startswith(_FAMILIES)}
+    log = os.open(f"{path}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    if os.fstat(log).st_size > MAX_LOG:
+        os.ftruncate(log, 0)
+    actions = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+        (os.POSIX_SPAWN_DUP2, log, 2),
+    ]
+    command = [sys.executable, "-I", "-m", "perdure.hosts.command.helper", home]
+    os.posix_spawn(sys.executable, command, environ, file_actions=actions)
+    os.close(log)
+
+
+def _handled(home: str, event: str, body: bytes, ends: float) -> bytes:
+    answer = None
+    try:
+        if possible():
+            answer = ask(home, "hook", body, PATIENCE)
+    except TimeoutError:
+        # It has the event, and comes to it.
+        return b""
+    except OSError as error:
+        _log(f"no helper: {type(error).__name__}")
+    if answer is not None and answer[0] == OK:
+        return answer[1]
+    # No helper, or one of another version: words alone.
+    return _alone(home, body, ends) if event in ("prompt", "stop") else b""
+
+
+def _alone(home: str, body: bytes, ends: float) -> bytes:
+    """Do without a helper, in a process that goes on to keep what was said when the host waits no longer."""
+    if not hasattr(os, "fork"):
+        return _in_this_process(home, body)
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        try:
+            os.setsid()
+            nothing = os.open(os.devnull, os.O_RDWR)
+            for handle in (0, 1, 2):
+                os.dup2(nothing, handle)
+            # The hooks of other sessions wait for the same processor.
+            os.nice(10)
+            os.write(writing, _in_this_process(home, body))
+        except BaseException as error:  # noqa: BLE001 - nobody else is there to be told
+            _log(f"{type(error).__name__} without a helper")
+        finally:
+            os._exit(0)
+    os.close(writing)
+    return _until(reading, ends)
+
+
+def _in_this_process(home: str, body: bytes) -> bytes:
+    from perdure.hosts.command.alone import handled
+
+    return handled(home, body)
+
+
+def _read(arguments: list[str]) -> tuple[str, str, str]:
+    event, *rest = arguments
+    given: dict[str, Any] = dict(zip(rest[::2], rest[1::2], strict=True))
+    home = given.get("--home") or os.environ.get("PERDURE_HOME")
+    if not home:
+        from perdure.engine.paths import data_folder
+
+        home = str(data_folder())
+    return event, given["--host"], os.path.abspath(os.path.expanduser(home))  # noqa: PTH100, PTH111 - as in place.py
+
+
+def _until(handle: int, ends: float) -> bytes:
+    """Return what comes through a pipe to its end, or until it is too late: then nothing."""
+    held = bytearray()
+    while (left := ends - time.monotonic()) > 0 and len(held) <= MAX_INPUT:
+        if select.select([handle], [], [], left)[0]:
+            chunk = os.read(handle, CHUNK)
+            if not chunk:
+                return bytes(held)
+            held += chunk
+    return b""
+
+
+def _log(what: str) -> None:
+    """Write a line to the log of all hooks: never what was said, only what kind of thing went wrong."""
+    try:
+        with open(f"{runtime_folder()}/hooks.log", "a", encoding="utf-8") as log:  # noqa: PTH123 - as in place.py
+            log.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {what!r}\n")
+    except (OSError, AttributeError):
+        pass

@@ -1,0 +1,198 @@
+"""The process that keeps a store open and its model loaded, for all hooks and MCP servers of a data folder.
+
+python -I -m perdure.hosts.command.helper FOLDER
+
+One for each data folder. It listens on a Unix socket, answers its own user alone, and ends when nobody has asked for
+ten minutes, or when a hook of another version of perdure does.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import selectors
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+from perdure.hosts.command.client import OK, STALE, STOP, peer, received
+from perdure.hosts.command.place import endpoint, stamp
+
+IDLE_SECONDS = 600.0
+LOOK_SECONDS = 5.0
+"""How often is looked whether it is idle, or its socket is gone."""
+WAITING = 64
+"""Connections that wait to be taken."""
+THREADS = 8
+LAST_SECONDS = 4.0
+TRIES, PAUSE = 5, 0.02
+SEND_SECONDS = 5.0
+"""For which a hook may take to send its event."""
+_log = logging.getLogger("perdure.helper")
+Method = Callable[[bytes], bytes]
+
+
+class Helper:
+    """Answers one request per connection until `stop`, or until nobody asks any more."""
+
+    def __init__(
+        self,
+        path: str,
+        methods: Mapping[str, Method],
+        idle: float = IDLE_SECONDS,
+        look: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Listen.
+
+        Args:
+            path: of the socket.
+            methods: what may be asked, and what it comes to; each may block and be called from any thread.
+            idle: seconds without a request after which it ends.
+            look: called every few seconds.
+
+        Raises:
+            OSError: nobody can listen there.
+        """
+        self._path, self._methods, self._idle, self._look = path, methods, idle, look
+        self._stamp = stamp()
+        self._lock = threading.Lock()
+        self._busy, self._last = 0, time.monotonic()
+        self._stopped, self._stop = os.pipe()
+        made = f"{path}.new"
+        with suppress(FileNotFoundError):
+            os.unlink(made)  # noqa: PTH108 - paths as the hooks have them
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.bind(made)
+        os.chmod(made, 0o600)  # noqa: PTH101 - as above
+        self._listener.listen(WAITING)
+        # Who finds it can connect. A former one's is replaced: the lock is held, so nobody listens there any more.
+        os.rename(made, path)  # noqa: PTH104 - as above
+        self._own = os.stat(path).st_ino  # noqa: PTH116 - as above
+
+    def serve(self) -> None:
+        """Answer until the end."""
+        pool = ThreadPoolExecutor(THREADS, "perdure-helper")
+        looked = time.monotonic()
+        with selectors.DefaultSelector() as ready:
+            ready.register(self._listener, selectors.EVENT_READ)
+            ready.register(self._stopped, selectors.EVENT_READ)
+            while True:
+                found = [key.fd for key, _ in ready.select(LOOK_SECONDS)]
+                if self._stopped in found or (not found and self._is_over()):
+                    break
+                if time.monotonic() - looked >= LOOK_SECONDS:
+                    looked = time.monotonic()
+                    self._look()
+                if found:
+                    with suppress(OSError):
+                        taken, _ = self._listener.accept()
+                        self._begin()
+                        pool.submit(self._answer, taken)
+        with suppress(OSError):
+            if os.stat(self._path).st_ino == self._own:  # noqa: PTH116 - as above
+                os.unlink(self._path)  # noqa: PTH108 - as above
+        self._listener.close()
+        pool.shutdown(wait=True)
+
+    def stop(self) -> None:
+        """End after what is under way. May be called from a signal's handler."""
+        with suppress(OSError):
+            os.write(self._stop, b".")
+
+    def _is_over(self) -> bool:
+        with self._lock:
+            idle = not self._busy and time.monotonic() - self._last > self._idle
+        try:
+            return idle or os.stat(self._path).st_ino != self._own  # noqa: PTH116 - as above
+        except OSError:
+            return True
+
+    def _begin(self) -> None:
+        with self._lock:
+            self._busy += 1
+
+    def _answer(self, taken: socket.socket) -> None:
+        try:
+            with taken:
+                if peer(taken) == os.getuid():
+                    taken.settimeout(SEND_SECONDS)
+                    head, body = self._done(*received(taken).split(b"\n", 1))
+                    taken.sendall(head.encode() + b"\n" + body)
+        except (OSError, TypeError):
+            pass  # who asked is gone, or sent half a request
+        finally:
+            with self._lock:
+                self._busy -= 1
+                self._last = time.monotonic()
+
+    def _done(self, head: bytes, body: bytes) -> tuple[str, bytes]:
+        name, _, said = head.decode("utf-8", "replace").partition("\t")
+        if said != self._stamp:
+            self.stop()
+            return STALE, b""
+        if name == STOP:
+            self.stop()
+            return OK, b""
+        method = self._methods.get(name)
+        if method is None:
+            return f"there is no method {name[:40]!r}", b""
+        try:
+            return OK, method(body)
+        except Exception as error:  # noqa: BLE001 - the border of the process: one request must not end it
+            _log.exception("a request failed")
+            return f"unexpected {type(error).__name__}; please report it", b""
+
+
+def _taken(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def main() -> None:
+    """Run the helper of a data folder, unless there is one."""
+    # Whatever else a host had open when it ran the hook.
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    with suppress(PermissionError):
+        os.setsid()
+    os.umask(0o077)
+    home = sys.argv[1]
+    path = endpoint(home)
+    lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    tries = 1
+    while not _taken(lock):
+        # A hook that looks whether there is a helper holds it for a moment as well.
+        if tries == TRIES:
+            return
+        tries += 1
+        time.sleep(PAUSE)
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    from perdure.hosts.command.hooks import CommandHooks
+    from perdure.hosts.mcp.shared import SharedDesks
+
+    hooks = CommandHooks(Path(home))
+    desks = SharedDesks(hooks.store, hooks.said)
+    hooks.open()
+    os.chdir(home)
+    helper = Helper(f"{path}.sock", {"hook": hooks.answer, "desk": desks.answer}, look=hooks.adopt)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: helper.stop())
+    helper.serve()
+    timer = threading.Timer(LAST_SECONDS, lambda: os._exit(1))
+    timer.daemon = True
+    timer.start()
+    hooks.close()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

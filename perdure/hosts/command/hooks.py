@@ -1,0 +1,174 @@
+"""What the events of a command-line agent come to here."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from perdure.api.memory import Memory
+from perdure.errors import PerdureError
+from perdure.hooks.types import Message, TurnContext
+from perdure.hosts.command.events import Event, output, read
+from perdure.plugin.plugin import hookimpls_for
+from perdure.recent import Recent
+from perdure.text.quotes import quoted
+
+SESSIONS = 256
+"""Conversations of which the last messages are at hand."""
+HISTORY = 6
+"""Messages of each: what the user said before gives a short answer its sense."""
+SESSION_TOKENS = 4_000
+"""About so many tokens of memories are put into a conversation: the host sends all of them again in every turn."""
+CHARS_PER_TOKEN = 4
+QUOTED, QUOTED_SECONDS = 512, 1_800.0
+"""Prompts that a tool's caller may quote as the user's word, and for how long. They are on no disk."""
+SCHEDULED = 64
+"""Prompts of timers that a session is known to have set."""
+DELIVERIES = 1_024
+SAME_SECONDS = 10.0
+"""An event without a turn's id that comes again so soon is the same one, delivered twice."""
+
+
+class CommandHooks:
+    """Hands events to perdure's plugin. Usable from any thread; nothing that goes wrong is raised."""
+
+    def __init__(self, home: Path, **settings: Any) -> None:
+        """Prepare; the store is opened with the first event.
+
+        Args:
+            home: the data folder.
+            settings: arguments of `Memory.open`.
+        """
+        self.home = home
+        self._plugin = hookimpls_for(home=home, **settings)
+        self._histories: Recent[str, deque[Message]] = Recent(SESSIONS)
+        self._spent: Recent[str, int] = Recent(SESSIONS)
+        self._delivered: Recent[str, float] = Recent(DELIVERIES)
+        self._turns: Recent[str, str] = Recent(SESSIONS)
+        self._said: deque[tuple[float, str, str]] = deque(maxlen=QUOTED)
+        self._scheduled: Recent[str, tuple[str, ...]] = Recent(SESSIONS)
+
+    def open(self) -> None:
+        """Open the store, so that the model is loading before the first event."""
+        self._plugin.host_started(TurnContext(host="command"))
+
+    def store(self) -> Memory:
+        """Return the open store, on which tools work as well.
+
+        Raises:
+            PerdureError: it cannot be opened.
+        """
+        return self._plugin.opened()
+
+    def adopt(self) -> None:
+        """Take in what hooks without a helper have left behind."""
+        with suppress(PerdureError):
+            self.store().turns.adopt()
+
+    def said(self, host: str, quote: str) -> bool:
+        """Return whether the user of a host has said this lately, word for word, as its hooks told."""
+        since = time.monotonic() - QUOTED_SECONDS
+        return any(quoted(quote, text) for at, by, text in tuple(self._said) if by == host and at > since)
+
+    def answer(self, body: bytes) -> bytes:
+        """Do what an event asks for.
+
+        Args:
+            body: event, host, the folder where the session began, and what the host wrote, with NULs between.
+
+        Returns:
+            What the host is to read, if anything; nothing as well for what is no event.
+        """
+        try:
+            event, host, folder, written = body.split(b"\0", 3)
+            payload = json.loads(written)
+        except ValueError:
+            return b""
+        if not isinstance(payload, dict):
+            return b""
+        said = self.handle(
+            event.decode("ascii", "replace"), host.decode("ascii", "replace"), payload, os.fsdecode(folder)
+        )
+        return json.dumps(said).encode("ascii") if said else b""
+
+    def handle(self, name: str, host: str, payload: Mapping[str, Any], folder: str | None) -> dict[str, Any] | None:
+        """Do what an event asks for; return what the host is to read, if anything.
+
+        Args:
+            name: the event; see `events.NAMES`.
+            host: the host's name.
+            payload: as the host wrote it.
+            folder: where the session began, if the host tells it.
+        """
+        event = read(name, host, payload, folder)
+        if event is None or not self._is_new(event):
+            return None
+        if name == "prompt":
+            return output(event, self._asked(event)) if self._is_users(event) else None
+        if name == "stop":
+            self._answered(event)
+        elif name == "session-start":
+            self._plugin.session_start(event.context)
+        elif name == "compact":
+            self._spent.drop(_key(event.context))
+            self._plugin.before_compaction((), event.context)
+        elif name == "session-end":
+            self._plugin.session_end(event.context)
+        return None
+
+    def close(self) -> None:
+        """Finish what was begun and close the store."""
+        self._plugin.host_stopping(TurnContext(host="command"))
+
+    def _asked(self, event: Event) -> str:
+        """Recall for a prompt, then take it in: should all end here, what the user said is kept."""
+        block = ""
+        key = _key(event.context)
+        spent = self._spent.get(key) or 0
+        if spent < SESSION_TOKENS:
+            found = self._plugin.before_agent_start(event.prompt, (), event.context)
+            block = found.block if found else ""
+            spent += -(-len(block) // CHARS_PER_TOKEN)
+            self._spent.put(key, spent)
+        self._said.append((time.monotonic(), event.context.host, event.prompt))
+        self._take({"role": "user", "content": event.prompt}, event.context)
+        self._turns.put(key, event.turn)
+        return block if spent <= SESSION_TOKENS else ""
+
+    def _answered(self, event: Event) -> None:
+        key = _key(event.context)
+        self._scheduled.put(key, (*event.scheduled, *(self._scheduled.get(key) or ()))[:SCHEDULED])
+        # What a machine was answered is nothing that the user heard of.
+        if event.reply and self._turns.get(key) in (None, event.turn):
+            self._take({"role": "assistant", "content": event.reply}, event.context)
+
+    def _is_users(self, event: Event) -> bool:
+        # The host delivers the prompt of a timer as if somebody had typed it.
+        return bool(event.prompt) and event.prompt not in (self._scheduled.get(_key(event.context)) or ())
+
+    def _take(self, message: Message, context: TurnContext) -> None:
+        history = self._histories.first(_key(context), deque(maxlen=HISTORY))
+        history.append(message)
+        self._plugin.agent_end(tuple(history), True, context)
+
+    def _is_new(self, event: Event) -> bool:
+        """Tell an event from one that was delivered twice, as by settings and a plugin at once."""
+        said = hashlib.sha256(f"{event.prompt}\0{event.reply}".encode()).hexdigest()
+        key = "\0".join((event.name, _key(event.context), event.turn, said))
+        now = time.monotonic()
+        before = self._delivered.first(key, now)
+        if before is now or (not event.turn and now - before > SAME_SECONDS):
+            self._delivered.put(key, now)
+            return True
+        return event.name not in ("prompt", "stop")
+
+
+def _key(context: TurnContext) -> str:
+    return f"{context.host}\0{context.session_id}"

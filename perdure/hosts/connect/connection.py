@@ -1,0 +1,166 @@
+"""Connecting a host and disconnecting it again: what would change, and the change."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from perdure.errors import HostError
+from perdure.hosts.connect.config_file import ConfigFile, locked
+from perdure.hosts.connect.formats import dump, parse
+from perdure.hosts.connect.parts import Part, prune
+from perdure.hosts.connect.records import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A change of one file.
+
+    Attributes:
+        file: as it was read.
+        after: what it becomes; None: it is removed.
+        restored: whether it becomes what it was before perdure, byte for byte.
+    """
+
+    file: ConfigFile
+    after: bytes | None
+    restored: bool = False
+
+    def diff(self) -> list[str]:
+        """Return the change as lines of a unified diff."""
+        old, new = (os.devnull if each is None else str(self.file.path) for each in (self.file.content, self.after))
+        return list(difflib.unified_diff(_lines(self.file.content), _lines(self.after), old, new, lineterm=""))
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A config file, and what of it is ours.
+
+    Attributes:
+        path: where the host looks for it.
+        parts: what is ours.
+        inside: links may not lead out of this folder.
+        locks: whether the host locks it when it writes.
+    """
+
+    path: Path
+    parts: Sequence[Part]
+    inside: Path | None = None
+    locks: bool = False
+
+    def connected(self) -> Edit | None:
+        """Return how the file changes when it is connected, or None.
+
+        Raises:
+            HostError: it is broken, unsafe or unreadable.
+        """
+        file = ConfigFile.read(self.path, self.inside)
+        values = parse(self.path, file.content)
+        for part in self.parts:
+            part.put(values)
+        if values == parse(self.path, file.content):
+            return None
+        return Edit(file, dump(self.path, values, file.content))
+
+    def disconnected(self) -> Edit | None:
+        """Return how the file changes when it is disconnected, or None.
+
+        Raises:
+            HostError: as `connected`.
+        """
+        file, record = ConfigFile.read(self.path, self.inside), Record(self.path)
+        if record.untouched(file.content):
+            return Edit(file, record.original, restored=True)
+        before, values = parse(self.path, file.content), parse(self.path, file.content)
+        former = parse(self.path, record.original)
+        for part in self.parts:
+            part.take(values, former)
+            prune(values, before, former, part.containers)
+        if values == before:
+            return None
+        gone = not values and record.made_file
+        return Edit(file, None if gone else dump(self.path, values, file.content))
+
+
+class Connection:
+    """perdure in one place of a host: for the user, for a project, or as a plugin."""
+
+    def __init__(self, host: str, targets: Sequence[Target]) -> None:
+        self.host = host
+        self.targets = targets
+
+    def plan_connect(self) -> list[Edit]:
+        """Return what `connect` would change.
+
+        Raises:
+            HostError: a config is broken, unsafe or unreadable.
+        """
+        return [edit for target in self.targets if (edit := target.connected())]
+
+    def plan_disconnect(self) -> list[Edit]:
+        """Return what `disconnect` would change.
+
+        Raises:
+            HostError: as `plan_connect`.
+        """
+        return [edit for target in self.targets if (edit := target.disconnected())]
+
+    def connect(self) -> list[Edit]:
+        """Make the host call perdure. What each file was before is kept; twice is no error.
+
+        Raises:
+            HostError: as `plan_connect`, or a file cannot be written; those that were written can be disconnected.
+        """
+        self.plan_connect()
+        return self._apply(self._connect)
+
+    def disconnect(self) -> list[Edit]:
+        """Take perdure out of the host's config. A file that was not edited since becomes what it was.
+
+        Raises:
+            HostError: as `connect`.
+        """
+        self.plan_disconnect()
+        done = self._apply(self._disconnect)
+        for target in reversed(self.targets):
+            # Backwards, so that a folder that was made for several files is empty by then.
+            Record(target.path).forget()
+        return done
+
+    def _apply(self, change: Callable[[Target], Edit | None]) -> list[Edit]:
+        done = []
+        for target in self.targets:
+            with locked(target.path) if target.locks else nullcontext():
+                # Planned anew: its host may have written it since somebody looked at the plan.
+                done.append(change(target))
+        return [edit for edit in done if edit]
+
+    def _connect(self, target: Target) -> Edit | None:
+        edit = target.connected()
+        if edit and edit.after is not None:
+            record = Record(target.path)
+            first = not record.exists
+            record.keep(self.host, edit.file.content, edit.after)
+            try:
+                record.add_folders(edit.file.write(edit.after))
+            except HostError:
+                if first:
+                    record.forget()
+                raise
+        return edit
+
+    def _disconnect(self, target: Target) -> Edit | None:
+        edit = target.disconnected()
+        if edit:
+            edit.file.write(edit.after)
+        return edit
+
+
+def _lines(content: bytes | None) -> list[str]:
+    text = (content or b"").decode(errors="replace").replace("\r\n", "\n").removesuffix("\n")
+    # str.splitlines breaks at signs that stand within a string, too.
+    return text.split("\n") if text else []

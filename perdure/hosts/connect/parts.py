@@ -1,0 +1,192 @@
+"""What of a host's config is ours: its hooks, and its MCP server."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from perdure.errors import HostError
+from perdure.hosts.command.events import NAMES
+from perdure.hosts.connect.formats import MISSING, Values, at, child, put
+
+NAME = "perdure"
+SECONDS = 10
+"""After so long a host gives up a hook. One takes a second at the most, and longer only on a machine out of breath."""
+_HOOK = ["-I", "-m", NAME, "hook"]
+
+Keys = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """What a host runs. The text never changes between versions: a host may trust a command by its hash.
+
+    Attributes:
+        host: the name that our commands know it by.
+        home: the data folder, if it is named.
+        python: absolute path of the interpreter that perdure is installed in.
+    """
+
+    host: str
+    home: Path | None = None
+    python: str = sys.executable
+
+    def __post_init__(self) -> None:
+        """See that a config can name the paths.
+
+        Raises:
+            HostError: it cannot.
+        """
+        for path in (self.python, str(self.home)):
+            try:
+                path.encode()
+            except UnicodeEncodeError:
+                raise HostError(f"{path!r} is not UTF-8, and no config can name it; use another path") from None
+
+    def hook(self, event: str) -> str:
+        """Return the shell command for an event."""
+        return shlex.join([self.python, *_HOOK, event, "--host", self.host, *self._home()])
+
+    def server(self) -> dict[str, Any]:
+        """Return the command of the MCP server, as both hosts name its parts."""
+        return {"command": self.python, "args": ["-I", "-m", NAME, "mcp", "--host", self.host, *self._home()]}
+
+    def _home(self) -> list[str]:
+        return [] if self.home is None else ["--home", str(self.home)]
+
+
+def interpreter(command: object) -> str | None:
+    """Return the interpreter that a hook's command runs, or None if the command is not ours."""
+    try:
+        words = shlex.split(command) if isinstance(command, str) else []
+    except ValueError:
+        return None
+    return words[0] if words[1 : 1 + len(_HOOK)] == _HOOK else None
+
+
+def our_hooks(values: Values) -> Iterator[tuple[str, int, int, dict[str, Any]]]:
+    """Yield our hooks: the host's name of the event, the number of the group, that of the hook in it, and the hook."""
+    hooks = at(values, "hooks")
+    for event in NAMES.values():
+        groups = at(hooks, event)
+        for number, group in enumerate(groups if isinstance(groups, list) else ()):
+            held = at(group, "hooks")
+            for place, hook in enumerate(held if isinstance(held, list) else ()):
+                if interpreter(at(hook, "command")) is not None:
+                    yield event, number, place, hook
+
+
+class Part(Protocol):
+    """A part of a config that is ours."""
+
+    @property
+    def containers(self) -> Sequence[Keys]:
+        """Places that go with us if they were made for us, the innermost first."""
+
+    def put(self, values: Values) -> None:
+        """Put it in. What is there already is made right, and keeps its place.
+
+        Raises:
+            HostError: the config is of another form than its host reads.
+        """
+
+    def take(self, values: Values, former: Values) -> None:
+        """Take it out, and put back what the former config had in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """Our hooks, one for each event; a host's own cap on an event's seconds counts."""
+
+    wiring: Wiring
+    seconds: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def containers(self) -> Sequence[Keys]:
+        """The lists of the events, and the object around them."""
+        return (*(("hooks", event) for event in NAMES.values()), ("hooks",))
+
+    def put(self, values: Values) -> None:
+        """Put them in, each behind the hooks of others: where a hook stands is part of its name."""
+        hooks = child(values, "hooks", dict)
+        mine = {event: hook for event, _, _, hook in our_hooks(values)}
+        for event, name in NAMES.items():
+            groups = child(hooks, name, list)
+            command = {"type": "command", "command": self.wiring.hook(event)}
+            if name in mine:
+                mine[name].update(command)
+                _drop(groups, keep=mine[name])
+            else:
+                groups.append({"hooks": [command | {"timeout": self.seconds.get(event, SECONDS)}]})
+
+    def take(self, values: Values, former: Values) -> None:
+        """Take them out, and groups that held nothing else."""
+        for event in {event for event, *_ in our_hooks(values)}:
+            _drop(values["hooks"][event])
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Our MCP server, at a place of the config.
+
+    Attributes:
+        wiring: what it runs.
+        servers: where the host keeps its servers.
+        extra: what this host should know besides.
+    """
+
+    wiring: Wiring
+    servers: Keys
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def containers(self) -> Sequence[Keys]:
+        """The object of all servers, and those around it."""
+        return tuple(self.servers[:length] for length in range(len(self.servers), 0, -1))
+
+    def put(self, values: Values) -> None:
+        """Put it in. What else the user has set for it stays, unless it was a server of another kind."""
+        for key in self.servers:
+            values = child(values, key, dict)
+        wanted = {**self.extra, **self.wiring.server()}
+        if at(values, NAME, "command") is MISSING:
+            put(values, NAME, wanted)
+        else:
+            for key, value in wanted.items():
+                if at(values, NAME, key) != value:
+                    values[NAME][key] = value
+
+    def take(self, values: Values, former: Values) -> None:
+        """Take it out. A server of that name from before comes back."""
+        if at(values, *self.servers, NAME) is MISSING:
+            return
+        servers, before = at(values, *self.servers), at(former, *self.servers, NAME)
+        if before is MISSING:
+            servers.pop(NAME)
+        else:
+            servers[NAME] = before
+
+
+def prune(values: Values, before: Values, former: Values, containers: Sequence[Keys]) -> None:
+    """Remove what is empty now, was not before our part was taken out, and was not there before it was put in."""
+    for keys in containers:
+        if at(values, *keys) in ({}, []) and at(before, *keys) not in ({}, []) and at(former, *keys) is MISSING:
+            at(values, *keys[:-1]).pop(keys[-1])
+
+
+def _drop(groups: list[Any], keep: dict[str, Any] | None = None) -> None:
+    """Remove our hooks from an event's groups, but for one, and the groups that this empties."""
+    emptied = []
+    for number, group in enumerate(groups):
+        held = at(group, "hooks")
+        if isinstance(held, list):
+            left = [hook for hook in held if hook is keep or interpreter(at(hook, "command")) is None]
+            if held and not left:
+                emptied.append(number)
+            held[:] = left
+    for number in reversed(emptied):
+        del groups[number]

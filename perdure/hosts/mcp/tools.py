@@ -1,0 +1,221 @@
+"""The tools for clients of MCP: fewer names than elsewhere, those that memory servers have in common."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from perdure.api import tool_arguments, tool_work
+from perdure.api.fact_search import marks
+from perdure.api.tool_caller import Answer, ToolCaller
+from perdure.api.tool_work import DATA, LINE
+from perdure.api.tools import Tool
+from perdure.hosts.mcp import arguments
+from perdure.store.fact import Fact
+from perdure.store.listing import Filter
+from perdure.text.clean import clip
+from perdure.text.escape import escape
+
+_SHOWN = ("id", "text", "category", "entity", "key", "value", "why", "tags", "scope", "superseded_by")
+_CHECKED = ("minLength", "maxLength", "maxItems", "minimum", "additionalProperties")
+_SOURCES = {"files": ("memory",), "conversations": ("sessions",), "all": None}
+
+
+def shown(fact: Fact) -> dict[str, Any]:
+    """Return a memory as JSON values; what it does not have is left out."""
+    values = {name: value for name in _SHOWN if (value := getattr(fact, name))}
+    beside = {"tags": list(fact.tags), "channel": fact.channel.value, "said_at": _iso(fact.effective_date)}
+    return values | beside | ({"marks": list(marks(fact))} if marks(fact) else {})
+
+
+def search(caller: ToolCaller, given: arguments.Search) -> Answer:
+    """Search memories, files, conversations, or all of them."""
+    caller.refuse_if_overheard()
+    parts = []
+    if given.places in ("memories", "all"):
+        parts.append(_memories(caller, given))
+    if given.places != "memories":
+        parts.append(_passages(caller, given))
+    texts = [part.text for part in parts if part.text]
+    details = {"memories": [], "results": []} | {key: part.details[key] for part in parts for key in part.details}
+    return Answer("\n".join([DATA, *texts]) if texts else "Nothing fits. Try other words, or in: all.", details)
+
+
+def _memories(caller: ToolCaller, given: arguments.Search) -> Answer:
+    values = given.model_dump(include={"query", "entity", "category", "tag", "limit"})
+    asked = tool_arguments.Recall.model_validate(values | {"as_of": _epoch(given.as_of)})
+    found = tool_work.recall(caller, asked).details.get("memories", ())
+    facts = caller.facts([each["id"] for each in found])
+    # A passage of a file may come up as well, which is no memory.
+    items = [{**each, **(shown(facts[each["id"]]) if each["id"] in facts else {})} for each in found]
+    return Answer("\n".join(map(_line, items)), {"memories": items})
+
+
+def _passages(caller: ToolCaller, given: arguments.Search) -> Answer:
+    found = caller.files.search(given.query, max_results=given.limit, sources=_SOURCES[given.places])
+    lines = [
+        f"- {escape(each.citation or each.path)} ({each.score:.2f}) {escape(each.snippet)}" for each in found.results
+    ]
+    results = [each.to_dict() | ({} if each.at is None else {"at": _iso(each.at)}) for each in found.results]
+    return Answer("\n".join(lines), found.to_dict() | {"results": results})
+
+
+def list_(caller: ToolCaller, given: arguments.List) -> Answer:
+    """List memories: of a slot the most certain first, else the newest."""
+    caller.refuse_if_overheard()
+    as_of = _epoch(given.as_of)
+    chosen = Filter(category=given.category, review_state="approved")
+    if given.entity is None:
+        facts: Sequence[Fact] = caller.admin.list(chosen, limit=given.limit, tag=given.tag, as_of=as_of)
+    else:
+        slot = caller.lookup(given.entity, given.key, tag=given.tag, as_of=as_of)
+        right = [fact for fact in slot if given.category in (None, fact.category)]
+        facts = [fact for fact in right if fact.review_state == "approved"][: given.limit]
+    caller.handed_out([fact.id for fact in facts])
+    items = [shown(fact) for fact in facts]
+    return Answer("\n".join([DATA, *map(_line, items)]) if items else "Nothing is kept there.", {"memories": items})
+
+
+def get(caller: ToolCaller, given: arguments.Get) -> Answer:
+    """Show one memory whole, or lines of a file."""
+    if given.path is not None:
+        return tool_work.get(caller, given)  # type: ignore[arg-type]  # it has the same arguments
+    answer = tool_work.recall(caller, tool_arguments.Recall.model_validate({"memory": given.id}))
+    facts = caller.facts([each["id"] for each in answer.details.get("memories", ())])
+    return Answer(answer.text, {"memories": [shown(fact) for fact in facts.values()]})
+
+
+def forget(caller: ToolCaller, given: arguments.Forget) -> Answer:
+    """Forget one memory."""
+    return tool_work.forget_one(caller, given, given.memory)
+
+
+def _iso(moment: float) -> str:
+    return dt.datetime.fromtimestamp(moment, dt.UTC).isoformat(timespec="seconds")
+
+
+def _epoch(time: dt.datetime | None) -> float | None:
+    return None if time is None else time.timestamp()
+
+
+def _line(item: Mapping[str, Any]) -> str:
+    beside = ", ".join([item["category"], *item.get("marks", ()), item.get("said_at", "")[:10]]).rstrip(", ")
+    name = item["id"][:8] if "said_at" in item else item["id"]
+    return f"- {escape(name)} [{escape(beside)}] {escape(clip(item['text'], LINE))}"
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A tool, and what clients are told of it.
+
+    Attributes:
+        title: for people.
+        tool: what it is called, takes and does.
+        answers: the names of its structured answer, with their JSON types.
+        does: whether it only reads, adds something, or may take something away.
+    """
+
+    title: str
+    tool: Tool
+    answers: Mapping[str, str]
+    does: Literal["reads", "adds", "takes"]
+
+    def wire(self) -> dict[str, Any]:
+        """Return it as the protocol has it."""
+        kinds = {name: {"type": kind} for name, kind in self.answers.items()}
+        hint = {"readOnlyHint": True} if self.does == "reads" else {"destructiveHint": self.does == "takes"}
+        return {
+            "name": self.tool.name,
+            "title": self.title,
+            "description": self.tool.description,
+            "inputSchema": _brief(self.tool.parameters),
+            "outputSchema": {"type": "object", "properties": kinds},
+            "annotations": hint,
+        }
+
+
+def _brief(value: Any) -> Any:
+    """Return a schema without what costs tokens in every request and is checked anyway, in words that help."""
+    if isinstance(value, Mapping):
+        return {key: _brief(part) for key, part in value.items() if key not in _CHECKED}
+    return value
+
+
+def _offer(
+    name: str, title: str, description: str, takes: type[tool_arguments.Arguments],
+    work: Callable[[ToolCaller, Any], Answer], does: Literal["reads", "adds", "takes"], **answers: str,
+) -> Offer:  # fmt: skip
+    return Offer(title, Tool(f"memory_{name}", description, takes, work), answers, does)
+
+
+OFFERS: tuple[Offer, ...] = (
+    _offer(
+        "search",
+        "Search memory",
+        "Search what is remembered of earlier conversations: facts, preferences, decisions, dates.",
+        arguments.Search, search, "reads", memories="array", results="array",
+    ),
+    _offer(
+        "list",
+        "List memories",
+        "List the newest memories, or what is known of one entity (a person, project or thing) and key.",
+        arguments.List, list_, "reads", memories="array",
+    ),
+    _offer(
+        "get",
+        "Read a memory or file",
+        "Read a memory by its id, or lines of MEMORY.md or memory/ by a path that memory_search shows.",
+        arguments.Get, get, "reads", memories="array", path="string", text="string",
+    ),
+    _offer(
+        "store",
+        "Remember",
+        "Keep what will matter in later conversations: one idea in one sentence that can be understood alone.",
+        arguments.Store, tool_work.store, "adds", id="string", outcome="string",
+    ),
+    _offer(
+        "update",
+        "Correct a memory",
+        "Correct a memory. To replace what the user said, they are asked first, or it waits for their review.",
+        arguments.Update, tool_work.update, "takes", id="string", outcome="string",
+    ),
+    _offer(
+        "forget",
+        "Forget a memory",
+        "Leave a memory out of every answer. The user's word is needed as for memory_update.",
+        arguments.Forget, forget, "takes", id="string", outcome="string",
+    ),
+    _offer(
+        "link",
+        "Link two memories",
+        "Say how one memory stands to another.",
+        arguments.Link, tool_work.link, "adds", id="string",
+    ),
+    _offer(
+        "why",
+        "Explain memory",
+        "Explain what came up last and why; with id, why that memory did or did not.",
+        arguments.Why, tool_work.why, "reads", id="string", shown="array",
+    ),
+    _offer(
+        "checkpoint",
+        "Keep where things stand",
+        "Before risky work, keep for some hours what you are about to do.",
+        arguments.Checkpoint, tool_work.checkpoint, "adds", id="string",
+    ),
+    _offer(
+        "prune",
+        "Remove what expired",
+        "Remove what has expired, if the user asks for it.",
+        arguments.Prune, tool_work.prune, "takes", expired="integer", removed="integer",
+    ),
+    _offer(
+        "reflect",
+        "Look for patterns",
+        "Look for patterns in the memories of the last days and keep them.",
+        arguments.Reflect, tool_work.reflect, "adds", examined="integer", patterns="integer",
+    ),
+)  # fmt: skip
+TOOLS = tuple(offer.tool for offer in OFFERS)

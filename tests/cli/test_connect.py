@@ -1,0 +1,182 @@
+"""`perdure connect` and `perdure disconnect`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perdure.errors import HostError, InputError
+from perdure.hosts.connect.codex import Codex
+from tests.cli.calling import call, call_json
+from tests.hosts.machine import Machine, commands, values
+
+FAKE_OPENCLAW = Path(__file__).parents[1] / "hosts" / "fake_openclaw.py"
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    return Machine(tmp_path / "user", monkeypatch)
+
+
+def hosts() -> dict[str, Any]:
+    return {each["name"]: each for each in call_json("connect")["hosts"]}
+
+
+def test_the_change_is_shown_without_secrets_and_made(machine: Machine) -> None:
+    secret = "sk-ant-api03-" + "aB3dE5gH7j" * 8
+    machine.settings.write_text(json.dumps({"env": {"ANTHROPIC_API_KEY": secret}}))
+    before = machine.settings.read_bytes()
+    dry = call("connect", "claude-code", "--dry-run").stdout
+    assert '+            "command": "' in dry
+    assert secret not in dry
+    assert (machine.settings.read_bytes(), machine.servers.exists(), machine.records.exists()) == (before, False, False)
+    done = call("connect", "claude-code").stdout
+    assert done.startswith(dry)
+    assert "Done." in done
+    assert secret in machine.settings.read_text()
+    assert call("connect", "claude-code").stdout == "Nothing to change.\n"
+    assert secret not in call("disconnect", "claude-code", "--dry-run").stdout
+    assert len(commands(machine.settings)) == 5
+    assert "byte for byte" in call("disconnect", "claude-code").stdout
+    assert machine.settings.read_bytes() == before
+
+
+def test_json_says_what_was_done(machine: Machine) -> None:
+    done = call_json("connect", "codex")
+    assert (done["host"], done["done"]) == ("codex", True)
+    assert [Path(each["path"]).name for each in done["files"]] == ["config.toml", "hooks.json"]
+    assert any("not trusted yet" in note for note in done["notes"])
+    assert call_json("disconnect", "codex", "--dry-run")["done"] is False
+    undone = call_json("disconnect", "codex")
+    assert [each["restored"] for each in undone["files"]] == [True, True]
+    assert list(machine.codex.iterdir()) == []
+
+
+@pytest.mark.parametrize("way", ["option", "variable", "neither"])
+def test_the_data_folder_is_named_only_if_somebody_names_it(
+    machine: Machine, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if way == "variable":
+        monkeypatch.setenv("PERDURE_HOME", str(machine.home / "memories"))
+    option = ("--home", machine.home / "memories") if way == "option" else ()
+    call("connect", "claude-code", *option)
+    named = f" --home {machine.home / 'memories'}"
+    [stop] = commands(machine.settings)["Stop"]
+    assert stop == f"{sys.executable} -I -m perdure hook stop --host claude-code{'' if way == 'neither' else named}"
+
+
+def test_a_person_is_told_to_trust_the_hooks_of_codex_until_they_have(machine: Machine) -> None:
+    assert "/hooks" in call("connect", "codex").stdout
+    checks = {check["name"]: check for check in call_json("doctor", code=None)["checks"]}
+    assert "not trusted yet" in checks["codex"]["state"]
+    assert checks["claude-code"]["ok"] is True
+    records = "".join(
+        f'[hooks.state."{names[0]}"]\ntrusted_hash = "{digest}"\n' for _, names, digest in Codex().identities()
+    )
+    with (machine.codex / "config.toml").open("a") as file:
+        file.write(records)
+    assert "/hooks" not in call("connect", "codex").stdout
+    assert hosts()["codex"]["memory"] == "automatic"
+
+
+def test_hooks_of_others_that_move_up_are_told_of(machine: Machine) -> None:
+    call("connect", "codex")
+    later = values(machine.codex / "hooks.json")
+    later["hooks"]["Stop"].append({"hooks": [{"type": "command", "command": "say done"}]})
+    (machine.codex / "hooks.json").write_text(json.dumps(later))
+    assert "asks to trust them again" in call("disconnect", "codex").stdout
+
+
+def test_the_list_tells_what_is_here_and_how_it_remembers(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert {name: (each["installed"], each["memory"]) for name, each in hosts().items()} == {
+        "claude-code": (str(machine.settings.parent), "none"),
+        "codex": (str(machine.codex), "none"),
+        "openclaw": (None, "none"),
+    }
+    call("connect", "claude-code")
+    machine.servers.rename(machine.home / "kept")
+    openclaw = machine.home / "bin" / "openclaw"
+    openclaw.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{FAKE_OPENCLAW}" "$@"\n')
+    openclaw.chmod(0o755)
+    (machine.home / "openclaw.json").write_text("{}")
+    monkeypatch.setenv("OPENCLAW_CONFIG_PATH", str(machine.home / "openclaw.json"))
+    monkeypatch.setenv("OPENCLAW_STATE_DIR", str(machine.home / "state"))
+    assert "its MCP server is missing" in hosts()["claude-code"]["problems"][0]
+    assert (hosts()["openclaw"]["places"], hosts()["openclaw"]["problems"]) == ([], [])
+    call("openclaw", "install")
+    assert (hosts()["openclaw"]["memory"], hosts()["openclaw"]["installed"]) == ("automatic", str(openclaw))
+    assert "perdure connect codex" in call("connect").stdout
+
+
+def test_a_config_that_cannot_be_read_spoils_the_list_of_no_other_host(machine: Machine) -> None:
+    machine.settings.write_text("{")
+    (machine.home / ".openclaw").mkdir()
+    (machine.home / ".openclaw" / "openclaw.json").write_text("{}")
+    assert "is no JSON" in hosts()["claude-code"]["problems"][0]
+    assert "no openclaw on the PATH" in hosts()["openclaw"]["problems"][0]
+    assert hosts()["codex"]["problems"] == []
+
+
+def test_a_host_that_is_not_here_is_not_connected(machine: Machine) -> None:
+    machine.codex.rmdir()
+    with pytest.raises(HostError, match=r"codex was not found: .*\.codex is missing"):
+        call("connect", "codex")
+    (machine.home / "bin" / "codex").write_text("#!/bin/sh\n")
+    (machine.home / "bin" / "codex").chmod(0o755)
+    call("connect", "codex")
+    call("disconnect", "codex")
+    assert not machine.codex.exists()
+
+
+def test_a_project_is_connected_only_if_git_ignores_its_settings(machine: Machine) -> None:
+    project = machine.home / "site"
+    subprocess.run(["git", "init", "-q", str(project)], check=True)
+    with pytest.raises(HostError, match="git does not ignore"):
+        call("connect", "claude-code", "--project", project)
+    assert [path.name for path in project.iterdir()] == [".git"]
+    (project / ".git" / "info" / "exclude").write_text(".claude/settings.local.json\n")
+    call("connect", "claude-code", "--project", project)
+    assert len(commands(project / ".claude" / "settings.local.json")) == 5
+    with pytest.raises(HostError, match="would run both"):
+        call("connect", "claude-code")
+    call("disconnect", "claude-code", "--project", project)
+    assert [path.name for path in project.iterdir()] == [".git"]
+
+
+def test_a_plugin_says_how_it_is_started(machine: Machine) -> None:
+    away, loaded = machine.home / "memory", machine.settings.parent / "skills" / "memory"
+    assert f"claude --plugin-dir {away}" in call("connect", "claude-code", "--plugin", away).stdout
+    with pytest.raises(HostError, match="would run both"):
+        call("connect", "claude-code")
+    assert f"still connected: {away}" in call("disconnect", "claude-code").stdout
+    call("disconnect", "claude-code", "--plugin", away)
+    assert "--plugin-dir" not in call("connect", "claude-code", "--plugin", loaded).stdout
+    call("disconnect", "claude-code", "--plugin", loaded)
+    call("connect", "claude-code")
+
+
+def test_uninstall_says_that_a_host_is_still_connected(machine: Machine) -> None:
+    call("connect", "codex")
+    assert "do that first: perdure disconnect codex" in call("uninstall", "--dry-run").stdout
+    call("disconnect", "codex")
+    assert "disconnect" not in call("uninstall", "--dry-run").stdout
+
+
+def test_options_need_a_host(machine: Machine) -> None:
+    with pytest.raises(InputError, match="claude-code or codex"):
+        call("connect", "--project", machine.home)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["codex", "--project", "."], ["codex", "--plugin", "x"], ["claude-code", "--project", ".", "--plugin", "x"]],
+)
+def test_a_way_that_a_host_does_not_have_is_refused(machine: Machine, words: list[str]) -> None:
+    for command in ("connect", "disconnect"):
+        with pytest.raises(InputError):
+            call(command, *words)

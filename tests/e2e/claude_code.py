@@ -1,0 +1,179 @@
+"""perdure in a real Claude Code, from connect to disconnect.
+
+    python -m tests.e2e.claude_code --host DIR
+
+DIR is where npm has installed it. Prints a table of steps; exit code 0 if all of them hold. Its model is a small server
+on loopback, and nothing else is reached.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from tests.e2e.agent_model import Turn
+from tests.e2e.agent_story import command
+from tests.e2e.agents import Agent, Talk
+from tests.e2e.gateway import until
+from tests.e2e.steps import Steps
+
+TOOLS = "Agent,Bash,ScheduleWakeup,SendMessage,ToolSearch,mcp__perdure"
+step: Steps[Agent] = Steps()
+
+
+class ClaudeCode(Agent):
+    """Claude Code with a home of its own."""
+
+    name = "claude-code"
+    package = "@anthropic-ai/claude-code@2.1.330"
+    program = "claude"
+
+    @property
+    def configs(self) -> tuple[Path, ...]:
+        """Its settings, and the file with its MCP servers."""
+        return self.home / ".claude" / "settings.json", self.home / ".claude.json"
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """What it runs with."""
+        return super().environ | {
+            "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{self.model.port}", "ANTHROPIC_API_KEY": "sk-mock",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        }  # fmt: skip
+
+    def configure(self) -> None:
+        """Write settings and a hook of the user, in a form of their own."""
+        settings, state = self.configs
+        self.folder(".claude")
+        hooks = {"Stop": [{"hooks": [{"type": "command", "command": "true own"}]}]}
+        settings.write_text(json.dumps({"cleanupPeriodDays": 99, "hooks": hooks}, indent=4))
+        state.write_text('{"own":  true,\n "hasCompletedOnboarding": true}\n')
+
+    def trust(self) -> None:
+        """Nothing is asked: what stands in the user's settings runs."""
+
+    def once(self, text: str, repository: str = "one") -> Turn:
+        """Say something with `claude -p`."""
+        self.run(self.program, "-p", text, "--allowedTools", TOOLS, folder=self.repository(repository))
+        return self.model.turn(text)
+
+    def talk(self, session: str | None = None) -> Talk:
+        """Begin a conversation, or go on with one."""
+        form = ("--input-format", "stream-json", "--output-format", "stream-json", "--verbose")
+        chosen = session or str(uuid4())
+        options = ("-p", *form, "--allowedTools", TOOLS, "--resume" if session else "--session-id", chosen)
+        return _Talk(self, chosen, self.lines(*options, folder=self.repository("one")))
+
+    def have_sub_agent(self, prompt: str) -> None:
+        """Let the model start an agent, which goes on in the background and reports by a notification."""
+        self.model.will_call("Agent", {"description": "Look", "prompt": prompt, "subagent_type": "general-purpose"})
+
+    def call(self, talk: Talk, said: str, tool: str, **arguments: Any) -> str:
+        """Let the model look the tool up, and call it."""
+        name = f"mcp__perdure__{tool}"
+
+        def loaded() -> bool:
+            self.model.will_call("ToolSearch", {"query": f"select:{name}"})
+            talk.say("Good morning.")
+            return self.model.offered(name)
+
+        until(loaded, 60, "the server's tools are not offered")
+        self.model.will_call(name, arguments)
+        talk.say(said)
+        return self.model.tool_answer()
+
+
+class _Talk(Talk):
+    accepts = False
+    """What the user says to a question that a server puts to them."""
+
+    def say(self, text: str) -> Turn:
+        self._send(text)
+        # The report of a task is a turn of its own, which may end in between.
+        while (told := self.lines.take())["type"] != "result" or not self._agent.model.saw(text):
+            if told["type"] == "control_request":
+                self._answer(told["request_id"])
+        return self._agent.model.turn(text)
+
+    def compact(self) -> None:
+        self._send("/compact")
+        while self.lines.take().get("subtype") != "compact_boundary":
+            pass
+
+    def _answer(self, request: str) -> None:
+        answer = {"action": "accept", "content": {}} if self.accepts else {"action": "decline"}
+        self.lines.send(
+            type="control_response", response={"subtype": "success", "request_id": request, "response": answer}
+        )
+
+    def _send(self, text: str) -> None:
+        self.lines.send(type="user", message={"role": "user", "content": text})
+
+
+@step("the report of a background task is not remembered")
+def _background(agent: Agent) -> None:
+    before = agent.memories()
+    task = {"command": "sleep 1", "description": "My gecko is called Zed.", "run_in_background": True}
+    with agent.talk() as talk:
+        agent.model.will_call("Bash", task)
+        talk.say("Run it in the background.")
+        until(lambda: agent.model.saw("<task-notification>"), 30, "no report")
+        talk.say("Thanks. My gardener is called Rosa.")
+    agent.knows("Rosa")
+    more = set(agent.memories()) - set(before)
+    assert all("Rosa" in text for text in more), more
+
+
+@step("a prompt that the model has scheduled is not remembered")
+def _scheduled(agent: Agent) -> None:
+    before = agent.memories()
+    wakeup = {"delaySeconds": 60, "reason": "to look again", "prompt": "My uncle is called Theodore. Look again."}
+    with agent.talk() as talk:
+        agent.model.will_call("ScheduleWakeup", wakeup)
+        talk.say("Look again later.")
+        until(lambda: agent.model.saw("Theodore"), 150, "nothing came")
+        talk.say("Thanks. My plumber is called Otto.")
+    agent.knows("Otto")
+    more = set(agent.memories()) - set(before)
+    assert all("Otto" in text for text in more), more
+
+
+@step("what another session sends is not remembered")
+def _peer(agent: Agent) -> None:
+    before = agent.memories()
+    with agent.talk() as talk, agent.talk() as other:
+        talk.say("Good morning.")
+        agent.model.will_call("ToolSearch", {"query": "select:SendMessage"})
+        other.say("Look what you can do.")
+        to = f"uds:{agent.folder('tmp')}/cc-socks/{talk.lines.pid}.sock"
+        message = {"to": to, "summary": "hello to my peer", "message": "My aunt is called Mathilda."}
+        agent.model.will_call("SendMessage", message)
+        other.say("Tell the other session.")
+        until(lambda: agent.model.saw("Mathilda"), 30, "nothing came")
+        talk.say("Thanks. My carpenter is called Bruno.")
+    agent.knows("Bruno")
+    more = set(agent.memories()) - set(before)
+    assert all("Bruno" in text for text in more), more
+
+
+@step("a tool replaces what the user said if they accept it, and not if they decline")
+def _replaced(agent: Agent) -> None:
+    agent.once("My hang glider is called Falk.")
+    agent.knows("Falk")
+    known = next(fact["id"] for fact in agent.facts() if "Falk" in fact["text"])
+    for accepts, name in ((False, "Milan"), (True, "Bussard")):
+        with agent.talk() as talk:
+            assert isinstance(talk, _Talk)
+            talk.accepts = accepts
+            text = f"My hang glider is called {name}."
+            answer = agent.call(talk, "What a day.", "memory_update", id=known, text=text)
+        present = [fact["text"] for fact in agent.facts() if fact["state"] == "present"]
+        assert (text in present) is accepts, answer
+
+
+main = command(ClaudeCode, step)
+
+if __name__ == "__main__":
+    main()

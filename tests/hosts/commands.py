@@ -1,0 +1,61 @@
+"""A data folder whose helper is a real process, and the hooks that a host would run."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.hooks import processes
+from perdure.hosts.command.events import NAMES
+from tests.waiting import until
+
+SECRET = "SOME_API_KEY"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    # A socket's path has room for a hundred characters.
+    with tempfile.TemporaryDirectory(prefix="p", dir="/tmp") as folder:
+        monkeypatch.delenv("PERDURE_HELPER")
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        monkeypatch.setenv("PERDURE_EMBEDDER", "hash")
+        monkeypatch.setenv(SECRET, "not-for-a-helper")
+        home = tmp_path / "memory"
+        yield home
+        kill(home)
+
+
+def kill(home: Path) -> None:
+    """Kill the helpers of a data folder, and wait for those hooks that still keep what was said."""
+    for pid in helpers(home):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    until(lambda: not helpers(home) and not processes(home, b"hook"))
+
+
+def helpers(home: Path) -> list[int]:
+    """Return the ids of the helpers of a data folder."""
+    return processes(home, b"perdure.hosts.command.helper")
+
+
+def payload(event: str, session: str, **values: Any) -> bytes:
+    return json.dumps({
+        "session_id": session, "cwd": "/home/me/repo", "hook_event_name": NAMES[event], **values,
+    }).encode()  # fmt: skip
+
+
+def hook(home: Path, event: str, data: bytes, **more: Any) -> bytes:
+    command = [sys.executable, "-I", "-m", "perdure", "hook", event, "--host", "claude-code", "--home", str(home)]
+    done = subprocess.run(command, input=data, stdout=subprocess.PIPE, check=True, timeout=60, **more)
+    said: bytes = done.stdout
+    return said

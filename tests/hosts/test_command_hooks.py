@@ -1,0 +1,194 @@
+"""Events of a command-line agent over a real store: what it is shown, and what is kept of what it is told."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perdure import Memory
+from perdure.hosts.command import hooks as module
+from perdure.hosts.command.events import NAMES
+from perdure.hosts.command.hooks import CommandHooks
+from perdure.hosts.repository import project_of
+
+FOLDER = "/home/me/repo"
+PROJECT = str(project_of(FOLDER))
+_turns = itertools.count()
+
+
+class Agent:
+    """A session of a command-line agent."""
+
+    def __init__(self, hooks: CommandHooks, session: str, folder: str = FOLDER) -> None:
+        self.hooks, self.session, self.folder = hooks, session, folder
+
+    def tell(self, name: str, **values: Any) -> str:
+        """Deliver an event; return the block that the model is shown."""
+        payload = {"session_id": self.session, "cwd": self.folder, "hook_event_name": NAMES[name], **values}
+        done = self.hooks.handle(name, "claude-code", payload, None)
+        return done["hookSpecificOutput"]["additionalContext"] if done else ""
+
+    def turn(self, prompt: str, reply: str = "Fine.") -> str:
+        """Go through a turn; return the block that the model is shown."""
+        turn = f"p{next(_turns)}"
+        shown = self.tell("prompt", prompt=prompt, prompt_id=turn)
+        self.tell("stop", last_assistant_message=reply, prompt_id=turn)
+        return shown
+
+
+@pytest.fixture
+def hooks(tmp_path: Path) -> Iterator[CommandHooks]:
+    made = CommandHooks(tmp_path / "memory")
+    made.open()
+    yield made
+    made.close()
+
+
+def texts(hooks: CommandHooks) -> list[str]:
+    hooks.close()
+    with Memory.open(hooks.home, scopes=[PROJECT]) as memory:
+        return [fact.text for fact in memory.admin.list()]
+
+
+def settle(hooks: CommandHooks) -> None:
+    hooks.close()
+    hooks.open()
+
+
+def test_a_new_session_knows_what_another_was_told(hooks: CommandHooks) -> None:
+    Agent(hooks, "s1").turn("My favourite editor is Helix.")
+    settle(hooks)
+    assert "Helix" in Agent(hooks, "s2").turn("Which editor is my favourite?")
+
+
+def test_what_was_shown_is_not_shown_again_before_a_compaction(hooks: CommandHooks) -> None:
+    Agent(hooks, "s1").turn("My favourite editor is Helix.")
+    settle(hooks)
+    agent = Agent(hooks, "s2")
+    question = "Which editor is my favourite?"
+    assert "Helix" in agent.turn(question)
+    assert agent.turn(f"{question} Say it again.") == ""
+    agent.tell("compact", trigger="manual")
+    assert "Helix" in agent.turn(f"{question} Once more.")
+
+
+def test_a_conversation_is_given_so_much_and_no_more(hooks: CommandHooks, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SESSION_TOKENS", 150)
+    teller = Agent(hooks, "s1")
+    things = ("editor", "colour", "sport", "composer", "cheese", "season")
+    for thing in things:
+        teller.turn(f"My favourite {thing} is number {thing[:2]}{len(thing)}.")
+    settle(hooks)
+    agent = Agent(hooks, "s2")
+    shown = [agent.turn(f"Which {thing} is my favourite?") for thing in things]
+    assert shown[0]
+    assert not shown[-1]
+    agent.tell("compact", trigger="auto")
+    assert agent.turn(f"Which {things[-1]} is my favourite?")
+
+
+def test_one_event_delivered_twice_at_once_is_one(hooks: CommandHooks) -> None:
+    Agent(hooks, "s1").turn("My favourite editor is Helix.")
+    settle(hooks)
+    agent = Agent(hooks, "s2")
+    with ThreadPoolExecutor(2) as pool:
+        told = [
+            pool.submit(agent.tell, "prompt", prompt="Which editor is my favourite?", prompt_id="p") for _ in range(2)
+        ]
+        assert sorted(bool(each.result()) for each in told) == [False, True]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"prompt": "<task-notification><summary>My name is Task.</summary></task-notification>"},
+        {"prompt": "My name is Sub.", "agent_id": "a1"},
+        {"prompt": "<system-reminder>My name is Reminder.</system-reminder>"},
+        {"prompt": "/greet My name is Command."},
+    ],
+)
+def test_what_is_not_the_user_leaves_nothing(hooks: CommandHooks, values: dict[str, Any]) -> None:
+    assert Agent(hooks, "s1").tell("prompt", **values) == ""
+    assert texts(hooks) == []
+
+
+def test_what_the_user_says_is_kept_though_the_turn_never_ends(hooks: CommandHooks) -> None:
+    Agent(hooks, "s1").tell("prompt", prompt="My favourite editor is Helix.", prompt_id="p")
+    assert texts(hooks) == ["My favourite editor is Helix."]
+
+
+def test_our_own_block_is_not_kept_again(hooks: CommandHooks) -> None:
+    Agent(hooks, "s1").turn("My favourite editor is Helix.")
+    settle(hooks)
+    agent = Agent(hooks, "s2")
+    block = agent.turn("Which editor is my favourite?")
+    agent.turn(f"{block}\nwhat do you make of it?")
+    assert texts(hooks) == ["My favourite editor is Helix."]
+
+
+def test_the_reply_makes_it_known_that_a_memory_was_used(hooks: CommandHooks) -> None:
+    Agent(hooks, "s1").turn("My favourite editor is Helix.")
+    settle(hooks)
+    Agent(hooks, "s2").turn("Which editor is my favourite?", "Your favourite editor is Helix.")
+    hooks.close()
+    with Memory.open(hooks.home, scopes=[PROJECT]) as memory:
+        [fact] = memory.admin.list()
+    assert fact.access_count
+
+
+def test_a_correction_takes_the_place_of_what_was_said(hooks: CommandHooks) -> None:
+    Agent(hooks, "s1").turn("My favourite editor is Helix.")
+    settle(hooks)
+    Agent(hooks, "s2").turn("My favourite editor is Zed now, not Helix.")
+    settle(hooks)
+    shown = Agent(hooks, "s3").turn("Which editor is my favourite?")
+    assert "Zed" in shown
+
+
+def test_a_store_that_cannot_be_opened_costs_the_turn_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    hooks = CommandHooks(tmp_path / "file")
+    assert Agent(hooks, "s1").turn("My favourite editor is Helix.") == ""
+    hooks.close()
+
+
+def test_a_session_that_goes_on_after_a_restart_is_not_shown_the_same_again(hooks: CommandHooks) -> None:
+    Agent(hooks, "s1").turn("My favourite editor is Helix.")
+    settle(hooks)
+    question = "Which editor is my favourite?"
+    assert "Helix" in Agent(hooks, "s2").turn(question)
+    again = CommandHooks(hooks.home)
+    settle(hooks)
+    again.open()
+    agent = Agent(again, "s2")
+    assert agent.turn(f"{question} Say it again.") == ""
+    agent.tell("compact", trigger="auto")
+    again.close()
+    third = CommandHooks(hooks.home)
+    third.open()
+    assert "Helix" in Agent(third, "s2").turn(f"{question} Once more.")
+    third.close()
+
+
+def test_a_prompt_that_the_agent_has_scheduled_is_not_the_user_s(hooks: CommandHooks) -> None:
+    agent = Agent(hooks, "s1")
+    agent.tell("stop", prompt_id="p", session_crons=[{"id": "b", "prompt": "Wake up now, my name is Wakey."}])
+    assert agent.tell("prompt", prompt="Wake up now, my name is Wakey.", prompt_id="q") == ""
+    assert texts(hooks) == []
+
+
+def test_what_a_machine_is_answered_is_not_recorded(hooks: CommandHooks) -> None:
+    agent = Agent(hooks, "s1")
+    agent.turn("My favourite editor is Helix.", "I shall remember Helix.")
+    agent.tell("prompt", prompt="<task-notification>done</task-notification>", prompt_id="n")
+    agent.tell("stop", last_assistant_message="The zebra task has ended.", prompt_id="n")
+    agent.tell("session-end", reason="other")
+    hooks.close()
+    with Memory.open(hooks.home, scopes=[PROJECT]) as memory:
+        assert memory.files.search("Helix").results
+        assert not any("zebra" in each.snippet for each in memory.files.search("the zebra task").results)
