@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,6 +16,7 @@ from perdure.capture.lifetimes import renewed
 from perdure.engine.engine import audience_of, conversation, overheard
 from perdure.errors import NotFoundError, ScopeError
 from perdure.hooks.types import Channel, Consent, TurnContext
+from perdure.regex import lazy
 from perdure.store import requests, search
 from perdure.store.fact import Fact
 from perdure.store.lifecycle import checked, next_version
@@ -29,20 +29,20 @@ from perdure.store.trust import AUTO_RECALLED, SUPERSEDES
 from perdure.text.normalise import fingerprint, fold
 from perdure.text.quotes import speaks_of, words
 
-KEEP = re.compile(
+KEEP = lazy(
     r"\b(?:remember|memori[sz]e|note|save|store|record|keep (?:in mind|a note|track)|write (?:this |that |it )?down|"
     r"(?:do ?n[o']t|never) forget|for the record|update|correct|change|replace|actually|merk\w*|notier\w*|speicher\w*|"
     r"vergiss nicht|souviens|retiens|rappelle-toi|note[sz]?|enregistre|recuerda|acuerdate|anota|guarda|ricorda\w*|"
     r"lembr\w*|anote|onthoud|zapamietaj|zapisz|bewaar)\b|记住|記住|记下|覚えて|記録して|기억해|запомни|запиши"
 )
 """Words by which a user asks that something be kept; on folded text."""
-DROP = re.compile(
+DROP = lazy(
     r"\b(?:forget|delete|remove|erase|drop|clear|purge|prune|clean up|tidy|retract|no longer|vergiss|loesch\w*|"
     r"losch\w*|entfern\w*|oublie\w*|supprime\w*|efface\w*|olvida\w*|borra\w*|elimina\w*|dimentica\w*|cancella\w*|esquec\w*|"
     r"apag\w*|vergeet|verwijder|zapomnij|usun)\b|忘记|忘れて|削除|删除|잊어|삭제|забудь|удали"
 )
 """Words by which a user asks that something be left out."""
-_CUES = {"memory_forget": DROP, "memory_prune": DROP, "memory_update": re.compile(f"{KEEP.pattern}|{DROP.pattern}")}
+_CUES = {"memory_forget": DROP, "memory_prune": DROP, "memory_update": lazy(f"{KEEP.pattern}|{DROP.pattern}")}
 
 MANY = 100
 """Memories that are looked up at once at the most."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -15,27 +15,12 @@ from perdure.api import tool_work as work
 from perdure.api.memory import Memory
 from perdure.api.tool_caller import Answer, ToolCaller
 from perdure.errors import PerdureError
-from perdure.hooks.types import Consent, TurnContext
+from perdure.hooks.types import Consent, ToolResult, TurnContext
 from perdure.text.clean import clip
 
 MAX_CHARS = 8_000
 """Characters of an answer at the most: about 2,000 tokens."""
 _log = logging.getLogger("perdure.plugin")
-
-
-@dataclass(frozen=True, slots=True)
-class ToolResult:
-    """What a tool answers.
-
-    Attributes:
-        text: for the model; at most `MAX_CHARS` characters.
-        details: the same as JSON values, for the host.
-        refused: whether nothing was done; `text` then says why, and what to do instead.
-    """
-
-    text: str
-    details: Mapping[str, Any] = field(default_factory=dict)
-    refused: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from perdure.regex import lazy
 from perdure.text.normalise import fold
 
 TOO_UNCERTAIN = "too uncertain"
@@ -13,10 +12,10 @@ GUESSES = frozenset(
 )
 """What it says of those that capture replaced or withdrew by itself."""
 _BY_WORDS = (
-    ("permanent", re.compile(r"\b(?:decided|architecture|always use|never use|birthday|allergic)\b")),
-    ("session", re.compile(r"\b(?:currently debugging|right now|this session)\b")),
-    ("active", re.compile(r"\b(?:working on|need to|to-?do|blocker|sprint|this week)\b")),
-    ("checkpoint", re.compile(r"\b(?:checkpoint|preflight)\b")),
+    ("permanent", lazy(r"\b(?:decided|architecture|always use|never use|birthday|allergic)\b")),
+    ("session", lazy(r"\b(?:currently debugging|right now|this session)\b")),
+    ("active", lazy(r"\b(?:working on|need to|to-?do|blocker|sprint|this week)\b")),
+    ("checkpoint", lazy(r"\b(?:checkpoint|preflight)\b")),
 )
 
 

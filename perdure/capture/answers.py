@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -12,6 +11,7 @@ from perdure.capture.decide import own_view
 from perdure.capture.guards import held
 from perdure.capture.writing import Prepared
 from perdure.hooks.types import Channel
+from perdure.regex import lazy
 from perdure.store.fact import Fact
 from perdure.store.search import by_hash, lexical
 from perdure.store.transaction import Transaction
@@ -21,7 +21,7 @@ from perdure.text.normalise import fingerprint, fold
 ROLE = "assistant"
 CONFIDENCE = 0.5
 NEIGHBOURS = 8
-_ITSELF = re.compile(r"\b(?:i|i'(?:m|ve|ll|d)|me|my|mine|myself|we|us|our)\b")
+_ITSELF = lazy(r"\b(?:i|i'(?:m|ve|ll|d)|me|my|mine|myself|we|us|our)\b")
 
 
 def split(messages: Iterable[Mapping[str, Any]]) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
+from perdure.regex import lazy
 
-FORGET = re.compile(
+FORGET = lazy(
     r"^(?:(?:please|pls|ok(?:ay)?|can you|could you|would you|will you|you can|just|and|so|hey|also|actually"
     r"|oh)\b,? )*"
     r"(?:forget (?!to\b)|do(?:n't| not) (?:keep|store|remember|save) (?:anything|what|that|my|the|it)\b"
@@ -17,7 +17,7 @@ FORGET = re.compile(
 )
 """Somebody asks for a memory to be dropped."""
 
-END = re.compile(
+END = lazy(
     r"\b(?:no longer|any ?more|any longer|no more"
     # what somebody stops doing
     r"|quit|quitting|g[ai]ve up|given up|giving up|(?<!bus )(?<!non-)stopped|ceased|packed (?:it |in )|kicked the"
@@ -61,7 +61,7 @@ END = re.compile(
 )
 """Something is over."""
 
-NOW_SO = re.compile(
+NOW_SO = lazy(
     r"\b(?:now|nowadays|these days|by now|from now on|as of|actually|in fact|instead)\b"
     r"|\b(?:correct(?:ion|ed| that)|typo|i (?:meant|misread|misspoke|had (?:it|that) wrong|got (?:it|that) wrong)"
     r"|was wrong|my mistake|mixed (?:it|that|them) up)\b"
@@ -72,13 +72,13 @@ _SETTING = (
     r"moved|changed|pushed|shifted|slid|slips?|slipped|postponed|rescheduled|put|bumped|brought|raised|lowered"
     r"|increased|reduced|cut|extended|updated|switched|set|turned|scaled|tightened|upgraded"
 )
-FRAMING = re.compile(
+FRAMING = lazy(
     rf"\b(?:(?:has|have|had) been |was |were |been |got |has |have )?(?:{_SETTING})"
     r"(?: [\w' -]{1,40}?)?(?: back| forward| up| down| off)? to\b"
 )
 """A value is set anew: in the past tense, but of what holds from now on."""
 
-LIMITED = re.compile(
+LIMITED = lazy(
     r"\?|\b(?:tomorrow|today|tonight|this (?:week|weekend|month|time|once|morning|afternoon|evening|\w+day)|next week"
     r"|for now|for the (?:time being|moment)|temporar\w+|until|till|during|unless|if|whenever|sometimes|occasionally"
     r"|only|just (?:once|this)|once|except|maybe|perhaps|might|could|should|would|wants?|wish|hope|think(?:ing)?"
@@ -86,7 +86,7 @@ LIMITED = re.compile(
 )
 """It holds for a while, in one case, or in somebody's wishes."""
 
-FORMER = re.compile(
+FORMER = lazy(
     r"\b(?:switched|moved|changed|migrated|migrating|going|went|cut over) (?:[\w ]{1,30} )?from"
     r" (?P<from>[\w .+#-]{2,60}?) to\b"
     r"|\b(?:instead of|rather than|replaced|swapped|traded) (?:the |my |our )?(?P<instead>[\w .+#-]{2,60}?)"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from perdure.regex import lazy
+
 
 def parts(text: str) -> Iterator[str]:
     """Yield the clauses of a text in order, without the punctuation between them.
@@ -36,42 +38,42 @@ def _joined(match: re.Match[str]) -> str:
     return re.sub(r",\s+", _COMMA, match[0])
 
 
-_OPENING = re.compile(r"\b(from now on|by default), ", re.IGNORECASE)
+_OPENING = lazy(r"\b(from now on|by default), ", re.IGNORECASE)
 _COMMA = "\uf8ff"
 _TITLES = r"(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\bProf)(?<!\bSt)(?<!\be\.g)(?<!\bNo)"
-_SENTENCE = re.compile(rf"[!?;]+\s+|{_TITLES}\.\s+|[!?.;]+$|[!?]{{2,}}|\s+[–—-]+\s+|:\s+(?!\d)")
+_SENTENCE = lazy(rf"[!?;]+\s+|{_TITLES}\.\s+|[!?.;]+$|[!?]{{2,}}|\s+[–—-]+\s+|:\s+(?!\d)")
 _ITEM = (
     r"(?!(?:i|we|he|she|they|my|our|the|his|her|it|but|so|not|and|or|which|who|because|since)\b)"
     r"[\w'-]+(?: [\w'-]+){0,2}?"
 )
-_LIST = re.compile(
+_LIST = lazy(
     rf"\b[\w'-]+(?:, {_ITEM}){{1,4}},? (?:and|or) (?!(?:[\w'-]+ ){{0,4}}(?:i|we|my|our|he|she|it|they)\b)",
     re.IGNORECASE,
 )
 _MONTHS = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
-_DATE = re.compile(
+_DATE = lazy(
     rf"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day, (?=the \d|\d|{_MONTHS})|{_MONTHS} \d{{1,2}}(?:st|nd|rd"
     rf"|th)?, (?=\d{{4}}))",
     re.IGNORECASE,
 )
-_PLACE = re.compile(r"\b(?:in|to|from) [A-ZÀ-Þ][\w-]+(?: [A-ZÀ-Þ][\w-]+)?, (?=[A-ZÀ-Þ][\w-]+(?: [A-Z][\w-]+)?$)")
-_CLAUSE = re.compile(
+_PLACE = lazy(r"\b(?:in|to|from) [A-ZÀ-Þ][\w-]+(?: [A-ZÀ-Þ][\w-]+)?, (?=[A-ZÀ-Þ][\w-]+(?: [A-Z][\w-]+)?$)")
+_CLAUSE = lazy(
     r",\s+|\s+(?:and|but|so|though|while|whereas)\s+(?="
     r"(?:i|we|my|our|he|she|they|it|his|her|their|the|there|you|this|that)(?:'\w+)? |(?-i:[A-Z][\w-]+)(?:'s \w+)? "
     r"(?:is|has|\w+s) )",
     re.IGNORECASE,
 )
-_REASON = re.compile(
+_REASON = lazy(
     r",? (?:because|since|due to|so that|thanks to|as (?=(?:i|we|it|he|she|they|the|my|our)\b)).*$", re.IGNORECASE
 )
-_BESIDE = re.compile(
+_BESIDE = lazy(
     r" (?:today|again|until|for now|for the (?!\w+ ?$)|last (?:week|month|year|\w+day|spring|summer|autumn|winter)|"
     r"this (?:week|month|year)|next (?:week|month|year)|recently|(?:as|with) (?:an? |the )?\w|in (?=\d{4}\b|"
     r"(?:january|february|march|april|may|june|july|august|september|october|november|december)\b)|by the way|btw|"
     r"and (?=\w+(?:s|ed)\b)|with a \w$|for (?=\d)|if you|who|which|where|at the moment).*$",
     re.IGNORECASE,
 )
-_NOW = re.compile(
+_NOW = lazy(
     r",? (?:now|currently|these days|nowadays|at the moment|right now|at present|in the end|for good|after all"
     r"|though|tbh|lol|haha|btw|by the way|any day|"
     r"any more|anymore|too|as well|originally|please|ok|okay)$",

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 
+from perdure.regex import lazy
 from perdure.text.when import Period, periods
 
 MAX_FREEZE_DAYS = 365
@@ -14,9 +15,9 @@ _MONTH_NAMES = "january february march april may june july august september octo
 _MONTHS = _MONTH_NAMES.split()
 _MONTH = "(?P<month>" + "|".join(f"{name[:3]}(?:{name[3:]})?" for name in _MONTHS) + ")"
 _PATTERNS = (
-    re.compile(r"\b(?P<year>\d{4})-(?P<number>\d\d)-(?P<day>\d\d)\b"),
-    re.compile(rf"\b{_MONTH}\.? (?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:,? (?P<year>\d{{4}}))?\b", re.IGNORECASE),
-    re.compile(rf"\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?{_MONTH}(?:,? (?P<year>\d{{4}}))?\b", re.IGNORECASE),
+    lazy(r"\b(?P<year>\d{4})-(?P<number>\d\d)-(?P<day>\d\d)\b"),
+    lazy(rf"\b{_MONTH}\.? (?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:,? (?P<year>\d{{4}}))?\b", re.IGNORECASE),
+    lazy(rf"\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?{_MONTH}(?:,? (?P<year>\d{{4}}))?\b", re.IGNORECASE),
 )
 _UNIT_DAYS = {"day": 1, "week": 7}
 _COUNTS = {
@@ -27,18 +28,18 @@ _NAMED = (
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|week(?:end)?|month|quarter|year|spring|summer|autumn|winter|"
     + "|".join(_MONTHS)
 )
-_RELATIVE = re.compile(
+_RELATIVE = lazy(
     rf"\b(?:(?:next|last|this) (?:{_NAMED})|day (?P<day>after tomorrow|before yesterday)|tomorrow|yesterday"
     rf"|(?:\d{{1,3}}|{'|'.join(_COUNTS)}) (?:day|week|month|year)s? ago"
     rf"|in (?P<count>\d{{1,3}}|{'|'.join(_COUNTS)}) (?P<unit>day|week)s?(?: from now|'? time)?)\b(?! ?\()",
     re.IGNORECASE,
 )
-_UNTIL = re.compile(r"\b(?:until|till|til) (?:the (?=\d))?(?P<when>[\w ,-]{3,40})$", re.IGNORECASE)
-_WHOLE_MONTH = re.compile(
+_UNTIL = lazy(r"\b(?:until|till|til) (?:the (?=\d))?(?P<when>[\w ,-]{3,40})$", re.IGNORECASE)
+_WHOLE_MONTH = lazy(
     rf"(?:the )?(?:(?P<part>end|middle) of )?{_MONTH}\.?(?:,? (?:of )?(?P<year>\d{{4}}))?", re.IGNORECASE
 )
-_CLAUSES = re.compile(r"[,;:()]|\b(?:and|but|or|so|because|since|that|which|who|whose|where|when)\b", re.IGNORECASE)
-_AGAIN = re.compile(r"\b(?:from|between|every|each|always|usually|until|till|til)\b", re.IGNORECASE)
+_CLAUSES = lazy(r"[,;:()]|\b(?:and|but|or|so|because|since|that|which|who|whose|where|when)\b", re.IGNORECASE)
+_AGAIN = lazy(r"\b(?:from|between|every|each|always|usually|until|till|til)\b", re.IGNORECASE)
 
 
 def dated(text: str, said_at: float) -> str:

@@ -12,6 +12,7 @@ from perdure.capture.slot_words import BASE_FORMS, PREFERENCES
 from perdure.capture.slots import Slot, find_slot
 from perdure.capture.statements import Statement
 from perdure.errors import SettingsError
+from perdure.regex import lazy
 from perdure.text.normalise import fold
 
 MAX_FIELD = 100
@@ -121,33 +122,33 @@ def _of_slot(slot: Slot) -> str:
     )
 
 
-_REASON = re.compile(
+_REASON = lazy(
     r"\b(?:because |since |due to |so that |as (?=(?:I|we|it|he|she|they|the|my|our)\b))([^.;]{4,200})", re.IGNORECASE
 )
-_BEHIND = re.compile(
+_BEHIND = lazy(
     r" (?:now|today|currently|again|already|these days|since|until|because|for now|for the|last|this|next|"
     r"as (?:an?|the)|with|in \d)\b.*$",
     re.IGNORECASE,
 )
 _CATEGORIES = (
-    ("decision", re.compile(
+    ("decision", lazy(
         r"\b(?:decided|chose|chosen|went with|going with|selected|settled on|opted|agreed (?:on|to|that)|always use|"
         r"never use|will use|resolved to|made up (?:my|our) minds?|voted|switched (?:to|from|over)"
         r"|final answer|no exceptions|no exception)\b|\bdecision\b"
         r"|^(?:please )?(?:always|never|do not ever|don't ever)\b|\b(?:from now on|by default|as a rule)\b"
         r"|^(?:every|each|all|any) [\w -]{1,40} (?:gets?|must|needs? to|has to|have to|should|shall)\b"
     )),
-    ("preference", re.compile(
+    ("preference", lazy(
         r"\b(?:prefers?|i(?: \w+)? (?:like|love|hate|dislike|enjoy|want)|likes|loves|hates|dislikes|enjoys|wants|"
         r"favou?rite|rather (?:have|not)|can't stand|vegetarian|vegan|don't (?:like|eat|drink)|no longer (?:like|eat|"
         r"drink)|not a fan|(?:crazy|mad) about|torture)\b"
     )),
-    ("entity", re.compile(
+    ("entity", lazy(
         r"\b(?:is|are) (?:called|named|known as)\b|\bnames? (?:is|are)\b|\bcall me\b|e-?mail|phone|@\w|\+\d[\d -]{8,}"
     )),
 )  # fmt: skip
 _IDENTITY = frozenset(["name", "nickname", "alias", "email", "phone", "username", "handle", "website"])
-_NAMES = re.compile(
+_NAMES = lazy(
     r"(?!(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)(?:(?:Mr|Mrs|Ms|Dr|Prof)\.? )?[A-ZÀ-Þ][\w'-]+(?: [A-ZÀ-Þ][\w'-]+)?"
 )
 _NAMED_OTHERWISE = frozenset(

@@ -17,6 +17,7 @@ from perdure.capture.figures import Kind, exchange, values
 from perdure.capture.foreign import CODES
 from perdure.capture.language import language_of
 from perdure.capture.reading import KIN, USER, Reading, plain, read, same_people, stems
+from perdure.regex import lazy
 from perdure.store.fact import Fact
 from perdure.store.slots import is_single_valued
 from perdure.text.normalise import fingerprint, fold
@@ -289,10 +290,10 @@ def _written(text: str, terms: frozenset[str]) -> str:
     return " ".join(word for word in re.findall(r"[\w.:/+#'-]*\w[+#]*", text) if stems(plain(word)) & terms)
 
 
-_DATED = re.compile(r"(?:\w+ ){0,2}\w+ \(\d{4}-\d\d-\d\d[^)]*\)")
-_PAST = re.compile(r"\b(?:was|were|had|used to|lived|worked|stayed|formerly|former|previously|before|until|once)\b")
+_DATED = lazy(r"(?:\w+ ){0,2}\w+ \(\d{4}-\d\d-\d\d[^)]*\)")
+_PAST = lazy(r"\b(?:was|were|had|used to|lived|worked|stayed|formerly|former|previously|before|until|once)\b")
 _PLACES = frozenset(["location", "city", "country", "hometown"])
-_HOME = re.compile(
+_HOME = lazy(
     r"\b(?:flat|house|apartment|home|bungalow|cottage|village|town|city|street|road|avenue|countryside|suburbs?)\b"
 )
 _TYPES = {

@@ -15,6 +15,7 @@ from functools import lru_cache
 from perdure.capture.change_words import FRAMING, NOW_SO
 from perdure.capture.clauses import parts
 from perdure.capture.reading import USER, has_verb, plain, read, same_people, stems
+from perdure.regex import lazy
 from perdure.text.normalise import fold
 from perdure.text.stopwords import STOP_WORDS
 
@@ -235,7 +236,7 @@ _MONTH = "(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|au
          "|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"  # fmt: skip
 _WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
 _RELATIVE = r"(?:(?:next|this) \w+|tomorrow|(?:the )?day after tomorrow|in \w+ \w+(?: time| from now)?)"
-_VALUE = re.compile(
+_VALUE = lazy(
     rf"(?P<date>\b{_RELATIVE} \(\d{{4}}-\d\d-\d\d[^)]*\)|\b\d{{4}}-\d\d-\d\d\b"
     rf"|\b(?:the )?\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}\b(?:,? \d{{4}}\b)?"
     rf"|\b{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}}\b)?"
@@ -249,9 +250,9 @@ _VALUE = re.compile(
     r"|(?P<name>(?-i:(?:(?:Dr|Mr|Mrs|Ms|Prof)\.? )?[A-ZÀ-Þ][\w.+#-]*\w[+#]*(?: [A-ZÀ-Þ][\w-]+)*))",
     re.IGNORECASE,
 )
-_DIGITS = re.compile(r"\d+")
+_DIGITS = lazy(r"\d+")
 _NO_NAMES = frozenset(["i", "i'm", "the", "my", "our", "we", "it", "now", "actually", "correction"])
-_UNIT = re.compile(r"[ -]?([^\W\d]+)")
+_UNIT = lazy(r"[ -]?([^\W\d]+)")
 _NORM = {
     Kind.DATE: _date,
     Kind.WEEKDAY: lambda words: fold(words).removesuffix("s"),
@@ -266,8 +267,8 @@ _SET = stems(
     " already slid slip slips cut set reduced increased switched misread wrong typo"
 )
 """Stems of words by which a value is said to be another now."""
-_REASON = re.compile(r",? (?:because|since|due to|so that|thanks to|on account of|owing to)\b.*$", re.IGNORECASE)
-_HISTORY = re.compile(
+_REASON = lazy(r",? (?:because|since|due to|so that|thanks to|on account of|owing to)\b.*$", re.IGNORECASE)
+_HISTORY = lazy(
     r"\b(?:was|were|had|did|went|ran|saw|met|came|got|took|gave|bought|won|lost|left|broke|flew|drove|ate|had been"
     r"|used to|ago|last (?:night|week|month|year|spring|summer|autumn|fall|winter|\w+day)|yesterday"
     r"|(?<!is )(?<!are )(?<!be )(?<!'s )[a-z]{2,}ed)\b"

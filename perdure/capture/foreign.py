@@ -15,19 +15,20 @@ from importlib.resources import files
 
 from perdure.capture.language import Language, language
 from perdure.capture.slots import USER, Slot
+from perdure.regex import lazy
 from perdure.text.normalise import fold
 
 CODES = ("de", "fr", "es", "pt", "sv", "cs", "pl", "tr", "ru", "ar", "hi", "zh", "ja", "ko")
 DENSE = frozenset(["zh", "ja", "ko"])
 MAX_SENTENCE = 1_000
 # Of three words and more, or seven characters without spaces: shorter ones are names and terms.
-_QUOTATION = re.compile(
+_QUOTATION = lazy(
     r'"[^"]{1,400}"|[“”„»][^“”«"]{1,400}[“”«"]|«[^»]{1,400}»|「[^」]{1,400}」|『[^』]{1,400}』|\u2018[^\u2019]{1,400}\u2019'
 )
-_CONTACT = re.compile(r"[\w.+-]{1,64}@[\w-]{1,64}\.\w{2,}|\+\d[\d -]{8,20}|\b\d{3}[- ]\d{3,4}(?:[- ]\d{2,4})?\b")
-_WHEN = re.compile(r"\b\d{1,2}[:h.]\d\d\b|\b\d{1,2}[./]\s?\d{1,2}[./]|\b(?:19|20)\d\d\b")
-_JOKE = re.compile(r"[🙄😂🤣😜🙃😏😅]|(?:^|\s)(?:/s|xd|lol|;-?\))[^\w]*$")
-_CLAUSE = re.compile(r"(?:[,;:]|\s[-–—])\s|[\uff0c、\uff1b]")
+_CONTACT = lazy(r"[\w.+-]{1,64}@[\w-]{1,64}\.\w{2,}|\+\d[\d -]{8,20}|\b\d{3}[- ]\d{3,4}(?:[- ]\d{2,4})?\b")
+_WHEN = lazy(r"\b\d{1,2}[:h.]\d\d\b|\b\d{1,2}[./]\s?\d{1,2}[./]|\b(?:19|20)\d\d\b")
+_JOKE = lazy(r"[🙄😂🤣😜🙃😏😅]|(?:^|\s)(?:/s|xd|lol|;-?\))[^\w]*$")
+_CLAUSE = lazy(r"(?:[,;:]|\s[-–—])\s|[\uff0c、\uff1b]")
 _END = " .!?。！？؟।…~〜\"'”»"
 _PARTS = {
     "value": r"(?P<value>(?:[^,.;:!?؟،।()\"]|\.(?=\w)|(?<=[dm]r)\.){1,60}?)",

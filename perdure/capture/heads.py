@@ -7,7 +7,6 @@ a weight. How they were made and what they reach: docs/keeping.md.
 from __future__ import annotations
 
 import math
-import re
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from perdure.capture.describe import describe
 from perdure.capture.language import Language, language
 from perdure.capture.statements import LEARNT, Heard, Statement, capital
+from perdure.regex import lazy
 from perdure.text.normalise import fold
 from perdure.text.scripts import dense_script
 
@@ -36,9 +36,9 @@ NAMES = (
 )
 """What is told exactly of a sentence, in the order of the weights."""
 CUES = NAMES[:6]
-_TOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*|\d+|[^\w\s]")
-_NAME = re.compile(r"(?<=\s)[A-Z][a-z]")
-_SPEAKER = re.compile(r"\w+: ")
+_TOKEN = lazy(r"[^\W\d_]+(?:['’][^\W\d_]+)*|\d+|[^\w\s]")
+_NAME = lazy(r"(?<=\s)[A-Z][a-z]")
+_SPEAKER = lazy(r"\w+: ")
 _FOLLOWS = ("ing", "ed", "ly", "s")
 
 

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from perdure.regex import lazy
 from perdure.text.normalise import fold
 from perdure.text.scripts import dense_script
 
-_ENGLISH = re.compile(r"\b(?:the|is|and|my|i|i'm|our|we|with|of|to)\b")
-NOTHING = re.compile(r"(?!)")
+_ENGLISH = lazy(r"\b(?:the|is|and|my|i|i'm|our|we|with|of|to)\b")
+NOTHING = lazy(r"(?!)")
 MAX_READ = 2_000
 _BLOCKS = (("cyrillic", "\u0400", "\u04ff"), ("arabic", "\u0600", "\u06ff"), ("devanagari", "\u0900", "\u097f"))
 _OF_SCRIPT = {"cyrillic": "ru", "arabic": "ar", "devanagari": "hi"}
@@ -26,7 +27,7 @@ _OF_SCRIPT = {"cyrillic": "ru", "arabic": "ar", "devanagari": "hi"}
 MIN_SCORE = 1.3
 """What a language must score before a text is taken for it: one for a word or letter that is a sign of it alone."""
 # What touches a digit is no word of any language: "k8s" holds neither the Czech "k" nor "s".
-_WORD = re.compile(r"(?<![^\W_])[^\W\d_]+(?:'[^\W\d_]+)?(?![^\W_])")
+_WORD = lazy(r"(?<![^\W_])[^\W\d_]+(?:'[^\W\d_]+)?(?![^\W_])")
 STARTS = ("question", "talk", "request", "unsure", "continues")
 ANYWHERE = (
     "remember", "convention", "passing", "doubt", "reported",

@@ -13,6 +13,7 @@ from typing import Any
 
 from perdure.capture.dates import freeze_until, says_more, until
 from perdure.ranking.decay import DEFAULT_CLASS
+from perdure.regex import lazy
 from perdure.store.fact import Fact
 
 UNTIL_ITS_DAY = "short"
@@ -76,22 +77,22 @@ def renewed(old: Fact, new: Fact, now: float) -> dict[str, Any]:
     return day if named else {**day, "decay_class": found.decay_class}
 
 
-_WRITTEN_DAY = re.compile(r" \(\d{4}-\d\d-\d\d(?: to \d{4}-\d\d-\d\d)?\)")
+_WRITTEN_DAY = lazy(r" \(\d{4}-\d\d-\d\d(?: to \d{4}-\d\d-\d\d)?\)")
 """What `perdure.capture.dates.dated` writes behind a time."""
 _LASTING = ("name", "email", "birthday", "born", "phone", "language", "allergy")
 """Slots whose value is nothing for now."""
-_PRESENT = re.compile(
+_PRESENT = lazy(
     r"\b(?:am|is|are|isn't|aren't|will|won't|have to|has to|need to|needs to|must|cannot|can't|not allowed)\b"
     r"|\b(?:I'm|(?:we|you|they)'re|(?:he|she|it|that|there)'s|(?:I|we|you|they|he|she|it)'ll)\b",
     re.IGNORECASE,
 )
-_PAST = re.compile(
+_PAST = lazy(
     r"\b(?:was|were|had|did|got|been|became|began|came|went|made|took|bought|left|met|told|said|found|lost|won)\b"
     r"|(?<!\bis )(?<!\bam )(?<!\bare )(?<!'s )(?<!'m )(?<!'re )(?<!\bnot )(?<!\bbe )"
     r"\b(?!(?:need|feed|seed|speed|shed|weed|breed)\b)[a-z]{2,}ed\b",
     re.IGNORECASE,
 )
-_TURNS = re.compile(
+_TURNS = lazy(
     r"\b(?:start|begin|beginn|mov|join|becom|adopt|switch|chang|sign|marry|retir|quit|quitt|turn|launch|buy|bring|get"
     r"|gett|giv|sell|open)(?:e|ing|s|es)?\b|\b(?:leaving|having an?|born|as of|engaged|diagnosed)\b"
     r"|(?:\b(?:am|is|are)|'m|'s|'re) \d{1,3}\b(?!:)",
@@ -99,16 +100,16 @@ _TURNS = re.compile(
 )
 """What begins on a day, or an age that is reached on it, goes on behind it."""
 _BY_WORDS = (
-    ("durable", re.compile(
+    ("durable", lazy(
         r"\b(?:for now|for the time being|(?:for|at) the moment|right now)\b(?! of\b)", re.IGNORECASE
     )),
-    ("session", re.compile(r"\bthis session\b", re.IGNORECASE)),
-    ("short", re.compile(r"\bfor (?:today|tonight)\b|\b(?:today|tonight) only\b", re.IGNORECASE)),
-    ("active", re.compile(r"\bfor this week\b|\bthis week only\b", re.IGNORECASE)),
+    ("session", lazy(r"\bthis session\b", re.IGNORECASE)),
+    ("short", lazy(r"\bfor (?:today|tonight)\b|\b(?:today|tonight) only\b", re.IGNORECASE)),
+    ("active", lazy(r"\bfor this week\b|\bthis week only\b", re.IGNORECASE)),
 )  # fmt: skip
 _IF_IT_LASTS = (
-    ("short", re.compile(
+    ("short", lazy(
         r"^(?:(?:just|only) )?(?:today|tonight)\b,? (?!is\b|on\b)|(?: just| only)? (?:today|tonight)$", re.IGNORECASE
     )),
-    ("active", re.compile(r"^(?:(?:just|only) )?this week\b,? (?!is\b)|(?: just| only)? this week$", re.IGNORECASE)),
+    ("active", lazy(r"^(?:(?:just|only) )?this week\b,? (?!is\b)|(?: just| only)? this week$", re.IGNORECASE)),
 )  # fmt: skip

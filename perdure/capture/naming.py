@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from perdure.capture.clauses import trimmed
 from perdure.capture.slot_words import NOBODY, QUALIFIERS
+from perdure.regex import lazy
 from perdure.store.aliases import words_of
 
 MAX_READ = 300
@@ -138,7 +139,7 @@ def _bare(name: str) -> str:
 
 
 _QUOTES = "\"'\u201c\u201d\u201e\u2018\u00ab\u00bb"
-_WORD = re.compile(r"[^\W_][\w+#-]*(?:[.'&][\w+#-]+)*")
+_WORD = lazy(r"[^\W_][\w+#-]*(?:[.'&][\w+#-]+)*")
 _SMALL = frozenset(["of", "for", "and", "the", "in", "on", "de", "to", "a"])
 _NO_NAME_WORDS = """
 off out back up down in on at for by to from as of with over about around again away along together me us him them her
@@ -150,7 +151,7 @@ good bad great stupid silly crazy useless fun names done enough something nothin
 """
 _NO_NAMES = frozenset(_NO_NAME_WORDS.split())
 """What stands behind "call" or "known as" and is no name."""
-_TIME = re.compile(
+_TIME = lazy(
     r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|january|february|march|april|may|june|july|august|september|"
     r"october|november|december)$"
 )
@@ -162,26 +163,26 @@ house flat cabin room garden shed boat bike car van dog cat printer router lapto
 _KINDS = frozenset(_KIND_WORDS.split())
 """Nouns for kinds of things: these get names and are none."""
 # What a thing is thought of rather than called: "painful", "ridiculous".
-_JUDGING = re.compile(r"^[a-z]+(?:ly|less|ful|able|ible|ous|ing|ish|ic)$")
+_JUDGING = lazy(r"^[a-z]+(?:ly|less|ful|able|ible|ous|ing|ish|ic)$")
 _PROPER = r"(?-i:[A-ZÀ-Þ0-9][\w+#-]*(?:\.\w+)?(?: [A-ZÀ-Þ0-9][\w+#-]*){0,4})"
 _OTHER = rf"(?P<article>the )?(?P<other>[{_QUOTES}][^{_QUOTES}]{{1,50}}[{_QUOTES}]|{_PROPER}|[\w+#-]+(?:\.\w+)?)"
 _NOUN_WORD = rf"(?!(?:is|are|was|and|or|the|an?|two|three|{'|'.join(sorted(_NO_NAMES))})\b)[\w-]+"
 _NOUN = rf"{_NOUN_WORD}(?: {_NOUN_WORD}){{0,3}}?"
 _THING = rf"(?:(?:(?P<own>my|our)|the|this|that) (?P<noun>{_NOUN})|(?P<proper>{_PROPER}))"
-_PROPER_END = re.compile(r"(?P<thing>[A-ZÀ-Þ0-9][\w+#-]*(?:\.\w+)?(?: [A-ZÀ-Þ0-9][\w+#-]*){0,4})(?: is| are)?$")
-_NOUN_END = re.compile(r"\b(?:[Mm]y|[Oo]ur|[Tt]he) (?P<thing>(?:[\w-]+ ){0,3}?[\w-]+)(?: is| are)?$")
+_PROPER_END = lazy(r"(?P<thing>[A-ZÀ-Þ0-9][\w+#-]*(?:\.\w+)?(?: [A-ZÀ-Þ0-9][\w+#-]*){0,4})(?: is| are)?$")
+_NOUN_END = lazy(r"\b(?:[Mm]y|[Oo]ur|[Tt]he) (?P<thing>(?:[\w-]+ ){0,3}?[\w-]+)(?: is| are)?$")
 _REST = r"(?P<thing>[^,;:.!?()]{2,60})"
 _WHO = r"\b(?:we|i|they|people|everyone|everybody|everyone else|(?:the|my|our) (?:team|family|kids|colleagues|office))"
 _HOW = r"(?: (?:all|both|always|usually|mostly|just|also|simply|only|sometimes|often|internally|tend to|like to))*"
 _ALSO = r"(?:also|otherwise|better|sometimes|often|internally|commonly|usually|locally)"
 _WHERE = r"(?:,? (?:internally|for short|(?:around |over )?here|at (?:home|work)|among ourselves|in (?:the|our) team))?"
-_WHERE_END = re.compile(rf"(?<=\w){_WHERE}$", re.IGNORECASE)
+_WHERE_END = lazy(rf"(?<=\w){_WHERE}$", re.IGNORECASE)
 _KIND = (
     r"(?:(?:code|short|pet|other|internal|nick)[ -]?)?(?:name|nickname|alias|abbreviation|acronym|shorthand|initialism)"
 )
 
 _PATTERNS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Naming | None]], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), read)
+    (lazy(pattern, re.IGNORECASE), read)
     for pattern, read in (
         # "GHA stands for GitHub Actions", "k8s is short for Kubernetes"
         (rf"(?<![\w-]){_OTHER} (?:stands for|(?:is|'s|=) (?:just |only |simply )?(?:short(?:hand)? for|"

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
+from perdure.regex import lazy
 from perdure.secrets.redact import redact
 
 MAX_EMOJI = 3
-_QUOTED = re.compile(r"\s*[>|]")
-_PAIR = re.compile(r"\s*[\"']?[\w.-]{1,60}[\"']?\s?[:=](?:\s|$)")
+_QUOTED = lazy(r"\s*[>|]")
+_PAIR = lazy(r"\s*[\"']?[\w.-]{1,60}[\"']?\s?[:=](?:\s|$)")
 # In a group a host may put the speaker's name in front. A key of a file is written small, and its value is short.
-_SPOKEN = re.compile(r"\s*(?![a-z])[^\W\d_][\w'-]{0,20}(?: [^\W\d_][\w'-]{0,20})?\s?[:\uff1a] ?(?:\S+\s+){3}\S")
-_LOG = re.compile(
+_SPOKEN = lazy(r"\s*(?![a-z])[^\W\d_][\w'-]{0,20}(?: [^\W\d_][\w'-]{0,20})?\s?[:\uff1a] ?(?:\S+\s+){3}\S")
+_LOG = lazy(
     r"\s*(?:\d\d:\d\d:\d\d\b|\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d"
     r"|(?i:cron|poll|heartbeat|keepalive|scheduled|automated|reminder trigger)\b[^:.]{0,30}:"
     r"|(?:GET|POST|PUT|DELETE|HEAD|PATCH) /|(?:FAILED|PASSED|ERROR|WARN|npm|pip)\b "
@@ -19,8 +18,8 @@ _LOG = re.compile(
     r"|(?:remote|make|panic|hint|usage|stderr|stdout)\b ?[:=]|level="
     r"|at [\w.$<>]+ ?\(|File \"|Traceback|#!|//)"
 )
-_FAULT = re.compile(r"\s*\w*(?:Error|Exception):")
-_CODE = re.compile(
+_FAULT = lazy(r"\s*\w*(?:Error|Exception):")
+_CODE = lazy(
     r"\s*(?:(?:curl|wget|kubectl|sudo) "
     r"|(?:git|npm|pnpm|yarn|docker|cd|ls|brew|apt|pip|cargo|make) [\w./-]+(?: -|$| &&| [\w./-]+$)"
     r"|SELECT .* FROM\b|(?:ALTER|CREATE|DROP|INSERT|UPDATE|DELETE) (?:TABLE|INTO|FROM|\w+ SET)\b"
@@ -28,7 +27,7 @@ _CODE = re.compile(
     r"|(?:def|class|fn|func|function) \w+ ?[(:{]|(?:const|let|var) \w+ ?=|return\b(?:.*;| [\w.]+[(\[])"
     r"|(?:if|for|while) .*[:{]\s*(?:$|\w+\()|assert .*[=(]|[\w.\[\]]+ ?[:+-]?= ?\S|\w+\[\w+\]:)"
 )
-_MARKS = re.compile(
+_MARKS = lazy(
     r"\b(?:FATAL|ERROR|CRITICAL)\b|[✗✓✔✘]|\w/*\.\w{1,4}:\d|\w \{.*\}|"
     r"/\*|\*/|\s//\s|=>|==|!=|&&|\|\||::|</|[\w-]: [^;]*;\s*$"
 )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from perdure.regex import lazy
 from perdure.text.normalise import fold, match_terms
 
 USER = "user"
@@ -121,23 +122,23 @@ def _owner(text: str, subject: str) -> str:
     return fold(named[1]) if named and fold(named[1]) not in _TIMES else USER
 
 
-_LETTER = re.compile(r"(?<![\w'.])[b-hj-z](?![\w'])")
-_WORD = re.compile(r"[^\W_][\w:'-]*(?<![':-])")
-_NAME = re.compile(r"(?<=[\w,'.-] )(?!I\b|I')[A-ZÀ-Þ][\w-]+")
-_SUBJECT_NAME = re.compile(
+_LETTER = lazy(r"(?<![\w'.])[b-hj-z](?![\w'])")
+_WORD = lazy(r"[^\W_][\w:'-]*(?<![':-])")
+_NAME = lazy(r"(?<=[\w,'.-] )(?!I\b|I')[A-ZÀ-Þ][\w-]+")
+_SUBJECT_NAME = lazy(
     r"^(?!(?:The|My|Our|It|We|I|This|That|There|They|He|She|What|Nothing|You"
     r"|Everyone)\b)([A-ZÀ-Þ][\w-]+)(?:,? [\w ]{1,20},)?"
     r"(?= (?:is|has|lives|works|plays|drives|will|isn't|started|was|likes|loves|hates|prefers|speaks|runs|rents"
     r"|sings|wants|"
     r"owns|writes|and [A-Z]\w+)\b|'s? )"
 )
-_BARE = re.compile(r"[^\W_][\w-]*")
+_BARE = lazy(r"[^\W_][\w-]*")
 _ARTICLES = frozenset(["a", "an", "the", "is", "are"])
 _SPEAKER = frozenset(["i", "we", "i'm", "we're", "i've", "we've"])
-_DATED = re.compile(r" \((\d{4}-\d\d-\d\d(?: to \d{4}-\d\d-\d\d)?)\)")
-_IDIOM = re.compile(r"\b(?:can't|cannot|couldn't) (?:stand|bear)\b")
-_HALF_PAST = re.compile(r"\bhalf past (\w+)\b")
-_CLOCK = re.compile(r"\b(\d{1,2})(?:[:.](\d{2}))? ?([ap])\.?m\b\.?")
+_DATED = lazy(r" \((\d{4}-\d\d-\d\d(?: to \d{4}-\d\d-\d\d)?)\)")
+_IDIOM = lazy(r"\b(?:can't|cannot|couldn't) (?:stand|bear)\b")
+_HALF_PAST = lazy(r"\bhalf past (\w+)\b")
+_CLOCK = lazy(r"\b(\d{1,2})(?:[:.](\d{2}))? ?([ap])\.?m\b\.?")
 _NUMBER_WORDS = ["once", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 _NUMBERS = {word: str(number) for number, word in enumerate(_NUMBER_WORDS, 1)}
 _ORDINALS = [
@@ -189,12 +190,12 @@ _KIN = {
 }  # fmt: skip
 KIN = frozenset(_KIN)
 """Words for people by what they are to somebody, as `Reading.words` has them: each by one word for all."""
-_OWNER = re.compile(
+_OWNER = lazy(
     r"(?:^|\b(?:my|our|the|older|younger|elder|big|little|late|[\w-]+'s?) )(?P<kin>"
     + "|".join(_KIN)
     + r")(?![\w-])|\b(?:i|we)\b"
 )
-_REPORTED = re.compile(r"^.{0,200}?\b(?:says?|said|reckons?|thinks?|means?) (?:that )?|^.{0,200}?\bis that ")
+_REPORTED = lazy(r"^.{0,200}?\b(?:says?|said|reckons?|thinks?|means?) (?:that )?|^.{0,200}?\bis that ")
 _SAME = (
     {word: kin for kin, words in _KIN.items() for word in words.split()}
     | {month[:3]: month for month in _MONTHS} | {"sept": "september"}
@@ -203,7 +204,7 @@ _SAME = (
        "kilos": "kg", "kilo": "kg", "e-mail": "email",
        "mail": "email", "veggie": "vegetarian", "colour": "color", "favourite": "favorite"}
 )  # fmt: skip
-_VERB = re.compile(
+_VERB = lazy(
     r"(?:'s|'re|'m|'ve)? \b(?:is|are|am|was|were|has|have|had|lives?|works?|uses?|runs?|plays?|starts?|opens?"
     r"|closes?|costs?|"
     r"takes?|drives?|likes?|loves?|hates?|prefers?|meets?|listens?|needs?|pays?|weighs?|slips|moved|goes|gets|got"
@@ -212,7 +213,7 @@ _VERB = re.compile(
     r"|chose|"
     r"decided|switched|must|should)\b|'s "
 )
-_DENIED = re.compile(r"\b(?:not|no|never|without|nothing|none|\w+n't|no longer)\b")
+_DENIED = lazy(r"\b(?:not|no|never|without|nothing|none|\w+n't|no longer)\b")
 _EMPTY = frozenset(
     [
         "have",

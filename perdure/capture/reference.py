@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 
-_PRONOUN = re.compile(r"(?P<word>it|he|she|its|his|her)(?P<short>'s|'ll|'d)?\b ?", re.IGNORECASE)
-_QUOTED = re.compile(r'["“«][^"”»]{0,200}["”»]')
+from perdure.regex import lazy
+
+_PRONOUN = lazy(r"(?P<word>it|he|she|its|his|her)(?P<short>'s|'ll|'d)?\b ?", re.IGNORECASE)
+_QUOTED = lazy(r'["“«][^"”»]{0,200}["”»]')
 _SHORT = {"'s": " is", "'ll": " will", "'d": " would"}
 _POSSESSIVE = frozenset(["its", "his", "her"])
 _PEOPLE = frozenset(["he", "she", "his", "her"])
 # A name is a run of capitalised words behind the first one, which every sentence begins with.
-_NAME = re.compile(r"(?<=\s)(?:[A-Z][\w-]*\.? ?)*[A-Z][\w-]+")
-_HEAD = re.compile(r"([A-Z][\w-]+)(?:'s)? (?:is|was|has|lives|works|will|leads|runs)\b|([A-Z][\w-]+)'s ")
-_OF_PLACE = re.compile(r"\b(?:in|at|to|from|near|of|on|for)\s$")
+_NAME = lazy(r"(?<=\s)(?:[A-Z][\w-]*\.? ?)*[A-Z][\w-]+")
+_HEAD = lazy(r"([A-Z][\w-]+)(?:'s)? (?:is|was|has|lives|works|will|leads|runs)\b|([A-Z][\w-]+)'s ")
+_OF_PLACE = lazy(r"\b(?:in|at|to|from|near|of|on|for)\s$")
 _NO_NAMES = frozenset({
     "I", "The", "This", "That", "It", "He", "She", "They", "We", "You", "My", "Our",
     "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday",
@@ -23,7 +25,7 @@ _NO_NAMES = frozenset({
 
 _FILLERS = "yes|yeah|yep|no|nope|nah|oh|well|and|but|so|also|aye|ok|okay|actually|wait"
 _LEAD = rf"(?:[\w .()]{{1,24}}: )?(?:(?:{_FILLERS})\b[,.!]* ?){{0,3}}"
-_DANGLING = re.compile(rf"{_LEAD}(?:its?|he|she|his|her|they|their)(?:'s|'ll|'d|'re|'ve)?\b", re.IGNORECASE)
+_DANGLING = lazy(rf"{_LEAD}(?:its?|he|she|his|her|they|their)(?:'s|'ll|'d|'re|'ve)?\b", re.IGNORECASE)
 MAX_BEFORE = 160
 """Characters of a message that may be quoted to explain the next one."""
 

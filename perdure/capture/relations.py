@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -21,6 +20,7 @@ from perdure.capture.reading import KIN, read, same_people
 from perdure.errors import ModelError
 from perdure.hooks.types import Channel
 from perdure.ranking.trees import Trees
+from perdure.regex import lazy
 from perdure.store.fact import Fact
 from perdure.store.stems import terms
 from perdure.text.normalise import fold
@@ -39,20 +39,18 @@ CUES: Final = {
     "framing": FRAMING,
     "limited": LIMITED,
     "now so": NOW_SO,
-    "change": re.compile(
+    "change": lazy(
         r"\b(?:now|new|switched|moved|changed|replaced|swapped|instead|any ?more|no longer|since|as of|got|gone|left|"
         r"stopped|quit|became|turned|finally|again|back|from (?:now|today|\w+day))\b"
     ),
-    "denial": re.compile(r"\b(?:not|no|never|without|nothing|none)\b|n't\b"),
-    "others": re.compile(
+    "denial": lazy(r"\b(?:not|no|never|without|nothing|none)\b|n't\b"),
+    "others": lazy(
         r"\b(?:other|another|they|their|theirs|he|his|she|her|sister|brother|neighbou?r|friend|colleague|company|client)\b"
     ),
-    "own": re.compile(r"\b(?:i|i'm|my|we|our|me|us)\b"),
-    "beside": re.compile(r"\b(?:also|too|as well|and|another|both|second|extra|besides|plus)\b"),
-    "a while": re.compile(
-        r"\b(?:for (?:now|this|the week|a)|until|this week|today|tonight|tomorrow|temporar\w*|once)\b"
-    ),
-    "perhaps": re.compile(r"\b(?:if|would|could|might|maybe|thinking|considering|plan|want to|wish|should)\b"),
+    "own": lazy(r"\b(?:i|i'm|my|we|our|me|us)\b"),
+    "beside": lazy(r"\b(?:also|too|as well|and|another|both|second|extra|besides|plus)\b"),
+    "a while": lazy(r"\b(?:for (?:now|this|the week|a)|until|this week|today|tonight|tomorrow|temporar\w*|once)\b"),
+    "perhaps": lazy(r"\b(?:if|would|could|might|maybe|thinking|considering|plan|want to|wish|should)\b"),
 }
 """Words that say what has become of something, or of whom and how surely it is said."""
 NAMES: Final = (

@@ -6,18 +6,20 @@ import re
 
 import sentencex
 
+from perdure.regex import lazy
+
 # Where chat ends a sentence although the library, which is made for edited text, goes on: runs of marks, and "ok.",
 # which it takes for an abbreviation.
-_ALSO_END = re.compile(r"(?:(?<![.!?…])[.!?…]{2,}+|(?<!\w)(?:ok|no|lol)\.)(?=\s)", re.IGNORECASE)
-_NO_END = re.compile(r"\b(?:approx|min|max|ca|tel|incl)\.$", re.IGNORECASE)
-_BULLET = re.compile(r"^\s*(?:[-*•+]|\d{1,3}[.)])\s+")
-_LEAD_IN = re.compile(
+_ALSO_END = lazy(r"(?:(?<![.!?…])[.!?…]{2,}+|(?<!\w)(?:ok|no|lol)\.)(?=\s)", re.IGNORECASE)
+_NO_END = lazy(r"\b(?:approx|min|max|ca|tel|incl)\.$", re.IGNORECASE)
+_BULLET = lazy(r"^\s*(?:[-*•+]|\d{1,3}[.)])\s+")
+_LEAD_IN = lazy(
     r"^[^:;.!?]{2,200}: (?=(?:(?:in|on|at|for|after|before|since) [^,:]{1,60} )?(?:I|my|we|our)\b)", re.IGNORECASE
 )
 _OWN = r"(?:I(?:'m|'ve)? |my |we(?:'re|'ve)? |our )(?!think|mean|guess|hope|know)"
 _NAME = r"(?-i:[A-Z][\w-]+ (?:is|was|has|\w{2,}s)\b)"
-_JOIN = re.compile(rf"(?:,|;|,? and|,? but) (?={_OWN}|{_NAME})|(?::| [–—-]) (?={_OWN})", re.IGNORECASE)
-_TAG = re.compile(r",? (?:ok|okay|right|yeah|yes|alright|please|deal|got it|understood)\?+$", re.IGNORECASE)
+_JOIN = lazy(rf"(?:,|;|,? and|,? but) (?={_OWN}|{_NAME})|(?::| [–—-]) (?={_OWN})", re.IGNORECASE)
+_TAG = lazy(r",? (?:ok|okay|right|yeah|yes|alright|please|deal|got it|understood)\?+$", re.IGNORECASE)
 
 
 def sentences(text: str, code: str = "en") -> list[str]:

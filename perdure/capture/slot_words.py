@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from perdure.regex import lazy
+
 KEYS = {
     "e-mail": "email", "email": "email", "mail": "email", "email address": "email", "e-mail address": "email",
     "date of birth": "birthday", "home town": "hometown", "hometown": "hometown", "profession": "job",
@@ -12,7 +14,7 @@ KEYS = {
 }  # fmt: skip
 """Nouns for what has a fixed key."""
 
-QUALIFIERS = re.compile(r"^(?:(?:new|current|own|actual|real|present|the|my|our)\b ?)+", re.IGNORECASE)
+QUALIFIERS = lazy(r"^(?:(?:new|current|own|actual|real|present|the|my|our)\b ?)+", re.IGNORECASE)
 """What stands before a noun and does not belong to it."""
 
 NOBODY = frozenset(
@@ -163,7 +165,7 @@ KIN = frozenset(
 )
 """Nouns for who belongs to somebody; what these are is said of them, not of the user."""
 
-DIETS = re.compile(
+DIETS = lazy(
     r"(?:an? )?(?:strict |mostly |lifelong )?(?:vegan|vegetarian|veggie|pescatarian|pescetarian|flexitarian|coeliac|"
     r"celiac|gluten[- ]free|lactose[- ]free|dairy[- ]free|halal|kosher|keto|teetotal)\b",
     re.IGNORECASE,
@@ -248,7 +250,7 @@ NOT_JOBS = frozenset(
 """Words that end like a profession and are none."""
 
 LIKINGS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (verb, re.compile(pattern, re.IGNORECASE))
+    (verb, lazy(pattern, re.IGNORECASE))
     for verb, pattern in (
         ("dislike", r"(?:do(?:es)?(?:n't| not)|don't) (?:really )?(?:like|enjoy|love|care for)|dislikes?|"
                     r"not (?:really )?(?:a (?:big |huge |great )?fan of|keen on|fond of|into|crazy about)"),

@@ -23,6 +23,7 @@ from perdure.capture.slot_words import (
     QUALIFIERS,
     VERBS,
 )
+from perdure.regex import lazy
 from perdure.store.aliases import ALIAS, NAMING
 from perdure.store.slots import is_single_valued
 
@@ -214,27 +215,25 @@ def _fronted(match: re.Match[str]) -> Slot | None:
     return Slot(USER, BASE_FORMS.get(match["verb"].casefold(), match["verb"].casefold()), match["value"])
 
 
-_TIME = re.compile(
-    r"(?:next |last |this )?(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|week|month|year|\d)", re.IGNORECASE
-)
-_AGE = re.compile(r"(\d{1,3})(?: years? old| last week| today| this \w+| (?:last|next|in|on) .*)?(?: and .*)?$")
-_JOB = re.compile(
+_TIME = lazy(r"(?:next |last |this )?(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|week|month|year|\d)", re.IGNORECASE)
+_AGE = lazy(r"(\d{1,3})(?: years? old| last week| today| this \w+| (?:last|next|in|on) .*)?(?: and .*)?$")
+_JOB = lazy(
     r"an? (?P<job>(?:[\w-]+ ){0,3}?(?P<noun>[\w-]*(?:er|or|ist|ian|eer|nurse|man|woman|ant|chef|judge|clerk|coach|"
     r"pilot|cook|monk|priest|surgeon|vet|guide|scribe|smith|wright)))\b"
 )
-_TAIL = re.compile(r",? (?:please|ok|okay|thanks|will you|would you)$", re.IGNORECASE)
-_CHANNEL = re.compile(
+_TAIL = lazy(r",? (?:please|ok|okay|thanks|will you|would you)$", re.IGNORECASE)
+_CHANNEL = lazy(
     r"(?:(?:'?s)?(?:^| )(?:(?:work|office|home|direct|new) )?(?:mobile|phone|cell|telephone|number|tel"
     r"|e-?mail|mail|contact)"
     r"(?: (?:number|address))?)?(?:,?(?:^| )(?:is|at|on|under|to|via)|:)?(?: now)?\W*$",
     re.IGNORECASE,
 )
-_REACHED = re.compile(
+_REACHED = lazy(
     rf"(?P<name>{_NAME})$|(?:\b(?:my|our|the) |^)(?P<who>(?!.*\b(?:me|us|my|our|the)$){_WORD}(?: {_WORD})?)$",
     re.IGNORECASE,
 )
-_CONTRAST = re.compile(r",?(?: now)? (?:instead of|rather than|(?:and |but )?not|but)\b.*$", re.IGNORECASE)
-_PLURAL = re.compile(r"(?:s|people|children|men|women|folk|staff|police)$", re.IGNORECASE)
+_CONTRAST = lazy(r",?(?: now)? (?:instead of|rather than|(?:and |but )?not|but)\b.*$", re.IGNORECASE)
+_PLURAL = lazy(r"(?:s|people|children|men|women|folk|staff|police)$", re.IGNORECASE)
 _LIKING = "|".join(rf"(?:{pattern.pattern})" for _, pattern in LIKINGS)
 _IS = (
     r"(?:(?:'s| is| are| was| were) (?:going to be )?(?:(?:now|actually|really|still|currently|at|on|moved to|"

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from perdure.hooks.types import Messages
+from perdure.regex import lazy
 
 # Tuples, not sets: what hosts write there need not be hashable.
 _TOOLS = ("tool", "toolResult", "tool_result", "function")
 _TOOL_PARTS = ("toolCall", "tool_call", "tool_use", "tool_result", "function_call")
 _PEOPLE = ("external_user", "user", "human")
-_AUTOMATED = re.compile(
+_AUTOMATED = lazy(
     r"\s*(?:\[(?i:system|cron|heartbeat|subagent|inter-session|internal)\b|(?i:system(?: message| event)?: )"
     r"|HEARTBEAT|(?i:read heartbeat\.md\b|pre-compaction memory flush)|(?i:a new session was started via /)"
     r"|<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>|(?i:the conversation (?:history|so far) (?:was|before this point)\b))"

@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping
 
 from perdure.errors import SettingsError
+from perdure.regex import lazy
 
 PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (tag, re.compile(pattern, re.IGNORECASE))
+    (tag, lazy(pattern, re.IGNORECASE))
     for tag, pattern in (
         ("nibe", r"\bnibe\b"),
         ("homeassistant", r"\bhome[ -]?assistant\b"),

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from perdure.regex import lazy
 from perdure.text.clean import clean
 from perdure.text.normalise import fold, match_terms
 from perdure.text.scripts import DENSE_CLASS, dense_script
@@ -20,8 +21,8 @@ WORDS = 2
 WORDS_PER_FURTHER = 12
 """So many words must be shared, and one more for every 12 words of the memory: a long one meets any reply in a few."""
 _LETTER = rf"[^\W{DENSE_CLASS}]"
-_TOKEN = re.compile(rf"{_LETTER}+(?:[.:/@+-]{_LETTER}+)*")
-_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|[。！？\n]+")
+_TOKEN = lazy(rf"{_LETTER}+(?:[.:/@+-]{_LETTER}+)*")
+_SENTENCE_END = lazy(r"(?<=[.!?…])\s+|[。！？\n]+")
 _GERMAN = frozenset(["der", "und", "ist", "nicht", "ein", "eine", "im", "ich", "wir"])
 """Where these are, every noun begins with a capital."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 from perdure.capture.language import language_of
 from perdure.capture.slots import USER, Slot
+from perdure.regex import lazy
 from perdure.text.normalise import fold
 
 _ONESELF = {
-    code: re.compile(rf"\b(?:{words})\b" if code not in ("hi", "ja", "ko", "zh") else words)
+    code: lazy(rf"\b(?:{words})\b" if code not in ("hi", "ja", "ko", "zh") else words)
     for code, words in {
         "ar": r"انا|لي|عندي|لدي|معي|عني|اسمي|عمري|احب|اكره|افضل|اعيش|اسكن|اعمل",
         "cs": r"ja|me|mne|mi|mnou|muj|moje|moji|meho|mou|jsem|mam",

@@ -5,17 +5,17 @@ Whoever puts a whole data folder back as it was puts back what it remembers, too
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from perdure.care.checks import RECOVER
 from perdure.errors import InputError
+from perdure.regex import lazy
 from perdure.store.finding import Finding
 from perdure.store.remembered import Place
 from perdure.store.store import Store
 
-_LINE = re.compile(r"perdure-anchor 1 ([0-9a-f]{16}) (\d+) ([0-9A-F]{32}|-) (\S+)")
+_LINE = lazy(r"perdure-anchor 1 ([0-9a-f]{16}) (\d+) ([0-9A-F]{32}|-) (\S+)")
 
 
 def anchor(store: Store) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +10,10 @@ from typing import Final
 
 from perdure.embed.base import EmbedderIdentity
 from perdure.errors import InputError
+from perdure.regex import lazy
 
 _DATA: Final = Path(__file__).with_name("data")
-_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+_SHA256: Final = lazy(r"[0-9a-f]{64}")
 _SPECIAL_TOKENS: Final = 2
 """[CLS] in front and [SEP] behind every text."""
 

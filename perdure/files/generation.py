@@ -6,7 +6,6 @@ Whoever has the former file open goes on reading it until it asks again which on
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import apsw
 from filelock import FileLock, Timeout
 
 from perdure.errors import StoreBusyError, StoreCorruptError, StoreError, StoreUnavailableError
+from perdure.regex import lazy
 from perdure.store.database import Database, run
 from perdure.store.folder import FILE_MODE, sync_folder
 from perdure.store.store import Store
@@ -26,7 +26,7 @@ VERSION = 2
 BUSY_MS = 1_000
 """`index.lock` keeps writers apart, so nothing holds an index for long but another program; a search does not wait."""
 _LIVE = "index_generation"
-_NAME = re.compile(r"index-([0-9]+)\.db(?:-wal|-shm|-journal)?")
+_NAME = lazy(r"index-([0-9]+)\.db(?:-wal|-shm|-journal)?")
 
 _SCHEMA = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perdure.errors import InputError
 from perdure.files.roots import Root
 from perdure.files.safe_open import checked_parts, read_inside
+from perdure.regex import lazy
 
 MAX_BYTES = 10_000_000
 """The largest file that `read_memory` opens."""
 BINARY_SIGHT = 8_192
 """So many bytes at the beginning of a file are searched for a NUL, which no text has."""
 
-_CITATION = re.compile(r"#L([0-9]{1,9})(?:-L?([0-9]{1,9}))?\Z")
+_CITATION = lazy(r"#L([0-9]{1,9})(?:-L?([0-9]{1,9}))?\Z")
 
 
 @dataclass(frozen=True, slots=True)

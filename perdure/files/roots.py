@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Literal
 
 from perdure.errors import InputError
 from perdure.files.safe_open import why_unsafe
+from perdure.regex import lazy
 from perdure.store.scope import Scope
 
 Kind = Literal["workspace", "extra", "sessions"]
@@ -31,8 +31,8 @@ SPECIAL = "not a regular file"
 UNREADABLE = "cannot be read"
 
 # A leading dot also marks the lock and swap files of editors.
-_IGNORED = re.compile(r"\A\.|(?:~|#|\.swp|\.tmp)\Z")
-_DAY = re.compile(r"\Amemory/(?:[^/]+/)*([0-9]{4}-[0-9]{2}-[0-9]{2})(?![0-9])[^/]*\Z")
+_IGNORED = lazy(r"\A\.|(?:~|#|\.swp|\.tmp)\Z")
+_DAY = lazy(r"\Amemory/(?:[^/]+/)*([0-9]{4}-[0-9]{2}-[0-9]{2})(?![0-9])[^/]*\Z")
 
 
 @dataclass(frozen=True, slots=True)

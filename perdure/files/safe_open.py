@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 from perdure.errors import InputError, UnsafePathError
+from perdure.regex import lazy
 
 MAX_PATH = 1_024
 """Characters of a path below a folder."""
@@ -25,7 +25,7 @@ Opener = Callable[[Path, Sequence[str]], int]
 """Opens the file that lies the given parts below a folder; returns its descriptor."""
 
 _UNSAFE: Final = tuple(
-    (re.compile(pattern), reason)
+    (lazy(pattern), reason)
     for pattern, reason in (
         (r"\A\Z", "it is empty"),
         (r"\A/", "it is absolute"),

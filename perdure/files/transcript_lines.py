@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perdure.files.turns import presentable
+from perdure.regex import lazy
 from perdure.store.scope import Scope
 from perdure.text.history import mark
 
 CHANGED, UNREADABLE = "changed", "unreadable"
 _HEADER = {"type", "id", "scope", "started"}
-_SUMMED = re.compile(rb'(\{.*),"sum":"([0-9a-f]{16})"\}', re.DOTALL)
+_SUMMED = lazy(rb'(\{.*),"sum":"([0-9a-f]{16})"\}', re.DOTALL)
 
 
 def header_line(scope: Scope, session: str, now: float, key: bytes) -> bytes:

@@ -15,7 +15,6 @@ import errno
 import hashlib
 import math
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import FileIO
@@ -40,6 +39,7 @@ from perdure.files.transcript_lines import (
 )
 from perdure.files.turns import presentable, said, speaker_name
 from perdure.hooks.types import Message, Messages
+from perdure.regex import lazy
 from perdure.store.folder import FILE_MODE, prepare_folder, private_file, sync_folder
 from perdure.store.scope import Scope
 from perdure.text.history import TAIL, mark, new_messages
@@ -52,7 +52,7 @@ WINDOW = 65_536
 MAX_SLUG = 40
 EMPTY: Mapping[str, str] = {}
 
-_UNSAFE = re.compile(r"[^a-z0-9]+")
+_UNSAFE = lazy(r"[^a-z0-9]+")
 
 
 class TranscriptLog:

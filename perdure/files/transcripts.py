@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +11,13 @@ from typing import Any
 
 from perdure.errors import InputError
 from perdure.files.turns import json_lines
+from perdure.regex import lazy
 from perdure.text.clean import message_text
 from perdure.text.moments import seconds
 
 FORMATS = ("auto", "openclaw", "messages", "locomo")
 _LOCOMO_TIME = "%I:%M %p on %d %B, %Y"
-_SESSION = re.compile(r"session_(\d+)")
+_SESSION = lazy(r"session_(\d+)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,3 +150,18 @@ class Recall:
     receipt_id: str = ""
     placement: Placement = Placement.HEAD
     sections: tuple[PromptSection, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool answers.
+
+    Attributes:
+        text: for the model; at most `perdure.api.tools.MAX_CHARS` characters.
+        details: the same as JSON values, for the host.
+        refused: whether nothing was done; `text` then says why, and what to do instead.
+    """
+
+    text: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+    refused: bool = False

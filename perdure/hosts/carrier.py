@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from perdure.api.memory import Memory
-from perdure.api.tools import ToolResult
 from perdure.hooks.host import HookRunner
-from perdure.hooks.types import Messages, Recall, TurnContext
+from perdure.hooks.types import Messages, Recall, ToolResult, TurnContext
 from perdure.plugin.plugin import hookimpls_for
 
 PATIENCE = 5.0

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from perdure.index.lance import LanceIndex, rows_of, table_name
+from perdure.regex import lazy
 from perdure.store import outbox
 from perdure.store.database import run
 from perdure.store.fact import live_sql
@@ -21,8 +21,8 @@ from perdure.store.store import Store
 SUMS = "lancedb.sha256"
 """Beside the folder; `sha256sum -c` can read it too."""
 BEHIND_LIMIT = 10**9
-_LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
-_MUTABLE = re.compile(r"latest_version_hint|#|\.tmp|tmp_")
+_LINE = lazy(r"([0-9a-f]{64})  (\S.*)")
+_MUTABLE = lazy(r"latest_version_hint|#|\.tmp|tmp_")
 
 
 @dataclass(frozen=True, slots=True)

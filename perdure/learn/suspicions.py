@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from perdure.index.calibrate import scaled
 from perdure.index.vector_index import ExactIndex, VectorHit, VectorIndex
 from perdure.ranking.decay import DAY
 from perdure.recall.shown import earlier
+from perdure.regex import lazy
 from perdure.secrets.redact import redact
 from perdure.store.database import run
 from perdure.store.fact import Fact, folded_slot
@@ -34,7 +34,7 @@ OLDER = 25
 NEAR_LIMIT = 20_000
 """In a larger store each memory is compared with the others by its words alone."""
 PAGE = 500
-_NAME = re.compile(r"(?<=\w )[A-Z]\w+")
+_NAME = lazy(r"(?<=\w )[A-Z]\w+")
 FORGET, SUPERSEDE, LINK, NONE = "forget", "supersede", "link", "none"
 
 

@@ -14,13 +14,14 @@ from typing import Any, Final, Protocol
 from perdure.errors import EndpointError, ModelError
 from perdure.llm.purposes import Purpose, Tier
 from perdure.net.endpoint import Endpoint
+from perdure.regex import lazy
 from perdure.secrets.redact import redact
 from perdure.text.tokens import estimate_tokens
 
 _MESSAGE_TOKENS: Final = 8
 """What each message costs beside its text, rounded up."""
 _OPENAI: Final = "api.openai.com"
-_THOUGHTS: Final = re.compile(r"<think>.*?</think>", re.DOTALL)
+_THOUGHTS: Final = lazy(r"<think>.*?</think>", re.DOTALL)
 _TRIES: Final = 20
 """Brackets at which JSON may begin: an answer of nothing but brackets must not take quadratic time."""
 _DECODER: Final = json.JSONDecoder()

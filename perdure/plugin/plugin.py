@@ -12,10 +12,9 @@ from typing import Any, TypeVar
 import pluggy
 
 from perdure.api.memory import Memory
-from perdure.api.tools import ToolResult, call_tool
 from perdure.errors import PerdureError, StoreLostError, StoreUnavailableError
 from perdure.hooks.spec import DEFAULT_PROJECT, HOOK_NAMES
-from perdure.hooks.types import Messages, Recall, TurnContext
+from perdure.hooks.types import Messages, Recall, ToolResult, TurnContext
 from perdure.plugin.holding import Holding
 from perdure.recent import Recent
 
@@ -115,6 +114,8 @@ class PerdurePlugin:
         self, name: str, values: Mapping[str, Any], context: TurnContext, user_message: str = ""
     ) -> ToolResult:
         """Call a tool for the host's model, as `perdure.api.tools.call_tool` does. This never raises, either."""
+        from perdure.api.tools import call_tool
+
         done = self._guarded("tool", lambda memory: call_tool(memory, name, values, context, user_message))
         return done or (UNAVAILABLE if self._lost is None else lost_result(self._lost))
 

@@ -6,7 +6,6 @@ said under either name.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
@@ -15,6 +14,7 @@ from perdure.errors import StoreError
 from perdure.recall.options import ALIASES
 from perdure.recall.query import Query, respelled
 from perdure.recall.receipt import Receipt
+from perdure.regex import lazy
 from perdure.store.aliases import WORD, KnownNames, Names, OtherName, Words
 from perdure.store.database import Database
 from perdure.store.fact import Fact
@@ -29,9 +29,9 @@ MOST_ADDED = 4
 NAMES_ALONE = "it tells the names alone"
 _ASKING_FOR_NAMES = terms("call called name named nickname alias abbreviation acronym stand mean refer known short")
 _ARTICLES = ("a", "an")
-_JOINED_BEFORE = re.compile(r"\w[-.@]$")
-_JOINED_BEHIND = re.compile(r"[-.@]\w")
-_GENITIVE = re.compile(r"['\u2019]s(?!\w)")
+_JOINED_BEFORE = lazy(r"\w[-.@]$")
+_JOINED_BEHIND = lazy(r"[-.@]\w")
+_GENITIVE = lazy(r"['\u2019]s(?!\w)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from datetime import date
 from perdure.hooks.types import RecallItem
 from perdure.ranking.decay import DAY
 from perdure.recall import options
+from perdure.regex import lazy
 from perdure.store.fact import Fact
 from perdure.store.trust import AGENTS_NOTE
 from perdure.text.clean import clip
@@ -32,7 +33,7 @@ FIRST_CHARS = 60
 """How much of a longer one stands there at the most; the characters are for scripts without spaces."""
 
 # In the formats that put nothing of ours in front, a text could begin its line as a turn, a heading or a line of ours.
-_MARKER = re.compile(
+_MARKER = lazy(
     r"\s*(?:[#\[]|[\W_]*(?:system|developer|user|human|assistant|model|tool|instructions?)[\W_]*[:\uff1a])",
     re.IGNORECASE,
 )

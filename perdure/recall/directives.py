@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import apsw
 
 from perdure.errors import InputError
+from perdure.regex import lazy
 from perdure.store.database import run
 from perdure.store.fact import SELECT, Fact, from_row
 from perdure.store.search import View, lexical, lookup
@@ -18,7 +18,7 @@ MOST = 4
 """Directives that one prompt may set off."""
 FACTS = 3
 _ENDINGS = ("", "s", "es", "d", "ed", "ing")
-_WORD = re.compile(r"\w+")
+_WORD = lazy(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ The columns are those of `NAMES`, in this order; docs/model.md tells what each i
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from perdure.recall.cues import FORMS, MARKS, MATCHED
 from perdure.recall.parts import size
+from perdure.regex import lazy
 from perdure.store.stems import stem, terms
 from perdure.text.normalise import fold
 
@@ -38,7 +38,7 @@ LEVEL: Final = 5
 KEPT: Final = 2_048
 """Texts whose words are at hand: a recall comes back to many of the same memories."""
 
-_CAPITAL = re.compile(r"(?<![.!?\n] )(?<!^)\b[A-Z][\w'-]*|\b\w*\d\w*\b|\b[A-Z]{2,}\b")
+_CAPITAL = lazy(r"(?<![.!?\n] )(?<!^)\b[A-Z][\w'-]*|\b\w*\d\w*\b|\b[A-Z]{2,}\b")
 NAMES: Final = (
     "cosine", "above", "background", "whole", "rank", "behind", "ahead", "best", "second", "crowd", "other_part",
     "share", "share_part", "share_back", "rarest", "shared", "typos", "strange", "named", "named_else", "figures",

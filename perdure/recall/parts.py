@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from perdure.regex import lazy
+
 MOST = 6
 """Parts of a prompt at most: each costs an embedding."""
 SHORT = 20
@@ -18,18 +20,18 @@ LONG = 28
 PASTED = 400
 """Characters that are kept of pasted material, half from its beginning and half from its end."""
 
-_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_DENSE = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_WORD = re.compile(r"[^\W_\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]+(?:['\u2019][^\W_]+)*")
-_LOG = re.compile(
+_FENCE = lazy(r"```.*?(?:```|\Z)", re.DOTALL)
+_DENSE = lazy(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_WORD = lazy(r"[^\W_\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]+(?:['\u2019][^\W_]+)*")
+_LOG = lazy(
     r"^\s*(?:\[?\d{4}-\d\d-\d\d|\[?\d\d?:\d\d:\d\d|\$ |>>> |at [\w.$]+\(|File \"|Traceback|[+-]{3} |@@ )"
     r"|^\s*(?:ERROR|WARN|INFO|DEBUG|FATAL|TRACE)\b"
 )
-_SIGNS = re.compile(r"[{}\[\]()<>=;|_/\\$#*:]|\d")
-_SENTENCE = re.compile(
+_SIGNS = lazy(r"[{}\[\]()<>=;|_/\\$#*:]|\d")
+_SENTENCE = lazy(
     r"(?<=[.!?\u2026])[\"'\u201d\u2019)]*\s+|(?<=[\u3002\uff01\uff1f])|\n+|;\s+|(?<=\s)(?=\(?[\da-h][).]\s)"
 )
-_CLAUSE = re.compile(
+_CLAUSE = lazy(
     r",\s+(?=\S+\s+\S+)|\s+-+\s+|\s+[\u2013\u2014]\s+|\uff0c|\u3001"
     r"|\s+(?=(?:and|then|also|but|so|after that|und|dann|aber|et|puis|mais|y|luego|pero)\s)",
     re.IGNORECASE,

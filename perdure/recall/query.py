@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perdure.recall.parts import parts
+from perdure.regex import lazy
 from perdure.text.clean import clean
 from perdure.text.normalise import fold, match_terms
 
@@ -60,9 +61,9 @@ def _words(*lists: str) -> frozenset[str]:
 _TRIVIAL_WORDS = _words(_GREETINGS, _THANKS, _ANSWERS, "ping heartbeat")
 _FILLER_WORDS = _words(_FILLERS)
 _LONGEST_PHRASE = 4
-_COMMAND = re.compile(r"[/!][\w-]+(\s|$)")
-_SYSTEM = re.compile(r"\[system\b|heartbeat(?:_ok)?\b|read heartbeat\.md\b", re.IGNORECASE)
-_WORDS = re.compile(r"[\w']+")
+_COMMAND = lazy(r"[/!][\w-]+(\s|$)")
+_SYSTEM = lazy(r"\[system\b|heartbeat(?:_ok)?\b|read heartbeat\.md\b", re.IGNORECASE)
+_WORDS = lazy(r"[\w']+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from functools import cache
 
+from perdure.regex import lazy
 from perdure.text.seed_words import SEED_WORDS
 
-_RUN = re.compile(r"[A-Za-z]{16,400}")
+_RUN = lazy(r"[A-Za-z]{16,400}")
 _SINGLE_CASE = 20
 """Letters that a run in one case has at least; a shorter one may be an abbreviation."""
 _OF_EACH_CASE = 3
-_ALONE = re.compile(r"(?<![a-z])[a-z](?![a-z])")
+_ALONE = lazy(r"(?<![a-z])[a-z](?![a-z])")
 _MANY_ALONE = 3
 """Small letters between capitals, more than names such as `kIsDirOrFile` have."""
 _MIXED_SHARE = 0.72

@@ -7,23 +7,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perdure.errors import InputError
+from perdure.regex import lazy
 from perdure.secrets import judge
 from perdure.secrets.names import NAMES, Name
 from perdure.secrets.redact import redact
 from perdure.secrets.shapes import lowered
 from perdure.text.clean import clean
 
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_SEPARATORS = re.compile(r"[\W_]+")
+_CAMEL = lazy(r"(?<=[a-z0-9])(?=[A-Z])")
+_SEPARATORS = lazy(r"[\W_]+")
 # Behind the name in a key such as "wifi password 2" or "api keys"; the colon stands for the key's end.
-_BEHIND = re.compile(r"s?(?: (?:\d+|value|text|plain|raw|old|new))*:\Z")
+_BEHIND = lazy(r"s?(?: (?:\d+|value|text|plain|raw|old|new))*:\Z")
 _NEUTRAL = frozenset(["value", "val", "text", "content", "current", "new", "old", "plain", "raw", "data"])
 """Keys that say nothing of their value: what is above or beside them does."""
 _LABELS = ("name", "key", "label", "field", "title", "type", "kind", "id")
 """Beside a value, these name it: `{"name": "DB_PASSWORD", "value": ...}`."""
 _SHORT_NAMES = ("pw:", "psk:")
 """Names that are none in a text."""
-_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_DATE = lazy(r"\d{4}-\d\d-\d\d")
 _SHORTEST = 3
 _LEAST = 6
 """Characters of a token that counts by its key alone."""

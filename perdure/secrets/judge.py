@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from perdure.regex import lazy
 from perdure.secrets.chance import has_chance_letters
 from perdure.secrets.shapes import is_documented
 from perdure.secrets.shapes import is_made as is_made
@@ -28,7 +29,7 @@ up us useless valid value varchar very visible void we weak what when where whic
 you your yours
 """
 _REMARKS = frozenset(_REMARK_WORDS.split())
-_PARTICIPLE = re.compile(r"[a-z-]*(?:ed|ing|ly|able|ible|ired|(?:ak|idd|itt|iv|ok|ol|os|ott|ow)e?n)$")
+_PARTICIPLE = lazy(r"[a-z-]*(?:ed|ing|ly|able|ible|ired|(?:ak|idd|itt|iv|ok|ol|os|ott|ow)e?n)$")
 _ABOUT_WORDS = """
 account accounts admin alphanumeric app bits bytes case character characters column days default device digit digits
 email enter everywhere expires field form hash hours length letter letters line login lowercase manager maximum means
@@ -40,40 +41,36 @@ _ABOUT = frozenset(_ABOUT_WORDS.split())
 """What is said about passwords, beside what is said about anything."""
 _HOLDER_LIST = "changeme dummy example here insert placeholder redacted replace sample todo your"
 _HOLDER_WORDS = frozenset(_HOLDER_LIST.split())
-_HOLDER = re.compile(
+_HOLDER = lazy(
     r"\$[A-Za-z_]+$|\$\{.*|%[A-Za-z_(].*|[{<\[(].*|(?P<same>[x*.\u2022#_-])(?P=same){2,}.*|\w{0,12}[-_]x{4,}|[|:-]+\Z"
     r"|[!?][A-Za-z]+\Z",
     re.IGNORECASE,
 )
-_LETTERS = re.compile(r"[a-z]+")
-_NAMED = re.compile(r"pass|pwd|token|secret|key|credential|user|login", re.IGNORECASE)
-_ITSELF = re.compile(
+_LETTERS = lazy(r"[a-z]+")
+_NAMED = lazy(r"pass|pwd|token|secret|key|credential|user|login", re.IGNORECASE)
+_ITSELF = lazy(
     r"(?:(?:pass(?:word|phrase|code|wd)?|pwd|token|secret|key|credential|user(?:name)?|login|auth|api|access|client|db"
     r"|your|my|new|old|current|confirm|repeat|enter|hidden|field|input|form|hash|here|is|the|for|to|s)[-_ .]?)++\Z",
     re.IGNORECASE,
 )
 """What only repeats the name of a secret."""
-_NAMES = re.compile(r"\b(?:pass|pwd|token|secret|key|credential|user|login)", re.IGNORECASE)
-_CALL = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|->|::)[\w$]+)*[(\[]")
-_IDENTIFIER = re.compile(r"[A-Za-z_$][\w$.-]*$")
-_VARIABLES = re.compile(r"(?:process\.env|import\.meta|os\.environ|env|secrets|vars|config|settings|self|this)\.")
-_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$")
-_VARIABLE = re.compile(r"[a-z]+(?:_[a-z]+)+$|[a-z]+[A-Z][A-Za-z]*$")
-_PATH = re.compile(r"https?://|\.{0,2}/[a-z]|~/|[A-Z]:\\")
-_WORD = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*$")
-_TURN = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])|[^\W_](?=[!#$%^&*+=@~]\w)")
-_MARK = re.compile(r"[0-9!#$%^&*+=@~]")
+_NAMES = lazy(r"\b(?:pass|pwd|token|secret|key|credential|user|login)", re.IGNORECASE)
+_CALL = lazy(r"[A-Za-z_$][\w$]*(?:(?:\.|->|::)[\w$]+)*[(\[]")
+_IDENTIFIER = lazy(r"[A-Za-z_$][\w$.-]*$")
+_VARIABLES = lazy(r"(?:process\.env|import\.meta|os\.environ|env|secrets|vars|config|settings|self|this)\.")
+_DOTTED = lazy(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$")
+_VARIABLE = lazy(r"[a-z]+(?:_[a-z]+)+$|[a-z]+[A-Z][A-Za-z]*$")
+_PATH = lazy(r"https?://|\.{0,2}/[a-z]|~/|[A-Z]:\\")
+_WORD = lazy(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*$")
+_TURN = lazy(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])|[^\W_](?=[!#$%^&*+=@~]\w)")
+_MARK = lazy(r"[0-9!#$%^&*+=@~]")
 _TURNS = 4
 SURE = 8
 """Characters of a password that counts in the middle of a sentence."""
-_UNITS = re.compile(
-    r"[ \t-]{1,3}(?:char|digit|letter|symbol|word|bit|byte|sec|min|hour|day|time|attempt)", re.IGNORECASE
-)
-_STOP = re.compile(
-    r"\s{0,3}(?:$|[.,;:!?)\]\"'}|\r\n\u3000-\u9fff\uac00-\ud7af]|(?:and|but|on|for|since|please|und|et)\b)"
-)
-_CODE_STOP = re.compile(r"\s{0,3}[;),}]")
-_ALGORITHM = re.compile(
+_UNITS = lazy(r"[ \t-]{1,3}(?:char|digit|letter|symbol|word|bit|byte|sec|min|hour|day|time|attempt)", re.IGNORECASE)
+_STOP = lazy(r"\s{0,3}(?:$|[.,;:!?)\]\"'}|\r\n\u3000-\u9fff\uac00-\ud7af]|(?:and|but|on|for|since|please|und|et)\b)")
+_CODE_STOP = lazy(r"\s{0,3}[;),}]")
+_ALGORITHM = lazy(
     r"(?:sha|md\d|argon|b?crypt|pbkdf|oauth|base|utf|v\d|1pass|aes|rsa|ed25|python|web|http)[\w.:/-]*\Z", re.IGNORECASE
 )
 

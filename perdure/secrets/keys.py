@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from perdure.regex import lazy
 from perdure.secrets.shapes import Span
 
 _BEGIN = "-----BEGIN "
 _END = "-----END "
-_KEY_HEADER = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_KEY_FOOTER = re.compile(r"-----END [A-Z0-9 ]{0,60}-----")
+_KEY_HEADER = lazy(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_FOOTER = lazy(r"-----END [A-Z0-9 ]{0,60}-----")
 _BREAK = r"(?:\\[nr]|[\"'+,\s|>]){1,40}+"
 # The body of a key whose end is missing: lines of base64, and header lines such as "DEK-Info: ...".
-_KEY_BODY = re.compile(
+_KEY_BODY = lazy(
     rf"(?:{_BREAK}(?:[A-Za-z0-9+/=]{{16,}}+|(?:Proc-Type|DEK-Info|Version|Comment):[^\n\\]{{1,200}}+))*+"
     rf"(?:(?:\\n|\n)[A-Za-z0-9+/=]{{4,}}+(?=\s|\\|[\"']|$))?"
 )
 _PUTTY = "Private-Lines:"
-_PUTTY_BODY = re.compile(r"Private-Lines: {0,2}\d{1,4}\s{1,3}(?P<secret>(?:[A-Za-z0-9+/=]{4,}+\s{0,3}){1,200}+)")
+_PUTTY_BODY = lazy(r"Private-Lines: {0,2}\d{1,4}\s{1,3}(?P<secret>(?:[A-Za-z0-9+/=]{4,}+\s{0,3}){1,200}+)")
 
 
 def private_keys(text: str) -> Iterator[Span]:

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
+from perdure.regex import lazy
 from perdure.secrets.views import Edit, View
 from perdure.text.normalise import UNSEEN_CLASS
 
@@ -20,10 +21,10 @@ uսυ vѵν wԝωա xхχ yуγү zᴢ
 """
 _LOOK_OF = {ord(look): row[0] for row in _LOOKS.split() for look in row[1:]}
 _ALIEN = "".join(map(chr, _LOOK_OF))
-_FOREIGN = re.compile(f"[{_ALIEN}]")
-_MIXED = re.compile(rf"[0-9A-Za-z_](?:(?=[{_ALIEN}])|(?<=[{_ALIEN}].))")
+_FOREIGN = lazy(f"[{_ALIEN}]")
+_MIXED = lazy(rf"[0-9A-Za-z_](?:(?=[{_ALIEN}])|(?<=[{_ALIEN}].))")
 # Only whole words that come out as ASCII: a Russian word with a digit stays what it is.
-_MIXED_WORD = re.compile(rf"(?<!\w)[0-9A-Za-z_]*+[{_ALIEN}][0-9A-Za-z_{_ALIEN}]*+(?!\w)")
+_MIXED_WORD = lazy(rf"(?<!\w)[0-9A-Za-z_]*+[{_ALIEN}][0-9A-Za-z_{_ALIEN}]*+(?!\w)")
 
 # Forms of other characters, as Unicode's compatibility mappings have them: full-width, styled, circled, raised. Spaces,
 # fractions and ellipses are not among them, and the punctuation of Chinese and Japanese only behind another form.
@@ -32,15 +33,15 @@ _FORMS = (
     "\u2460-\u24ea\ufb00-\ufb06\ufe50-\ufe6b\uff02-\uff07\uff0a\uff0b\uff0d-\uff19\uff1c-\uff1e\uff20-\uff60\uff66-\uff9f"
     "\U0001d400-\U0001d7ff\U0001f130-\U0001f149\U0001fbf0-\U0001fbf9"
 )
-_ODD = re.compile(rf"[{UNSEEN_CLASS}{_FORMS}][{UNSEEN_CLASS}{_FORMS}\uff01-\uff5e]*+")
-_UNSEEN = re.compile(f"[{UNSEEN_CLASS}]+")
+_ODD = lazy(rf"[{UNSEEN_CLASS}{_FORMS}][{UNSEEN_CLASS}{_FORMS}\uff01-\uff5e]*+")
+_UNSEEN = lazy(f"[{UNSEEN_CLASS}]+")
 _LATIN = (
     "\\0-\u00a9\u00ab\u00ac\u00ae-\u00b1\u00b4-\u00b8\u00bb-\u0130\u0132-\u024f\u1e00-\u1eff"
     "\u2000-\u200a\u2010-\u2023\u2026-\u2029\u202f\u20a0-\u20bf"
 )
 # Most texts hold nothing beyond Latin letters and typographic punctuation; in most others nothing is another's form.
-_BEYOND_LATIN = re.compile(f"[^{_LATIN}]")
-_UNCOMMON = re.compile(
+_BEYOND_LATIN = lazy(f"[^{_LATIN}]")
+_UNCOMMON = lazy(
     f"[^{_LATIN}\u0131\u0370-\u0482\u048a-\u0590\u05c0-\u0610\u0660-\u066f\u0671-\u1809\u180f-\u1aaf\u3001-\ud7ff\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f]"
 )
 

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
+from perdure.regex import lazy
 from perdure.secrets.words import GLUED_NAMES, GLUED_VERBS, WORDINGS, Wording, either, words
 
 _OPENED = "\"'`\u201c\u201e\u00ab\u300c\u300e\u3010"
@@ -31,15 +32,15 @@ _AS = "as, als, comme, como, come, som, jako, как"
 _GLUED = rf"\s?(?:{either(GLUED_VERBS)})\s?"
 
 
-LATER = re.compile(
+LATER = lazy(
     r"[^.!?\n\u3002]{0,60}[.!?\n\u3002]\s{0,3}(?:[^\W\d_]{1,8}(?:\s{1,3}|(?=['\u2019])))?"
     rf"(?:['\u2019]s|{_ANY_VERB}){_NOW}",
     re.IGNORECASE,
 )
 """From a name over the end of its sentence to the secret: "I set a new password. It is ..."."""
-IN_SENTENCE = re.compile(rf"[^.!?\n\u3002]{{0,80}}?[\s{_OPENED}]{_STRONG}", re.IGNORECASE)
+IN_SENTENCE = lazy(rf"[^.!?\n\u3002]{{0,80}}?[\s{_OPENED}]{_STRONG}", re.IGNORECASE)
 """From a name to a word of its sentence that looks like nothing else."""
-BEFORE = re.compile(
+BEFORE = lazy(
     rf"(?:^|\s)[{_OPENED}]?(?P<value>[^\s{_OPENED}]{{6,60}})[{_OPENED}{CLOSED}]?,?\s{{1,3}}(?:{_ANY_VERB}|{either(_AS)})\s{{1,3}}"
     r"(?:[^\W\d_]{1,12}[\s-]{1,3}){0,4}\Z",
     re.IGNORECASE,

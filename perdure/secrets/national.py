@@ -6,9 +6,9 @@ digits counts behind its name alone: one in ten or eleven order numbers has the 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from perdure.regex import lazy
 from perdure.secrets.shapes import Span, lowered
 
 _REACH = 40
@@ -181,9 +181,9 @@ _NAMED: Mapping[str, tuple[tuple[str, ...], str, Callable[[str], bool]]] = {
 """What each is called, its form, its check."""
 
 _ALTERNATIVES = "|".join(f"(?P<{name}>{pattern})" for name, (pattern, _) in _UNMISTAKABLE.items())
-_ANY = re.compile(rf"(?<![\w.-])(?:{_ALTERNATIVES})(?![\w-])(?!\.[0-9])")
+_ANY = lazy(rf"(?<![\w.-])(?:{_ALTERNATIVES})(?![\w-])(?!\.[0-9])")
 _BEHIND = {
-    name: re.compile(rf"[^0-9\n]{{0,{_REACH}}}(?<![\w.-])(?P<number>{pattern})(?![\w-])(?!\.[0-9])")
+    name: lazy(rf"[^0-9\n]{{0,{_REACH}}}(?<![\w.-])(?P<number>{pattern})(?![\w-])(?!\.[0-9])")
     for name, (_, pattern, _) in _NAMED.items()
 }
 

@@ -8,21 +8,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from perdure.regex import lazy
 from perdure.secrets.national import luhn, named_numbers, unmistakable_numbers
 from perdure.secrets.shapes import Span
 
 # Each of these numbers has a run of digits and separators like this; only its surroundings are looked at.
-_RUN = re.compile(r"[0-9](?:[0-9 ./\r\n\u00a0-]{5,}[0-9A-Z]|[0-9][A-Z][0-9]{2}[A-Z][0-9]{3}[A-Z])")
+_RUN = lazy(r"[0-9](?:[0-9 ./\r\n\u00a0-]{5,}[0-9A-Z]|[0-9][A-Z][0-9]{2}[A-Z][0-9]{3}[A-Z])")
 _MARGIN = 48
 _GAP = r"(?:[ \u00a0-]|[ -]?\r?\n[ >]{0,8})"
-_CARD = re.compile(
+_CARD = lazy(
     r"(?<![\w.-])(?:"
     rf"[2-6][0-9]{{3}}{_GAP}[0-9]{{4}}{_GAP}[0-9]{{4}}{_GAP}[0-9]{{1,4}}(?:{_GAP}[0-9]{{3}})?"
     rf"|3[0-9]{{3}}{_GAP}[0-9]{{6}}{_GAP}[0-9]{{4,5}}"
     r"|[2-6][0-9]{12,18}"
     r")(?![\w-])(?!\.[0-9])"
 )
-_ISSUER = re.compile(
+_ISSUER = lazy(
     r"4(?:[0-9]{12}|[0-9]{15}|[0-9]{18})$|5[1-5][0-9]{14}$"
     r"|2(?:22[1-9]|2[3-9][0-9]|[3-6][0-9]{2}|7[01][0-9]|720)[0-9]{12}$"
     r"|3[47][0-9]{13}$"
@@ -31,7 +32,7 @@ _ISSUER = re.compile(
     r"|(?:50|5[6-9]|6[0-9])[0-9]{10,17}$"
 )
 _SEPARATORS = str.maketrans("", "", " \u00a0->\r\n")
-_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}[0-9]{2}(?:(?:[ -]|[ ]?\r?\n[ >]{0,8})?[A-Z0-9]{2,4}){3,8}", re.IGNORECASE)
+_IBAN = lazy(r"(?<![A-Za-z0-9])[A-Z]{2}[0-9]{2}(?:(?:[ -]|[ ]?\r?\n[ >]{0,8})?[A-Z0-9]{2,4}){3,8}", re.IGNORECASE)
 # Length of an IBAN by country (ISO 13616 registry).
 _IBAN_REGISTRY = """
 AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18 DO28 EE20

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from perdure.regex import lazy
 from perdure.secrets.chance import has_chance_letters
 
 SHORTEST = 16
@@ -33,10 +34,10 @@ def lowered(text: str) -> str:
 
 
 # Providers print such tokens in their manuals: they open nothing.
-_DOCUMENTED = re.compile(r"EXAMPLE(?:KEY)?$|(?P<same>[xX*])(?P=same){5}|IkpvaG4gRG9lI")
+_DOCUMENTED = lazy(r"EXAMPLE(?:KEY)?$|(?P<same>[xX*])(?P=same){5}|IkpvaG4gRG9lI")
 
 _PIECE = r"(?:[a-z]{1,15}|[A-Z][a-z]{1,15}|[A-Z]{2,10}|[a-z]{1,6}\d{1,3}|\d{1,4}|\d{1,2}[a-z]{1,2})"
-_SLUG = re.compile(rf"{_PIECE}(?:[-_.]{_PIECE})+\Z")
+_SLUG = lazy(rf"{_PIECE}(?:[-_.]{_PIECE})+\Z")
 
 
 def is_documented(secret: str) -> bool:
@@ -128,7 +129,7 @@ TOKENS: tuple[Rule, ...] = (
     Rule(
         "webhook",
         ("hooks.slack.com/", "/api/webhooks/", "/webhooks/", ".webhook.office.com/"),
-        re.compile(
+        lazy(
             r"https://(?:hooks\.slack\.com/(?:services|workflows|triggers)/[\w/+-]{8,}+"
             r"|(?:\w{1,20}\.)?discord(?:app)?\.com/api/(?:v\d{1,3}/)?webhooks/\d{1,30}/[\w-]{8,}+"
             r"|\w{1,60}\.webhook\.office\.com/webhookb2/[\w@/-]{20,}+)"
@@ -136,7 +137,7 @@ TOKENS: tuple[Rule, ...] = (
     ),
     _token("mapbox-token", "sk.eyJ", r"[\w-]{16,}+\.[\w-]{8,}+"),
     _token("1password-token", "ops_eyJ", r"[\w+/=-]{40,}+"),
-    Rule("jwt", ("eyJ",), re.compile(LEFT + r"(?<!pk\.)eyJ[\w-]{8,}+\.[\w-]{8,}+(?:\.[\w-]*+){0,3}")),
+    Rule("jwt", ("eyJ",), lazy(LEFT + r"(?<!pk\.)eyJ[\w-]{8,}+\.[\w-]{8,}+(?:\.[\w-]*+){0,3}")),
     _token("stripe-key", "sk_live_ sk_test_ rk_live_ rk_test_", r"\w{10,}+"),
     _token("webhook-key", "whsec_", r"[\w+/=]{16,}+"),
     _token("anthropic-key", "sk-ant-", r"[\w-]{16,}+"),
@@ -158,7 +159,7 @@ TOKENS: tuple[Rule, ...] = (
     _token("aws-key", "ABSK bedrock-api-key-", r"[\w+/=-]{40,}+"),
     _token("google-key", "AIza", r"[\w-]{35}"),
     _token("google-key", "GOCSPX- ya29. 1//0", r"[\w-]{20,}+"),
-    Rule("azure-key", ("Q~",), re.compile(LEFT + r"[\w.~-]{3}\dQ~[\w.~-]{31,34}(?![\w~-])"), is_made),
+    Rule("azure-key", ("Q~",), lazy(LEFT + r"[\w.~-]{3}\dQ~[\w.~-]{31,34}(?![\w~-])"), is_made),
     _token("huggingface-token", "hf_ api_org_", r"[A-Za-z0-9]{20,}+"),
     _token("npm-token", "npm_", r"[A-Za-z0-9]{30,}+"),
     _token("docker-token", "dckr_pat_ dckr_oat_", r"[\w-]{20,}+"),
@@ -176,16 +177,16 @@ TOKENS: tuple[Rule, ...] = (
     _token("mailgun-key", "key-", r"[0-9a-f]{32}(?![A-Za-z0-9])"),
     _token("hubspot-token", "pat-na1- pat-na2- pat-eu1-", r"[0-9a-f-]{36}"),
     _token("sendgrid-key", "SG.", r"[\w-]{16,}+\.[\w-]{16,}+"),
-    Rule("mailchimp-key", ("-us",), re.compile(LEFT + r"[0-9a-f]{32}-us\d{1,2}(?!\w)"), is_made),
-    Rule("terraform-token", (".atlasv1.",), re.compile(LEFT + r"\w{14}\.atlasv1\.[\w-]{50,}+"), is_made),
+    Rule("mailchimp-key", ("-us",), lazy(LEFT + r"[0-9a-f]{32}-us\d{1,2}(?!\w)"), is_made),
+    Rule("terraform-token", (".atlasv1.",), lazy(LEFT + r"\w{14}\.atlasv1\.[\w-]{50,}+"), is_made),
     _token("airtable-token", "pat", r"[A-Za-z0-9]{14}\.[0-9a-f]{64}(?!\w)"),
     _token("private-key", "AGE-SECRET-KEY-1", r"[A-Z0-9]{20,}+"),
-    Rule("bot-token", (":AA",), re.compile(r"(?<![\w-])\d{8,10}:AA[\w-]{33}(?![\w-])")),
+    Rule("bot-token", (":AA",), lazy(r"(?<![\w-])\d{8,10}:AA[\w-]{33}(?![\w-])")),
     Rule(
         "bot-token",
         (".",),
         # The letter comes first: it is quicker to look for.
-        re.compile(
+        lazy(
             r"[MNO](?:(?<![\w-].)|(?<=\\[nrt].)|(?<=%[0-9A-F]{2}.))[\w-]{23,27}+\.(?=[\w-]{0,5}[A-Z0-9_])[\w-]{6}\.[\w-]{27,}+",
             re.ASCII,
         ),
@@ -195,11 +196,11 @@ TOKENS: tuple[Rule, ...] = (
 
 
 # Between letters and digits, and not where names of classes have it: Outer$Inner.
-_SIGN_INSIDE = re.compile(r"[!$^](?<=[A-Za-z0-9].)(?=[a-z0-9]|(?<=!)[A-Z])(?<!\$(?=[0-9]))")
-_STRONG = re.compile(
+_SIGN_INSIDE = lazy(r"[!$^](?<=[A-Za-z0-9].)(?=[a-z0-9]|(?<=!)[A-Z])(?<!\$(?=[0-9]))")
+_STRONG = lazy(
     r"(?=[A-Za-z!$^]{0,60}[0-9])(?=[A-Z0-9!$^]{0,60}[a-z])(?=[a-z0-9!$^]{0,60}[A-Z])[A-Za-z0-9!$^]{10,64}+(?=[\s\"'`),;:.?]|\Z)"
 )
-_BEFORE_WORD = re.compile(r"(?:^|[\s\"'`(,;:])(?=[A-Za-z0-9!$^]{0,64}\Z)")
+_BEFORE_WORD = lazy(r"(?:^|[\s\"'`(,;:])(?=[A-Za-z0-9!$^]{0,64}\Z)")
 
 
 def strong_words(text: str) -> Iterator[Span]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from perdure.regex import lazy
 from perdure.secrets import judge
 from perdure.secrets.names import Name
 from perdure.secrets.shapes import Span
@@ -15,20 +16,20 @@ MAX_LINE = 2_000
 _DELIMITERS = "|\t;,"
 """The first of them that a heading has sets its cells apart."""
 _CELLS = {
-    char: re.compile(
+    char: lazy(
         rf"(?:^|{re.escape(char)})(?P<cell>[ ]*\"(?:[^\"]|\"\")*+\"[ ]*(?={re.escape(char)}|$)|[^{re.escape(char)}]*+)"
     )
     for char in _DELIMITERS
 }
-_ENDS_CELL = re.compile(r"[\"'`*_ ]{0,4}(?:[|\t;,]|\r?(?:\n|\Z))")
+_ENDS_CELL = lazy(r"[\"'`*_ ]{0,4}(?:[|\t;,]|\r?(?:\n|\Z))")
 _OF_PROSE = ";,"
-_LISTED = re.compile(r"'|\A\s|\".*[;,] ")
+_LISTED = lazy(r"'|\A\s|\".*[;,] ")
 """Quoted names one after another are code."""
-_HEADING = re.compile(r"[\w.#/()-]{1,40}(?: [\w.#/()-]{1,40}){0,2}\Z")
+_HEADING = lazy(r"[\w.#/()-]{1,40}(?: [\w.#/()-]{1,40}){0,2}\Z")
 """A cell of a heading: three words at the most."""
 _MAX_ROWS = 5_000
 _SHORTEST = 4
-_RULE = re.compile(r"[\s|:-]+\Z")
+_RULE = lazy(r"[\s|:-]+\Z")
 _AROUND = " \t\r\"'`*_"
 
 

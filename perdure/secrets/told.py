@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from perdure.regex import lazy
 from perdure.secrets import judge
 from perdure.secrets.names import BEFORE, CLOSED, IN_SENTENCE, LATER, NAMES, QUOTE, QUOTE_STARTS, VERBS, Name
 from perdure.secrets.shapes import Span
@@ -17,34 +18,34 @@ from perdure.secrets.views import View
 _REACH = 200
 _FAR = 700
 """Characters behind a name within which a secret that was made by a machine has its first digit."""
-_DIGIT = re.compile(r"[0-9]")
+_DIGIT = lazy(r"[0-9]")
 # A secret of letters alone, for which the signs in front of it speak.
-_LETTERS = re.compile(r"[^\n:=]{0,24}[:=][^A-Za-z\n]{0,8}[\w+/.-]{0,12}?[A-Za-z-]{16}")
+_LETTERS = lazy(r"[^\n:=]{0,24}[:=][^A-Za-z\n]{0,8}[\w+/.-]{0,12}?[A-Za-z-]{16}")
 _NEXT_SENTENCE = 160
-_QUOTED = re.compile(
+_QUOTED = lazy(
     rf"[bruf]{{0,2}}(?P<quote>{QUOTE})"
     rf"(?P<value>(?![\s,;:)\]}}+])(?:(?!(?P=quote)|[{CLOSED}])[^\r\n]){{1,{_REACH}}})",
     re.IGNORECASE,
 )
 # A separator ends a value if white space or another `name=` follows it, else it is part of the value.
-_BARE = re.compile(
+_BARE = lazy(
     rf"[^\s\"'`;<>,][^\s\"'`;&<,]{{0,{_REACH - 1}}}"
     rf"(?:[;&,](?!\s|$|\w{{1,40}}[=:])[^\s\"'`;&<,]{{0,{_REACH}}}){{0,4}}"
 )
-_PHRASE = re.compile(rf"[^\s.:!?\"\[](?:(?! \()[^\r\n.:!?\"\[]){{3,{_REACH - 1}}}")
-_REST = re.compile(r"[^\s\"'`<]*+")
+_PHRASE = lazy(rf"[^\s.:!?\"\[](?:(?! \()[^\r\n.:!?\"\[]){{3,{_REACH - 1}}}")
+_REST = lazy(r"[^\s\"'`<]*+")
 _TAIL = ".:;?)]},|*_"
 # Words up to the end of a sentence or a line.
-_SPACED = re.compile(r"\S{1,30}(?:[ ]\S{1,30}){2,9}?(?:(?<=[.!?;,])(?=\s)|(?=[ \t]{0,8}(?:[\r\n]|\Z)))")
+_SPACED = lazy(r"\S{1,30}(?:[ ]\S{1,30}){2,9}?(?:(?<=[.!?;,])(?=\s)|(?=[ \t]{0,8}(?:[\r\n]|\Z)))")
 _SAYING = ("is", "sign", "about")
 # "Password" is borrowed: what is told about it goes on in the language of the sentence.
-_ENGLISH = re.compile(r"\b(?:is|was|are|to)\b|['\u2019]s|[\u3040-\ud7af]", re.IGNORECASE)
+_ENGLISH = lazy(r"\b(?:is|was|are|to)\b|['\u2019]s|[\u3040-\ud7af]", re.IGNORECASE)
 _LOOSE = ("space", "dash", "near", "label", "asked")
 """Links that any word may follow."""
-_ADDRESS = re.compile(r"[/@\\()=]")
-_YEAR = re.compile(r"(?:19|20)\d\d$")
+_ADDRESS = lazy(r"[/@\\()=]")
+_YEAR = lazy(r"(?:19|20)\d\d$")
 _LOOK_BACK = 80
-_OPTION = re.compile(r"(?<!\S)--[\w-]{0,30}$")
+_OPTION = lazy(r"(?<!\S)--[\w-]{0,30}$")
 
 
 _STEMS = [(stem.rsplit(" ", 1)[-1], stem, name) for name in NAMES for stem in name.stems]

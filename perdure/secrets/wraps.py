@@ -8,39 +8,38 @@ from codecs import getincrementaldecoder
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from perdure.regex import lazy
 from perdure.secrets.shapes import SHORTEST, Span, is_slug, tokens
 from perdure.secrets.views import Edit, View
 
 _VALUE = r"[^\s\"'`<>|,;:()\[\]{}\\\x80-\U0010ffff"
 # What goes on behind a line end: "abc" + "def", a line end alone, one behind a backslash, an equals sign or a hyphen.
 # A word of prose is looked at only behind a sign that the line goes on.
-_REST = re.compile(
+_REST = lazy(
     r"\n(?:(?<=[=\\+\"'-]\n)|(?<=[=\\+\"'-]\r\n)|(?![ \t]{0,24}(?:[A-Z]?[a-z]{1,15}|[A-Z]{1,15})[.,!?]{0,2}\s))"
     rf"[ \t>|#]{{0,24}}(?:[+.]\s{{0,3}})?[\"']?(?P<rest>{_VALUE}]{{2,}}+)(?!\s{{0,3}}[(:=])"
 )
-_HEAD = re.compile(
-    rf"(?<!{_VALUE}=])(?P<head>{_VALUE}=]{{2,}}+)(?P<gap>(?:=|[\"']?[ \t]{{0,3}}[+.\\]?)[ \t\r]{{0,3}})\Z"
-)
-_GOES_ON = re.compile(r"[=\\+\"'-]\r?\Z")
+_HEAD = lazy(rf"(?<!{_VALUE}=])(?P<head>{_VALUE}=]{{2,}}+)(?P<gap>(?:=|[\"']?[ \t]{{0,3}}[+.\\]?)[ \t\r]{{0,3}})\Z")
+_GOES_ON = lazy(r"[=\\+\"'-]\r?\Z")
 _LOOK = 32
 _REACH = 64
 _FAR = 500
 """Characters around a line end in which what tells that a value is a secret may stand."""
 _SURE = 6
 """Characters on each side of a line end by whose form alone they belong together."""
-_MIXED = re.compile(
+_MIXED = lazy(
     r"(?=[^\d]{0,64}\d)(?:(?=[^a-z]{0,64}[a-z])(?=[^A-Z]{0,64}[A-Z])|[0-9a-f-]+\Z|[0-9A-Z]+\Z|(?:[^\d]{0,16}\d){4})"
 )
-_TURN = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])")
-_LETTER = re.compile(r"[^\W\d_]")
-_MARK = re.compile(r"[\d!#$%&*+@^~]")
-_NUMBER = re.compile(r"[0-9-]+\Z")
-_ASSIGNED = re.compile(r"[\w.-]+=")
+_TURN = lazy(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])")
+_LETTER = lazy(r"[^\W\d_]")
+_MARK = lazy(r"[\d!#$%&*+@^~]")
+_NUMBER = lazy(r"[0-9-]+\Z")
+_ASSIGNED = lazy(r"[\w.-]+=")
 _END = ".,!?"
 
-_GROUPS = re.compile(r"(?<![\w.:~-])(?=[\w.:~-]{16})[\w.:~]++(?:-[\w.:~]++)+", re.ASCII)
-_RUN = re.compile(r"[A-Za-z0-9+/_-]{6,}+={0,2}")
-_MORE = re.compile(r"(?:\r?\n[ \t>]{0,8}[A-Za-z0-9+/_-]{4,}+={0,2})++")
+_GROUPS = lazy(r"(?<![\w.:~-])(?=[\w.:~-]{16})[\w.:~]++(?:-[\w.:~]++)+", re.ASCII)
+_RUN = lazy(r"[A-Za-z0-9+/_-]{6,}+={0,2}")
+_MORE = lazy(r"(?:\r?\n[ \t>]{0,8}[A-Za-z0-9+/_-]{4,}+={0,2})++")
 _PROBE = 32
 _URL_SAFE = str.maketrans("-_", "+/")
 

@@ -6,7 +6,6 @@ of a name is scoped, undone, purged and exported like any other memory.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
@@ -16,6 +15,7 @@ from typing import NamedTuple
 import apsw
 
 from perdure.recent import Recent
+from perdure.regex import lazy
 from perdure.store import journal
 from perdure.store.database import Database, run
 from perdure.store.scope import Audience
@@ -38,7 +38,7 @@ AUDIENCES = 64
 """Callers whose names are kept, those that asked last."""
 
 # As people tell words apart: "C#" is not "C". A script without spaces is read character by character.
-WORD = re.compile(rf"[{DENSE_CLASS}]|[^\W{DENSE_CLASS}]+[+#]*")
+WORD = lazy(rf"[{DENSE_CLASS}]|[^\W{DENSE_CLASS}]+[+#]*")
 """A word of a name, or of a text in which names are looked for."""
 _USER = "user"
 _KEYED = f"key : ({match_query(fts_text(key) for key in sorted(NAMING))})"

@@ -8,17 +8,18 @@ it is the last thing in the file, and zeros follow it or stand in it.
 from __future__ import annotations
 
 import json
-import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from perdure.regex import lazy
+
 Entry = Mapping[str, Any]
 PROJECT = "project"
 """Under this name an entry holds the scope of the project that its turn is about, if there is one."""
-SAID = re.compile(r'"text":"((?:[^"\\]|\\.)*)')
+SAID = lazy(r'"text":"((?:[^"\\]|\\.)*)')
 """What a message says, also in an object that is damaged elsewhere."""
 
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import apsw
 
-from perdure.errors import NotFoundError
+from perdure.errors import InputError, NotFoundError
 from perdure.store import lifecycle, search
 from perdure.store.database import run
 from perdure.store.fact import Fact
@@ -15,6 +15,8 @@ from perdure.store.search import View
 from perdure.store.transaction import StoredVector, Transaction
 
 PENDING = "pending"
+MOST = 50
+"""So many requests of one scope may wait: more than that nobody reads, and an agent in a loop writes without end."""
 
 
 class Wish(StrEnum):
@@ -50,7 +52,7 @@ def ask(tx: Transaction, note: Fact, vector: StoredVector | None, request: Reque
         The note as stored; or the one that waits already and asks for the same in the same words.
 
     Raises:
-        InputError: the note is not to be stored.
+        InputError: the note is not to be stored, or as many wait as may.
     """
     draft = replace(note, review_state=PENDING)
     waiting = run(
@@ -61,8 +63,24 @@ def ask(tx: Transaction, note: Fact, vector: StoredVector | None, request: Reque
     )
     if waiting:
         return tx.fact(waiting[0][0])
+    if _waiting(tx.connection, draft) >= MOST:
+        raise InputError(
+            f"{MOST} requests wait for the user's word already, which is the limit; nothing was stored. "
+            "Tell them to decide: perdure review"
+        )
     added = tx.add(draft, vector)
     return tx.change(added.id, request.wish.value, {}, other_id=request.target)
+
+
+def _waiting(connection: apsw.Connection, note: Fact) -> int:
+    [[count]] = run(
+        connection,
+        "SELECT count(*) FROM facts f WHERE f.review_state = ? AND f.forgotten_at IS NULL AND f.superseded_at IS NULL"
+        " AND f.scope = ? AND f.scope_target IS ?"
+        " AND EXISTS (SELECT 1 FROM journal j WHERE j.fact_id = f.id AND j.action IN (?, ?))",
+        (PENDING, note.scope, note.scope_target, *(wish.value for wish in Wish)),
+    )
+    return int(count)
 
 
 def request_of(connection: apsw.Connection, fact_id: str) -> Request | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ import apsw
 
 from perdure.errors import AmbiguousIdError, InputError, NotFoundError
 from perdure.ranking.decay import OLD_AGE, OLD_AGE_FACTOR
+from perdure.regex import lazy
 from perdure.store.database import run
 from perdure.store.fact import SELECT, Fact, folded_slot, from_row, join_tags, live_sql
 from perdure.store.scope import Audience
@@ -25,7 +25,7 @@ _CONFIDENCE = (
 )
 """`perdure.ranking.decay.confidence_at` in SQL."""
 _BEST_FIRST = f"ORDER BY {_CONFIDENCE} DESC, coalesce(facts.source_date, facts.created_at) DESC, facts.seq DESC LIMIT ?"
-_NAME = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+_NAME = lazy(r"[^\W_]+(?:'[^\W_]+)*")
 SLOT_WORDS = 3
 MAX_NAME_WORDS = 60
 """A question's slots are looked for in its first words, up to so many in a row."""

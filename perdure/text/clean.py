@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from perdure.errors import InputError
+from perdure.regex import lazy
 
-_SENTENCE_END = re.compile(r"[.!?\u2026][\"'\u201d\u2019)\]]{0,3}(?=\s)|[\u3002\uff01\uff1f\uff61]")
-_SPACE = re.compile(r"\s")
+_SENTENCE_END = lazy(r"[.!?\u2026][\"'\u201d\u2019)\]]{0,3}(?=\s)|[\u3002\uff01\uff1f\uff61]")
+_SPACE = lazy(r"\s")
 
 
 def clean(text: str) -> str:

@@ -6,9 +6,9 @@ Only keyed hashes of the words are kept, so that what a conversation was shown c
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass
 
+from perdure.regex import lazy
 from perdure.text.normalise import fold, match_terms
 from perdure.text.sameness import telling
 
@@ -21,14 +21,14 @@ _REPORT = """
 """
 _REPORTING = frozenset(_REPORT.split())
 _SENSES = {
-    "not": re.compile(r"\b(?:no|not|never|without|cannot|[a-z]+n't)\b"),
-    "third person": re.compile(r"\b(?:he|him|his|she|her|hers|they|them|their|theirs)\b"),
-    "past": re.compile(r"\b(?:was|were|had|did|used)\b"),
-    "future": re.compile(r"\b(?:will|would|shall|going|[a-z]+'ll)\b"),
+    "not": lazy(r"\b(?:no|not|never|without|cannot|[a-z]+n't)\b"),
+    "third person": lazy(r"\b(?:he|him|his|she|her|hers|they|them|their|theirs)\b"),
+    "past": lazy(r"\b(?:was|were|had|did|used)\b"),
+    "future": lazy(r"\b(?:will|would|shall|going|[a-z]+'ll)\b"),
 }
-_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|[。！？\n]+|(?<=\w):\s")
-_DETAIL = re.compile(r"\d")
-_QUOTED = re.compile(
+_SENTENCE_END = lazy(r"(?<=[.!?…])\s+|[。！？\n]+|(?<=\w):\s")
+_DETAIL = lazy(r"\d")
+_QUOTED = lazy(
     r"\b(?:you|your (?:memory|notes?|file|block|context)|the (?:memory|context|block|assistant|agent|bot))"
     r" (?:just |also |have |had |once |previously )*"
     r"(?:said|says?|told|wrote|writes?|mention(?:ed|s)?|noted|notes?|claim(?:ed|s)?|recall(?:ed|s)?|remember(?:ed|s)?|"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from perdure.regex import lazy
 from perdure.text.clean import clean
 
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -20,17 +21,15 @@ _HIDDEN = (
 )
 _BLANK = r"\x00-\x1f\x7f\u2028\u2029"
 # One class is many times faster to look for than alternatives, and most texts have nothing special.
-_SUSPECT = re.compile(f"[&<>`~{_BLANK}{_HIDDEN}]")
+_SUSPECT = lazy(f"[&<>`~{_BLANK}{_HIDDEN}]")
 _KEPT = (
     rf"(?P<kept>(?<=[{_DRAWN}])[\ufe0e\ufe0f]|(?<=[{_PICTURE}\ufe0f])\u200d(?=[{_PICTURE}])"
     rf"|(?<=[{_JOINED}])[\u200c\u200d](?=[{_JOINED}]))"
 )
-_SPECIAL = re.compile(
-    rf"(?P<entity>[&<>])|(?P<blank>[{_BLANK}]+)|(?P<fence>`{{3,}}|~{{3,}})|{_KEPT}|(?P<hidden>[{_HIDDEN}])"
-)
-_OBEYED = re.compile(rf"[{_BLANK}{_HIDDEN}]")
-_SIGNS = re.compile(rf"(?P<blank>[\t-\r\x85\u2028\u2029]+)|{_KEPT}|(?P<hidden>[{_BLANK}{_HIDDEN}])")
-_UNSAID = re.compile(rf"[\x7f\u2028\u2029\ud800-\udfff{_HIDDEN}]")
+_SPECIAL = lazy(rf"(?P<entity>[&<>])|(?P<blank>[{_BLANK}]+)|(?P<fence>`{{3,}}|~{{3,}})|{_KEPT}|(?P<hidden>[{_HIDDEN}])")
+_OBEYED = lazy(rf"[{_BLANK}{_HIDDEN}]")
+_SIGNS = lazy(rf"(?P<blank>[\t-\r\x85\u2028\u2029]+)|{_KEPT}|(?P<hidden>[{_BLANK}{_HIDDEN}])")
+_UNSAID = lazy(rf"[\x7f\u2028\u2029\ud800-\udfff{_HIDDEN}]")
 """What JSON may hold as it is, and a terminal obeys or does not show."""
 
 

@@ -8,12 +8,12 @@ a letter, a digit or a private-use character (https://www.sqlite.org/fts5.html#u
 from __future__ import annotations
 
 import hashlib
-import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from perdure.errors import InputError
+from perdure.regex import lazy
 from perdure.text.clean import clean
 from perdure.text.scripts import DENSE_CLASS, dense_script
 from perdure.text.stopwords import FUNCTION_CHARS, PARTICLES, STOP_WORDS
@@ -56,15 +56,15 @@ _SIGNS: dict[int, int] = {
     if unicodedata.category(chr(code)).startswith("M") and dense_script(chr(code))
 }
 
-_DENSE = re.compile(f"[{DENSE_CLASS}]")
+_DENSE = lazy(f"[{DENSE_CLASS}]")
 # Indic vowel signs are no word characters to `re`, but words are not to be cut at them.
-_TERM = re.compile(
+_TERM = lazy(
     rf"(?P<dense>[{DENSE_CLASS}]+)"
     rf"|(?P<word>(?:[^\W_{DENSE_CLASS}]|[\u0900-\u0963\u0966-\u0dff])+)"
     r"(?:'(?P<ending>s|t|re|ve|ll|d|m)(?![^\W_]))?"
 )
 # Letters between others are no word: "IT" is none of "IT2".
-_CAPITALS = re.compile(rf"(?<![^\W_])[^\W\d_{DENSE_CLASS}]{{2,}}(?![^\W_{DENSE_CLASS}])")
+_CAPITALS = lazy(rf"(?<![^\W_])[^\W\d_{DENSE_CLASS}]{{2,}}(?![^\W_{DENSE_CLASS}])")
 _TRAILING = " .!?,;:\u3001\u3002"
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 
+from perdure.regex import lazy
 from perdure.text.normalise import fold, match_terms
 
 CHARACTERS, WORDS = 12, 3
 """A quote has so many characters or so many words; less is in anything that anybody says."""
 
-_WORD = re.compile(r"\w+")
+_WORD = lazy(r"\w+")
 
 
 def is_quote(text: str) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from perdure.regex import lazy
 from perdure.text.normalise import fold
 from perdure.text.stopwords import STOP_WORDS
 
@@ -14,8 +14,8 @@ LONG, MOST = 6, 0.6
 MAX_WORDS = 400
 """Longer texts are told apart by these words alone: nobody words a page twice in the same way."""
 
-_WORD = re.compile(r"[^\W_]+(?:[.:/'-][^\W_]+)*%?")
-_NAME = re.compile(r"(?<=[^\W_][,;:)] )[A-Z]\w+|(?<=[^\W_] )[A-Z]\w+")
+_WORD = lazy(r"[^\W_]+(?:[.:/'-][^\W_]+)*%?")
+_NAME = lazy(r"(?<=[^\W_][,;:)] )[A-Z]\w+|(?<=[^\W_] )[A-Z]\w+")
 _MONTHS = "january february march april june july august september october november december"
 _DAYS = "monday tuesday wednesday thursday friday saturday sunday"
 _NUMBERS = """

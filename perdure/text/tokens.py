@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
+from perdure.regex import lazy
 from perdure.text.scripts import DENSE_CLASS
 
 QUARTERS = 4
 """Quarters of a token in a token."""
 
-_DENSE = re.compile(f"[{DENSE_CLASS}]+")
+_DENSE = lazy(f"[{DENSE_CLASS}]+")
 
 
 def estimate_tokens(text: str) -> int:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from perdure.regex import lazy
 from perdure.text.normalise import fold
 from perdure.text.stopwords import STOP_WORDS
 
@@ -15,10 +16,10 @@ LIKES, DISLIKES, SPEAKS = "likes", "dislikes", "speaks"
 NEAR = 4
 """Words between "love" and what is loved at the most."""
 
-_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
-_SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n+")
-_TOKEN = re.compile(r"\w(?:\S*\w)?")
-_CLAUSE = re.compile(r"[.,;:!?()\u2014]|(?: - )|(?:- )|\b(?:and|but|so|or|that|because)\b", re.IGNORECASE)
+_WORD = lazy(r"[^\W\d_]+(?:'[^\W\d_]+)*")
+_SENTENCE_END = lazy(r"(?<=[.!?;])\s+|\n+")
+_TOKEN = lazy(r"\w(?:\S*\w)?")
+_CLAUSE = lazy(r"[.,;:!?()\u2014]|(?: - )|(?:- )|\b(?:and|but|so|or|that|because)\b", re.IGNORECASE)
 _GENERIC_WORDS = """
 able absolute absolutely accept acceptance accepted according account actual actually add advice afraid ago agree
 allow almost along already alright although always amazed amazing amount another anymore anyone anything anyway
@@ -73,12 +74,12 @@ wow yeah year yep yesterday yet young yours zero
 _LEADING_WORDS = "a an the my our his her their with to in at from of about for near visit love see"
 _LEADS_TO = frozenset(_LEADING_WORDS.split())
 _GENERIC = frozenset(_GENERIC_WORDS.split())
-_LIKING = re.compile(
+_LIKING = lazy(
     r"\b(?:love|like|enjoy|prefer|adore|(?:big )?fan of|passionate about|fond of|obsessed with|crazy about|"
     r"(?:am|i'm|are|we're|been|really|so|very|super) into)$"
 )
-_DISLIKING = re.compile(r"\b(?:hate|dislike|can't stand|cannot stand|don't like|do not like|not (?:a fan of|into))$")
-_OFTEN = re.compile(
+_DISLIKING = lazy(r"\b(?:hate|dislike|can't stand|cannot stand|don't like|do not like|not (?:a fan of|into))$")
+_OFTEN = lazy(
     r"\b(?:every|each) (?:single )?(?:day|morning|evening|night|week|weekend|month|year|other day|\w+day)s?\b"
     r"|\b(?:usually|regularly|daily|weekly|monthly|often|most (?:days|mornings|evenings|nights|weekends))\b"
     r"|\bon (?:mon|tues|wednes|thurs|fri|satur|sun)days\b"

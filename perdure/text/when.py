@@ -20,6 +20,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import partial
 from typing import TypeVar
 
+from perdure.regex import lazy
 from perdure.text.normalise import fold
 from perdure.text.when_words import LANGUAGES, SHORT_MONTHS, Language
 
@@ -263,7 +264,7 @@ def _date(year: int, month: int, day: int) -> Period | None:
 
 
 _VERBS = frozenset({"may", "march"})
-_MORE = re.compile(r" [a-z]")
+_MORE = lazy(r" [a-z]")
 
 
 def _goes_on(match: re.Match[str]) -> bool:
@@ -302,7 +303,7 @@ def _ago_rule(words: Language) -> _Rule:
 
 
 _DIGITS = frozenset("0123456789")
-_WORD = re.compile(r"[a-z]+|[0-9]")
+_WORD = lazy(r"[a-z]+|[0-9]")
 _START = r"(?<![\w.:/-])"
 _END = r"(?![\w%]|[.,:/-]\w)"
 _ON = r"(?:(?P<on>on|on the|the|since|until|by|from|before|after|am|ab|bis|seit|vom|el|del|desde|hasta) )?"
@@ -337,13 +338,13 @@ _PATTERNS: tuple[tuple[frozenset[str], str, _Read], ...] = (
     (_last_words(_NEAR), rf"\b(?P<near>{_any(_NEAR)})\b", _read_near),
 )
 _RULES = (
-    *(_Rule(words, re.compile(pattern), read) for words, pattern, read in _PATTERNS),
+    *(_Rule(words, lazy(pattern), read) for words, pattern, read in _PATTERNS),
     *(_recurring_rule(language) for language in LANGUAGES),
     *(_ago_rule(language) for language in LANGUAGES),
 )
 _BARE_WEEKDAY = _Rule(
     frozenset(_WEEKDAYS),
-    re.compile(rf"\b(?P<name>{_any(_WEEKDAYS)})\b"),
+    lazy(rf"\b(?P<name>{_any(_WEEKDAYS)})\b"),
     lambda match, today: _WEEKDAYS[match["name"]](today, 0),
 )
 """A plan names its day in passing ("Friday dinner"); a look back says "on Friday"."""

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from perdure.api.memory import Memory
-from perdure.api.tools import ToolResult, call_tool
+from perdure.api.tools import call_tool
 from perdure.errors import NotFoundError
-from perdure.hooks.types import Channel, Consent, TurnContext
+from perdure.hooks.types import Channel, Consent, ToolResult, TurnContext
+from perdure.store import requests
 from perdure.store.fact import Fact
 from tests.plugin.conftest import OpenMemory
 
@@ -209,3 +210,19 @@ def test_what_is_stored_has_the_life_and_the_place_that_was_named(memory: Memory
     nowhere = call_tool(memory, "memory_store", {"text": "The build is slow.", "scope": "project"}, TurnContext())
     assert nowhere.refused
     assert ask(memory, "memory_store", text="The build is slow.", scope="user:alice").refused
+
+
+def test_an_agent_in_a_loop_cannot_fill_the_review_without_end(memory: Memory) -> None:
+    boat = memory.store(BOAT)
+    for number in range(requests.MOST):
+        ask(memory, "memory_update", memory=boat.id, text=f"The boat is called Heron {number}.")
+    answer = ask(memory, "memory_update", memory=boat.id, text="The boat is called Egret.")
+    assert answer.refused
+    assert f"{requests.MOST} requests wait" in answer.text
+    assert len(memory.admin.review()) == requests.MOST
+    again = ask(memory, "memory_update", memory=boat.id, text="The boat is called Heron 3.")
+    assert again.details["outcome"] == "waiting"
+    memory.admin.reject(again.details["request"])
+    assert (
+        ask(memory, "memory_update", memory=boat.id, text="The boat is called Egret.").details["outcome"] == "waiting"
+    )

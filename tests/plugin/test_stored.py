@@ -9,9 +9,9 @@ import pytest
 
 from perdure.api.memory import Memory
 from perdure.api.stored import Outcome
-from perdure.api.tools import ToolResult, call_tool
+from perdure.api.tools import call_tool
 from perdure.errors import InputError, NotFoundError
-from perdure.hooks.types import Channel, TurnContext
+from perdure.hooks.types import Channel, ToolResult, TurnContext
 from tests.cli.calling import call, call_json
 from tests.plugin.conftest import OpenMemory
 

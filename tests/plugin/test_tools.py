@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from perdure.api.memory import Memory
-from perdure.api.tools import ALIKE, MAX_CHARS, TOOLS, ToolResult, call_tool
-from perdure.hooks.types import Channel, TurnContext
+from perdure.api.tools import ALIKE, MAX_CHARS, TOOLS, call_tool
+from perdure.hooks.types import Channel, ToolResult, TurnContext
 from perdure.store.fact import Fact
 from tests.plugin.conftest import OpenMemory
 

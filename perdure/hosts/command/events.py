@@ -12,6 +12,7 @@ from typing import Any
 
 from perdure.hooks.types import TurnContext
 from perdure.hosts.repository import project_of
+from perdure.regex import lazy
 
 NAMES = {
     "session-start": "SessionStart",
@@ -22,9 +23,9 @@ NAMES = {
 }
 """Our events, and what the hosts call them."""
 HOSTS = ("claude-code", "codex")
-_REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
-_ENVELOPE = re.compile(r"\s*<([A-Za-z][\w.:-]*)(?:\s[^<>]*)?>")
-_NOT_SAID = re.compile(
+_REMINDER = lazy(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
+_ENVELOPE = lazy(r"\s*<([A-Za-z][\w.:-]*)(?:\s[^<>]*)?>")
+_NOT_SAID = lazy(
     r"/[\w:-]+(?:\s|\Z)|\[Request interrupted|Caveat: The messages below|This session is being continued from a "
     r"previous|# AGENTS\.md instructions"
 )

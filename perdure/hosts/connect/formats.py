@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import tomllib
 from collections.abc import MutableMapping
 from contextlib import suppress
@@ -16,12 +15,13 @@ from tomlkit.items import Table
 
 from perdure.errors import HostError
 from perdure.hosts.connect.config_file import ConfigFile
+from perdure.regex import lazy
 
 Values = MutableMapping[str, Any]
 
 _BOM = "\ufeff"
-_INDENT = re.compile(r"\n([ \t]+)\S")
-_LONE = re.compile("[\ud800-\udfff]")
+_INDENT = lazy(r"\n([ \t]+)\S")
+_LONE = lazy("[\ud800-\udfff]")
 MISSING = object()
 
 

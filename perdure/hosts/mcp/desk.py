@@ -17,9 +17,9 @@ from urllib.parse import quote, unquote
 from perdure.api.acting import acting
 from perdure.api.memory import Memory
 from perdure.api.tool_consent import WAITING
-from perdure.api.tools import ToolResult, call_tool
+from perdure.api.tools import call_tool
 from perdure.errors import NotFoundError
-from perdure.hooks.types import Consent, TurnContext
+from perdure.hooks.types import Consent, ToolResult, TurnContext
 from perdure.hosts.mcp.tools import OFFERS, TOOLS, shown
 from perdure.secrets.redact import redact
 from perdure.store.listing import Filter

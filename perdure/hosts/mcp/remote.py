@@ -16,7 +16,7 @@ from perdure.hooks.types import Consent
 from perdure.hosts.command.client import OK, STALE, ask
 
 if TYPE_CHECKING:
-    from perdure.api.tools import ToolResult
+    from perdure.hooks.types import ToolResult
     from perdure.hosts.mcp.desk import Desk
 
 SECONDS = 60.0
@@ -65,7 +65,7 @@ class RemoteDesk:
 
     def call(self, name: str, values: Mapping[str, Any], *, consent: Consent = Consent.UNASKED) -> ToolResult:
         """Call a tool; see `Desk.call`."""
-        from perdure.api.tools import ToolResult
+        from perdure.hooks.types import ToolResult
 
         found = self._asked("call", {"name": name, "values": dict(values), "consent": consent.value})
         return ToolResult(**found)

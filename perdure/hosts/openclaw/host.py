@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -15,11 +14,12 @@ from typing import Any
 from perdure.errors import HostError
 from perdure.hosts.openclaw.manifest import OLDEST_HOST
 from perdure.hosts.openclaw.mapping import state_folder
+from perdure.regex import lazy
 
 COMMAND_SECONDS = 300.0
 """OpenClaw's commands take some ten seconds of CPU."""
 INSTALL = f"install it with `npm install -g openclaw` ({OLDEST_HOST} or newer), or name it with --openclaw PATH"
-_VERSION = re.compile(r"\b(\d{4})\.(\d{1,2})\.(\d{1,3})\b")
+_VERSION = lazy(r"\b(\d{4})\.(\d{1,2})\.(\d{1,3})\b")
 
 
 @dataclass(frozen=True, slots=True)
