@@ -72,6 +72,10 @@ class AsyncTurns(Twin[Turns]):
     session_start = _async(Turns.session_start)
     session_end = _async(Turns.session_end)
     adopt = _async(Turns.adopt)
+    past = _async(Turns.past)
+    one = _async(Turns.one)
+    replay = _async(Turns.replay)
+    mark = _async(Turns.mark)
 
 
 class AsyncFiles(Twin[Files]):

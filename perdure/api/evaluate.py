@@ -19,6 +19,7 @@ from perdure.errors import InputError
 from perdure.hooks.types import TurnContext
 from perdure.recall.options import PROFILE
 from perdure.recall.receipt import Receipt
+from perdure.store import receipts
 from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience, Scope
@@ -30,6 +31,8 @@ from perdure.text.questions import exact, paraphrase, temporal
 
 KINDS = ("exact", "paraphrase", "temporal")
 MAX_SIZE = 1_000
+VERSIONS = 100
+"""Of a memory that was marked, so many are followed to the newest one."""
 _SCOPE = "SELECT scope, scope_target FROM facts WHERE id = ?"
 NEWEST = 0.1
 """Share of the time between the oldest and the newest fact that counts as new."""
@@ -69,6 +72,8 @@ class Evaluation:
         silence: share of these that rightly brought nothing.
         leaks: facts that came up and that the caller may not read. More than 0 is a defect.
         tokens: of a block over all questions, on average.
+        marks: memories that somebody has marked in a turn, as one that should have come or should not.
+        marks_right: of how many of them that is so, asked for anew.
     """
 
     facts: int
@@ -81,6 +86,8 @@ class Evaluation:
     silence: float
     leaks: int
     tokens: float
+    marks: int = 0
+    marks_right: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -118,7 +125,8 @@ def evaluate(engine: Engine, context: TurnContext, size: int = 50, seed: int = 0
         kind: [(wanted, _ask(engine, quiet, question)) for wanted, question in pairs] for kind, pairs in asked.items()
     }
     foreign = [_ask(engine, quiet, question) for question in FOREIGN_QUESTIONS]
-    every = [answer for pairs in answers.values() for _, answer in pairs] + foreign
+    marked = list(_marked(engine, quiet, view))
+    every = [answer for pairs in answers.values() for _, answer in pairs] + foreign + [answer for answer, _ in marked]
     space = engine.store.space() if engine.model.leg() else None
     return Evaluation(
         facts=len(ids),
@@ -131,7 +139,12 @@ def evaluate(engine: Engine, context: TurnContext, size: int = 50, seed: int = 0
         silence=fmean(not answer.ids for answer in foreign),
         leaks=_leaks(engine.store, audience, every),
         tokens=round(fmean(answer.tokens for answer in every), 1),
-    )
+        marks=sum(len(marks) for _, marks in marked),
+        marks_right=sum(
+            (fact_id in answer.ids + answer.standing) == wanted
+            for answer, marks in marked for fact_id, wanted in marks.items()
+        ),
+    )  # fmt: skip
 
 
 def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[str, float, float]]:
@@ -192,6 +205,34 @@ def _ask(engine: Engine, context: TurnContext, question: str) -> _Answer:
         tuple(item.id for item in items if item.leg == PROFILE),
         seen[0].tokens,
     )
+
+
+def _marked(engine: Engine, context: TurnContext, view: View) -> Iterable[tuple[_Answer, Mapping[str, bool]]]:
+    """Yield the answers to prompts in which memories were marked, with the marks of those that can still come up."""
+    with engine.store.database.read() as connection:
+        kept = receipts.listed(connection, str(view.audience.home), MAX_SIZE, marked=True)
+        named = {fact_id for receipt in kept for fact_id in receipt.body[receipts.MARKS]}
+        newest = _newest(connection, view, named)
+    for receipt in kept:
+        marks = receipt.body[receipts.MARKS]
+        marks = {newest[fact_id]: wanted for fact_id, wanted in marks.items() if fact_id in newest}
+        # A purge has taken the prompt's words out.
+        if marks and receipt.body["query"]:
+            yield _ask(engine, context, receipt.body["query"]), marks
+
+
+def _newest(connection: apsw.Connection, view: View, ids: Iterable[str]) -> Mapping[str, str]:
+    """Return by id what stands in the place of facts today, as far as it can come up."""
+    last = {fact_id: fact_id for fact_id in ids}
+    whole = replace(view, everything=True, channels=None, approved_only=False)
+    for _ in range(VERSIONS):
+        facts = by_ids(connection, list(last.values()), whole)
+        after = {first: facts[each].superseded_by or each for first, each in last.items() if each in facts}
+        if after == last:
+            break
+        last = after
+    there = by_ids(connection, list(last.values()), view)
+    return {first: each for first, each in last.items() if each in there}
 
 
 def _measure(answers: Sequence[tuple[str, _Answer]]) -> Measure:

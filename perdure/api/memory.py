@@ -351,8 +351,8 @@ class Memory:
 
     @property
     def turns(self) -> Turns:
-        """What a host tells of its turns."""
-        return Turns(self._engine)
+        """What a host tells of its turns, and what became of them."""
+        return Turns(self._engine, self._context)
 
     @property
     def files(self) -> Files:

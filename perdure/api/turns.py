@@ -1,10 +1,14 @@
-"""What a host tells of its turns, and what it gets for them."""
+"""What a host tells of its turns, and what it gets for them; and what became of them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+from perdure.api import past
+from perdure.api.explain import Why
 from perdure.api.files import Files
+from perdure.api.past import PastTurn
 from perdure.engine.engine import Engine, audience_of, overheard
 from perdure.engine.llm import in_turn
 from perdure.hooks.types import Messages, Recall, TurnContext
@@ -12,10 +16,14 @@ from perdure.recall.pipeline import Asked
 
 
 class Turns:
-    """The turns of a host. Obtained as `Memory.turns`; each call names its own caller in the context."""
+    """The turns of a host. Obtained as `Memory.turns`.
 
-    def __init__(self, engine: Engine) -> None:
+    What a host calls names its own caller in the context; what looks back is for whom the memory was opened.
+    """
+
+    def __init__(self, engine: Engine, context: TurnContext) -> None:
         self._engine = engine
+        self._context = context
 
     def before(self, prompt: str, context: TurnContext) -> Recall | None:
         """Recall for a host's turn; see `Recall`. None also when `auto_recall` is off, or where others listen."""
@@ -70,3 +78,49 @@ class Turns:
     def adopt(self) -> None:
         """Take in, soon, what processes that have ended left in the inbox: a host with many calls this now and then."""
         self._engine.recover()
+
+    def past(self, limit: int = 50, *, before: float | None = None, marked: bool = False) -> Sequence[PastTurn]:
+        """Return turns with a recall, newest first.
+
+        Args:
+            limit: so many at the most.
+            before: only older ones, epoch seconds.
+            marked: only those in which a memory is marked.
+
+        Raises:
+            InputError: the limit is out of range.
+        """
+        return past.past(self._engine, self._context, limit, before, marked)
+
+    def one(self, turn: str) -> PastTurn:
+        """Return a turn by its receipt's id, or the first eight digits of it.
+
+        Raises:
+            NotFoundError: there is no such turn.
+        """
+        return past.one(self._engine, self._context, turn)
+
+    def replay(self, turn: str) -> Why:
+        """Ask a turn's prompt anew, of the store and by the gate as they are today. Nothing is counted or kept.
+
+        Raises:
+            NotFoundError: there is no such turn.
+        """
+        return past.replay(self._engine, self._context, turn)
+
+    def mark(self, turn: str, fact_id: str, wanted: bool | None) -> PastTurn:
+        """Say whether a memory should have come up in a turn, so that `perdure eval` asks for it.
+
+        Args:
+            turn: the receipt's id, or the first eight digits of it.
+            fact_id: of the memory, or the beginning of it.
+            wanted: whether it should have come; None: take back what was said.
+
+        Returns:
+            The turn, which is kept from now on however old it is, unless it is purged.
+
+        Raises:
+            NotFoundError, AmbiguousIdError: the turn or the memory is not there.
+            StoreError: it could not be written.
+        """
+        return past.mark(self._engine, self._context, turn, fact_id, wanted)

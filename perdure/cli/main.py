@@ -68,6 +68,7 @@ COMMANDS = {
     "stats": "perdure.cli.facts",
     "status": "perdure.cli.status",
     "store": "perdure.cli.facts",
+    "ui": "perdure.cli.ui",
     "undo": "perdure.cli.facts",
     "unforget": "perdure.cli.facts",
     "uninstall": "perdure.cli.uninstall",

@@ -196,6 +196,8 @@ def _print(output: Output, result: Evaluation) -> None:
     output.table(("questions", "asked", "first", "in 3", "in 5", "in block", "tokens"), rows)
     output.line(f"Silent on {_share(result.silence)} of {result.foreign} questions that have nothing to do with you.")
     output.line(f"{result.leaks} memories came up that are not yours. {_plain(result.tokens)} tokens per turn.")
+    if result.marks:
+        output.line(f"{result.marks_right} of {result.marks} marks of yours hold: what should have come, and what not.")
 
 
 def _print_differences(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ import apsw
 
 from perdure.errors import InputError
 from perdure.store.database import run
-from perdure.store.fact import SELECT, Fact, folded_slot, from_row, live_sql
+from perdure.store.fact import SELECT, Fact, folded_slot, from_row, live_sql, split_tags
 from perdure.store.scope import BOUND, EVERYONE, OWNER, Audience, Scope
 from perdure.store.search import View
 from perdure.store.store import Store
@@ -34,6 +35,7 @@ class Filter:
         pinned: pinned or not.
         review_state: approved, pending or rejected.
         ends: whether it fades and ends one day, or has ended.
+        channel: came in this way; see `perdure.hooks.types.Channel`.
     """
 
     category: str | None = None
@@ -44,6 +46,7 @@ class Filter:
     pinned: bool | None = None
     review_state: str | None = None
     ends: bool | None = None
+    channel: str | None = None
 
     def sql(self, audience: Audience) -> tuple[str, tuple[Any, ...]]:
         """Return the SQL condition and its values, the scope as the audience means it."""
@@ -58,6 +61,7 @@ class Filter:
             ("facts.pinned = ?", None if self.pinned is None else int(self.pinned)),
             ("facts.review_state = ?", _cleaned(self.review_state)),
             ("(facts.expires_at IS NOT NULL) = ?", None if self.ends is None else int(self.ends)),
+            ("facts.channel = ?", self.channel),
         ]
         used = [(condition, value) for condition, value in wanted if value is not None]
         return " AND ".join(condition for condition, _ in used) or "1", tuple(value for _, value in used)
@@ -78,11 +82,13 @@ class Chosen(View):
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """How many facts may be seen, in all and by scope and category."""
+    """How many facts may be seen: in all, and by scope, category, channel and tag."""
 
     total: int
     by_scope: Mapping[str, int]
     by_category: Mapping[str, int]
+    by_channel: Mapping[str, int]
+    by_tag: Mapping[str, int]
 
 
 def list_facts(connection: apsw.Connection, view: View, chosen: Filter, limit: int = 20, offset: int = 0) -> list[Fact]:
@@ -146,15 +152,15 @@ def matching_ids(connection: apsw.Connection, view: View, chosen: Filter) -> lis
 def stats(connection: apsw.Connection, view: View, chosen: Filter = Filter()) -> Stats:
     """Count what may be seen and a filter chooses."""
     condition, values = _condition(view, chosen)
-    columns = "facts.scope, facts.scope_target, facts.category"
+    columns = "facts.scope, facts.scope_target, facts.category, facts.channel, facts.tags"
     sql = f"SELECT {columns}, count(*) FROM facts WHERE {condition} GROUP BY {columns}"
-    by_scope: dict[str, int] = {}
-    by_category: dict[str, int] = {}
-    for kind, target, category, count in run(connection, sql, values):
-        scope = str(Scope(kind, target))
-        by_scope[scope] = by_scope.get(scope, 0) + count
-        by_category[category] = by_category.get(category, 0) + count
-    return Stats(sum(by_scope.values()), dict(sorted(by_scope.items())), dict(sorted(by_category.items())))
+    scopes, categories, channels, tags = (Counter[str]() for _ in range(4))
+    for kind, target, category, channel, told, count in run(connection, sql, values):
+        scopes[str(Scope(kind, target))] += count
+        categories[category] += count
+        channels[channel] += count
+        tags.update(dict.fromkeys(split_tags(told), count))
+    return Stats(scopes.total(), *(dict(sorted(each.items())) for each in (scopes, categories, channels, tags)))
 
 
 def scope_counts(connection: apsw.Connection, now: float) -> dict[str, int]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import apsw
@@ -18,6 +20,18 @@ DETAILS = ("candidates", "echo")
 
 COMPACTED = "compacted"
 """In a body: what it tells of has left the conversation."""
+MARKS = "marks"
+"""In a body: by fact id, whether somebody says that it should have come. Such receipts are kept for good."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A receipt as it is kept: its id, epoch seconds, the conversation, what it tells."""
+
+    id: str
+    at: float
+    session: str | None
+    body: Body
 
 
 def put(connection: apsw.Connection, receipt_id: str, at: float, session: str | None, scope: str, body: Body) -> None:
@@ -36,6 +50,46 @@ def get(connection: apsw.Connection, receipt_id: str, scope: str) -> Body | None
     """Return a receipt's body, or None if there is none that this scope wrote."""
     rows = run(connection, "SELECT body, details FROM receipts WHERE id = ? AND scope = ?", (receipt_id, scope))
     return _whole(*rows[0]) if rows else None
+
+
+def listed(
+    connection: apsw.Connection, scope: str, limit: int, before: float | None = None, marked: bool = False
+) -> Sequence[Kept]:
+    """Return up to `limit` receipts that this scope wrote, newest first.
+
+    Args:
+        connection: a reader.
+        scope: whose.
+        limit: so many at the most.
+        before: only older ones, epoch seconds.
+        marked: only those in which somebody has marked a memory.
+    """
+    condition = f" AND json_extract(body, '$.{MARKS}') IS NOT NULL" if marked else ""
+    rows = run(
+        connection,
+        f"SELECT id, at, session, body, details FROM receipts WHERE scope = ? AND at < ?{condition}"
+        " ORDER BY at DESC, rowid DESC LIMIT ?",
+        (scope, math.inf if before is None else before, limit),
+    )
+    return [Kept(name, at, session, _whole(*body)) for name, at, session, *body in rows]
+
+
+def whole(connection: apsw.Connection, receipt_id: str, scope: str) -> Kept | None:
+    """Return a receipt that this scope wrote, or None."""
+    sql = "SELECT id, at, session, body, details FROM receipts WHERE id = ? AND scope = ?"
+    rows = run(connection, sql, (receipt_id, scope))
+    return next((Kept(name, at, session, _whole(*body)) for name, at, session, *body in rows), None)
+
+
+def mark(connection: apsw.Connection, receipt_id: str, scope: str, fact_id: str, wanted: bool | None) -> None:
+    """Note in a receipt whether a fact should have come; None takes that back."""
+    rows = run(connection, "SELECT body FROM receipts WHERE id = ? AND scope = ?", (receipt_id, scope))
+    for (text,) in rows:
+        body = json.loads(text)
+        marks = {name: value for name, value in body.pop(MARKS, {}).items() if name != fact_id}
+        marks |= {} if wanted is None else {fact_id: wanted}
+        body |= {MARKS: marks} if marks else {}
+        run(connection, "UPDATE receipts SET body = ? WHERE id = ?", (json.dumps(body, ensure_ascii=False), receipt_id))
 
 
 def of_session(
@@ -76,8 +130,11 @@ def by_prefix(connection: apsw.Connection, prefix: str, scope: str) -> str | Non
 
 
 def drop_before(connection: apsw.Connection, at: float, limit: int) -> int:
-    """Drop up to `limit` receipts that are older than `at`, epoch seconds; return how many there were."""
-    sql = "DELETE FROM receipts WHERE rowid IN (SELECT rowid FROM receipts WHERE at < ? LIMIT ?) RETURNING 1"
+    """Drop up to `limit` receipts that are older than `at`, epoch seconds, and unmarked; return how many there were."""
+    sql = (
+        f"DELETE FROM receipts WHERE rowid IN (SELECT rowid FROM receipts WHERE at < ?"
+        f" AND json_extract(body, '$.{MARKS}') IS NULL LIMIT ?) RETURNING 1"
+    )
     return len(run(connection, sql, (at, limit)))
 
 

@@ -78,17 +78,37 @@ def ask(home: str, method: str, body: bytes, seconds: float, *, begin: bool = Tr
     if not possible():
         raise OSError("there are no helpers on this machine")
     path = endpoint(home)
+    try:
+        return ask_at(f"{path}.sock", method, body, seconds)
+    except (FileNotFoundError, ConnectionRefusedError):
+        if begin:
+            start(home, path)
+        return None
+
+
+def ask_at(path: str, method: str, body: bytes, seconds: float) -> tuple[str, bytes] | None:
+    """Ask whoever of this user listens on a socket.
+
+    Args:
+        path: of the socket.
+        method: what is asked.
+        body: with these values.
+        seconds: how long it may take.
+
+    Returns:
+        "ok" or what is wrong, and the answer; None: it died.
+
+    Raises:
+        FileNotFoundError, ConnectionRefusedError: nobody listens there.
+        TimeoutError: it has been told, and is still at it.
+        OSError: it is another user's.
+    """
     to = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         to.settimeout(seconds)
-        try:
-            to.connect(f"{path}.sock")
-        except (FileNotFoundError, ConnectionRefusedError):
-            if begin:
-                start(home, path)
-            return None
+        to.connect(path)
         if peer(to) != os.getuid():
-            raise PermissionError(f"{path}.sock is another user's")
+            raise PermissionError(f"{path} is another user's")
         try:
             to.sendall(f"{method}\t{stamp()}\n".encode() + body)
             to.shutdown(_socket.SHUT_WR)

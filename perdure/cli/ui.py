@@ -1,0 +1,29 @@
+"""`perdure ui`: the local page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from perdure.cli.options import agent_option, home_option, user_option
+from perdure.hosts.extras import need
+
+
+@click.command()
+@click.option("--port", type=click.IntRange(0, 65_535), default=0, show_default=True, help="Of this machine; 0: any.")
+@click.option("--no-browser", is_flag=True, help="Print the address, which works once, instead of opening it.")
+@home_option
+@agent_option
+@user_option
+def ui(home: Path | None, agent: str | None, user: str | None, port: int, no_browser: bool) -> int:
+    """Show what is remembered in a page on this machine, until Ctrl-C. Nobody else can open it.
+
+    Example: perdure ui
+    """
+    for module in ("jinja2", "starlette", "uvicorn", "multipart"):
+        need(module, "ui")
+    from perdure.ui.server import serve
+
+    serve(home, agent=agent, user=user, port=port, browser=not no_browser, told=click.echo)
+    return 0

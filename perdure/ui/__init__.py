@@ -1,0 +1,1 @@
+"""The local page: somebody's memory in their browser, for them alone."""

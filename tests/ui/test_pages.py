@@ -1,0 +1,219 @@
+"""The pages: what each shows, and what its buttons do. All of it without a script."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from perdure.api.memory import Memory
+from perdure.api.tools import call_tool
+from perdure.hooks.types import Channel, Consent, TurnContext
+from perdure.ui.page import count, size
+from perdure.ui.pages.one import difference
+from tests.ui.conftest import Browser
+
+BOAT, HERON = "The boat is called Albatross.", "The boat is called Heron."
+PROMPT = "What is the boat called?"
+
+
+def turn(memory: Memory, prompt: str = PROMPT) -> str:
+    memory.turns.before(prompt, TurnContext(session_id="chat-1"))
+    assert memory.settle()
+    return memory.turns.past()[0].id
+
+
+def undo_of(text: str) -> str:
+    found = re.search(r'name="batch" value="(\w+)"', text)
+    assert found is not None
+    return found[1]
+
+
+def test_today_shows_what_was_kept_recalled_and_replaced_and_takes_it_back(browser: Browser) -> None:
+    memory = browser.memory
+    old = memory.store(BOAT).fact
+    turn(memory)
+    memory.store(HERON, supersedes=old.id)
+    shown = browser.text("today")
+    assert PROMPT in shown
+    assert f"<del>{BOAT}</del>" in shown
+    assert HERON in shown
+    browser.press("take-back", id=old.id)
+    assert {fact.text for fact in memory.admin.list()} == {BOAT, HERON}
+
+
+def test_each_change_is_taken_back_by_the_button_beside_it(browser: Browser) -> None:
+    fact = browser.memory.store(BOAT).fact
+    answer = browser.press("forget", id=fact.id, page="today")
+    assert f"Forgotten: {BOAT}" in answer.text
+    assert not browser.memory.admin.list()
+    browser.press("undo", batch=undo_of(answer.text))
+    assert [each.text for each in browser.memory.admin.list()] == [BOAT]
+
+
+def test_memories_are_searched_narrowed_and_paged(browser: Browser) -> None:
+    for number in range(45):
+        browser.memory.store(f"Boat number {number} lies at pier {number}.", tags=["harbour"])
+    browser.memory.pin(browser.memory.store("I like tea with milk.", category="preference").fact.id)
+    first = browser.text("memories")
+    assert "46 memories" in first
+    more = re.search(r'class="more" rel="next" href="[^"?]*\?([^"]*)"', first)
+    assert more is not None
+    second = browser.client.get(f"{browser.keys.prefix}/memories?{more[1].replace('&amp;', '&')}").text
+    assert len(re.findall(r'class="row"', first)) + len(re.findall(r'class="row"', second)) == 46
+    assert "I like tea" in browser.text("memories", q="tea")
+    assert "Boat number" not in browser.text("memories", q="tea")
+    for narrowed in ({"category": "preference"}, {"pinned": "pinned"}):
+        shown = browser.text("memories", **narrowed)
+        assert "I like tea" in shown
+        assert "Boat number" not in shown
+    assert "I like tea" not in browser.text("memories", tag="harbour")
+    assert "Nothing fits" in browser.text("memories", origin=Channel.IMPORT.value)
+    assert "<html" not in browser.text("memories", q="tea", rows="yes")
+
+
+def test_what_is_pending_forgotten_or_former_can_be_looked_at(browser: Browser) -> None:
+    memory = browser.memory
+    gone = memory.store("The bike is blue.").fact
+    memory.forget(gone.id)
+    memory.store(HERON, supersedes=memory.store(BOAT).fact.id)
+    assert "The bike is blue." in browser.text("memories", state="forgotten")
+    assert BOAT in browser.text("memories", state="former")
+    assert BOAT in browser.text("memories", state="former", q="albatross")
+    assert HERON not in browser.text("memories", state="former")
+
+
+def test_a_memory_is_edited_pinned_forgotten_and_brought_back(browser: Browser) -> None:
+    memory = browser.memory
+    first = memory.store(BOAT).fact
+    shown = browser.press("edit", id=first.id, text=HERON).text
+    [fact] = memory.admin.list()
+    assert fact.text == HERON
+    assert "<del>Albatross.</del>" in shown
+    assert "<ins>Heron.</ins>" in shown
+    browser.press("pin", id=fact.id, pinned="yes")
+    assert memory.get(fact.id).pinned
+    browser.press("pin", id=fact.id, pinned="")
+    assert not memory.get(fact.id).pinned
+    browser.press("forget", id=fact.id)
+    assert not memory.admin.list()
+    assert "Bring back" in browser.text(f"memory/{fact.id}")
+    browser.press("unforget", id=fact.id)
+    assert [each.text for each in memory.admin.list()] == [HERON]
+
+
+def test_a_memory_tells_where_it_came_up_and_gets_another_name(browser: Browser) -> None:
+    memory = browser.memory
+    fact = memory.store(BOAT, entity="boat", key="name", value="Albatross").fact
+    turn(memory)
+    shown = browser.text(f"memory/{fact.id}")
+    assert PROMPT in shown
+    assert "boat / name = Albatross" in shown
+    assert "it did come up" in shown
+    browser.press("alias", id=fact.id, name="boat", other="ship")
+    assert ("boat", "ship") in [(each.entity, each.value) for each in memory.aliases.list()]
+
+
+def test_purge_asks_twice(browser: Browser) -> None:
+    fact = browser.memory.store(BOAT).fact
+    asked = browser.press("purge", id=fact.id)
+    assert "Remove this memory for good?" in asked.text
+    assert browser.memory.has(fact.id)
+    browser.press("purge", id=fact.id, sure="yes")
+    assert not browser.memory.has(fact.id)
+    assert browser.get(f"memory/{fact.id}").status_code == 404
+
+
+def test_export_asks_twice_and_hands_over_every_memory(browser: Browser) -> None:
+    browser.memory.store(BOAT)
+    assert "Export all memories?" in browser.press("export").text
+    given = browser.press("export", sure="yes")
+    lines = [json.loads(line) for line in given.text.splitlines()]
+    assert any(line.get("text") == BOAT for line in lines)
+    assert "attachment" in given.headers["content-disposition"]
+
+
+def test_a_turn_is_explained_replayed_and_marked(browser: Browser) -> None:
+    memory = browser.memory
+    boat, tea = memory.store(BOAT).fact, memory.store("I like tea with milk.").fact
+    name = turn(memory)
+    shown = browser.text(f"turns/{name}")
+    assert BOAT in shown
+    assert "came up" in shown
+    browser.press("mark", turn=name, id=boat.id, wanted="no")
+    browser.press("mark", turn=name, id=tea.id[:8], wanted="yes")
+    assert memory.turns.one(name).marks == {boat.id: False, tea.id: True}
+    found = memory.evaluate()
+    assert (found.marks, found.marks_right) == (2, 0)
+    memory.forget(boat.id)
+    assert "Today it would be" in browser.text(f"turns/{name}", replay="yes")
+    browser.press("mark", turn=name, id=tea.id, wanted="clear")
+    assert memory.turns.one(name).marks == {boat.id: False}
+
+
+def test_review_approves_rejects_and_looks_for_contradictions(browser: Browser) -> None:
+    memory = browser.memory
+    old = memory.store(BOAT).fact
+    for text in (HERON, "The boat is called Egret."):
+        call_tool(memory, "memory_update", {"memory": old.id, "text": text}, TurnContext(), consent=Consent.UNAVAILABLE)
+    egret, heron = memory.admin.review()
+    for fact in (egret, heron):
+        assert fact.text in browser.text("review")
+    browser.press("decide", id=heron.id, answer="approve")
+    browser.press("decide", id=egret.id, answer="reject")
+    assert [memory.get(fact.id).review_state for fact in (heron, egret)] == ["approved", "rejected"]
+    assert memory.get(old.id).superseded_by == heron.id
+    memory.store("My password is hunter2horse!")
+    assert "doubtful" in browser.text("review", look="yes")
+
+
+def test_files_are_found_with_where_they_stand(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("notes")
+    (folder / "MEMORY.md").write_text("# Boats\n\nThe albatross lies at pier nine.\n", encoding="utf-8")
+    browser.memory.files.add(folder)
+    browser.memory.files.sync()
+    shown = browser.text("files", q="albatross pier")
+    assert "pier nine" in shown
+    assert "<cite>MEMORY.md#L" in shown
+    assert "MEMORY.md" not in browser.text("files", q="unrelated zebra")
+    assert str(folder) in browser.text("files")
+
+
+def test_health_shows_jobs_sizes_and_what_is_wrong(browser: Browser) -> None:
+    shown = browser.text("health")
+    for word in ("backup", "facts.db", "prune", "Model"):
+        assert word in shown
+    assert "<table>" in browser.text("health", look="yes")
+
+
+def test_what_cannot_be_done_is_said_and_changes_nothing(browser: Browser) -> None:
+    assert browser.press("forget", id="00000000").status_code == 404
+    answer = browser.press("edit", id=browser.memory.store(BOAT).fact.id, text=" ")
+    assert answer.status_code == 400
+    assert "That was not done" in answer.text
+    assert browser.get("memories", scope="nonsense:x:y").status_code == 400
+    assert browser.get("memories", behind="ffffffff-0000").status_code == 404
+    assert browser.get("turns", before="soon").status_code == 200
+
+
+def test_another_callers_memories_are_not_there(browser: Browser) -> None:
+    home = browser.memory.status().home
+    with Memory.open(home, agent="main", embedder="none", timers=False, watch=False) as other:
+        theirs = other.store(BOAT, scope="agent:main").fact
+        other.turns.before(PROMPT, TurnContext(agent_id="main", session_id="chat-9"))
+        assert other.settle()
+        their_turn = other.turns.past()[0].id
+    for page in ("today", "memories", "turns", "review"):
+        assert BOAT not in browser.text(page)
+    assert BOAT not in browser.text("memories", q="boat albatross")
+    for page in (f"memory/{theirs.id}", f"turns/{their_turn}"):
+        assert browser.get(page).status_code == 404
+    assert browser.press("forget", id=theirs.id).status_code == 404
+    assert browser.press("mark", turn=their_turn, id=theirs.id, wanted="yes").status_code == 404
+
+
+def test_words_and_figures_are_said_as_people_say_them() -> None:
+    assert [count(1, "memory", "memories"), count(2_000, "memory", "memories")] == ["1 memory", "2,000 memories"]
+    assert [size(12), size(12_345), size(3.2e9)] == ["12 bytes", "12.3 kB", "3.2 GB"]
+    assert difference("a b c", "a x c") == [("same", "a"), ("gone", "b"), ("new", "x"), ("same", "c")]
