@@ -49,7 +49,7 @@ from perdure.store.listing import Filter
 
 EXPORTED, SINCE = 40, 3
 ENDLESS = {
-    "mcp", "hook", "connect", "disconnect", "completion", "demo", "openclaw install", "openclaw status",
+    "mcp", "ui", "hook", "connect", "disconnect", "completion", "demo", "openclaw install", "openclaw status",
     "openclaw uninstall", "model fetch", "config set", "config unset", "config path", "config get", "config show",
     "uninstall",
 }  # fmt: skip

@@ -194,7 +194,7 @@ def test_downwards_is_allowed(path: str, source: str) -> None:
         ("perdure/text/a.py", "from perdure.hooks import types_x", "text (level 2) imports perdure.hooks"),
         ("perdure/hosts/a.py", "from perdure.cli import output", "hosts (level 13) imports perdure.cli"),
         ("perdure/plugin/a.py", "from perdure import Memory", "plugin (level 12) imports perdure.Memory"),
-        ("perdure/plugin/a.py", "import perdure", "plugin (level 12) imports perdure (level 15)"),
+        ("perdure/plugin/a.py", "import perdure", "plugin (level 12) imports perdure (level 16)"),
         ("perdure/errors.py", "from perdure.text.fold import fold", "errors (level 0) imports perdure.text"),
         ("perdure/store/a.py", "def f():\n    import perdure.plugin.x", "a.py:2: store"),
         (

@@ -55,6 +55,7 @@ SUMMARIES: dict[str, str] = {
     "stats": "Count memories by scope and category.",
     "status": "Show how the store is, and what is wrong with it.",
     "store": "Store a memory.",
+    "ui": "Show what is remembered in a page on this machine, until Ctrl-C.",
     "undo": "Take back the last change, or all of a session.",
     "unforget": "Bring a forgotten memory back.",
     "uninstall": "Forget which host perdure was installed into and, if asked to, remove the data folder.",

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from perdure.cli.options import agent_option, home_option, user_option
+from perdure.cli.output import Output
 from perdure.hosts.extras import need
 
 
@@ -25,5 +26,5 @@ def ui(home: Path | None, agent: str | None, user: str | None, port: int, no_bro
         need(module, "ui")
     from perdure.ui.server import serve
 
-    serve(home, agent=agent, user=user, port=port, browser=not no_browser, told=click.echo)
+    serve(home, agent=agent, user=user, port=port, browser=not no_browser, told=Output().line)
     return 0

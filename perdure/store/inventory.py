@@ -119,7 +119,8 @@ def inventory(
         values += (_place(connection, behind, view),)
     rows = run(
         connection,
-        f"SELECT {SELECT} FROM facts WHERE {condition} ORDER BY {_DATE} DESC, facts.seq DESC LIMIT ? OFFSET ?",
+        f"SELECT {SELECT} FROM facts INDEXED BY facts_said WHERE {condition}"
+        f" ORDER BY {_DATE} DESC, facts.seq DESC LIMIT ? OFFSET ?",
         (*values, limit + 1, offset),
     )
     facts = [from_row(row) for row in rows[:limit]]

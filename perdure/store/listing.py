@@ -104,7 +104,8 @@ def list_facts(connection: apsw.Connection, view: View, chosen: Filter, limit: i
     condition, values = _condition(view, chosen)
     rows = run(
         connection,
-        f"SELECT {SELECT} FROM facts WHERE {condition}"
+        # Otherwise all that fit are read and sorted for the few of a page.
+        f"SELECT {SELECT} FROM facts INDEXED BY facts_said WHERE {condition}"
         " ORDER BY coalesce(facts.source_date, facts.created_at) DESC, facts.seq DESC LIMIT ? OFFSET ?",
         (*values, limit, offset),
     )

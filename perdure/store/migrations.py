@@ -220,7 +220,15 @@ def _fifth(connection: apsw.Connection) -> None:
     run(connection, "INSERT INTO meta SELECT 'earlier_rules', max(seq) FROM journal HAVING max(seq) IS NOT NULL")
 
 
-STEPS = (_first, _second, _third, _fourth, _fifth)
+def _sixth(connection: apsw.Connection) -> None:
+    # A page of a list, and what to undo next, without a walk through all memories or all changes.
+    run(connection, "CREATE INDEX facts_said ON facts (coalesce(source_date, created_at), seq)")
+    run(connection, "CREATE INDEX journal_batch ON journal (batch)")
+    undone = "json_extract(detail, '$.undoes')) WHERE action = 'undo'"
+    run(connection, f"CREATE INDEX journal_undone ON journal ({undone}")
+
+
+STEPS = (_first, _second, _third, _fourth, _fifth, _sixth)
 
 
 def check(connection: apsw.Connection, path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,10 +47,9 @@ def last_batch(connection: apsw.Connection, audience: Audience) -> str:
     Raises:
         NotFoundError: there is none.
     """
-    found = batches(connection, audience, limit=1, everything=False)
-    if not found:
-        raise NotFoundError("there is nothing left to undo")
-    return found[0]
+    for batch in batches(connection, audience, everything=False):
+        return batch
+    raise NotFoundError("there is nothing left to undo")
 
 
 def batches(
@@ -58,34 +58,41 @@ def batches(
     *,
     session: str | None = None,
     host: str | None = None,
-    limit: int = 1_000_000,
+    begins: str = "",
     everything: bool = True,
-) -> list[str]:
-    """Return transactions that can be undone, newest first; of one session or host only, if asked.
+) -> Iterator[str]:
+    """Yield transactions that can be undone, newest first; of one session or host only, if asked.
 
     Args:
         connection: a reader.
         audience: who asks.
         session: of this session.
         host: of this host.
-        limit: so many at the most.
+        begins: whose names begin so.
         everything: also what was nobody's doing, such as an expiry.
     """
     condition, values = audience.sql()
     marks = ", ".join("?" * len(_NOT_UNDONE))
     sql = (
-        "SELECT j.batch FROM journal j JOIN facts ON facts.id = j.fact_id"
+        "SELECT j.batch FROM journal j CROSS JOIN facts ON facts.id = j.fact_id"
         f" WHERE {condition} AND j.action NOT IN ({marks}) AND j.action <> 'undo'"
         f" AND (? OR j.action NOT IN {_BY_BATCH})"
         # Taking back a link writes a row of its own kind, which must not make the undo look like a change.
         " AND NOT EXISTS (SELECT 1 FROM journal d WHERE d.batch = j.batch AND d.action = 'undo')"
         " AND (? IS NULL OR j.session = ?) AND (? IS NULL OR j.host = ?)"
-        f" AND NOT EXISTS (SELECT 1 FROM journal u JOIN facts ON facts.id = u.fact_id WHERE {condition}"
+        f"{' AND j.batch >= ? AND j.batch < ?' if begins else ''}"
+        # From the change to its memory: the other way round every memory is looked at for every change.
+        f" AND NOT EXISTS (SELECT 1 FROM journal u CROSS JOIN facts ON facts.id = u.fact_id WHERE {condition}"
         " AND u.action = 'undo' AND json_extract(u.detail, '$.undoes') = j.batch)"
-        " GROUP BY j.batch ORDER BY max(j.seq) DESC LIMIT ?"
+        " ORDER BY j.seq DESC"
     )
-    rows = run(connection, sql, (*values, *_NOT_UNDONE, everything, session, session, host, host, *values, limit))
-    return [row[0] for row in rows]
+    names = (begins, f"{begins}\U0010ffff") if begins else ()
+    told = (*values, *_NOT_UNDONE, everything, session, session, host, host, *names, *values)
+    seen: set[str] = set()
+    for (batch,) in connection.execute(sql, told):
+        if batch not in seen:
+            seen.add(batch)
+            yield batch
 
 
 def undo(tx: Transaction, batch: str, audience: Audience) -> Undone:
@@ -97,8 +104,8 @@ def undo(tx: Transaction, batch: str, audience: Audience) -> Undone:
     """
     audience.writable()
     # A beginning will do: that is how a change is told.
-    named = [each for each in batches(tx.connection, audience) if each.startswith(batch)]
-    if len(named) != 1 or len(batch) < SHORT:
+    named = list(batches(tx.connection, audience, begins=batch)) if len(batch) >= SHORT else []
+    if len(named) != 1:
         raise NotFoundError(f"there is no change {batch[:12]} to undo; it may have been undone already")
     [batch] = named
     condition, values = audience.sql()
@@ -160,7 +167,7 @@ def undo_chosen(tx: Transaction, audience: Audience, batch: str | None, session:
         ScopeError: the audience may write nothing.
     """
     if session is not None:
-        wanted = batches(tx.connection, audience, session=session)
+        wanted = list(batches(tx.connection, audience, session=session))
     else:
         wanted = [batch or last_batch(tx.connection, audience)]
     if not wanted:

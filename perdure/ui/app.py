@@ -35,7 +35,7 @@ def pages(memory: Memory, keys: Keys, port: int, clock: Clock | None = None) -> 
         routes=[Mount(keys.prefix, routes=[*ROUTES, Mount("/static", StaticFiles(directory=_FOLDER))])],
         exception_handlers={404: _no_page, 405: _no_page, FormError: _no_form},
     )
-    app.state.memory, app.state.clock = memory, clock or SystemClock()
+    app.state.memory, app.state.clock, app.state.counts = memory, clock or SystemClock(), {}
     return Door(_Rooted(app, keys.prefix), keys, port)
 
 

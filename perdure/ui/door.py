@@ -14,10 +14,10 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -150,11 +150,7 @@ class Door:
 
 def cookie_of(headers: Mapping[str, str]) -> str:
     """Return our cookie of a request; empty: it has none."""
-    try:
-        held = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-    except CookieError:
-        return ""
-    return held.value if held else ""
+    return cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
 
 
 def _no(text: str) -> Response:

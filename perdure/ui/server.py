@@ -71,9 +71,12 @@ def serve(
     # A plain end of the process would leave the store as a power cut does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        with suppress(KeyboardInterrupt), Memory.open(home, agent=agent, user=user) as memory:
-            with _listening(port) as listener:
-                _serve(memory, listener, place, browser, told)
+        with (
+            suppress(KeyboardInterrupt),
+            Memory.open(home, agent=agent, user=user) as memory,
+            _listening(port) as listener,
+        ):
+            _serve(memory, listener, place, browser, told)
     finally:
         lock.release()
 

@@ -115,6 +115,7 @@ NO_JSON: Mapping[str, str] = {
     "perdure completion": "a shell runs what it prints",
     "perdure hook": "what it prints is for the host, by its schema",
     "perdure mcp": "what it prints is the protocol",
+    "perdure ui": "what it shows is a page",
 }
 """Commands whose output is not for a script to read, and why."""
 

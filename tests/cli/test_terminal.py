@@ -82,6 +82,7 @@ CALLS: Mapping[str, list[list[str]] | str] = {
     "lookup": [[f"ent {EVIL}"]],
     "hook": "speaks JSON with a host; nothing of it is for a terminal",
     "mcp": "speaks JSON of its protocol with a program; nothing of it is for a terminal",
+    "ui": "prints an address of its own making; what is remembered stands in a page",
     "model fetch": [[EVIL, "--dry-run"]],
     "model list": [[]],
     "model prune": [["--dry-run"]],

@@ -27,6 +27,8 @@ DATA = (
     "perdure/hosts/openclaw/index.js",
     "perdure/hosts/openclaw/bridge.js",
     "perdure/hosts/openclaw/generated.json",
+    "perdure/ui/static/*",
+    "perdure/ui/templates/*.html",
 )
 """Files of the package that are not Python. Each must be there, and there may be no other."""
 LARGE = {

@@ -31,7 +31,7 @@ def batches(home: Path, host: str | None = None) -> list[str]:
     """Return the owner's changes, newest first."""
     store = Store(home)
     with store.database.read() as connection:
-        found = undoing.batches(connection, Audience.of(), host=host)
+        found = list(undoing.batches(connection, Audience.of(), host=host))
     store.close()
     return found
 

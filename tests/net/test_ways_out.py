@@ -20,6 +20,8 @@ WAYS_OUT = {
 """Who makes a connection possible, with the rows of the page that tell what for."""
 ON_THIS_MACHINE = ("perdure/hosts/command/client.py", "perdure/hosts/command/helper.py")
 """Between these goes a Unix socket."""
+PAGE_SERVER = "perdure/ui/server.py"
+"""Serves the local page, on the loopback address alone."""
 SPEAKING = re.compile(r"(?:_?socket|ssl|http|urllib\.request|ftplib|smtplib|xmlrpc|requests|httpx|aiohttp)(?:\.|$)")
 
 STREAMS = ("open_connection", "create_connection", "create_datagram_endpoint", "start_server", "create_server")
@@ -82,6 +84,9 @@ def test_nothing_else_speaks_to_a_network() -> None:
             # A socket of another family would reach beyond it.
             assert set(re.findall(r"AF_\w+", (ROOT / path).read_text())) == {"AF_UNIX"}, path
             found -= {"socket", "_socket"}
+        if path == PAGE_SERVER:
+            assert re.findall(r"\.bind\((.*)\)", (ROOT / path).read_text()) == ['("127.0.0.1", port)']
+            found -= {"socket"}
         assert not [module for module in found if SPEAKING.match(module)], path
         # asyncio itself is at home here: for threads, and for the pipes that a host holds.
         assert not [name for name in STREAMS if called(tree, name)], path

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import re
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from perdure.api.admin import Admin
 from perdure.api.aliases import Aliases
 from perdure.api.files import Files
 from perdure.api.memory import Memory
+from perdure.api.past import PastTurn
 from perdure.api.proposing import Proposals
 from perdure.api.turns import Turns
 from perdure.api.upkeep import Upkeep
@@ -43,6 +44,23 @@ def explained(memory: Memory, word: str) -> object:
     return [(each.id, each.text, each.verdict) for each in memory.why().considered]
 
 
+def brought(turns: Iterable[PastTurn]) -> object:
+    """Return what came up in turns, which the caller has asked for with words of its own."""
+    return sorted({(turn.texts, tuple(sorted(turn.came)), tuple(sorted(turn.marks))) for turn in turns})
+
+
+def marked(memory: Memory, canary: Canary, context: TurnContext) -> object:
+    """Mark a canary in a turn of the caller's own."""
+    return [memory.turns.mark(turn.id, canary.facts[1], True).marks for turn in played(memory, context)[:1]]
+
+
+def played(memory: Memory, context: TurnContext) -> Sequence[PastTurn]:
+    """Play a turn, so that there is one; return the last ones."""
+    memory.turns.before("Who sings in the harbour?", context)
+    memory.settle()
+    return memory.turns.past(3)
+
+
 def refused(memory: Memory, canary: Canary) -> str:
     """Return why a canary did not come up."""
     memory.recall(f"Where does the {canary.word} sing?")
@@ -66,6 +84,11 @@ READS: Mapping[str, Entry] = {
     "Memory.recall, as of": lambda memory, canary, context: memory.recall(canary.word, as_of=START + 3000.0),
     "Memory.recall, superseded": lambda memory, canary, context: memory.recall(canary.word, include_superseded=True),
     "Turns.before": lambda memory, canary, context: memory.turns.before(f"Who is {canary.word}?", context),
+    "Turns.past": lambda memory, canary, context: brought(played(memory, context)),
+    "Turns.one": lambda memory, canary, context: brought(memory.turns.one(turn.id) for turn in played(memory, context)),
+    "Turns.replay": lambda memory, canary, context: sorted(
+        {each.text for turn in played(memory, context) for each in memory.turns.replay(turn.id).considered}
+    ),
     "Memory.why": lambda memory, canary, context: explained(memory, canary.word),
     "Memory.why_not": lambda memory, canary, context: refused(memory, canary),
     "Memory.evaluate": lambda memory, canary, context: memory.evaluate(2).to_dict(),
@@ -138,6 +161,7 @@ WRITES: Mapping[str, Entry] = {
     ),
     "Memory.store, scope": lambda memory, canary, context: memory.store("Mine.", scope=str(canary.scope)),
     "Memory.store, supersedes": lambda memory, canary, context: memory.store("A new one.", supersedes=canary.facts[1]),
+    "Turns.mark": lambda memory, canary, context: marked(memory, canary, context),
     "Turns.after": lambda memory, canary, context: (
         memory.turns.after([{"role": "user", "content": f"My bird is called {canary.word}."}], True, context),
         memory.settle(),

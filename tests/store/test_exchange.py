@@ -211,7 +211,7 @@ class TestImport:
         take(other, exported, trust=True)
         audience = Audience.of()
         with other.write(AUTHOR) as tx:
-            undo(tx, batches(tx.connection, audience)[0], audience)
+            undo(tx, next(batches(tx.connection, audience)), audience)
         assert {fact.channel for fact in all_facts(other).values()} == {Channel.IMPORT}
 
     @pytest.mark.parametrize("channel", [Channel.IMPORT, Channel.TOOL_UNASKED, Channel.TRANSCRIPT_USER])
@@ -233,7 +233,7 @@ class TestImport:
 
         audience = Audience.of()
         with other.write(AUTHOR) as tx:
-            undo(tx, batches(tx.connection, audience)[0], audience)
+            undo(tx, next(batches(tx.connection, audience)), audience)
         assert replace(all_facts(other)[twin.id], change_seq=twin.change_seq) == before[twin.id]
 
     def test_a_twin_of_the_users_own_stays(self, exported: Path, other: Store) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from starlette.responses import Response
 
 from perdure.store.inventory import Listed, State, state_of, why_hidden
-from perdure.store.listing import Filter
+from perdure.store.listing import Filter, Stats
 from perdure.store.scope import Scope
 from perdure.ui.page import Call, pairs, show
 
@@ -45,9 +45,10 @@ def memories(call: Call) -> Response:
         )
         found, behind, total = page.facts, page.behind, page.total
     used = {name: value for name, value in chosen.items() if value}
+    rows = bool(call.asked("rows"))
     return call.render(
-        "rows.html" if call.asked("rows") else "memories.html",
-        found=found, query=query, used=used, facets=_facets(call, wanted), total=total,
+        "rows.html" if rows else "memories.html",
+        found=found, query=query, used=used, facets=[] if rows else _facets(call, wanted), total=total,
         more=call.path("memories", **used, behind=behind) if behind else "",
         without={name: call.path("memories", q=query, **_but(used, name)) for name in used},
     )  # fmt: skip
@@ -62,8 +63,8 @@ def _found(call: Call, query: str, wanted: Filter, tag: str | None, state: str) 
 
 
 def _facets(call: Call, wanted: Filter) -> Sequence[Facet]:
-    """Return the facets, each counted as if nothing were chosen but what cannot be seen anyway."""
-    stats = call.memory.admin.stats(replace(wanted, category=None, scope=None, channel=None))
+    """Return the facets, each counted as if nothing were chosen but whether it is pinned."""
+    stats = _counted(call, replace(wanted, category=None, scope=None, channel=None))
     return [
         Facet("category", pairs(stats.by_category)),
         Facet("scope", pairs(stats.by_scope)),
@@ -72,6 +73,17 @@ def _facets(call: Call, wanted: Filter) -> Sequence[Facet]:
         Facet("state", [(state.value, None) for state in State]),
         Facet("pinned", [("pinned", None)]),
     ]
+
+
+def _counted(call: Call, wanted: Filter) -> Stats:
+    """Count, unless nothing has changed since the last time: of a large store that takes longer than all the rest."""
+    kept: dict[Filter, tuple[int, Stats]] = call.request.app.state.counts
+    number, stats = kept.get(wanted, (-1, None))
+    if stats is None or call.memory.changes(number, 1):
+        number = call.memory.status().changes
+        stats = call.memory.admin.stats(wanted)
+        kept[wanted] = number, stats
+    return stats
 
 
 def _but(used: Mapping[str, str], name: str) -> Mapping[str, str]:

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from perdure.store.listing import Filter
 from perdure.ui.page import Call, change, show
 
-MOST = 50
+MOST = 30
 """Memories, turns and replacements that are shown of each."""
 
 

@@ -1,0 +1,117 @@
+"""What the pages of `perdure ui` cost the server, beside the bare query behind each.
+
+python -m bench.ui --facts 100000 --json
+
+A store is filled, some turns are played, and each page and the query that it shows are asked for in turns. Per page:
+median and 95th percentile in milliseconds, the ratio of its median to that of the query, and its size in bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from starlette.testclient import TestClient
+
+from bench.store import fill, sentences
+from perdure.api.memory import Memory
+from perdure.hooks.types import TurnContext
+from perdure.store.listing import Filter
+from perdure.ui.app import pages
+from perdure.ui.door import Keys
+from perdure.ui.pages.memories import PAGE
+
+PORT = 43_210
+TURNS = 50
+"""Turns that are played, so that there are some to show."""
+SEED = 22
+Query = Callable[[Memory], Any]
+
+
+def bench(facts: int, samples: int) -> dict[str, Any]:
+    """Fill a store and ask for its pages; return figures by page."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder) / "home"
+        with Memory.open(home, embedder="hash", embedder_model="384", timers=False, watch=False) as memory:
+            fill(memory._engine.store, facts, SEED)
+        with Memory.open(home, embedder="hash", embedder_model="384", timers=False, watch=False) as memory:
+            memory.ready()
+            words = next(sentences(1, SEED)).split()
+            for place in range(TURNS):
+                memory.turns.before(f"What about {words[place % 9]} {words[(place + 2) % 9]}?", TurnContext())
+            memory.settle()
+            return {"facts": facts, "pages": _pages(memory, samples, f"{words[1]} {words[4]}")}
+
+
+def _pages(memory: Memory, samples: int, words: str) -> dict[str, dict[str, float]]:
+    keys = Keys()
+    client = TestClient(pages(memory, keys, PORT), base_url=f"http://127.0.0.1:{PORT}")
+    client.get("/enter", params={"token": keys.token()}).raise_for_status()
+    newest, turn = memory.admin.list(limit=1)[0].id, memory.turns.past(1)[0].id
+    queries: dict[str, Query] = {
+        "today": lambda memory: memory.admin.list(limit=PAGE),
+        "memories": lambda memory: memory.admin.list(limit=PAGE),
+        f"memories?q={words}": lambda memory: memory.admin.search(words, limit=PAGE),
+        "memories?category=other": lambda memory: memory.admin.list(Filter(category="other"), limit=PAGE),
+        f"memory/{newest}": lambda memory: memory.admin.history(newest),
+        "turns": lambda memory: memory.turns.past(),
+        f"turns/{turn}": lambda memory: memory.why(turn),
+        "review": lambda memory: memory.admin.review(),
+        f"files?q={words}": lambda memory: memory.files.search(words),
+        "health": lambda memory: memory.status(),
+    }
+    found = {}
+    for page, query in queries.items():
+        taken: list[float] = []
+        bare: list[float] = []
+        size = 0
+        for _ in range(samples + 1):
+            began = time.perf_counter()
+            query(memory)
+            bare.append(time.perf_counter() - began)
+            began = time.perf_counter()
+            answer = client.get(f"{keys.prefix}/{page}")
+            taken.append(time.perf_counter() - began)
+            answer.raise_for_status()
+            size = len(answer.content)
+        # The first of each reads what the others find in memory.
+        found[page.partition("?q=")[0].partition("/")[0] + (" (search)" if "?q=" in page else "")
+              + (" (one)" if "/" in page else "")] = _figures(taken[1:], bare[1:], size)  # fmt: skip
+    return found
+
+
+def _figures(taken: list[float], bare: list[float], size: int) -> dict[str, float]:
+    median, query = statistics.median(taken), statistics.median(bare)
+    return {
+        "p50_ms": round(1000 * median, 1),
+        "p95_ms": round(1000 * sorted(taken)[int(0.95 * (len(taken) - 1))], 1),
+        "query_p50_ms": round(1000 * query, 1),
+        "ratio": round(median / query, 2),
+        "bytes": size,
+    }
+
+
+@click.command()
+@click.option("--facts", default=100_000, show_default=True, help="Memories in the store.")
+@click.option("--samples", default=40, show_default=True, help="Of each page.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def main(facts: int, samples: int, as_json: bool) -> None:
+    """Measure the pages of a large store."""
+    result = bench(facts, samples)
+    if as_json:
+        click.echo(json.dumps(result, indent=2))
+        return
+    click.echo(f"{facts} memories{'':14}p50      p95    query  ratio   bytes")
+    for page, each in result["pages"].items():
+        click.echo(f"{page:<24} {each['p50_ms']:6.1f} {each['p95_ms']:8.1f} {each['query_p50_ms']:8.1f} "
+                   f"{each['ratio']:6.2f} {each['bytes']:7.0f}")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,12 @@
+"""The bench of the local page, in small."""
+
+from __future__ import annotations
+
+from bench.ui import bench
+
+
+def test_every_page_is_asked_for() -> None:
+    found = bench(200, 2)["pages"]
+    assert {"today", "memories", "memories (search)", "memory (one)", "turns", "review", "health"} <= found.keys()
+    assert found["today"]["bytes"] < 60_000
+    assert all(each["ratio"] > 0 for each in found.values())
