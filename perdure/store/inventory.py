@@ -119,7 +119,7 @@ def inventory(
         values += (_place(connection, behind, view),)
     rows = run(
         connection,
-        f"SELECT {SELECT} FROM facts INDEXED BY facts_said WHERE {condition}"
+        f"SELECT {SELECT} FROM facts {chosen.hint} WHERE {condition}"
         f" ORDER BY {_DATE} DESC, facts.seq DESC LIMIT ? OFFSET ?",
         (*values, limit + 1, offset),
     )

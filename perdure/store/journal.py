@@ -56,7 +56,7 @@ def changes(
     columns = "j.seq, j.at, j.action, o.id, j.channel, j.host, j.session"
     rows = run(
         connection,
-        f"SELECT {SELECT}, {columns} FROM journal j JOIN facts ON facts.id = j.fact_id"
+        f"SELECT {SELECT}, {columns} FROM journal j CROSS JOIN facts ON facts.id = j.fact_id"
         f" LEFT JOIN facts o ON o.id = j.other_id AND {others}"
         f" WHERE j.seq > ? AND {condition} ORDER BY j.seq LIMIT ?",
         (*other_values, since, *values, limit),

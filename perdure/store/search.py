@@ -147,7 +147,9 @@ def by_prefix(connection: apsw.Connection, prefix: str, view: View) -> Fact:
     condition, values = view.sql()
     rows = run(
         connection,
-        f"SELECT {SELECT} FROM facts WHERE facts.id >= ? AND facts.id < ? AND {condition} LIMIT 2",
+        # By its id first: otherwise all that the caller may see is looked through.
+        f"SELECT {SELECT} FROM facts WHERE facts.seq IN (SELECT seq FROM facts WHERE id >= ? AND id < ?)"
+        f" AND {condition} LIMIT 2",
         (prefix, prefix + "g", *values),
     )
     if not rows:

@@ -111,7 +111,7 @@ def undo(tx: Transaction, batch: str, audience: Audience) -> Undone:
     condition, values = audience.sql()
     rows = run(
         tx.connection,
-        "SELECT j.action, j.fact_id, j.other_id, j.detail FROM journal j JOIN facts ON facts.id = j.fact_id"
+        "SELECT j.action, j.fact_id, j.other_id, j.detail FROM journal j CROSS JOIN facts ON facts.id = j.fact_id"
         f" WHERE j.batch = ? AND {condition} ORDER BY j.seq DESC",
         (batch, *values),
     )

@@ -2,56 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import stat
-import subprocess
 import sys
 import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
 
 import pytest
 
 from perdure.api.memory import Memory
+from tests.ui.process import Ui
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Unix sockets and signals")
-
-
-class Ui:
-    """A started `perdure ui`."""
-
-    def __init__(self, home: Path, runtime: Path, *arguments: str, browser: str = "") -> None:
-        command = [sys.executable, "-I", "-m", "perdure", "ui", "--home", str(home), *arguments]
-        environ = os.environ | {"XDG_RUNTIME_DIR": str(runtime), "PERDURE_EMBEDDER": "none"}
-        environ |= {"BROWSER": browser} if browser else {}
-        self.process = subprocess.Popen(
-            command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1
-        )
-
-    def address(self) -> str:
-        """Return the address that stands on a line of its own."""
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            if line.startswith("http://"):
-                return line.strip()
-        raise AssertionError("no address was printed")
-
-    def end(self, number: int = signal.SIGTERM) -> int:
-        self.process.send_signal(number)
-        return self.process.wait(30)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.communicate()
 
 
 @pytest.fixture
