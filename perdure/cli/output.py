@@ -85,7 +85,7 @@ class Output:
         """Print a table: aligned on a terminal; in a pipe a line for each row, with tabs between its cells."""
         if self.as_json:
             return
-        header, *lines = [[" ".join(visible(str(cell)).split()) for cell in row] for row in (header, *rows)]
+        header, *lines = [[" ".join(visible(_said(cell)).split()) for cell in row] for row in (header, *rows)]
         if not sys.stdout.isatty():
             for line in ([header] if any(header) else []) + lines:
                 sys.stdout.write("\t".join(line) + "\n")
@@ -101,6 +101,18 @@ class Output:
         for line in lines:
             table.add_row(*map(Text, line))
         console().print(table)
+
+
+def _said(cell: object) -> str:
+    """Return what a cell says to people: nothing has no name, and several things are a list with commas."""
+    match cell:
+        case None:
+            return ""
+        case bool():
+            return "yes" if cell else "no"
+        case tuple() | list():
+            return ", ".join(map(_said, cell))
+    return str(cell)
 
 
 def console() -> Console:

@@ -29,5 +29,6 @@ def status(home: Path | None, as_json: bool) -> int:
     if as_json:
         output.json(state.to_dict())
     else:
-        output.table(("", ""), [(name.replace("_", " "), value) for name, value in state.to_dict().items()])
+        told = {name: value for name, value in state.to_dict().items() if value not in (None, ())}
+        output.table(("", ""), [(name.replace("_", " "), value) for name, value in told.items()])
     return int(isinstance(state, LostStatus))

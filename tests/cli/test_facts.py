@@ -123,6 +123,15 @@ def test_the_list_is_of_all_that_is_kept_page_by_page() -> None:
     assert "\tagent:main\t" in everyone
 
 
+def test_the_status_has_no_codes_for_nothing() -> None:
+    call_json("store", "The staging database is called heron.")
+    shown = call("status").stdout
+    assert "None" not in shown
+    assert "()" not in shown
+    assert "auto recall\tyes" in shown
+    assert call_json("status")["read_only"] is None
+
+
 def test_nothing_to_show_is_said() -> None:
     assert call("list").stdout == "No memory fits.\n"
     call("purge", "--query", "heron", code=1)
