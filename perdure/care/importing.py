@@ -15,6 +15,7 @@ from perdure.hooks.types import Channel
 from perdure.store.database import run
 from perdure.store.fact import SELECT, Fact, folded_slot, from_row, live_sql
 from perdure.store.links import Link
+from perdure.store.requests import PENDING, Wish
 from perdure.store.safe import safe_fact
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import MAX_TEXT, Author, StoredVector, Transaction
@@ -29,10 +30,21 @@ FURTHEST = 6e10
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A fact that an import brings, with its vector if it has one."""
+    """A fact that an import brings.
+
+    Attributes:
+        fact: the fact.
+        vector: its vector, if it has one.
+        sealed: whether the store itself vouches for this fact, whatever it says of the whole `Load`.
+        review: whether it waits for review, even if somebody vouches for the file; what is known already does not.
+        edits: id of the fact of which these are other words, made outside of the store; they ask to replace it.
+    """
 
     fact: Fact
     vector: StoredVector | None = None
+    sealed: bool = False
+    review: bool = False
+    edits: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +52,7 @@ class Load:
     """What an import brings.
 
     Attributes:
-        kind: "perdure", "hybrid-memory" or "lancedb-pro".
+        kind: one of `perdure.care.sources.KINDS`.
         total: how many facts.
         facts: yields them; may be called once.
         links: yields the links between them; called after `facts`.
@@ -76,6 +88,7 @@ class Imported:
             word.
         vouched: facts that an earlier import brought without trust, and that now have the channel they came with.
             They are counted as skipped too.
+        waiting: facts of those added that wait for review.
         conflicts: ids of facts that are there and say something else. They are left as they are.
         purged: facts that were purged from this store. They do not come back.
         refused: ids of facts that cannot be stored, and why.
@@ -92,6 +105,7 @@ class Imported:
     skipped: int = 0
     superseded: int = 0
     vouched: int = 0
+    waiting: int = 0
     conflicts: list[str] = field(default_factory=list)
     purged: int = 0
     refused: dict[str, str] = field(default_factory=dict)
@@ -192,10 +206,18 @@ class _Importer:
         # Redacted first: that is how the fact would stand here, and how it is compared.
         fact = safe_fact(incoming.fact).fact
         fact = replace(fact, text=fact.text.strip())
-        if not self._report.trusted:
+        if not (self._report.trusted or incoming.sealed):
             fact = replace(fact, channel=Channel.IMPORT)
+        if incoming.review:
+            fact = replace(fact, channel=Channel.IMPORT, review_state=PENDING)
+        edited = _present(connection, incoming.edits) if incoming.edits else None
+        if edited is not None:
+            fact = replace(fact, scope=edited.scope, scope_target=edited.scope_target,
+                           category=edited.category, entity=edited.entity, key=edited.key)  # fmt: skip
         present = _present(connection, fact.id)
-        if present is not None:
+        if incoming.review and (present or self._known(connection, fact)):
+            self._report.skipped += 1
+        elif present is not None:
             self._meet(connection, tx, present, fact)
         elif fact.id in self._added:
             self._report.skipped += 1
@@ -206,6 +228,12 @@ class _Importer:
         else:
             self._add(tx, fact, incoming.vector)
             self._replace_twins(connection, tx, fact)
+            self._report.waiting += fact.review_state == PENDING
+            if tx is not None and edited is not None and _live(edited):
+                tx.change(fact.id, Wish.REPLACE.value, {}, other_id=edited.id)
+
+    def _known(self, connection: apsw.Connection, fact: Fact) -> bool:
+        return any(twin.text == fact.text for twin in _twins(connection, fact, self._store.clock.now()))
 
     def _add(self, tx: Transaction | None, fact: Fact, vector: StoredVector | None) -> None:
         if vector is not None and (self._space is None or vector.embedding_id != self._space.id):

@@ -10,9 +10,10 @@ from perdure.care.exchange_file import ExportFile
 from perdure.care.foreign_hybrid import is_hybrid, load_hybrid
 from perdure.care.foreign_lancedb import is_lancedb_pro, load_lancedb_pro
 from perdure.care.importing import Load
+from perdure.care.markdown_import import is_pages, load_pages
 from perdure.errors import InputError
 
-KINDS = ("perdure", "hybrid-memory", "lancedb-pro")
+KINDS = ("perdure", "markdown", "hybrid-memory", "lancedb-pro")
 _FOLDERS = ("lancedb-pro", "lancedb")
 """Where memory-lancedb-pro keeps its table below the folder that its user knows."""
 
@@ -25,6 +26,8 @@ def kind_of(path: Path) -> str:
     """
     if _is_export(path):
         return "perdure"
+    if is_pages(path):
+        return "markdown"
     if (database := _database(path)).is_file() and is_hybrid(database):
         return "hybrid-memory"
     if is_lancedb_pro(_lance(path)):
@@ -35,13 +38,14 @@ def kind_of(path: Path) -> str:
     )
 
 
-def load_source(path: Path, key: bytes, kind: str | None = None) -> Load:
+def load_source(path: Path, key: bytes, kind: str | None = None, *, trust: bool = False) -> Load:
     """Return what a path holds, ready for `bring_in`.
 
     Args:
         path: a file or folder.
         key: the key of the store it is for: `Store.key`.
         kind: one of `KINDS`; None: told by what is in it.
+        trust: as for `bring_in`: vouch for what is in it.
 
     Raises:
         InputError: it is not there, or not what it should be.
@@ -50,6 +54,7 @@ def load_source(path: Path, key: bytes, kind: str | None = None) -> Load:
         raise InputError(f"{path} is not there; name a file or folder to import")
     loaders: Mapping[str, Callable[[], Load]] = {
         "perdure": lambda: ExportFile(path).load(key),
+        "markdown": lambda: load_pages(path, key, trust=trust),
         "hybrid-memory": lambda: load_hybrid(_database(path)),
         "lancedb-pro": lambda: load_lancedb_pro(_lance(path)),
     }

@@ -34,6 +34,7 @@ COMMANDS = {
     "disconnect": "perdure.cli.connect",
     "distill": "perdure.cli.upkeep",
     "doctor": "perdure.cli.doctor",
+    "edit": "perdure.cli.edit",
     "eval": "perdure.cli.recall",
     "export": "perdure.cli.exchange",
     "files": "perdure.cli.files",

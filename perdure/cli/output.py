@@ -7,6 +7,7 @@ memories, names of files and messages of errors may hold anything.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -164,6 +165,37 @@ def confirm(question: str) -> None:
         raise InputError("nobody is there to be asked; if you mean it, repeat this with --yes") from None
     if not agreed:
         raise click.Abort
+
+
+def choose(question: str, count: int) -> int | None:
+    """Ask on stderr for one of so many; return which, from 0 on, or None if nobody is there to be asked.
+
+    Raises:
+        click.Abort: the answer is to stop.
+    """
+    if not sys.stdin.isatty():
+        return None
+    return int(click.prompt(visible(question), type=click.IntRange(1, count), err=True)) - 1
+
+
+def edited(text: str) -> str | None:
+    """Let somebody change a text in their editor: that of VISUAL, of EDITOR, or the usual one of the system.
+
+    Returns:
+        The text without white space around it; None if it is as it was, was not saved, or nothing is left of it.
+
+    Raises:
+        InputError: the editor cannot be started, or fails.
+    """
+    if not sys.stdin.isatty() and not {"VISUAL", "EDITOR"} & os.environ.keys():
+        raise InputError("no terminal is there to edit in; set EDITOR to a program that changes a file")
+    try:
+        saved = click.edit(f"{text}\n", extension=".md")
+    except click.ClickException as error:
+        hint = "set EDITOR to one that works"
+        raise InputError(f"nothing was changed: {error.format_message()}; {hint}") from None
+    changed = (saved or "").strip()
+    return changed if changed not in ("", text.strip()) else None
 
 
 def ask_secret(question: str, *, again: bool = False) -> str:
