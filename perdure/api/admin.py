@@ -373,7 +373,7 @@ class Admin:
     def import_from(
         self, path: Path, kind: str | None = None, *, trust: bool = False, dry_run: bool = False
     ) -> Imported:
-        """Take in an export, a hybrid-memory folder or a memory-lancedb-pro table. Doing it again changes nothing.
+        """Take in memories: an export, or those of another system. Doing it again changes nothing.
 
         Args:
             path: what to read.
@@ -386,7 +386,7 @@ class Admin:
             StoreError: it could not be written.
         """
         store = self._engine.store
-        return bring_in(store, load_source(path, store.key, kind), trust=trust, dry_run=dry_run)
+        return bring_in(store, load_source(path, store.key, kind, trust=trust), trust=trust, dry_run=dry_run)
 
     def _reviewed(self, fact_ids: Sequence[str], state: str, dry_run: bool) -> Sequence[Fact]:
         audience = audience_of(self._context)

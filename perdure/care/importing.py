@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -23,7 +24,7 @@ from perdure.store.trust import gives_way, strength
 from perdure.text.normalise import fingerprint
 
 CHUNK = 500
-"""Facts in one transaction, which is one batch of the journal."""
+"""Facts in one transaction."""
 FURTHEST = 6e10
 """Seconds before and after 1970 in which a fact may have been said: the years 69 to 3871, which every calendar has."""
 
@@ -95,6 +96,7 @@ class Imported:
         links, links_skipped: links that were added; that are there, or one of whose facts is not.
         vectors: vectors that were taken over.
         missing, unreadable: see `Load`.
+        batch: what `undo` takes to take the import back; None in a dry run.
     """
 
     kind: str
@@ -114,6 +116,7 @@ class Imported:
     vectors: int = 0
     missing: int = 0
     unreadable: int = 0
+    batch: str | None = field(default=None, compare=False)
 
 
 def bring_in(
@@ -124,11 +127,12 @@ def bring_in(
     dry_run: bool = False,
     advance: Callable[[], None] = lambda: None,
     host: str = "import",
+    batch: str = "",
 ) -> Imported:
     """Import: ids, times, versions, tags and links stay as they are; what is there already is left alone.
 
     Goes in chunks, each a transaction. Broken off, it goes on where it was when it is called again: what is
-    there is skipped. Each chunk is a batch of the journal under its host, and can be undone.
+    there is skipped. All chunks are one batch of the journal under its host, and can be undone as one.
 
     Args:
         store: where to.
@@ -137,6 +141,7 @@ def bring_in(
         dry_run: change nothing; tell what would be.
         advance: called after each fact.
         host: stands in the journal.
+        batch: of the journal; one is made without it.
 
     Raises:
         InputError: the source cannot be read to its end.
@@ -149,7 +154,8 @@ def bring_in(
         space = load.space
         if not dry_run:
             store.adopt_space(space)
-    importer = _Importer(store, report, space, host)
+    report.batch = None if dry_run else batch or uuid.uuid4().hex
+    importer = _Importer(store, report, space, host, report.batch or "")
     for facts in _chunks(load.facts()):
         importer.take_facts(facts, advance)
     for links in _chunks(load.links()):
@@ -159,11 +165,12 @@ def bring_in(
 
 
 class _Importer:
-    def __init__(self, store: Store, report: Imported, space: VectorSpace | None, host: str) -> None:
+    def __init__(self, store: Store, report: Imported, space: VectorSpace | None, host: str, batch: str) -> None:
         self._store = store
         self._report = report
         self._space = space
         self._author = Author(Channel.IMPORT, host=host)
+        self._batch = batch
         self._added: set[str] = set()
         self._newer: list[Fact] = []
         self._gone: set[str] = set()
@@ -200,6 +207,7 @@ class _Importer:
                 yield connection, None
         else:
             with self._store.write(self._author) as tx:
+                tx.batch = self._batch
                 yield tx.connection, tx
 
     def _fact(self, connection: apsw.Connection, tx: Transaction | None, incoming: Incoming) -> None:

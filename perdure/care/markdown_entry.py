@@ -23,6 +23,7 @@ from perdure.store.fact import Fact
 _COMMENT = lazy(r"<!-- perdure ([0-9a-f]{64}) (\{.*\}) -->")
 _ITEM = lazy(r"[-*+][ \t](.*)")
 _LINK = lazy(r"\[[^\]\n]*\]\([^)\n]*\.md\)")
+_HEADING = lazy(r"#{1,6}(?:\s|\Z)")
 _INDENT = "  "
 _USUAL = Fact("")
 
@@ -77,7 +78,7 @@ def write_entry(fact: Fact, links: Sequence[Sequence[Any]], key: bytes) -> str:
 
 def read_entries(page: str, key: bytes) -> Iterator[Entry]:
     """Yield every item and every other paragraph of a page, but no heading, front matter or mere link to a page."""
-    for words in _items(page):
+    for words in paragraphs(page):
         entry = _entry(words, key)
         if entry.values or (any(map(str.isalnum, entry.words)) and not _LINK.fullmatch(entry.words)):
             yield entry
@@ -94,7 +95,8 @@ def shown(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.splitlines()).strip()
 
 
-def _items(page: str) -> Iterator[list[str]]:
+def paragraphs(page: str) -> Iterator[list[str]]:
+    """Yield the lines of every item of a list and of every other paragraph of a page, and between them empty ones."""
     lines = page.splitlines()
     item: list[str] = []
     for line in lines[_body(lines) :]:
@@ -102,7 +104,7 @@ def _items(page: str) -> Iterator[list[str]]:
         if start:
             yield item
             item = [start[1]]
-        elif line.startswith("#"):
+        elif _HEADING.match(line):
             yield item
             item = []
         elif not line.strip() or line[0] in " \t" or _COMMENT.fullmatch(line.strip()):
@@ -149,7 +151,7 @@ def _pair(line: str) -> tuple[str, str]:
     try:
         plain = json.loads(value)
     except ValueError:
-        plain = value.strip()
+        plain = value.strip().strip("'")
     return name.strip(), str(plain)
 
 

@@ -42,7 +42,7 @@ COMMANDS = {
     "graph": "perdure.cli.links",
     "history": "perdure.cli.changes",
     "hook": "perdure.cli.hook",
-    "import": "perdure.cli.exchange",
+    "import": "perdure.cli.importing",
     "inbox": "perdure.cli.inbox",
     "index": "perdure.cli.files",
     "jobs": "perdure.cli.jobs",

@@ -167,13 +167,27 @@ def confirm(question: str) -> None:
         raise click.Abort
 
 
+def is_asked() -> bool:
+    """Return whether somebody is there to be asked."""
+    return sys.stdin.isatty()
+
+
+def agree(question: str) -> bool:
+    """Ask on stderr for a yes or no.
+
+    Raises:
+        click.Abort: the answer is to stop.
+    """
+    return bool(click.confirm(visible(question), err=True))
+
+
 def choose(question: str, count: int) -> int | None:
     """Ask on stderr for one of so many; return which, from 0 on, or None if nobody is there to be asked.
 
     Raises:
         click.Abort: the answer is to stop.
     """
-    if not sys.stdin.isatty():
+    if not is_asked():
         return None
     return int(click.prompt(visible(question), type=click.IntRange(1, count), err=True)) - 1
 
@@ -204,7 +218,7 @@ def ask_secret(question: str, *, again: bool = False) -> str:
 
 
 @contextmanager
-def progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[..., None]]:
+def progress(what: str, total: int | None, *, quiet: bool) -> Iterator[Callable[..., None]]:
     """Show a progress bar on stderr, if that is a terminal; lends the function that moves it, by one or so many."""
     if quiet or not sys.stderr.isatty():
         yield lambda count=1: None

@@ -29,7 +29,7 @@ SUMMARIES: dict[str, str] = {
     "graph": "Show the memories that links lead to from one, as a tree: to the right an arrow, back an arrow to...",
     "history": "Show all versions of a memory and who changed what; without ID the changes of all memories.",
     "hook": "Hand an event of a host to memory: JSON on stdin, on stdout what the model is to see, if anything.",
-    "import": "Take in an export, a folder of Markdown pages, or the memories of another system.",
+    "import": "Take in an export, Markdown pages, memories of another system, or conversations with other agents.",
     "inbox": "Show the turns that wait to be captured, that failed, and of damaged ones what can be read.",
     "index": "Bring the index of files and conversations up to date, and give every passage its vector.",
     "jobs": "Show the background jobs: how they went, and when they are due.",

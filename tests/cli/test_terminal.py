@@ -57,7 +57,7 @@ CALLS: Mapping[str, list[list[str]] | str] = {
     "demo": [["--script", "{files}/script.json", "--keep", "{files}/demo"]],
     "disconnect": [["claude-code", "--dry-run"], ["codex", "--dry-run"], ["claude-code", "--project", EVIL]],
     "distill": [["--dry-run"], []],
-    "doctor": [[]],
+    "doctor": [[], ["--foreign", "{files}"]],
     "eval": [["--size", "2"], ["--size", "2", "--compare", "{files}/broken.jsonl"]],
     "edit": [["{one}"], [EVIL]],
     "export": [["{files}/export.jsonl"], ["{files}/talk.jsonl"], ["{files}/pages", "--format", "markdown"]],
