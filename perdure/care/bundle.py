@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
@@ -19,6 +20,8 @@ STEP = 1 << 20
 """Bytes that are read at once."""
 LARGEST = 1 << 28
 """Characters of one value: longer than any conversation."""
+_LOOKED_AT = 20
+"""Objects that tell what a file is."""
 _SKIPPED = frozenset({".git", "node_modules", ".trash", ".obsidian"})
 _ARRAY = lazy(r'"(?:results|memories|conversations)"\s*:\s*\[')
 _BETWEEN = " \t\r\n,"
@@ -130,6 +133,14 @@ def lines(member: Member, having: bytes = b"") -> Iterator[Any]:
                     continue
                 if isinstance(value, dict):
                     yield value
+
+
+def first_lines(member: Member) -> list[Any]:
+    """Return the objects in the beginning of a file of JSON lines, or nothing if it cannot be read."""
+    try:
+        return list(islice(lines(member), _LOOKED_AT))
+    except InputError:
+        return []
 
 
 def beginning(member: Member) -> Any:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from perdure.care.bundle import Member, beginning, elements, members
+from perdure.care.bundle import beginning
+from perdure.care.conversations import branch, conversation_files, talks_of
 from perdure.care.talks import Talk, Talks
 from perdure.hooks.types import Message
-from perdure.regex import lazy
-
-_FILE = lazy(r"conversations(?:-\d+)?\.json")
 
 
 def is_chatgpt(path: Path) -> bool:
@@ -26,34 +24,6 @@ def load_chatgpt(path: Path) -> Talks:
         InputError: the path cannot be read.
     """
     return talks_of("chatgpt", conversation_files(path), _talk)
-
-
-def conversation_files(path: Path) -> list[Member]:
-    """Return the files of conversations in an export: the whole, or its shards."""
-    return [member for member in members(path, ".json") if _FILE.fullmatch(member.path.name)]
-
-
-def talks_of(kind: str, files: Sequence[Member], talk_of: Callable[[Mapping[str, Any], int], Talk]) -> Talks:
-    """Return the conversations in JSON arrays, one read after the other; what is no conversation is counted."""
-
-    def read() -> Iterator[Talk]:
-        for member in files:
-            for number, (value, size) in enumerate(elements(member)):
-                try:
-                    yield talk_of(value, size)
-                except (KeyError, TypeError, AttributeError, ValueError):
-                    yield Talk(f"{member.name}:{number}", (), size, broken=True)
-
-    return Talks(kind, sum(member.size for member in files), read)
-
-
-def branch(last: str | None, parents: Mapping[str, str | None]) -> list[str]:
-    """Return the ids from the root of a tree to one of its messages."""
-    found: dict[str, None] = {}
-    while last is not None and last in parents and last not in found:
-        found[last] = None
-        last = parents[last]
-    return list(found)[::-1]
 
 
 def _talk(value: Mapping[str, Any], size: int) -> Talk:

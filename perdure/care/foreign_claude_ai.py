@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from perdure.care.bundle import Member, beginning, members
+from perdure.care.conversations import branch, conversation_files, talks_of
 from perdure.care.foreign import fact_of
-from perdure.care.foreign_chatgpt import branch, conversation_files, talks_of
 from perdure.care.foreign_notes import pieces
 from perdure.care.importing import Incoming, Load
 from perdure.care.talks import HOME, Talk, Talks

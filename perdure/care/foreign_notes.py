@@ -16,12 +16,14 @@ from perdure.care.foreign import fact_of, seconds
 from perdure.care.importing import Incoming, Load
 from perdure.care.markdown_entry import front_matter, paragraphs, shown
 from perdure.care.talks import HOME
+from perdure.files.managed import BEGIN, END
 from perdure.regex import lazy
 from perdure.store.fact import CATEGORIES
 
 OPENCLAW, BASIC, OBSIDIAN = "openclaw", "basic-memory", "obsidian"
 _LOOKED_AT = 200
 """Notes that must tell what a folder is."""
+_OURS = lazy(rf"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
 _FENCED = lazy(r"^(```|~~~).*?^\1|<!--.*?-->", re.DOTALL | re.MULTILINE)
 _LINK = lazy(r"!?\[\[([^\]\[|\n]+)(?:\|([^\]\[\n]*))?\]\]")
 _RELATION = lazy(r"([^\[\]]*)\[\[([^\]\[\n]+)\]\]\s*(?:\([^()]*\))?")
@@ -83,8 +85,8 @@ def load_notes(path: Path, kind: str) -> Load:
 
 
 def pieces(page: str) -> Iterator[str]:
-    """Yield the items of lists and the paragraphs of a page, without code and comments."""
-    for item in paragraphs(_FENCED.sub("", page)):
+    """Yield the items of lists and the paragraphs of a page, without code, comments and what perdure wrote there."""
+    for item in paragraphs(_FENCED.sub("", _OURS.sub("", page))):
         words = shown("\n".join(item))
         if any(map(str.isalnum, words)) and not words.startswith("|"):
             yield words

@@ -96,7 +96,7 @@ class Imported:
         links, links_skipped: links that were added; that are there, or one of whose facts is not.
         vectors: vectors that were taken over.
         missing, unreadable: see `Load`.
-        batch: what `undo` takes to take the import back; None in a dry run.
+        batch: what `undo` takes to take the import back; None if nothing was changed.
     """
 
     kind: str
@@ -161,6 +161,8 @@ def bring_in(
     for links in _chunks(load.links()):
         importer.take_links(links)
     importer.catch_up()
+    if not (report.added or report.superseded or report.vouched or report.links):
+        report.batch = None
     return report
 
 

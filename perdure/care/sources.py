@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perdure.care.exchange_file import ExportFile
-from perdure.care.foreign_agents import is_claude_code, is_codex, load_claude_code, load_codex
 from perdure.care.foreign_chatgpt import is_chatgpt, load_chatgpt
 from perdure.care.foreign_claude_ai import is_claude_ai, load_claude_ai
+from perdure.care.foreign_claude_code import is_claude_code, load_claude_code
+from perdure.care.foreign_codex import is_codex, load_codex
 from perdure.care.foreign_hybrid import is_hybrid, load_hybrid
 from perdure.care.foreign_lancedb import is_lancedb_pro, load_lancedb_pro
 from perdure.care.foreign_mem0 import is_mem0, load_mem0

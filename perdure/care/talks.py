@@ -33,6 +33,7 @@ from perdure.store.store import Store
 from perdure.store.transaction import Transaction
 from perdure.text.moments import seconds
 from perdure.text.normalise import fingerprint
+from perdure.text.typed import said
 
 HOST = "import"
 HOME = Scope("user", OWNER)
@@ -165,6 +166,21 @@ def hear(
     if report.added:
         report.batch = batch
     return report
+
+
+def typed(content: Any, kind: str) -> str:
+    """Return what a person typed in a message to a coding agent, without what hosts and memory plugins put there.
+
+    Args:
+        content: a text, or a list of parts; empty if one of these is the result of a tool.
+        kind: the type of a part that holds text.
+    """
+    parts = content if isinstance(content, list) else [{"type": kind, "text": content}]
+    parts = [part for part in parts if isinstance(part, Mapping)]
+    if any(part.get("type") == "tool_result" for part in parts):
+        return ""
+    texts = [part["text"] for part in parts if part.get("type") == kind and isinstance(part.get("text"), str)]
+    return "\n".join(text for text in (said(without_foreign_blocks(each)) for each in texts) if text)
 
 
 class _ImportWriter(Writer):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from perdure.care.importing import Imported, bring_in
 from perdure.care.sources import load_source
+from perdure.files.managed import with_line
 from perdure.hooks.types import Channel
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
@@ -43,6 +45,13 @@ def test_mem0(store: Store) -> None:
     assert SECRET not in str(all_facts(store))
 
 
+def test_those_of_several_users_stay_apart(store: Store, tmp_path: Path) -> None:
+    values = [{"id": name, "memory": f"{name} likes tea", "user_id": name} for name in ("ada", "bob")]
+    (tmp_path / "mem0.json").write_text(json.dumps(values))
+    take(store, tmp_path / "mem0.json")
+    assert {fact.scope_target for fact in all_facts(store).values()} == {"ada", "bob"}
+
+
 def test_basic_memory(store: Store) -> None:
     assert take(store, "basic-memory").added == 3
     found = by_text(store)
@@ -63,6 +72,12 @@ def test_obsidian(store: Store) -> None:
     assert set(found) == {"Sencha is best at 70 degrees.", "Buy more matcha", "Gyokuro needs soft water"}
     assert set(found["Buy more matcha"].tags) == {"drinks", "home", "shopping"}
     assert found["Buy more matcha"].source_date == day("2025-07-01")
+
+
+def test_what_perdure_wrote_into_a_file_is_no_news(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "MEMORY.md").write_text(with_line("- I sing.\n", "I like tea."))
+    take(store, tmp_path)
+    assert set(by_text(store)) == {"I sing."}
 
 
 def test_openclaw(store: Store) -> None:
