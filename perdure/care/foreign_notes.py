@@ -29,6 +29,8 @@ _LINK = lazy(r"!?\[\[([^\]\[|\n]+)(?:\|([^\]\[\n]*))?\]\]")
 _RELATION = lazy(r"([^\[\]]*)\[\[([^\]\[\n]+)\]\]\s*(?:\([^()]*\))?")
 _OBSERVATION = lazy(r"\[([^\[\]\n]{2,40})\]\s+(?=\S)")
 _TASK = lazy(r"\[[ xX-]\]\s+")
+_BOLD = lazy(r"\*\*[^*\n]+\*\*:?")
+"""How a heading is written where headings are not at hand."""
 _TAG = lazy(r"(?<!\S)#([\w/-]*[^\W\d][\w/-]*)")
 _DAY = lazy(r"\d{4}-\d{2}-\d{2}")
 _DATES = ("date", "created", "created_at", "updated", "modified")
@@ -88,7 +90,7 @@ def pieces(page: str) -> Iterator[str]:
     """Yield the items of lists and the paragraphs of a page, without code, comments and what perdure wrote there."""
     for item in paragraphs(_FENCED.sub("", _OURS.sub("", page))):
         words = shown("\n".join(item))
-        if any(map(str.isalnum, words)) and not words.startswith("|"):
+        if any(map(str.isalnum, words)) and not words.startswith("|") and not _BOLD.fullmatch(words):
             yield words
 
 

@@ -53,10 +53,9 @@ def _show_foreign(audit: ForeignAudit, output: Output) -> int:
     if output.as_json:
         output.json(audit.to_dict())
     else:
-        output.table(
-            ("what", "where", "text", "why"),
-            [(each.kind, each.where, each.text, each.evidence) for each in audit.findings],
-        )
+        rows = [(each.kind, each.where, each.text, each.evidence) for each in audit.findings]
+        if rows:
+            output.table(("what", "where", "text", "why"), rows)
         counts = [f"{count} {kind}" for kind, count in audit.to_dict()["counts"].items() if count]
         counts += [f"{audit.unreadable} unreadable"] if audit.unreadable else []
         output.line(f"{audit.texts} texts of {audit.kind} looked at: {', '.join(counts) or 'nothing is wrong'}.")

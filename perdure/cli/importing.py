@@ -50,9 +50,9 @@ def import_(
     try:
         source = open_source(path, store.key, kind, trust=trust)
         if isinstance(source, Talks):
-            if trust:
+            if trust and source.notes is None:
                 raise InputError("--trust is for memories; say with --mine that what the person said is yours")
-            return _hear(store, source, mine, dry_run, output)
+            return _hear(store, source, mine, trust, dry_run, output)
         if mine:
             raise InputError(f"--mine is for conversations, and {path} holds memories; vouch for these with --trust")
         with progress("importing", source.total, quiet=as_json) as advance:
@@ -66,14 +66,14 @@ def import_(
     return _code(report)
 
 
-def _hear(store: Store, talks: Talks, mine: bool, dry_run: bool, output: Output) -> int:
+def _hear(store: Store, talks: Talks, mine: bool, trust: bool, dry_run: bool, output: Output) -> int:
     categories = compile_categories(Settings.load().categories)
     if not (mine or dry_run or output.as_json) and is_asked():
         _show_heard(_heard(store, talks, True, categories, output, mine=False), output)
         mine = agree(_QUESTION)
     batch = uuid.uuid4().hex
     report = _heard(store, talks, dry_run, categories, output, mine=mine, batch=batch)
-    notes = None if talks.notes is None else bring_in(store, talks.notes, dry_run=dry_run, batch=batch)
+    notes = None if talks.notes is None else bring_in(store, talks.notes, trust=trust, dry_run=dry_run, batch=batch)
     if output.as_json:
         output.json({**asdict(report), "batch": report.batch or batch, "notes": notes and asdict(notes)})
     else:

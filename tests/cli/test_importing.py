@@ -31,9 +31,15 @@ def test_a_preview_an_import_and_the_way_back(home: Path) -> None:
 
 def test_memories_beside_conversations_are_part_of_one_change(home: Path) -> None:
     done = call_json("import", FORMATS / "claude-ai")
-    assert (done["added"], done["notes"]["added"]) == (3, 5)
+    assert (done["added"], done["notes"]["added"]) == (3, 4)
     assert done["batch"] == done["notes"]["batch"]
-    assert len(call_json("undo", "--batch", done["batch"])["facts"]) == 8
+    assert len(call_json("undo", "--batch", done["batch"])["facts"]) == 7
+
+
+def test_what_claude_remembered_can_be_vouched_for_apart(home: Path) -> None:
+    call("import", FORMATS / "claude-ai", "--trust")
+    channels = {fact["text"]: fact["channel"] for fact in call_json("list")["facts"]}
+    assert (channels["Ada restores violins in Ghent."], channels["I live in Ghent."]) == ("cli", "import")
 
 
 def test_what_is_mine_comes_up_unasked_and_the_rest_does_not(home: Path) -> None:
