@@ -89,6 +89,8 @@ def test_markdown_pages_go_out_and_come_back(home: Path, tmp_path: Path) -> None
     page.write_text(page.read_text().replace("tea", "mate"))
     assert call_json("import", pages, "--dry-run")["waiting"] == 1
     assert "perdure review" in call("import", pages).output
+    [waiting] = call_json("review")["facts"]
+    assert (waiting["text"], waiting["beside"]["text"]) == ("I like mate.", "I like tea.")
     assert "2 facts in 3 pages" in call("export", tmp_path / "more", "--format", "markdown").output
 
 
@@ -96,3 +98,14 @@ def test_markdown_pages_go_out_and_come_back(home: Path, tmp_path: Path) -> None
 def test_options_of_one_form_do_not_go_with_the_other(home: Path, words: tuple[str, ...]) -> None:
     with pytest.raises(InputError, match="--format markdown"):
         call("export", "out", *words)
+
+
+def test_an_edit_counts_once_it_is_approved(home: Path, tmp_path: Path) -> None:
+    call("store", "I like tea and cake.")
+    call("export", tmp_path / "pages", "--format", "markdown")
+    [page] = [each for each in (tmp_path / "pages").glob("*.md") if "cake" in each.read_text()]
+    page.write_text(page.read_text().replace("tea and cake", "tea and pie"))
+    call("import", tmp_path / "pages")
+    call("review", "approve", call_json("review")["facts"][0]["id"])
+    texts = {fact["text"] for fact in call_json("list", "--state", "present")["facts"]}
+    assert texts == {"I like tea and pie.", "I like tea."}

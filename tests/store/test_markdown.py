@@ -28,6 +28,7 @@ from perdure.store.requests import Request, Wish, request_of
 from perdure.store.scope import Audience
 from perdure.store.store import Store
 from perdure.store.undo import batches, undo
+from perdure.text.clean import clean
 from tests.store.test_exchange import AUTHOR, FACTS, LINKS, SECRET, add, all_facts, stores
 
 STORES = Path(__file__).parents[2] / "training" / "data" / "train" / "stores"
@@ -74,13 +75,23 @@ def test_a_store_that_takes_in_the_pages_of_another_holds_the_same(facts: list[F
         assert (again.skipped, again.waiting, again.conflicts) == (len(facts), 0, [])
 
 
-@given(st.text(min_size=1), st.sampled_from(["\n", "\r\n"]), st.booleans())
-def test_an_entry_keeps_its_seal_whatever_an_editor_does_to_white_space(text: str, ending: str, pad: bool) -> None:
-    fact = Fact(f"x{text}".encode("utf-8", "replace").decode().replace("\0", "").strip(), id="1")
-    page = write_entry(fact, [], KEY).replace("\n", f"{'  ' if pad else ''}{ending}")
-    [entry] = read_entries(f"# Title\n\n{page}", KEY)
-    assert entry.sealed
-    assert entry.text == fact_line(fact)["text"]
+BITS = st.sampled_from([
+    "\n", "\r\n", "- ", "* ", "# ", "---", "<!-- perdure ", "-->", "  ", "\t", "\u2028", "\x0b", "\x85", "```",
+    "[a](b.md)", "é", '"', "{", "}", "\x1c", "\ufeff", "1. ", "\0", "\ud800",
+])  # fmt: skip
+TEXTS = st.lists(BITS | st.text(max_size=3), max_size=25).map(lambda bits: clean(f"x{''.join(bits)}").strip())
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=3), TEXTS, st.sampled_from(["\n", "\r\n"]), st.booleans())
+def test_entries_keep_their_seals_whatever_is_in_them_and_an_editor_does_to_white_space(
+    texts: list[str], note: str, ending: str, pad: bool
+) -> None:
+    facts = [Fact(text, id=str(number), metadata={"note": note}) for number, text in enumerate(texts)]
+    page = "# Title\n\n" + "\n".join(write_entry(fact, [], KEY) for fact in facts)
+    entries = list(read_entries(page.replace("\n", f"{'  ' if pad else ''}{ending}"), KEY))
+    assert [entry.text for entry in entries] == [fact_line(fact)["text"] for fact in facts]
+    assert all(entry.sealed for entry in entries)
+    assert all(not entry.sealed for entry in read_entries(page, b"another key"))
 
 
 @pytest.mark.skipif(not STORES.is_dir(), reason="the labelled stores are not beside the tests")
