@@ -30,11 +30,11 @@ from perdure.store.expiry import Pruned, prune
 from perdure.store.fact import Fact
 from perdure.store.finding import Finding
 from perdure.store.history import History, history
-from perdure.store.inventory import ALL_SCOPES, Page, State, inventory, states_of
+from perdure.store.inventory import Page, State, inventory, states_of
 from perdure.store.listing import Filter, Progress, Stats, no_progress
 from perdure.store.replaced import Replacement, replacements
 from perdure.store.schedule import JobState
-from perdure.store.scope import Scope
+from perdure.store.scope import ALL_SCOPES, Scope
 from perdure.store.search import View
 from perdure.store.transaction import Author
 

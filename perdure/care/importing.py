@@ -21,6 +21,7 @@ from perdure.store.safe import safe_fact
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import MAX_TEXT, Author, StoredVector, Transaction
 from perdure.store.trust import gives_way, strength
+from perdure.store.undo import IMPORT
 from perdure.text.normalise import fingerprint
 
 CHUNK = 500
@@ -126,7 +127,7 @@ def bring_in(
     trust: bool = False,
     dry_run: bool = False,
     advance: Callable[[], None] = lambda: None,
-    host: str = "import",
+    host: str = IMPORT,
     batch: str = "",
 ) -> Imported:
     """Import: ids, times, versions, tags and links stay as they are; what is there already is left alone.

@@ -31,11 +31,11 @@ from perdure.store.scope import OWNER, Scope
 from perdure.store.search import by_hash
 from perdure.store.store import Store
 from perdure.store.transaction import Transaction
+from perdure.store.undo import IMPORT
 from perdure.text.moments import seconds
 from perdure.text.normalise import fingerprint
 from perdure.text.typed import said
 
-HOST = "import"
 HOME = Scope("user", OWNER)
 _UNLIMITED = Quota(turn=10**9, session=10**9, day=10**9)
 """Nobody writes years of conversations to flood a memory; and the whole import can be undone."""
@@ -217,7 +217,7 @@ def _was_forgotten(tx: Transaction, fact: Fact) -> bool:
 
 def _entry(store: Store, kind: str, talk: Talk, channel: Channel, report: Heard) -> Mapping[str, Any]:
     """Return what is new in a conversation as an entry of the inbox, without secrets and blocks of memory plugins."""
-    cursor = f"{HOST}\0{kind}\0{channel.value}\0{talk.session}"
+    cursor = f"{IMPORT}\0{kind}\0{channel.value}\0{talk.session}"
     messages = [{**message, "content": without_foreign_blocks(str(message["content"]))} for message in talk.messages]
     taken = take(messages, store.cursor(cursor) or "", store.key, talk.session, Limits())
     times = [at for message in messages if (at := seconds(message.get("timestamp"))) is not None]
@@ -226,13 +226,13 @@ def _entry(store: Store, kind: str, talk: Talk, channel: Channel, report: Heard)
     for at in times:
         report.note(at)
     return {
-        "id": f"{HOST}:{kind}:{channel.value}:{talk.session}:{taken.tail}",
+        "id": f"{IMPORT}:{kind}:{channel.value}:{talk.session}:{taken.tail}",
         "at": min(times, default=store.clock.now()),
         "session": talk.session,
         "cursor": cursor,
         "tail": taken.tail,
         "scope": str(HOME),
-        "host": HOST,
+        "host": IMPORT,
         "turn": None,
         "messages": taken.messages,
     }

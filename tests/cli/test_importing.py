@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -27,6 +28,20 @@ def test_a_preview_an_import_and_the_way_back(home: Path) -> None:
     call("undo", "--batch", batch)
     assert found("Brightline") == []
     assert call_json("import", FORMATS / "codex")["added"] == 0
+
+
+def test_undo_takes_back_what_went_to_a_project_or_another_user_too(home: Path, tmp_path: Path) -> None:
+    values = [{"id": name, "memory": f"{name} likes tea", "user_id": name} for name in ("ada", "bob")]
+    (tmp_path / "mem0.json").write_text(json.dumps(values))
+    line = json.loads((FORMATS / "claude-code/-home-ada-site/0c2d.jsonl").read_text().splitlines()[0])
+    line["message"]["content"] = "The staging database is called heron."
+    (tmp_path / "talks").mkdir()
+    (tmp_path / "talks" / "s.jsonl").write_text(json.dumps(line))
+    for path, count in ((tmp_path / "mem0.json", 2), (tmp_path / "talks", 1)):
+        batch = call_json("import", path)["batch"]
+        assert len(call_json("list", "--all", "--state", "search-only")["facts"]) == count
+        assert len(call_json("undo", "--batch", batch[:8])["facts"]) == count
+        assert call_json("list", "--all", "--state", "search-only")["facts"] == []
 
 
 def test_memories_beside_conversations_are_part_of_one_change(home: Path) -> None:
