@@ -86,7 +86,7 @@ def samples(home: Path, ids: Sequence[str]) -> dict[str, Any]:
         "entity": "heron", "key": "nest", "name": "prune", "scope": "user:owner", "service": "heron", "turn": None,
         "messages": message, "session": "talk", "success": True, "context": TurnContext(session_id="talk"),
         "chosen": Filter(category="nothing"), "total_tokens": 1, "context_window": 2, "compactions": 0,
-        "whose": "user:owner", "to": "user:owner", "other": "ardea",
+        "whose": "user:owner", "to": "user:owner", "other": "ardea", "which": "heron",
         "Admin.export target": home.parent / "out.jsonl", "Files.read path": "MEMORY.md",
     }  # fmt: skip
 

@@ -30,11 +30,11 @@ from perdure.store.expiry import Pruned, prune
 from perdure.store.fact import Fact
 from perdure.store.finding import Finding
 from perdure.store.history import History, history
-from perdure.store.inventory import ALL_SCOPES, Page, State, inventory, states_of
+from perdure.store.inventory import Page, State, inventory, states_of
 from perdure.store.listing import Filter, Progress, Stats, no_progress
 from perdure.store.replaced import Replacement, replacements
 from perdure.store.schedule import JobState
-from perdure.store.scope import Scope
+from perdure.store.scope import ALL_SCOPES, Scope
 from perdure.store.search import View
 from perdure.store.transaction import Author
 
@@ -373,7 +373,7 @@ class Admin:
     def import_from(
         self, path: Path, kind: str | None = None, *, trust: bool = False, dry_run: bool = False
     ) -> Imported:
-        """Take in an export, a hybrid-memory folder or a memory-lancedb-pro table. Doing it again changes nothing.
+        """Take in memories: an export, or those of another system. Doing it again changes nothing.
 
         Args:
             path: what to read.
@@ -386,7 +386,7 @@ class Admin:
             StoreError: it could not be written.
         """
         store = self._engine.store
-        return bring_in(store, load_source(path, store.key, kind), trust=trust, dry_run=dry_run)
+        return bring_in(store, load_source(path, store.key, kind, trust=trust), trust=trust, dry_run=dry_run)
 
     def _reviewed(self, fact_ids: Sequence[str], state: str, dry_run: bool) -> Sequence[Fact]:
         audience = audience_of(self._context)

@@ -91,6 +91,8 @@ class Capturer:
             before = answers.heard(users, shown, self._store.key)
             self._note(answers.candidates(self._drafts(assistants, entry)), before, entry, pause)
         with self._store.write(_author(Channel.USER, entry)) as tx:
+            # Many entries may be one change, as those of an import are.
+            tx.batch = entry.get("batch") or tx.batch
             scope, times = Scope.parse(entry["scope"]), [message.get("at") or entry["at"] for message in users]
             guard = Guard(tx.connection, self._quota, scope, entry.get("session"), times)
             written = [self._keep(tx, each, shown, guard) for each in prepared]

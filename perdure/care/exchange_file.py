@@ -6,7 +6,7 @@ import base64
 import binascii
 import hmac
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -122,31 +122,17 @@ class ExportFile:
         return value
 
     def _incoming(self, number: int, line: dict[str, Any]) -> Incoming:
-        values = {name: value for name, value in line.items() if name not in ("type", "vector")}
-        if values.get("scope") is None:
-            values |= {"scope": "global", "scope_target": ""}
-        for name, value in values.items():
-            if name not in _TYPES:
-                raise self._wrong(number, f"has the column {name[:40]!r}, which is unknown")
-            if not _fits(value, _TYPES[name]):
-                raise self._wrong(number, f"has a {name} of type {type(value).__name__}")
-        if not values.get("id") or "text" not in values:
-            raise self._wrong(number, "has no id or no text")
         try:
-            scope = Scope.parse(str(Scope(values["scope"], values.get("scope_target", ""))))
-            values |= {"scope": scope.kind, "scope_target": scope.target}
-            values["channel"] = Channel(values.get("channel", Channel.UNKNOWN))
-        except (ScopeError, ValueError) as error:
-            raise self._wrong(number, f"is not usable: {error}") from None
-        values["tags"] = tuple(values.get("tags", ()))
-        return Incoming(Fact(**values), self._vector(number, line.get("vector")))
+            fact = read_fact({name: value for name, value in line.items() if name not in ("type", "vector")})
+        except InputError as error:
+            raise self._wrong(number, str(error)) from None
+        return Incoming(fact, self._vector(number, line.get("vector")))
 
     def _link(self, number: int, line: dict[str, Any]) -> Link:
-        if any(not _fits(line.get(name), kinds) for name, kinds in _LINK_TYPES.items()):
-            raise self._wrong(number, "is no link")
-        if not 0 <= line["strength"] <= 1:
-            raise self._wrong(number, f"has strength {line['strength']}; it must be from 0 to 1")
-        return Link(*(line[name] for name in _LINK_TYPES))
+        try:
+            return read_link([line.get(name) for name in _LINK_TYPES])
+        except InputError as error:
+            raise self._wrong(number, str(error)) from None
 
     def _vector(self, number: int, text: object) -> StoredVector | None:
         if text is None or self._space is None:
@@ -167,6 +153,45 @@ class ExportFile:
 
     def _wrong(self, number: int, what: str) -> InputError:
         return InputError(f"{self.path} line {number} {what}; nothing was imported. Mend or remove the line")
+
+
+def read_fact(values: Mapping[str, Any]) -> Fact:
+    """Make a fact of columns as an export has them.
+
+    Raises:
+        InputError: a column is unknown or holds what it cannot; says so as what is said of a line.
+    """
+    columns = dict(values)
+    if columns.get("scope") is None:
+        columns |= {"scope": "global", "scope_target": ""}
+    for name, value in columns.items():
+        if name not in _TYPES:
+            raise InputError(f"has the column {name[:40]!r}, which is unknown")
+        if not _fits(value, _TYPES[name]):
+            raise InputError(f"has a {name} of type {type(value).__name__}")
+    if not columns.get("id") or "text" not in columns:
+        raise InputError("has no id or no text")
+    try:
+        scope = Scope.parse(str(Scope(columns["scope"], columns.get("scope_target", ""))))
+        columns |= {"scope": scope.kind, "scope_target": scope.target}
+        columns["channel"] = Channel(columns.get("channel", Channel.UNKNOWN))
+    except (ScopeError, ValueError) as error:
+        raise InputError(f"is not usable: {error}") from None
+    columns["tags"] = tuple(columns.get("tags", ()))
+    return Fact(**columns)
+
+
+def read_link(values: Sequence[Any]) -> Link:
+    """Make a link of its values, in the order in which `Link` has them.
+
+    Raises:
+        InputError: they are no link; says so as what is said of a line.
+    """
+    if len(values) != len(_LINK_TYPES) or not all(map(_fits, values, _LINK_TYPES.values())):
+        raise InputError("is no link")
+    if not 0 <= values[4] <= 1:
+        raise InputError(f"has strength {values[4]}; it must be from 0 to 1")
+    return Link(*values)
 
 
 def _fits(value: object, kinds: tuple[type, ...]) -> bool:

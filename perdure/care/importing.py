@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -15,24 +16,37 @@ from perdure.hooks.types import Channel
 from perdure.store.database import run
 from perdure.store.fact import SELECT, Fact, folded_slot, from_row, live_sql
 from perdure.store.links import Link
+from perdure.store.requests import PENDING, Wish
 from perdure.store.safe import safe_fact
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import MAX_TEXT, Author, StoredVector, Transaction
 from perdure.store.trust import gives_way, strength
+from perdure.store.undo import IMPORT
 from perdure.text.normalise import fingerprint
 
 CHUNK = 500
-"""Facts in one transaction, which is one batch of the journal."""
+"""Facts in one transaction."""
 FURTHEST = 6e10
 """Seconds before and after 1970 in which a fact may have been said: the years 69 to 3871, which every calendar has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A fact that an import brings, with its vector if it has one."""
+    """A fact that an import brings.
+
+    Attributes:
+        fact: the fact.
+        vector: its vector, if it has one.
+        sealed: whether the store itself vouches for this fact, whatever it says of the whole `Load`.
+        review: whether it waits for review, even if somebody vouches for the file; what is known already does not.
+        edits: id of the fact of which these are other words, made outside of the store; they ask to replace it.
+    """
 
     fact: Fact
     vector: StoredVector | None = None
+    sealed: bool = False
+    review: bool = False
+    edits: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +54,7 @@ class Load:
     """What an import brings.
 
     Attributes:
-        kind: "perdure", "hybrid-memory" or "lancedb-pro".
+        kind: one of `perdure.care.sources.KINDS`.
         total: how many facts.
         facts: yields them; may be called once.
         links: yields the links between them; called after `facts`.
@@ -76,12 +90,14 @@ class Imported:
             word.
         vouched: facts that an earlier import brought without trust, and that now have the channel they came with.
             They are counted as skipped too.
+        waiting: facts of those added that wait for review.
         conflicts: ids of facts that are there and say something else. They are left as they are.
         purged: facts that were purged from this store. They do not come back.
         refused: ids of facts that cannot be stored, and why.
         links, links_skipped: links that were added; that are there, or one of whose facts is not.
         vectors: vectors that were taken over.
         missing, unreadable: see `Load`.
+        batch: what `undo` takes to take the import back; None if nothing was changed.
     """
 
     kind: str
@@ -92,6 +108,7 @@ class Imported:
     skipped: int = 0
     superseded: int = 0
     vouched: int = 0
+    waiting: int = 0
     conflicts: list[str] = field(default_factory=list)
     purged: int = 0
     refused: dict[str, str] = field(default_factory=dict)
@@ -100,6 +117,7 @@ class Imported:
     vectors: int = 0
     missing: int = 0
     unreadable: int = 0
+    batch: str | None = field(default=None, compare=False)
 
 
 def bring_in(
@@ -109,12 +127,13 @@ def bring_in(
     trust: bool = False,
     dry_run: bool = False,
     advance: Callable[[], None] = lambda: None,
-    host: str = "import",
+    host: str = IMPORT,
+    batch: str = "",
 ) -> Imported:
     """Import: ids, times, versions, tags and links stay as they are; what is there already is left alone.
 
     Goes in chunks, each a transaction. Broken off, it goes on where it was when it is called again: what is
-    there is skipped. Each chunk is a batch of the journal under its host, and can be undone.
+    there is skipped. All chunks are one batch of the journal under its host, and can be undone as one.
 
     Args:
         store: where to.
@@ -123,6 +142,7 @@ def bring_in(
         dry_run: change nothing; tell what would be.
         advance: called after each fact.
         host: stands in the journal.
+        batch: of the journal; one is made without it.
 
     Raises:
         InputError: the source cannot be read to its end.
@@ -135,21 +155,25 @@ def bring_in(
         space = load.space
         if not dry_run:
             store.adopt_space(space)
-    importer = _Importer(store, report, space, host)
+    report.batch = None if dry_run else batch or uuid.uuid4().hex
+    importer = _Importer(store, report, space, host, report.batch or "")
     for facts in _chunks(load.facts()):
         importer.take_facts(facts, advance)
     for links in _chunks(load.links()):
         importer.take_links(links)
     importer.catch_up()
+    if not (report.added or report.superseded or report.vouched or report.links):
+        report.batch = None
     return report
 
 
 class _Importer:
-    def __init__(self, store: Store, report: Imported, space: VectorSpace | None, host: str) -> None:
+    def __init__(self, store: Store, report: Imported, space: VectorSpace | None, host: str, batch: str) -> None:
         self._store = store
         self._report = report
         self._space = space
         self._author = Author(Channel.IMPORT, host=host)
+        self._batch = batch
         self._added: set[str] = set()
         self._newer: list[Fact] = []
         self._gone: set[str] = set()
@@ -186,16 +210,25 @@ class _Importer:
                 yield connection, None
         else:
             with self._store.write(self._author) as tx:
+                tx.batch = self._batch
                 yield tx.connection, tx
 
     def _fact(self, connection: apsw.Connection, tx: Transaction | None, incoming: Incoming) -> None:
         # Redacted first: that is how the fact would stand here, and how it is compared.
         fact = safe_fact(incoming.fact).fact
         fact = replace(fact, text=fact.text.strip())
-        if not self._report.trusted:
+        if not (self._report.trusted or incoming.sealed):
             fact = replace(fact, channel=Channel.IMPORT)
+        if incoming.review:
+            fact = replace(fact, channel=Channel.IMPORT, review_state=PENDING)
+        edited = _present(connection, incoming.edits) if incoming.edits else None
+        if edited is not None:
+            fact = replace(fact, scope=edited.scope, scope_target=edited.scope_target,
+                           category=edited.category, entity=edited.entity, key=edited.key)  # fmt: skip
         present = _present(connection, fact.id)
-        if present is not None:
+        if incoming.review and (present or self._known(connection, fact)):
+            self._report.skipped += 1
+        elif present is not None:
             self._meet(connection, tx, present, fact)
         elif fact.id in self._added:
             self._report.skipped += 1
@@ -206,6 +239,12 @@ class _Importer:
         else:
             self._add(tx, fact, incoming.vector)
             self._replace_twins(connection, tx, fact)
+            self._report.waiting += fact.review_state == PENDING
+            if tx is not None and edited is not None and _live(edited):
+                tx.change(fact.id, Wish.REPLACE.value, {}, other_id=edited.id)
+
+    def _known(self, connection: apsw.Connection, fact: Fact) -> bool:
+        return any(twin.text == fact.text for twin in _twins(connection, fact, self._store.clock.now()))
 
     def _add(self, tx: Transaction | None, fact: Fact, vector: StoredVector | None) -> None:
         if vector is not None and (self._space is None or vector.embedding_id != self._space.id):

@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import click
 
 from perdure.api.doctor import examine
+from perdure.api.foreign_audit import ForeignAudit, audit_source
 from perdure.cli.options import home_option, json_option
-from perdure.cli.output import Output
+from perdure.cli.output import Output, progress
 from perdure.hosts.connect.checkup import checkups as agent_checkups
 from perdure.hosts.openclaw.checkup import checkups as openclaw_checkups
 
 
 @click.command()
+@click.option(
+    "--foreign",
+    type=click.Path(path_type=Path),
+    help="Look through what could be imported from here instead: secrets, injections, stale, double and contradicting.",
+)
 @home_option
 @json_option
-def doctor(home: Path | None, as_json: bool) -> int:
+def doctor(foreign: Path | None, home: Path | None, as_json: bool) -> int:
     """Find out what is wrong, and say what to do about each. Exit code: 0 all is well, 1 something is wrong.
 
-    Example: perdure doctor --json
+    Example: perdure doctor --foreign ~/notes
     """
+    output = Output(as_json)
+    if foreign is not None:
+        with progress("looking", None, quiet=as_json) as advance:
+            audit = audit_source(foreign, time.time(), advance=advance)
+        return _show_foreign(audit, output)
     found = [*examine(home), *openclaw_checkups(), *agent_checkups()]
     wrong = [each for each in found if each.wrong]
-    output = Output(as_json)
     if as_json:
         output.json({"healthy": not wrong, "checks": [each.to_dict() for each in found]})
         return 1 if wrong else 0
@@ -36,3 +47,16 @@ def doctor(home: Path | None, as_json: bool) -> int:
         for each in wrong:
             output.line(f"{each.name}: {each.fix}")
     return 1 if wrong else 0
+
+
+def _show_foreign(audit: ForeignAudit, output: Output) -> int:
+    if output.as_json:
+        output.json(audit.to_dict())
+    else:
+        rows = [(each.kind, each.where, each.text, each.evidence) for each in audit.findings]
+        if rows:
+            output.table(("what", "where", "text", "why"), rows)
+        counts = [f"{count} {kind}" for kind, count in audit.to_dict()["counts"].items() if count]
+        counts += [f"{audit.unreadable} unreadable"] if audit.unreadable else []
+        output.line(f"{audit.texts} texts of {audit.kind} looked at: {', '.join(counts) or 'nothing is wrong'}.")
+    return 1 if audit.findings or audit.unreadable else 0

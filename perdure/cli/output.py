@@ -7,6 +7,7 @@ memories, names of files and messages of errors may hold anything.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -178,13 +179,58 @@ def confirm(question: str) -> None:
         raise click.Abort
 
 
+def is_asked() -> bool:
+    """Return whether somebody is there to be asked."""
+    return sys.stdin.isatty()
+
+
+def agree(question: str) -> bool:
+    """Ask on stderr for a yes or no.
+
+    Raises:
+        click.Abort: the answer is to stop.
+    """
+    return bool(click.confirm(visible(question), err=True))
+
+
+def choose(question: str, count: int) -> int | None:
+    """Ask on stderr for one of so many; return which, from 0 on, or None if nobody is there to be asked.
+
+    Raises:
+        click.Abort: the answer is to stop.
+    """
+    if not is_asked():
+        return None
+    return int(click.prompt(visible(question), type=click.IntRange(1, count), err=True)) - 1
+
+
+def edited(text: str) -> str | None:
+    """Let somebody change a text in their editor: that of VISUAL, of EDITOR, or the usual one of the system.
+
+    Returns:
+        The text without white space around it; None if it is as it was, was not saved, or nothing is left of it.
+
+    Raises:
+        InputError: the editor cannot be started, or fails.
+    """
+    if not sys.stdin.isatty() and not {"VISUAL", "EDITOR"} & os.environ.keys():
+        raise InputError("no terminal is there to edit in; set EDITOR to a program that changes a file")
+    try:
+        saved = click.edit(f"{text}\n", extension=".md")
+    except click.ClickException as error:
+        hint = "set EDITOR to one that works"
+        raise InputError(f"nothing was changed: {error.format_message()}; {hint}") from None
+    changed = (saved or "").strip()
+    return changed if changed not in ("", text.strip()) else None
+
+
 def ask_secret(question: str, *, again: bool = False) -> str:
     """Ask on stderr for something that is not shown while it is typed, twice if asked to."""
     return str(click.prompt(visible(question), hide_input=True, confirmation_prompt=again, err=True))
 
 
 @contextmanager
-def progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[..., None]]:
+def progress(what: str, total: int | None, *, quiet: bool) -> Iterator[Callable[..., None]]:
     """Show a progress bar on stderr, if that is a terminal; lends the function that moves it, by one or so many."""
     if quiet or not sys.stderr.isatty():
         yield lambda count=1: None

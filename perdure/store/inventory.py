@@ -14,7 +14,6 @@ from perdure.errors import InputError, NotFoundError
 from perdure.store.database import run
 from perdure.store.fact import SELECT, Fact, from_row
 from perdure.store.listing import MAX_LIMIT, Filter
-from perdure.store.scope import Audience
 from perdure.store.search import View, by_prefix
 from perdure.store.trust import AUTO_RECALLED
 
@@ -42,17 +41,6 @@ _STATE = (
 )
 """`state_of` in SQL; its value is the time of asking."""
 _DATE = "coalesce(facts.source_date, facts.created_at)"
-
-
-class _Owner(Audience):
-    """The owner of the folder, who may see whatever is in it."""
-
-    def sql(self, table: str = "facts") -> tuple[str, tuple[str, ...]]:
-        """Return a condition that always holds."""
-        return "1", ()
-
-
-ALL_SCOPES = _Owner(frozenset(), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,14 @@ from perdure.store.database import run
 from perdure.store.fact import split_tags, to_column
 from perdure.store.lifecycle import revived
 from perdure.store.links import between, link, unlink
-from perdure.store.scope import Audience
+from perdure.store.scope import ALL_SCOPES, OWNER, Audience, Scope
 from perdure.store.transaction import Transaction
 
 _NOT_UNDONE = ("embed", "purge", "prune", "use")
 """Bookkeeping, and what cannot come back."""
+IMPORT = "import"
+"""The host that stands in the journal behind an import."""
+_OWNER = Scope("user", OWNER)
 SHORT = 8
 """Digits of a batch that name it."""
 _EXPIRE = "expire"
@@ -102,7 +105,9 @@ def undo(tx: Transaction, batch: str, audience: Audience) -> Undone:
         NotFoundError: there is no such transaction on facts that the audience may write, or it was undone already.
         ScopeError: the audience may write nothing.
     """
-    audience.writable()
+    if audience.writable() == _OWNER and _is_import(tx.connection, batch):
+        # Who took it in is the owner of the folder, whomever the memories in it belong to.
+        audience = ALL_SCOPES
     # A beginning will do: that is how a change is told.
     named = list(batches(tx.connection, audience, begins=batch)) if len(batch) >= SHORT else []
     if len(named) != 1:
@@ -123,6 +128,11 @@ def undo(tx: Transaction, batch: str, audience: Audience) -> Undone:
             (done if worked else conflicts)[fact_id] = None
     tx.journal("undo", rows[-1][1], detail={"undoes": batch})
     return Undone(batch, tuple(done), tuple(conflicts))
+
+
+def _is_import(connection: apsw.Connection, batch: str) -> bool:
+    sql = "SELECT 1 FROM journal WHERE host = ? AND substr(batch, 1, ?) = ? LIMIT 1"
+    return bool(run(connection, sql, (IMPORT, len(batch), batch)))
 
 
 def _reverse(tx: Transaction, action: str, fact_id: str, other_id: str | None, detail: dict[str, Any]) -> bool:

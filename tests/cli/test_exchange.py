@@ -79,3 +79,33 @@ def test_backup_to_a_file_of_ones_own(home: Path, tmp_path: Path) -> None:
     assert "checked" in call("backup", "--to", tmp_path / "mine.db").output
     assert (tmp_path / "mine.db").is_file()
     assert "no backups yet" in call("backup", "list").output
+
+
+def test_markdown_pages_go_out_and_come_back(home: Path, tmp_path: Path) -> None:
+    pages = tmp_path / "pages"
+    assert call_json("export", pages, "--format", "markdown")["facts"] == 1
+    assert call_json("import", pages)["skipped"] == 1
+    page = pages / "other.md"
+    page.write_text(page.read_text().replace("tea", "mate"))
+    assert call_json("import", pages, "--dry-run")["waiting"] == 1
+    assert "perdure review" in call("import", pages).output
+    [waiting] = call_json("review")["facts"]
+    assert (waiting["text"], waiting["beside"]["text"]) == ("I like mate.", "I like tea.")
+    assert "2 facts in 3 pages" in call("export", tmp_path / "more", "--format", "markdown").output
+
+
+@pytest.mark.parametrize("words", [("--format", "markdown", "--journal"), ("--former",)])
+def test_options_of_one_form_do_not_go_with_the_other(home: Path, words: tuple[str, ...]) -> None:
+    with pytest.raises(InputError, match="--format markdown"):
+        call("export", "out", *words)
+
+
+def test_an_edit_counts_once_it_is_approved(home: Path, tmp_path: Path) -> None:
+    call("store", "I like tea and cake.")
+    call("export", tmp_path / "pages", "--format", "markdown")
+    [page] = [each for each in (tmp_path / "pages").glob("*.md") if "cake" in each.read_text()]
+    page.write_text(page.read_text().replace("tea and cake", "tea and pie"))
+    call("import", tmp_path / "pages")
+    call("review", "approve", call_json("review")["facts"][0]["id"])
+    texts = {fact["text"] for fact in call_json("list", "--state", "present")["facts"]}
+    assert texts == {"I like tea and pie.", "I like tea."}

@@ -57,9 +57,10 @@ CALLS: Mapping[str, list[list[str]] | str] = {
     "demo": [["--script", "{files}/script.json", "--keep", "{files}/demo"]],
     "disconnect": [["claude-code", "--dry-run"], ["codex", "--dry-run"], ["claude-code", "--project", EVIL]],
     "distill": [["--dry-run"], []],
-    "doctor": [[]],
+    "doctor": [[], ["--foreign", "{files}"]],
     "eval": [["--size", "2"], ["--size", "2", "--compare", "{files}/broken.jsonl"]],
-    "export": [["{files}/export.jsonl"], ["{files}/talk.jsonl"]],
+    "edit": [["{one}"], [EVIL]],
+    "export": [["{files}/export.jsonl"], ["{files}/talk.jsonl"], ["{files}/pages", "--format", "markdown"]],
     "files add": [["{files}"], ["{files}/nowhere"]],
     "files note": [[EVIL, "--title", EVIL]],
     "files read": [["MEMORY.md"], [EVIL]],
@@ -70,7 +71,12 @@ CALLS: Mapping[str, list[list[str]] | str] = {
     "forget": [["{two}", "--dry-run"], [EVIL]],
     "graph": [["{one}"]],
     "history": [[], ["{two}"]],
-    "import": [["{files}/import.jsonl", "--dry-run"], ["{files}/broken.jsonl"], ["{files}/import.jsonl"]],
+    "import": [
+        ["{files}/import.jsonl", "--dry-run"],
+        ["{files}/broken.jsonl"],
+        ["{files}/import.jsonl"],
+        ["{files}/pages"],
+    ],
     "inbox": [[]],
     "inbox drop": [[EVIL, "--dry-run"]],
     "inbox list": [[]],
@@ -204,6 +210,7 @@ def environment(places: Mapping[str, str], home: str) -> dict[str, str]:
         **dict.fromkeys(("CLAUDE_CONFIG_DIR", "CODEX_HOME"), str(Path(home).parent)),
         "OPENCLAW_CONFIG_PATH": str(Path(places["openclaw"]).parent / "openclaw.json"), "FAKE_VERSION": "2026.9.6",
         "TERM": "xterm", "COLUMNS": "100000", "PYTHONUTF8": "1",
+        "EDITOR": "true", "VISUAL": "true",
     }  # fmt: skip
     return {**os.environ, **given}
 

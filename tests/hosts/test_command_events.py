@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.hosts.command.events import NAMES, output, read, said
+from perdure.hosts.command.events import NAMES, output, read
+from perdure.text.typed import said
 
 NOTIFICATION = (
     "<task-notification>\n<task-id>b1</task-id>\n<status>completed</status>\n"

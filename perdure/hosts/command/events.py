@@ -5,14 +5,13 @@ What arrives as a prompt is often not the user: reports of tasks in the backgrou
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from perdure.hooks.types import TurnContext
 from perdure.hosts.repository import project_of
-from perdure.regex import lazy
+from perdure.text.typed import said
 
 NAMES = {
     "session-start": "SessionStart",
@@ -23,13 +22,6 @@ NAMES = {
 }
 """Our events, and what the hosts call them."""
 HOSTS = ("claude-code", "codex")
-_REMINDER = lazy(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
-_ENVELOPE = lazy(r"\s*<([A-Za-z][\w.:-]*)(?:\s[^<>]*)?>")
-_NOT_SAID = lazy(
-    r"/[\w:-]+(?:\s|\Z)|\[Request interrupted|Caveat: The messages below|This session is being continued from a "
-    r"previous|# AGENTS\.md instructions"
-)
-"""How a command begins, and what a host writes in the user's place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,19 +75,6 @@ def read(name: str, host: str, payload: Mapping[str, Any], folder: str | None = 
         turn=turn,
         scheduled=_scheduled(payload.get("session_crons")),
     )
-
-
-def said(prompt: str) -> str:
-    """Return what the user says in a prompt: nothing of what stands in envelopes before it, known or not."""
-    text = _REMINDER.sub(" ", prompt)
-    while (begins := _ENVELOPE.match(text)) is not None:
-        _, closed, rest = text[begins.end() :].partition(f"</{begins[1]}>")
-        if not closed:
-            # A tag without an end, as somebody may type one; no word of a language has these.
-            return "" if re.search(r"[_:-]", begins[1]) else text.strip()
-        text = rest
-    text = text.strip()
-    return "" if _NOT_SAID.match(text) else text
 
 
 def output(event: Event, block: str) -> dict[str, Any] | None:

@@ -1,0 +1,148 @@
+"""`perdure import`: memories in, and what people said to other agents."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from perdure.capture.describe import CategoryPatterns, compile_categories
+from perdure.care.importing import Imported, bring_in
+from perdure.care.sources import KINDS, open_source
+from perdure.care.talks import Heard, Talks, hear
+from perdure.cli.facts import day
+from perdure.cli.options import dry_run_option, home_option, json_option
+from perdure.cli.output import Output, agree, is_asked, progress
+from perdure.engine.paths import data_folder
+from perdure.engine.settings import Settings
+from perdure.errors import InputError
+from perdure.hosts.repository import project_of
+from perdure.store.store import Store
+
+_SHOWN = 10
+_QUESTION = "Are you the person in these conversations, and may what you said in them come up unasked?"
+
+
+@click.command("import")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--from", "kind", type=click.Choice(KINDS), help="What it is; without it told by what is in it.")
+@click.option("--trust", is_flag=True, help="Vouch for what is in it: it is recalled as if you had said it.")
+@click.option("--mine", is_flag=True, help="In conversations: what the person said is what you said.")
+@dry_run_option
+@home_option
+@json_option
+def import_(
+    path: Path, kind: str | None, trust: bool, mine: bool, dry_run: bool, home: Path | None, as_json: bool
+) -> int:
+    """Take in an export, Markdown pages, memories of another system, or conversations with other agents.
+
+    What was edited in a page, or is new there, waits for `perdure review`; what is missing there is not forgotten. Of
+    conversations only what the person said is kept; on a terminal you are asked whether it is yours.
+
+    Exit code 1: something in it conflicts with what is here, or could not be taken in.
+
+    Example: perdure import ~/Downloads/chatgpt-export.zip --dry-run
+    """
+    output = Output(as_json)
+    store = Store(data_folder(home), absent="empty" if dry_run else "create")
+    try:
+        source = open_source(path, store.key, kind, trust=trust)
+        if isinstance(source, Talks):
+            if trust and source.notes is None:
+                raise InputError("--trust is for memories; say with --mine that what the person said is yours")
+            return _hear(store, source, mine, trust, dry_run, output)
+        if mine:
+            raise InputError(f"--mine is for conversations, and {path} holds memories; vouch for these with --trust")
+        with progress("importing", source.total, quiet=as_json) as advance:
+            report = bring_in(store, source, trust=trust, dry_run=dry_run, advance=advance)
+    finally:
+        store.close()
+    if as_json:
+        output.json(asdict(report))
+    else:
+        _show(report, output)
+    return _code(report)
+
+
+def _hear(store: Store, talks: Talks, mine: bool, trust: bool, dry_run: bool, output: Output) -> int:
+    categories = compile_categories(Settings.load().categories)
+    if not (mine or dry_run or output.as_json) and is_asked():
+        _show_heard(_heard(store, talks, True, categories, output, mine=False), output)
+        mine = agree(_QUESTION)
+    batch = uuid.uuid4().hex
+    report = _heard(store, talks, dry_run, categories, output, mine=mine, batch=batch)
+    notes = None if talks.notes is None else bring_in(store, talks.notes, trust=trust, dry_run=dry_run, batch=batch)
+    if output.as_json:
+        output.json({**asdict(report), "batch": report.batch or batch, "notes": notes and asdict(notes)})
+    else:
+        _show_heard(report, output)
+        if notes is not None:
+            _show(notes, output)
+        elif report.batch:
+            output.line(f"Take it back with: perdure undo --batch {report.batch}")
+    return 1 if report.unreadable else 0 if notes is None else _code(notes)
+
+
+def _heard(
+    store: Store, talks: Talks, dry_run: bool, categories: CategoryPatterns, output: Output, *,
+    mine: bool, batch: str = "",
+) -> Heard:  # fmt: skip
+    with progress("reading" if dry_run else "importing", talks.size, quiet=output.as_json) as advance:
+        return hear(
+            store, talks, mine=mine, dry_run=dry_run, batch=batch, categories=categories, project=project_of,
+            advance=advance,
+        )  # fmt: skip
+
+
+def _code(report: Imported) -> int:
+    return 1 if report.conflicts or report.refused or report.missing or report.unreadable else 0
+
+
+def _show_heard(report: Heard, output: Output) -> None:
+    output.title(f"{'Would import' if report.dry_run else 'Imported'} from {report.kind}")
+    counts = {
+        "conversations": report.conversations,
+        "known from the hooks already": report.known,
+        "messages of the person": report.messages,
+        "worth keeping": report.statements,
+        "added": report.added,
+        "secrets left out": report.secrets.total(),
+        "from": None if report.first is None else day(report.first),
+        "to": None if report.last is None else day(report.last),
+        "unreadable": report.unreadable,
+    }
+    output.table(("", ""), [(name, count) for name, count in counts.items() if count])
+    if not report.mine:
+        output.line("They come up only when they are searched for. If the person is you: --mine")
+
+
+def _show(report: Imported, output: Output) -> None:
+    output.title(f"{'Would import' if report.dry_run else 'Imported'} from {report.kind}")
+    counts = {
+        "facts": report.total,
+        "added": report.added,
+        "there already": report.skipped,
+        "superseded": report.superseded,
+        "trusted from now on": report.vouched,
+        "waiting for review": report.waiting,
+        "in conflict": len(report.conflicts),
+        "purged before": report.purged,
+        "refused": len(report.refused),
+        "links": report.links,
+        "vectors": report.vectors,
+        "missing in the file": report.missing,
+        "unreadable": report.unreadable,
+    }
+    output.table(("", ""), [(name, count) for name, count in counts.items() if count])
+    for fact_id in report.conflicts[:_SHOWN]:
+        output.line(f"in conflict: {fact_id} says something else here, and was left as it is")
+    for fact_id, reason in list(report.refused.items())[:_SHOWN]:
+        output.line(f"refused: {fact_id}: {reason}")
+    if report.waiting and not report.dry_run:
+        output.line("See what waits, and decide: perdure review")
+    if report.added and report.batch:
+        output.line(f"Take it back with: perdure undo --batch {report.batch}")
+    if not report.trusted and report.kind != "markdown":
+        output.line("They come up only when they are searched for. To have them recalled unasked: --trust")

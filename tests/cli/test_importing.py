@@ -1,0 +1,101 @@
+"""Imports from other systems on the command line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from perdure.errors import InputError
+from tests.cli.calling import call, call_json
+
+FORMATS = Path(__file__).parents[1] / "store" / "formats"
+
+
+def found(query: str) -> list[str]:
+    return [hit["fact"]["text"] for hit in call_json("search", query, code=None)["results"]]
+
+
+def test_a_preview_an_import_and_the_way_back(home: Path) -> None:
+    preview = call_json("import", FORMATS / "codex", "--dry-run")
+    assert (preview["messages"], preview["statements"], preview["added"]) == (2, 2, None)
+    done = call("import", FORMATS / "codex")
+    assert "--mine" in done.output
+    batch = done.output.rpartition("--batch ")[2].split()[0]
+    assert found("Brightline") == ["I work at Brightline."]
+    call("undo", "--batch", batch)
+    assert found("Brightline") == []
+    assert call_json("import", FORMATS / "codex")["added"] == 0
+
+
+def test_undo_takes_back_what_went_to_a_project_or_another_user_too(home: Path, tmp_path: Path) -> None:
+    values = [{"id": name, "memory": f"{name} likes tea", "user_id": name} for name in ("ada", "bob")]
+    (tmp_path / "mem0.json").write_text(json.dumps(values))
+    line = json.loads((FORMATS / "claude-code/-home-ada-site/0c2d.jsonl").read_text().splitlines()[0])
+    line["message"]["content"] = "The staging database is called heron."
+    (tmp_path / "talks").mkdir()
+    (tmp_path / "talks" / "s.jsonl").write_text(json.dumps(line))
+    for path, count in ((tmp_path / "mem0.json", 2), (tmp_path / "talks", 1)):
+        batch = call_json("import", path)["batch"]
+        assert len(call_json("list", "--all", "--state", "search-only")["facts"]) == count
+        assert len(call_json("undo", "--batch", batch[:8])["facts"]) == count
+        assert call_json("list", "--all", "--state", "search-only")["facts"] == []
+
+
+def test_memories_beside_conversations_are_part_of_one_change(home: Path) -> None:
+    done = call_json("import", FORMATS / "claude-ai")
+    assert (done["added"], done["notes"]["added"]) == (3, 4)
+    assert done["batch"] == done["notes"]["batch"]
+    assert len(call_json("undo", "--batch", done["batch"])["facts"]) == 7
+
+
+def test_what_claude_remembered_can_be_vouched_for_apart(home: Path) -> None:
+    call("import", FORMATS / "claude-ai", "--trust")
+    channels = {fact["text"]: fact["channel"] for fact in call_json("list")["facts"]}
+    assert (channels["Ada restores violins in Ghent."], channels["I live in Ghent."]) == ("cli", "import")
+
+
+def test_what_is_mine_comes_up_unasked_and_the_rest_does_not(home: Path) -> None:
+    call("import", FORMATS / "claude-code")
+    assert call_json("recall", "When is my birthday?")["items"] == []
+    call("import", FORMATS / "claude-code", "--mine")
+    assert [item["text"] for item in call_json("recall", "When is my birthday?")["items"]] == [
+        "My birthday is on 3 May."
+    ]
+
+
+@pytest.mark.parametrize(("answer", "channel"), [("y", "transcript_user"), ("n", "import")])
+def test_on_a_terminal_the_preview_asks_whose_words_they_are(
+    home: Path, answer: str, channel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda self: True, raising=False)
+    done = call("import", FORMATS / "codex", stdin=f"{answer}\n")
+    assert "Would import from codex" in done.output
+    monkeypatch.undo()
+    monkeypatch.setenv("PERDURE_HOME", str(home))
+    monkeypatch.setenv("PERDURE_EMBEDDER", "hash")
+    assert {fact["channel"] for fact in call_json("list")["facts"]} == {channel}
+
+
+@pytest.mark.parametrize(("name", "option"), [("codex", "--trust"), ("mem0.json", "--mine")])
+def test_options_that_mean_something_else_there(home: Path, name: str, option: str) -> None:
+    with pytest.raises(InputError, match="--mine"):
+        call("import", FORMATS / name, option)
+
+
+def test_what_cannot_be_read_is_told_with_what_can(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("notes")
+    with pytest.raises(InputError, match="ChatGPT"):
+        call("import", tmp_path / "notes.txt")
+
+
+def test_doctor_looks_through_what_is_foreign(home: Path, tmp_path: Path) -> None:
+    found = call_json("doctor", "--foreign", FORMATS / "chatgpt", code=1)
+    assert (found["counts"]["secret"], found["counts"]["contradiction"], found["unreadable"]) == (1, 1, 1)
+    assert "contradiction" in call("doctor", "--foreign", FORMATS / "chatgpt", code=1).output
+    assert "nothing is wrong" in call("doctor", "--foreign", FORMATS / "obsidian").output
+    assert not home.exists(), "nothing is made for it"
+    shutil.copy(FORMATS / "openclaw" / "MEMORY.md", tmp_path)
+    assert call_json("doctor", "--foreign", tmp_path)["texts"] == 2
