@@ -86,8 +86,9 @@ def samples(home: Path, ids: Sequence[str]) -> dict[str, Any]:
         "entity": "heron", "key": "nest", "name": "prune", "scope": "user:owner", "service": "heron", "turn": None,
         "messages": message, "session": "talk", "success": True, "context": TurnContext(session_id="talk"),
         "chosen": Filter(category="nothing"), "total_tokens": 1, "context_window": 2, "compactions": 0,
-        "whose": "user:owner", "to": "user:owner", "other": "ardea", "which": "heron",
+        "whose": "user:owner", "wanted": True, "to": "user:owner", "other": "ardea", "which": "heron",
         "Admin.export target": home.parent / "out.jsonl", "Files.read path": "MEMORY.md",
+        "Turns.one turn": "0" * 8, "Turns.replay turn": "0" * 8, "Turns.mark turn": "0" * 8,
     }  # fmt: skip
 
 

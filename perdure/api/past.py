@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import apsw
+
 from perdure.api.explain import INJECTED, Why, why
 from perdure.engine.engine import Engine, audience_of
 from perdure.errors import InputError, NotFoundError
 from perdure.hooks.types import TurnContext
 from perdure.recall.receipt import Receipt
 from perdure.store import receipts, search
+from perdure.store.receipts import Kept
 from perdure.store.search import View
 
 MAX_LIMIT = 1_000
@@ -27,9 +30,9 @@ class PastTurn:
         session: the conversation, as its host names it.
         query: what was asked, redacted; empty if it was purged.
         silence: why nothing was looked for, or None.
-        texts: what came up, best first, as far as it may still be seen; passages are not kept.
-        came: ids of the memories and passages that came up.
-        marks: by id of a memory, whether it should have come, where somebody has said so.
+        texts: the memories that came up, best first, as far as they may still be seen; passages are not kept.
+        came: ids of the memories and passages that came up, as far as they may still be seen.
+        marks: by id of a memory that may still be seen, whether it should have come, where somebody has said so.
     """
 
     id: str
@@ -48,17 +51,7 @@ def past(engine: Engine, context: TurnContext, limit: int, before: float | None,
         raise InputError(f"limit is {limit}; it must be from 1 to {MAX_LIMIT}")
     view = _view(engine, context)
     with engine.store.database.read() as connection:
-        rows = receipts.listed(connection, str(view.audience.home), limit, before, marked)
-        came = {receipt.id: _injected(receipt.body) for receipt in rows}
-        facts = search.by_ids(connection, list({each for ids in came.values() for each in ids}), view)
-    return [
-        PastTurn(
-            receipt.id, receipt.at, receipt.session, receipt.body["query"], receipt.body.get("silence"),
-            tuple(facts[each].text for each in came[receipt.id] if each in facts), came[receipt.id],
-            receipt.body.get(receipts.MARKS, {}),
-        )
-        for receipt in rows
-    ]  # fmt: skip
+        return _told(connection, receipts.listed(connection, str(view.audience.home), limit, before, marked), view)
 
 
 def one(engine: Engine, context: TurnContext, turn: str) -> PastTurn:
@@ -67,17 +60,14 @@ def one(engine: Engine, context: TurnContext, turn: str) -> PastTurn:
     Raises:
         NotFoundError: there is no such turn.
     """
-    explained = why(engine.store, _view(engine, context), turn)
-    came = [each for each in explained.considered if each.verdict == INJECTED]
+    view = _view(engine, context)
+    home = str(view.audience.home)
     with engine.store.database.read() as connection:
-        found = receipts.whole(connection, explained.turn, str(audience_of(context).home))
-    if found is None:
-        raise NotFoundError(f"turn {turn[:40]!r} was removed meanwhile")
-    texts, ids = tuple(each.text for each in came if each.text), tuple(each.id for each in came)
-    return PastTurn(
-        found.id, found.at, found.session, explained.query, explained.silence, texts, ids,
-        found.body.get(receipts.MARKS, {}),
-    )  # fmt: skip
+        named = receipts.by_prefix(connection, turn, home)
+        found = receipts.whole(connection, named, home) if named else None
+        if found is None:
+            raise NotFoundError(f"this caller has no turn {turn[:40]!r}")
+        return _told(connection, [found], view)[0]
 
 
 def replay(engine: Engine, context: TurnContext, turn: str) -> Why:
@@ -104,5 +94,26 @@ def _view(engine: Engine, context: TurnContext) -> View:
     return View(audience_of(context), engine.clock.now(), everything=True)
 
 
-def _injected(body: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(each["id"] for each in body.get("candidates", ()) if each["verdict"] == INJECTED)
+def _told(connection: apsw.Connection, rows: Sequence[Kept], view: View) -> Sequence[PastTurn]:
+    """Return what receipts tell, without any memory that is gone or out of sight."""
+    named = {each["id"] for row in rows for each in _injected(row)} | {fact for row in rows for fact in _marks(row)}
+    facts = search.by_ids(connection, list(named), view)
+    return [
+        PastTurn(
+            row.id, row.at, row.session, row.body["query"], row.body.get("silence"),
+            tuple(facts[each["id"]].text for each in _injected(row) if each["id"] in facts),
+            # A passage has no place in the journal.
+            tuple(each["id"] for each in _injected(row) if each["id"] in facts or "change_seq" not in each),
+            {fact_id: wanted for fact_id, wanted in _marks(row).items() if fact_id in facts},
+        )
+        for row in rows
+    ]  # fmt: skip
+
+
+def _injected(row: Kept) -> Sequence[Mapping[str, Any]]:
+    return [each for each in row.body.get("candidates", ()) if each["verdict"] == INJECTED]
+
+
+def _marks(row: Kept) -> Mapping[str, bool]:
+    marks: Mapping[str, bool] = row.body.get(receipts.MARKS, {})
+    return marks

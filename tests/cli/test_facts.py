@@ -32,7 +32,10 @@ def test_a_memory_is_stored_shown_forgotten_and_brought_back() -> None:
     assert call_json("show", short)["state"] == "forgotten"
     call_json("unforget", short)
     assert len(call_json("list", "--state", "present")["facts"]) == 1
-    assert call_json("stats") == {"total": 1, "by_scope": {"user:owner": 1}, "by_category": {"entity": 1}}
+    assert call_json("stats") == {
+        "total": 1, "by_scope": {"user:owner": 1}, "by_category": {"entity": 1}, "by_channel": {"cli": 1},
+        "by_tag": {"infra": 1},
+    }  # fmt: skip
 
 
 def test_a_correction_can_be_looked_up_as_it_was_and_undone() -> None:

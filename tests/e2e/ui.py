@@ -58,7 +58,7 @@ class Story:
         """Return a page of a browser context, in which alerts, errors and foreign requests are noted."""
         context = self.browser.new_context(**{"viewport": WIDE} | options)
         page = context.new_page()
-        page.on("dialog", lambda dialog: (self.wrong.append(f"alert {dialog.message}"), dialog.dismiss()))
+        page.on("dialog", self._alerted)
         page.on("pageerror", lambda error: self.wrong.append(f"error {error}"))
         page.on("request", lambda request: self._noted(request.url))
         return page
@@ -82,6 +82,10 @@ class Story:
         """Return what is remembered."""
         with self.memory() as memory:
             return [fact.text for fact in memory.admin.list(limit=1_000)]
+
+    def _alerted(self, dialog: Any) -> None:
+        self.wrong.append(f"alert {dialog.message}")
+        dialog.dismiss()
 
     def _noted(self, url: str) -> None:
         if not url.startswith(self.ui.origin):

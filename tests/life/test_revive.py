@@ -54,7 +54,10 @@ class Earlier:
         """Close it, with the mark of the version before."""
         self.store.close()
         connection = apsw.Connection(str(self.home / "facts.db"))
-        connection.execute("DELETE FROM meta WHERE key = 'earlier_rules'; PRAGMA user_version = 4")
+        connection.execute("DELETE FROM meta WHERE key = 'earlier_rules'")
+        for index in ("facts_said", "journal_batch", "journal_undone"):
+            connection.execute(f"DROP INDEX {index}")
+        connection.execute("PRAGMA user_version = 4")
         connection.close()
 
 

@@ -51,14 +51,14 @@ def brought(turns: Iterable[PastTurn]) -> object:
 
 def marked(memory: Memory, canary: Canary, context: TurnContext) -> object:
     """Mark a canary in a turn of the caller's own."""
-    return [memory.turns.mark(turn.id, canary.facts[1], True).marks for turn in played(memory, context)[:1]]
+    return [memory.turns.mark(turn.id, canary.facts[1], True).marks for turn in played(memory, context)]
 
 
 def played(memory: Memory, context: TurnContext) -> Sequence[PastTurn]:
-    """Play a turn, so that there is one; return the last ones."""
+    """Play a turn and return it."""
     memory.turns.before("Who sings in the harbour?", context)
     memory.settle()
-    return memory.turns.past(3)
+    return memory.turns.past(1)
 
 
 def refused(memory: Memory, canary: Canary) -> str:

@@ -216,7 +216,7 @@ class TestImport:
         edit(pages / "other.md", lambda page: f"{page}\n- I play chess.\n")
         take(store, pages)
         with store.database.read() as connection:
-            batch = batches(connection, Audience.of(), host="import")[-1]
+            batch = next(batches(connection, Audience.of(), host="import"))
         with store.write(AUTHOR) as tx:
             undo(tx, batch, Audience.of())
         assert by_text(store)["I play chess."].forgotten_at is not None

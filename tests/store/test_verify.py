@@ -210,10 +210,13 @@ class TestFlippedBits:
         folder = tmp_path / "damaged"
         shutil.copytree(sound, folder)
         path = folder / "facts.db"
+        connection = apsw.Connection(str(path))
+        leaves = connection.execute("SELECT pageno FROM dbstat WHERE name = 'facts' AND pagetype = 'leaf'").fetchall()
+        connection.close()
         content = bytearray(path.read_bytes())
-        # The page behind the first, and every fifth from there: zeroed as by a failing disk.
-        for start in range(4096 * 8, len(content), 4096 * 5):
-            content[start : start + 4096] = bytes(4096)
+        # Zeroed as by a failing disk.
+        for (page,) in leaves[::5]:
+            content[4096 * (page - 1) : 4096 * page] = bytes(4096)
         path.write_bytes(content)
         store = Store(folder, clock=ManualClock())
         try:
