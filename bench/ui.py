@@ -13,6 +13,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,36 +55,51 @@ def _pages(memory: Memory, samples: int, words: str) -> dict[str, dict[str, floa
     client = TestClient(pages(memory, keys, PORT), base_url=f"http://127.0.0.1:{PORT}")
     client.get("/enter", params={"token": keys.token()}).raise_for_status()
     newest, turn = memory.admin.list(limit=1)[0].id, memory.turns.past(1)[0].id
-    queries: dict[str, Query] = {
-        "today": lambda memory: memory.admin.list(limit=PAGE),
-        "memories": lambda memory: memory.admin.list(limit=PAGE),
-        f"memories?q={words}": lambda memory: memory.admin.search(words, limit=PAGE),
-        "memories?category=other": lambda memory: memory.admin.list(Filter(category="other"), limit=PAGE),
-        f"memory/{newest}": lambda memory: memory.admin.history(newest),
-        "turns": lambda memory: memory.turns.past(),
-        f"turns/{turn}": lambda memory: memory.why(turn),
-        "review": lambda memory: memory.admin.review(),
-        f"files?q={words}": lambda memory: memory.files.search(words),
-        "health": lambda memory: memory.status(),
-    }
+    rows: dict[str, tuple[str, Query]] = {
+        "today": ("today", lambda memory: memory.admin.list(limit=PAGE)),
+        "memories": ("memories", lambda memory: memory.admin.list(limit=PAGE)),
+        "memories, searched": (f"memories?q={words}", lambda memory: memory.admin.search(words, limit=PAGE)),
+        "memories, narrowed": (
+            "memories?category=other", lambda memory: memory.admin.list(Filter(category="other"), limit=PAGE),
+        ),
+        "one memory": (f"memory/{newest}", lambda memory: memory.admin.history(newest)),
+        "turns": ("turns", lambda memory: memory.turns.past()),
+        "one turn": (f"turns/{turn}", lambda memory: memory.why(turn)),
+        "one turn, asked again": (f"turns/{turn}?replay=yes", lambda memory: memory.turns.replay(turn)),
+        "review": ("review", lambda memory: memory.admin.review()),
+        "files, searched": (f"files?q={words}", lambda memory: memory.files.search(words)),
+        "health": ("health", lambda memory: memory.status()),
+    }  # fmt: skip
     found = {}
-    for page, query in queries.items():
-        taken: list[float] = []
-        bare: list[float] = []
-        size = 0
-        for _ in range(samples + 1):
-            began = time.perf_counter()
-            query(memory)
-            bare.append(time.perf_counter() - began)
-            began = time.perf_counter()
-            answer = client.get(f"{keys.prefix}/{page}")
-            taken.append(time.perf_counter() - began)
-            answer.raise_for_status()
-            size = len(answer.content)
-        # The first of each reads what the others find in memory.
-        found[page.partition("?q=")[0].partition("/")[0] + (" (search)" if "?q=" in page else "")
-              + (" (one)" if "/" in page else "")] = _figures(taken[1:], bare[1:], size)  # fmt: skip
+    for name, (page, query) in rows.items():
+        found[name] = _sampled(client, f"{keys.prefix}/{page}", partial(query, memory), samples)
+    for name in ("today", "memories", "one memory"):
+        page, query = rows[name]
+        found[f"{name}, after a change"] = _sampled(
+            client, f"{keys.prefix}/{page}", partial(query, memory), samples,
+            lambda: memory.pin(newest, not memory.get(newest).pinned),
+        )  # fmt: skip
     return found
+
+
+def _sampled(
+    client: TestClient, path: str, query: Callable[[], Any], samples: int, change: Callable[[], Any] = lambda: None
+) -> dict[str, float]:
+    taken: list[float] = []
+    bare: list[float] = []
+    size = 0
+    for _ in range(samples + 1):
+        change()
+        began = time.perf_counter()
+        query()
+        bare.append(time.perf_counter() - began)
+        began = time.perf_counter()
+        answer = client.get(path)
+        taken.append(time.perf_counter() - began)
+        answer.raise_for_status()
+        size = len(answer.content)
+    # The first of each reads what the others find in memory.
+    return _figures(taken[1:], bare[1:], size)
 
 
 def _figures(taken: list[float], bare: list[float], size: int) -> dict[str, float]:

@@ -224,6 +224,7 @@ def _sixth(connection: apsw.Connection) -> None:
     # A page of a list, and what to undo next, without a walk through all memories or all changes.
     run(connection, "CREATE INDEX facts_said ON facts (coalesce(source_date, created_at), seq)")
     run(connection, "CREATE INDEX journal_batch ON journal (batch)")
+    run(connection, "CREATE INDEX facts_waiting ON facts (seq) WHERE review_state = 'pending'")
     undone = "json_extract(detail, '$.undoes')) WHERE action = 'undo'"
     run(connection, f"CREATE INDEX journal_undone ON journal ({undone}")
 

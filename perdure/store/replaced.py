@@ -61,7 +61,7 @@ def replacements(connection: apsw.Connection, audience: Audience, since: float |
     rows = run(
         connection,
         f"SELECT j.at, j.detail, j.channel, j.host, j.session, j.batch, {SELECT}, {new}"
-        " FROM facts JOIN journal j ON j.seq ="
+        " FROM facts INDEXED BY facts_superseded_at JOIN journal j ON j.seq ="
         f" (SELECT max(seq) FROM journal WHERE fact_id = facts.id AND action IN {_ENDS})"
         f" LEFT JOIN facts n ON n.id = facts.superseded_by AND {others}"
         f" WHERE facts.superseded_at IS NOT NULL AND facts.forgotten_at IS NULL AND {readable}"

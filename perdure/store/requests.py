@@ -75,10 +75,10 @@ def ask(tx: Transaction, note: Fact, vector: StoredVector | None, request: Reque
 def _waiting(connection: apsw.Connection, note: Fact) -> int:
     [[count]] = run(
         connection,
-        "SELECT count(*) FROM facts f WHERE f.review_state = ? AND f.forgotten_at IS NULL AND f.superseded_at IS NULL"
-        " AND f.scope = ? AND f.scope_target IS ?"
+        f"SELECT count(*) FROM facts f WHERE f.review_state = '{PENDING}' AND f.forgotten_at IS NULL"
+        " AND f.superseded_at IS NULL AND f.scope = ? AND f.scope_target IS ?"
         " AND EXISTS (SELECT 1 FROM journal j WHERE j.fact_id = f.id AND j.action IN (?, ?))",
-        (PENDING, note.scope, note.scope_target, *(wish.value for wish in Wish)),
+        (note.scope, note.scope_target, *(wish.value for wish in Wish)),
     )
     return int(count)
 

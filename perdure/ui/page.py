@@ -29,6 +29,10 @@ MAX_SAID = 300
 """Characters of what a page says of a change: it goes through the address."""
 
 
+MAX_ASKED = 1_000
+"""Characters of what an address asks for: a page says it back."""
+
+
 class FormError(PerdureError):
     """A form was sent by something that is none of our pages."""
 
@@ -51,7 +55,7 @@ class Call:
 
     def asked(self, name: str) -> str:
         """Return what the address says under a name, without spaces around it; empty: nothing."""
-        return self.request.query_params.get(name, "").strip()
+        return self.request.query_params.get(name, "").strip()[:MAX_ASKED]
 
     def given(self, name: str) -> str:
         """Return what a form says under a name, without spaces around it; empty: nothing."""

@@ -55,7 +55,7 @@ class Earlier:
         self.store.close()
         connection = apsw.Connection(str(self.home / "facts.db"))
         connection.execute("DELETE FROM meta WHERE key = 'earlier_rules'")
-        for index in ("facts_said", "journal_batch", "journal_undone"):
+        for index in ("facts_said", "facts_waiting", "journal_batch", "journal_undone"):
             connection.execute(f"DROP INDEX {index}")
         connection.execute("PRAGMA user_version = 4")
         connection.close()

@@ -216,6 +216,7 @@ class TestFlippedBits:
         content = bytearray(path.read_bytes())
         # Zeroed as by a failing disk.
         for (page,) in leaves[::5]:
+            assert isinstance(page, int)
             content[4096 * (page - 1) : 4096 * page] = bytes(4096)
         path.write_bytes(content)
         store = Store(folder, clock=ManualClock())

@@ -73,6 +73,31 @@ def test_memories_are_searched_narrowed_and_paged(browser: Browser) -> None:
     assert "<html" not in browser.text("memories", q="tea", rows="yes")
 
 
+def test_what_is_forgotten_is_searched_by_its_words(browser: Browser) -> None:
+    for text in (BOAT, "The bike is blue."):
+        browser.memory.forget(browser.memory.store(text).fact.id)
+    browser.memory.store(HERON)
+    shown = browser.text("memories", q="boat called", state="forgotten")
+    assert BOAT in shown
+    assert HERON not in shown
+    assert "bike" not in shown
+
+
+def test_a_long_query_is_not_said_back_whole(browser: Browser) -> None:
+    assert len(browser.text("memories", q="boat " * 4_000)) < 20_000
+
+
+def test_the_best_of_many_that_were_considered_are_shown_first(browser: Browser) -> None:
+    for number in range(60):
+        browser.memory.store(f"The boat {number} is called Heron {number}.")
+    name = turn(browser.memory, "What is the boat called, Heron 7 or Heron 8?")
+    short, whole = browser.text(f"turns/{name}"), browser.text(f"turns/{name}", all="yes")
+    considered = len(browser.memory.why(name).considered)
+    assert considered > 40
+    assert f"All {considered}" in short
+    assert whole.count("<tr") - short.count("<tr") == considered - 40
+
+
 def test_what_is_pending_forgotten_or_former_can_be_looked_at(browser: Browser) -> None:
     memory = browser.memory
     gone = memory.store("The bike is blue.").fact

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,9 +14,25 @@ from perdure.store.scope import Scope
 from perdure.ui.page import Call, pairs, show
 
 PAGE = 40
+FOUND = 200
+"""Memories that a search looks through for a state."""
+BY_WORDS = (State.FORGOTTEN, State.EXPIRED)
+"""What no search answers with: here it is looked through for the words of the query, the newest `FOUND`."""
+COUNTING = 0.02
+"""Share of the time that may go into counting for the facets."""
 TAGS = 20
 """Tags that are offered, the most used ones."""
 FACETS = ("category", "scope", "tag", "origin", "state", "pinned")
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What was counted, up to which change, when (seconds of a clock that only goes on), and how long that took."""
+
+    stats: Stats
+    changes: int
+    at: float
+    took: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +66,21 @@ def memories(call: Call) -> Response:
     return call.render(
         "rows.html" if rows else "memories.html",
         found=found, query=query, used=used, facets=[] if rows else _facets(call, wanted), total=total,
-        more=call.path("memories", **used, behind=behind) if behind else "",
+        more=call.path("memories", **used, behind=behind) if behind else "", best=PAGE,
         without={name: call.path("memories", q=query, **_but(used, name)) for name in used},
     )  # fmt: skip
 
 
 def _found(call: Call, query: str, wanted: Filter, tag: str | None, state: str) -> Sequence[Listed]:
-    former = state == State.FORMER
-    hits = call.memory.admin.search(query, wanted, limit=PAGE, tag=tag, include_superseded=former)
+    if state in BY_WORDS:
+        page = call.memory.admin.inventory(wanted, states=[state], limit=FOUND, tag=tag)
+        words = query.casefold().split()
+        return [each for each in page.facts if all(word in each.fact.text.casefold() for word in words)][:PAGE]
+    limit = FOUND if state else PAGE
+    hits = call.memory.admin.search(query, wanted, limit=limit, tag=tag, include_superseded=state == State.FORMER)
     now = call.now
     listed = [Listed(hit.fact, state_of(hit.fact, now), why_hidden(hit.fact, now)) for hit in hits]
-    return [each for each in listed if not state or each.state == state]
+    return [each for each in listed if not state or each.state == state][:PAGE]
 
 
 def _facets(call: Call, wanted: Filter) -> Sequence[Facet]:
@@ -76,14 +97,14 @@ def _facets(call: Call, wanted: Filter) -> Sequence[Facet]:
 
 
 def _counted(call: Call, wanted: Filter) -> Stats:
-    """Count, unless nothing has changed since the last time: of a large store that takes longer than all the rest."""
-    kept: dict[Filter, tuple[int, Stats]] = call.request.app.state.counts
-    number, stats = kept.get(wanted, (-1, None))
-    if stats is None or call.memory.changes(number, 1):
-        number = call.memory.status().changes
+    """Count, but not anew for each page: of a large store that takes longer than all the rest."""
+    kept: dict[Filter, Counted] = call.request.app.state.counts
+    found, began = kept.get(wanted), time.monotonic()
+    if found is None or (began - found.at > found.took / COUNTING and call.memory.changes(found.changes, 1)):
+        changes = call.memory.status().changes
         stats = call.memory.admin.stats(wanted)
-        kept[wanted] = number, stats
-    return stats
+        found = kept[wanted] = Counted(stats, changes, began, time.monotonic() - began)
+    return found.stats
 
 
 def _but(used: Mapping[str, str], name: str) -> Mapping[str, str]:

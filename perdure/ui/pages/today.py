@@ -15,7 +15,7 @@ MOST = 30
 
 def today(call: Call) -> Response:
     """Show what has happened since yesterday."""
-    memory, since = call.memory, yesterday()
+    memory, since = call.memory, yesterday(call.now)
     kept = memory.admin.inventory(Filter(after=since), limit=MOST)
     turns = [turn for turn in memory.turns.past(MOST) if turn.at >= since]
     replaced = memory.admin.replaced(since, MOST)
@@ -23,9 +23,9 @@ def today(call: Call) -> Response:
     return call.render("today.html", since=since, kept=kept, turns=turns, replaced=replaced, waiting=waiting)
 
 
-def yesterday() -> float:
-    """Return when yesterday began here, epoch seconds."""
-    midnight = dt.datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+def yesterday(now: float) -> float:
+    """Return when the day before began here, epoch seconds."""
+    midnight = dt.datetime.fromtimestamp(now).astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
     return (midnight - dt.timedelta(days=1)).timestamp()
 
 

@@ -8,6 +8,8 @@ from perdure.api.explain import INJECTED, silence
 from perdure.ui.page import Call, change, show
 
 PAGE = 50
+CONSIDERED = 40
+"""Memories of a turn that are shown at once, the best ones."""
 MARKS = {"yes": True, "no": False, "clear": None}
 SAID = {
     "yes": "Marked as one that should have come. perdure eval asks for it from now on.",
@@ -29,10 +31,9 @@ def turn(call: Call) -> Response:
     name = call.request.path_params["id"]
     found, explained = call.memory.turns.one(name), call.memory.why(name)
     today = call.memory.turns.replay(name) if call.asked("replay") and found.query else None
-    came = {each.id for each in explained.considered if each.verdict == INJECTED}
     return call.render(
         "turn.html", turn=found, explained=explained, silent=silence(explained), today=today, injected=INJECTED,
-        silent_today=silence(today) if today else None, came=came,
+        silent_today=silence(today) if today else None, most=None if call.asked("all") else CONSIDERED,
     )  # fmt: skip
 
 
