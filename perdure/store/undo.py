@@ -105,14 +105,17 @@ def undo(tx: Transaction, batch: str, audience: Audience) -> Undone:
         NotFoundError: there is no such transaction on facts that the audience may write, or it was undone already.
         ScopeError: the audience may write nothing.
     """
-    if audience.writable() == _OWNER and _is_import(tx.connection, batch):
-        # Who took it in is the owner of the folder, whomever the memories in it belong to.
-        audience = ALL_SCOPES
-    # A beginning will do: that is how a change is told.
-    named = list(batches(tx.connection, audience, begins=batch)) if len(batch) >= SHORT else []
-    if len(named) != 1:
+    # Who took an import in is the owner of the folder, whomever the memories in it belong to; another may have taken
+    # back a part of it since.
+    import_ = audience.writable() == _OWNER and _is_import(tx.connection, batch)
+    for asking in (ALL_SCOPES, audience) if import_ else (audience,):
+        # A beginning will do: that is how a change is told.
+        named = list(batches(tx.connection, asking, begins=batch)) if len(batch) >= SHORT else []
+        if len(named) == 1:
+            [batch], audience = named, asking
+            break
+    else:
         raise NotFoundError(f"there is no change {batch[:12]} to undo; it may have been undone already")
-    [batch] = named
     condition, values = audience.sql()
     rows = run(
         tx.connection,

@@ -131,16 +131,6 @@ def forget(story: Story) -> None:
     assert "My dog Biscuit is nine." in story.texts()
 
 
-@step("a memory is removed for good after a second question")
-def purge(story: Story) -> None:
-    page = story.go("memories?q=Nordwind")
-    page.click("#found a.row")
-    page.click("text=Remove for good")
-    assert any("Nordwind" in text for text in story.texts())
-    page.click("text=Yes, purge")
-    assert not any("Nordwind" in text for text in story.texts())
-
-
 @step("a turn is explained, asked anew and marked")
 def turn(story: Story) -> str:
     page = story.go("turns")
@@ -154,6 +144,16 @@ def turn(story: Story) -> str:
         [marked] = memory.turns.past(marked=True)
         assert list(marked.marks.values()) == [True]
     return "1 mark"
+
+
+@step("a memory is removed for good after a second question")
+def purge(story: Story) -> None:
+    page = story.go("memories?q=Nordwind")
+    page.click("#found a.row")
+    page.click("text=Remove for good")
+    assert any("Nordwind" in text for text in story.texts())
+    page.click("text=Yes, purge")
+    assert not any("Nordwind" in text for text in story.texts())
 
 
 @step("what waits is approved and rejected")
