@@ -9,17 +9,14 @@ from typing import Any
 
 import click
 
+from perdure.api.beside import Beside, beside
 from perdure.api.memory import Memory
-from perdure.background.revive import ACTION as REVIVED
 from perdure.cli.facts import day
 from perdure.cli.options import dry_run_option, limit_option, moment, on_memory, store_options
 from perdure.cli.output import SHORT_ID, Output
 from perdure.store.fact import Fact
-from perdure.store.requests import Wish
 
 LIMIT = 100
-_ABOUT = {REVIVED: "was replaced by", Wish.REPLACE: "would replace", Wish.FORGET: "would forget"}
-"""What the journal calls it by which one memory's review has to do with another."""
 
 
 @click.group(invoke_without_command=True)
@@ -60,7 +57,7 @@ def list_(memory: Memory, output: Output, limit: int) -> int:
     Example: perdure review list --json
     """
     waiting = memory.admin.review(limit)
-    _print(output, waiting, {fact.id: about for fact in waiting if (about := _beside(memory, fact)) is not None})
+    _print(output, waiting, {fact.id: about for fact in waiting if (about := beside(memory, fact)) is not None})
     return 0
 
 
@@ -121,30 +118,19 @@ def replaced_(memory: Memory, output: Output, since: str | None, limit: int) -> 
     return 0
 
 
-def _beside(memory: Memory, fact: Fact) -> tuple[str, Fact] | None:
-    """Return the memory that a fact's review is about, and what it has to do with it in words."""
-    for change in reversed(memory.admin.history(fact.id).changes):
-        if change.action in _ABOUT and change.fact.id == fact.id and change.other_id is not None:
-            return (_ABOUT[change.action], memory.get(change.other_id)) if memory.has(change.other_id) else None
-    return None
-
-
-def _print(
-    output: Output, facts: Sequence[Fact], beside: Mapping[str, tuple[str, Fact]] = MappingProxyType({})
-) -> None:
+def _print(output: Output, facts: Sequence[Fact], others: Mapping[str, Beside] = MappingProxyType({})) -> None:
     if output.as_json:
-        about = {fact_id: {"beside": asdict(fact), "relation": why} for fact_id, (why, fact) in beside.items()}
+        about = {name: {"beside": asdict(each.fact), "relation": each.relation} for name, each in others.items()}
         output.json({"facts": [asdict(fact) | about.get(fact.id, {}) for fact in facts]})
         return
     rows = [
-        (fact.id[:SHORT_ID], fact.review_state, fact.channel.value, _why(fact, beside.get(fact.id)), fact.text)
+        (fact.id[:SHORT_ID], fact.review_state, fact.channel.value, _why(fact, others.get(fact.id)), fact.text)
         for fact in facts
     ]
     output.table(("id", "review", "from", "why", "text"), rows)
 
 
-def _why(fact: Fact, about: tuple[str, Fact] | None) -> str:
+def _why(fact: Fact, about: Beside | None) -> str:
     if about is None:
         return str(fact.metadata.get("review", ""))
-    why, other = about
-    return f"{why} {other.id[:SHORT_ID]}: {other.text}"
+    return f"{about.relation} {about.fact.id[:SHORT_ID]}: {about.fact.text}"

@@ -46,6 +46,21 @@ class Channel(StrEnum):
     IMPORT = "import"
     UNKNOWN = "unknown"
 
+    @property
+    def words(self) -> str:
+        """Who or what it was, in words."""
+        return _WAYS[self]
+
+
+_WAYS = {
+    Channel.USER: "said by you", Channel.LIBRARY: "a program", Channel.CLI: "the command line",
+    Channel.TOOL_ASKED: "an agent that was asked to", Channel.TOOL_UNASKED: "an agent by itself",
+    Channel.ASSISTANT: "said by an agent", Channel.OWNER_FILE: "your own file", Channel.FILE: "a file",
+    Channel.TRANSCRIPT_USER: "said by you in a past conversation",
+    Channel.TRANSCRIPT_OTHER: "said by another in a past conversation", Channel.IMPORT: "an import",
+    Channel.UNKNOWN: "a way that is not known",
+}  # fmt: skip
+
 
 class Consent(StrEnum):
     """What is known of the user's will when a tool would replace or forget what they said."""

@@ -20,6 +20,7 @@ from starlette.routing import Route
 
 from perdure.api.memory import Memory
 from perdure.errors import NotFoundError, PerdureError
+from perdure.hooks.types import Channel
 
 PAGES = (
     ("today", "Today"), ("memories", "Memories"), ("turns", "Turns"),
@@ -145,7 +146,7 @@ def templates() -> Environment:
         loader=PackageLoader("perdure.ui"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    made.filters |= {"when": when, "day": day, "count": count, "size": size}
+    made.filters |= {"when": when, "day": day, "count": count, "size": size, "origin": origin}
     return made
 
 
@@ -162,6 +163,11 @@ def day(seconds: float | None) -> str:
 def count(number: int, one: str, many: str = "") -> str:
     """Return a number with its noun: "1 memory", "2 memories"."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def origin(channel: str) -> str:
+    """Return in words by which way a memory came in."""
+    return Channel(channel).words if channel in set(Channel) else channel
 
 
 def size(bytes_: float) -> str:

@@ -293,7 +293,7 @@ def photograph(told: Story, folder: Path) -> None:
         "memory": f"memory/{_id(told, '9:45')}", "turn": _turn(told), "files": "files?q=heron",
     }  # fmt: skip
     with told.memory() as memory:
-        shown["turn"] = next(f"turns/{each.id}" for each in memory.turns.past() if each.came)
+        shown["turn"] = next(f"turns/{each.id}" for each in memory.turns.past() if "snack" in each.query)
     for scheme in ("light", "dark"):
         page = told.beside(color_scheme=scheme, viewport={"width": 1100, "height": 760})
         for name, path in shown.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
+from perdure.api.beside import beside
 from perdure.errors import ScopeError
 from perdure.ui.page import Call, change, show
 from perdure.ui.pages.today import last_batch
@@ -21,7 +22,8 @@ def review(call: Call) -> Response:
     except ScopeError:
         proposals = []
     groups = None if found is None else {kind: [each for each in found if each.kind == kind] for kind in KINDS}
-    return call.render("review.html", waiting=memory.admin.review(), proposals=proposals, groups=groups)
+    waiting = [(fact, beside(memory, fact)) for fact in memory.admin.review()]
+    return call.render("review.html", waiting=waiting, proposals=proposals, groups=groups)
 
 
 def decide(call: Call) -> Response:

@@ -1,0 +1,30 @@
+"""What a memory that waits for review has to do with another: what it would replace or forget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from perdure.api.memory import Memory
+from perdure.background.revive import ACTION as REVIVED
+from perdure.store.fact import Fact
+from perdure.store.requests import Wish
+
+_RELATIONS = {REVIVED: "was replaced by", Wish.REPLACE: "would replace", Wish.FORGET: "would forget"}
+"""What the journal calls it by which one memory's review has to do with another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """The other memory, and the words between the two, such as "would replace"."""
+
+    relation: str
+    fact: Fact
+
+
+def beside(memory: Memory, fact: Fact) -> Beside | None:
+    """Return the memory that a fact's review is about; None: there is none, or it is gone."""
+    for change in reversed(memory.admin.history(fact.id).changes):
+        if change.action in _RELATIONS and change.fact.id == fact.id and change.other_id is not None:
+            there = memory.has(change.other_id)
+            return Beside(_RELATIONS[change.action], memory.get(change.other_id)) if there else None
+    return None
