@@ -12,6 +12,9 @@ if [ $# -eq 0 ]; then
     "$venv/bin/python" -m scripts.reference
     set -- build --strict --quiet
 fi
+# Each page links to the repository that it was built from, if that can be read on the web.
+origin=$(git remote get-url origin 2>/dev/null || true)
+case $origin in https://*) export PERDURE_REPOSITORY="${PERDURE_REPOSITORY-$origin}" ;; esac
 # The theme would print an advertisement.
 export NO_MKDOCS_2_WARNING=1
 exec "$venv/bin/mkdocs" "$@"

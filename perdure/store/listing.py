@@ -54,6 +54,8 @@ class Filter:
 
         Of what is rare all that fit is less than all that is newer.
         """
+        if self.review_state == "pending":
+            return "INDEXED BY facts_waiting"
         rare = (self.entity, self.pinned, self.review_state, self.ends)
         return "INDEXED BY facts_said" if all(each is None for each in rare) else ""
 
