@@ -37,6 +37,7 @@ from perdure.store.schedule import JobState
 from perdure.store.scope import ALL_SCOPES, Scope
 from perdure.store.search import View
 from perdure.store.transaction import Author
+from perdure.text.counted import counted
 
 
 class Admin:
@@ -340,10 +341,8 @@ class Admin:
         """Return what a person should know who reads on: why nothing can be changed, and what is not in yet."""
         refusal = self._engine.store.refusal
         waiting = sum(turn.state == inbox.WAITS for turn in self.inbox())
-        told = [refusal] if refusal else []
-        if waiting:
-            told.append(f"{waiting} turns wait to be taken in by the next start of a host; perdure inbox shows them")
-        return told
+        told = [f"{counted(waiting, 'turn')} to take in at the next start of a host: perdure inbox"] if waiting else []
+        return [refusal, *told] if refusal else told
 
     def verify(self) -> Sequence[Finding]:
         """Look for damage and drift in the whole store; mend it with `perdure verify --fix`."""

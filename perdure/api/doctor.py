@@ -27,6 +27,7 @@ from perdure.index.drift import drift
 from perdure.store import listing, reporting
 from perdure.store.finding import Finding
 from perdure.store.remembered import Truth, judge
+from perdure.text.counted import counted
 
 MODEL_SECONDS = 60.0
 LAG_SECONDS = 86_400.0
@@ -136,7 +137,7 @@ def _host(home: str | Path | None, environ: Mapping[str, str]) -> Iterator[Check
 
 
 def _store(memory: Memory) -> Checkup:
-    state, refusal = f"{memory.status().facts} memories in {memory.status().home}", memory.status().read_only
+    state, refusal = f"{counted(memory.status().facts, 'memory')} in {memory.status().home}", memory.status().read_only
     if refusal is None:
         return Checkup("store", state)
     return Checkup("store", f"{state}; {refusal}", "let the folder be written, or give it room; then start hosts again")
@@ -178,7 +179,7 @@ def _watcher(memory: Memory) -> Checkup:
     status = memory.files.status()
     if not status.roots:
         return Checkup("files", "there are none to watch")
-    state = f"{status.files} files, noticed by {status.watcher}"
+    state = f"{counted(status.files, 'file')}, noticed by {status.watcher}"
     if status.watcher == "polling" and status.watcher_reason:
         return Checkup("files", f"{state}: {status.watcher_reason}", "do so, or set watch = false to be told no more")
     return Checkup("files", state)
@@ -208,7 +209,7 @@ def _export(engine: Engine) -> Checkup:
     if last is None:
         return Checkup("export", f"none yet{off or '; a host writes one a day'}")
     day = dt.datetime.fromtimestamp(last.at, dt.UTC).date()
-    state = f"{last.path.name}: {last.facts} memories, as of {day}{off}"
+    state = f"{last.path.name}: {counted(last.facts, 'memory')}, as of {day}{off}"
     if last.intact:
         return Checkup("export", state)
     return Checkup("export", f"{last.path.name} was changed since it was written", "perdure export --daily")

@@ -17,6 +17,7 @@ from perdure.store.fact import Fact
 from perdure.store.search import View
 from perdure.store.store import Store
 from perdure.store.trust import AUTO_RECALLED
+from perdure.text.counted import counted
 
 INJECTED = "injected"
 NO_EVIDENCE = "no evidence"
@@ -158,7 +159,7 @@ def silence(explained: Why) -> str | None:
     if reasons:
         return f"what fits the prompt was left out: {'; '.join(reasons)}"
     nearest = max(explained.considered, key=lambda each: (each.probability or 0.0, each.cosine or 0.0, each.coverage))
-    return f"{len(explained.considered)} memories were looked at, none with evidence; the nearest: " + _measures(
+    return f"{counted(len(explained.considered), 'memory')} looked at, none with evidence; the nearest: " + _measures(
         nearest, explained
     )
 

@@ -20,6 +20,7 @@ from perdure.store.left_out import counts
 from perdure.store.remembered import judge
 from perdure.store.scope import Audience
 from perdure.store.search import View
+from perdure.text.counted import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +170,5 @@ def _parked_expiry(engine: Engine) -> str | None:
     parked = parked_expiry(engine.store)
     if parked is None:
         return None
-    return (
-        f"{parked.facts} of {parked.total} memories would expire at once: see that the clock is right, then prune --yes"
-    )
+    share = f"{parked.facts} of {counted(parked.total, 'memory')}"
+    return f"{share} would expire at once: see that the clock is right, then prune --yes"

@@ -8,6 +8,7 @@ from perdure.background.scheduler import Pause
 from perdure.files.transcript_log import TranscriptLog
 from perdure.store import expiry, receipts
 from perdure.store.store import Store
+from perdure.text.counted import counted
 
 RECEIPTS = 500
 """Receipts that are dropped in one transaction."""
@@ -38,7 +39,7 @@ def prune(store: Store, log: TranscriptLog, keep: Retention, pause: Pause) -> st
     """
     done = expiry.prune(store, keep.expired, pause=pause)
     if done.parked is not None:
-        return f"parked: {done.parked.facts} of {done.parked.total} memories would expire; see perdure prune"
+        return f"parked: {done.parked.facts} of {counted(done.parked.total, 'memory')} would expire; see perdure prune"
     now = store.clock.now()
     dropped = 0
     while True:

@@ -32,6 +32,7 @@ from perdure.store.store import Store
 from perdure.store.tombstones import bury
 from perdure.store.tombstones import is_purged as is_purged
 from perdure.store.transaction import Author, Transaction
+from perdure.text.counted import counted
 
 PENDING = "pending"
 CERTIFIED = "certified"
@@ -211,7 +212,7 @@ def _clean(
         shutil.rmtree(store.folder / stage, ignore_errors=True)
     store.inbox.empty()
     if store.inbox.waiting:
-        return f"{store.inbox.waiting} turns are still to be captured"
+        return f"{counted(store.inbox.waiting, 'turn')} still to be captured"
     held = search(store.folder, needles, ["inbox"]).ours or unadopted(store.folder / "inbox")
     if held:
         return f"{', '.join(held)} holds turns of a process that has ended; the next start of a host takes them in"

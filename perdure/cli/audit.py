@@ -12,6 +12,7 @@ from perdure.api.memory import Memory
 from perdure.cli.options import dry_run_option, on_memory
 from perdure.cli.output import SHORT_ID, Output, progress
 from perdure.store.listing import Progress
+from perdure.text.counted import counted
 
 
 @click.command()
@@ -30,7 +31,7 @@ def audit(memory: Memory, output: Output, fix: bool, dry_run: bool) -> int:
     else:
         rows = [(each.id[:SHORT_ID], each.kind, each.remedy, each.evidence, each.text) for each in found.suspects]
         output.table(("id", "kind", "remedy", "evidence", "text"), rows)
-        output.line(f"{found.facts} memories looked at, {len(found.suspects)} suspect, {found.fixed} mended.")
+        output.line(f"{counted(found.facts, 'memory')} looked at, {len(found.suspects)} suspect, {found.fixed} mended.")
         if found.batch:
             output.line(f"Take it back with: perdure undo --batch {found.batch}")
     return int(found.fixed < len(found.suspects))
@@ -52,7 +53,7 @@ def classify(memory: Memory, output: Output, dry_run: bool) -> int:
         output.json({"dry_run": dry_run, "classified": [asdict(each) for each in done]})
     else:
         output.table(("id", "category", "by"), [(each.id[:SHORT_ID], each.category, each.by) for each in done])
-        output.line(f"{len(done)} memories {'would get' if dry_run else 'got'} a category.")
+        output.line(f"{counted(len(done), 'memory')} {'would get' if dry_run else 'got'} a category.")
     return 0
 
 

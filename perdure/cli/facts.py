@@ -16,13 +16,19 @@ from perdure.api.memory import Memory
 from perdure.api.stored import Stored
 from perdure.cli.options import dry_run_option, limit_option, moment, on_memory, scope_option
 from perdure.cli.output import FOUND_NOTHING, OK, SHORT_ID, Output, tell
+from perdure.cli.show import whichever
 from perdure.errors import NotFoundError
 from perdure.hooks.types import Channel
 from perdure.ranking.decay import LIFETIMES
 from perdure.store.fact import Fact
-from perdure.store.inventory import Page, State, state_of, why_hidden
+from perdure.store.inventory import Page, State, state_of
 from perdure.store.listing import Filter
 from perdure.store.scope import Scope
+from perdure.text.counted import counted
+from perdure.text.normalise import fts_text
+
+NAMING = 50
+"""Memories among which `perdure lookup` finds those that name something."""
 
 
 @click.command()
@@ -128,33 +134,18 @@ def list_(
 def lookup(
     memory: Memory, output: Output, entity: str, key: str | None, tag: str | None, as_of: str | None, superseded: bool
 ) -> int:
-    """Show what is known about an entity, and a key of it. Exit code 1: nothing is.
+    """Show what is known about an entity, and a key of it; if nothing is, what names it. Exit code 1: nothing does.
 
     Example: perdure lookup user birthday
     """
-    facts = memory.lookup(entity, key, tag=tag, as_of=moment(as_of), include_superseded=superseded)
+    seen: dict[str, Any] = {"tag": tag, "as_of": moment(as_of), "include_superseded": superseded}
+    facts: Sequence[Fact] = memory.lookup(entity, key, **seen)
+    if not facts and key is None:
+        facts = [hit.fact for hit in memory.admin.search(entity, limit=NAMING, **seen) if _names(hit.fact.text, entity)]
+        if facts:
+            tell(f"No memory is about {entity} alone; these name it.")
     print_facts(output, facts)
     return OK if facts else FOUND_NOTHING
-
-
-@click.command()
-@click.argument("fact_id", metavar="ID")
-@on_memory(reads=True)
-def show(memory: Memory, output: Output, fact_id: str) -> int:
-    """Show all that is known about one memory, in whatever state it is; eight digits of its id are enough.
-
-    Example: perdure show 1f0c9a3e
-    """
-    fact = _any(memory, fact_id)
-    now = time.time()
-    state = {"state": state_of(fact, now).value, "hidden": why_hidden(fact, now)}
-    ends = ending(fact, now)
-    if output.as_json:
-        output.json({**state, "ending": asdict(ends), **asdict(fact)})
-    else:
-        values = {**state, "kept": ends.told, **asdict(fact)}
-        output.table(("", ""), [(name, value) for name, value in values.items() if value not in (None, "", ())])
-    return OK
 
 
 @click.command()
@@ -190,7 +181,7 @@ def forget(
     if output.as_json:
         output.json({"forgotten": 0 if dry_run else count, "chosen": count})
     else:
-        output.line(f"{count} memories {'would be' if dry_run else 'are'} forgotten.")
+        output.line(f"{'Would forget' if dry_run else 'Forgot'} {counted(count, 'memory')}.")
     return OK if count else FOUND_NOTHING
 
 
@@ -222,7 +213,7 @@ def undo(memory: Memory, output: Output, session: str | None, batch: str | None,
         return OK
     rows = [(fact_id[:SHORT_ID], *_now(memory, fact_id)) for fact_id in undone.facts]
     output.table(("id", "is now", "text"), rows)
-    output.line(f"{len(undone.facts)} memories {'would be' if dry_run else 'are'} changed back.")
+    output.line(f"{'Would change' if dry_run else 'Changed'} {counted(len(undone.facts), 'memory')} back.")
     if undone.conflicts:
         left = ", ".join(fact_id[:SHORT_ID] for fact_id in undone.conflicts)
         output.line(f"Left alone, as they were changed again since: {left}")
@@ -244,6 +235,11 @@ def stats(memory: Memory, output: Output, scope: str | None) -> int:
         rows = [("all", counted.total), *counted.by_scope.items(), *counted.by_category.items()]
         output.table(("", "memories"), rows)
     return OK
+
+
+def _names(text: str, entity: str) -> bool:
+    """Return whether all words of a name stand in a text."""
+    return set(fts_text(entity).split()) <= set(fts_text(text).split())
 
 
 def _print_page(output: Output, page: Page, elsewhere: int, everyone: bool, fading: bool) -> None:
@@ -277,17 +273,11 @@ def _counted(look: Callable[..., Page]) -> int:
 def _now(memory: Memory, fact_id: str) -> tuple[str, str]:
     """Return the state and the text of a memory."""
     try:
-        fact = _any(memory, fact_id)
+        fact = whichever(memory, fact_id)
     except NotFoundError:
         # What was assigned to the caller is back where it was.
         return "somebody else's", ""
     return state_of(fact, time.time()), fact.text
-
-
-def _any(memory: Memory, fact_id: str) -> Fact:
-    """Return a memory, also if it is forgotten or expired."""
-    versions = memory.admin.history(fact_id).versions
-    return next(version for version in versions if version.id.startswith(fact_id.strip().lower()))
 
 
 def print_facts(output: Output, facts: Sequence[Fact], **more: Any) -> None:

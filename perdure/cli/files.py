@@ -20,6 +20,7 @@ from perdure.files.options import SOURCES
 from perdure.files.roots import Kind
 from perdure.files.search import HYBRID, Answer
 from perdure.files.turns import Turn, read_turns, session_of
+from perdure.text.counted import counted
 
 SNIPPET = 200
 """Characters of a result that a table shows."""
@@ -212,7 +213,7 @@ def transcript(memory: Memory, output: Output, file: Path, session: str | None) 
     if output.as_json:
         output.json({"session": name, "messages": len(turns), "added": added})
     else:
-        output.line(f"{added} of {len(turns)} messages are new in session {name}")
+        output.line(f"New in session {name}: {added} of {counted(len(turns), 'message')}")
     return 0
 
 

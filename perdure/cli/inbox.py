@@ -12,6 +12,7 @@ from perdure.api.inbox import InboxTurn
 from perdure.api.memory import Memory
 from perdure.cli.options import dry_run_option, on_memory, store_options
 from perdure.cli.output import Output
+from perdure.text.counted import counted
 
 
 @click.group(invoke_without_command=True)
@@ -49,7 +50,7 @@ def drop(memory: Memory, output: Output, ids: tuple[str, ...], dry_run: bool) ->
     """
     gone = memory.admin.drop_turns(*ids, dry_run=dry_run)
     _show(output, gone, "")
-    output.line(f"{len(gone)} turns {'would be' if dry_run else 'are'} removed.")
+    output.line(f"{'Would remove' if dry_run else 'Removed'} {counted(len(gone), 'turn')}.")
     return 0
 
 

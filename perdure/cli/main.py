@@ -18,69 +18,87 @@ from perdure.cli.summaries import SUMMARIES
 from perdure.errors import PerdureError
 from perdure.hosts.log_lines import line_handler
 
-COMMANDS = {
-    "alias": "perdure.cli.alias",
-    "anchor": "perdure.cli.anchor",
-    "audit": "perdure.cli.audit",
-    "backup": "perdure.cli.backup",
-    "categories": "perdure.cli.scopes",
-    "checkpoint": "perdure.cli.checkpoint",
-    "classify": "perdure.cli.audit",
-    "completion": "perdure.cli.completion",
-    "config": "perdure.cli.config",
-    "connect": "perdure.cli.connect",
-    "consolidate": "perdure.cli.upkeep",
-    "demo": "perdure.cli.demo",
-    "disconnect": "perdure.cli.connect",
-    "distill": "perdure.cli.upkeep",
-    "doctor": "perdure.cli.doctor",
-    "edit": "perdure.cli.edit",
-    "eval": "perdure.cli.recall",
-    "export": "perdure.cli.exchange",
-    "files": "perdure.cli.files",
-    "forget": "perdure.cli.facts",
-    "graph": "perdure.cli.links",
-    "history": "perdure.cli.changes",
-    "hook": "perdure.cli.hook",
-    "import": "perdure.cli.importing",
-    "inbox": "perdure.cli.inbox",
-    "index": "perdure.cli.files",
-    "jobs": "perdure.cli.jobs",
-    "link": "perdure.cli.links",
-    "list": "perdure.cli.facts",
-    "lookup": "perdure.cli.facts",
-    "mcp": "perdure.cli.mcp",
-    "model": "perdure.cli.model",
-    "openclaw": "perdure.cli.openclaw",
-    "pin": "perdure.cli.changes",
-    "proposals": "perdure.cli.proposals",
-    "prune": "perdure.cli.prune",
-    "purge": "perdure.cli.purge",
-    "recall": "perdure.cli.recall",
-    "recover": "perdure.cli.recover",
-    "reflect": "perdure.cli.upkeep",
-    "replay": "perdure.cli.replay",
-    "review": "perdure.cli.review",
-    "revive": "perdure.cli.revive",
-    "scope": "perdure.cli.scopes",
-    "scrub": "perdure.cli.scrub",
-    "search": "perdure.cli.search",
-    "show": "perdure.cli.facts",
-    "stats": "perdure.cli.facts",
-    "status": "perdure.cli.status",
-    "store": "perdure.cli.facts",
-    "ui": "perdure.cli.ui",
-    "undo": "perdure.cli.facts",
-    "unforget": "perdure.cli.facts",
-    "uninstall": "perdure.cli.uninstall",
-    "unlink": "perdure.cli.links",
-    "unpin": "perdure.cli.changes",
-    "update": "perdure.cli.changes",
-    "vault": "perdure.cli.vault",
-    "verify": "perdure.cli.verify",
-    "why": "perdure.cli.recall",
-    "why-not": "perdure.cli.recall",
+GROUPS = {
+    "Start": {
+        "demo": "perdure.cli.demo",
+        "connect": "perdure.cli.connect",
+        "disconnect": "perdure.cli.connect",
+        "openclaw": "perdure.cli.openclaw",
+        "mcp": "perdure.cli.mcp",
+        "ui": "perdure.cli.ui",
+        "doctor": "perdure.cli.doctor",
+        "completion": "perdure.cli.completion",
+    },
+    "Ask": {
+        "recall": "perdure.cli.recall",
+        "search": "perdure.cli.search",
+        "lookup": "perdure.cli.facts",
+        "list": "perdure.cli.facts",
+        "show": "perdure.cli.show",
+        "why": "perdure.cli.recall",
+        "why-not": "perdure.cli.recall",
+        "history": "perdure.cli.changes",
+        "graph": "perdure.cli.links",
+        "files": "perdure.cli.files",
+    },
+    "Change": {
+        "store": "perdure.cli.facts",
+        "update": "perdure.cli.changes",
+        "edit": "perdure.cli.edit",
+        "forget": "perdure.cli.facts",
+        "unforget": "perdure.cli.facts",
+        "pin": "perdure.cli.changes",
+        "unpin": "perdure.cli.changes",
+        "link": "perdure.cli.links",
+        "unlink": "perdure.cli.links",
+        "alias": "perdure.cli.alias",
+        "undo": "perdure.cli.facts",
+    },
+    "Review": {
+        "review": "perdure.cli.review",
+        "audit": "perdure.cli.audit",
+        "proposals": "perdure.cli.proposals",
+        "inbox": "perdure.cli.inbox",
+    },
+    "Count": {
+        "status": "perdure.cli.status",
+        "stats": "perdure.cli.facts",
+        "categories": "perdure.cli.scopes",
+        "scope": "perdure.cli.scopes",
+        "jobs": "perdure.cli.jobs",
+    },
+    "Keep in order": {
+        "consolidate": "perdure.cli.upkeep",
+        "classify": "perdure.cli.audit",
+        "distill": "perdure.cli.upkeep",
+        "reflect": "perdure.cli.upkeep",
+        "prune": "perdure.cli.prune",
+        "revive": "perdure.cli.revive",
+        "checkpoint": "perdure.cli.checkpoint",
+        "index": "perdure.cli.files",
+    },
+    "Keep safe": {
+        "backup": "perdure.cli.backup",
+        "export": "perdure.cli.exchange",
+        "import": "perdure.cli.importing",
+        "verify": "perdure.cli.verify",
+        "recover": "perdure.cli.recover",
+        "anchor": "perdure.cli.anchor",
+        "purge": "perdure.cli.purge",
+        "scrub": "perdure.cli.scrub",
+        "vault": "perdure.cli.vault",
+        "uninstall": "perdure.cli.uninstall",
+    },
+    "Set up and measure": {
+        "config": "perdure.cli.config",
+        "model": "perdure.cli.model",
+        "eval": "perdure.cli.recall",
+        "replay": "perdure.cli.replay",
+        "hook": "perdure.cli.hook",
+    },
 }
+"""Commands as `perdure --help` shows them, each with the module that it is in."""
+COMMANDS = {name: module for group in GROUPS.values() for name, module in group.items()}
 
 STOPPED = 130
 NOBODY_READS = 141
@@ -115,9 +133,19 @@ class Commands(click.Group):
             ctx.exit(NOBODY_READS)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands, without importing any."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, SUMMARIES.get(name, "")) for name in self.list_commands(ctx)])
+        """Write the commands in groups, without importing any."""
+        for group, names in GROUPS.items():
+            with formatter.section(group):
+                formatter.write_dl([(name, SUMMARIES.get(name, "")) for name in names])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that is called; of one that is unknown say what may be meant."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as error:
+            raise click.NoSuchCommand(error.command_name, possibilities=COMMANDS, ctx=ctx) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return the commands, or options, that go on from what is typed, without importing any command."""

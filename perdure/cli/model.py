@@ -25,6 +25,7 @@ from perdure.index.reembed import prune as prune_spaces
 from perdure.store import spaces
 from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
+from perdure.text.counted import counted
 
 POLL_SECONDS = 0.2
 RESTART_SECONDS = 2.0
@@ -72,7 +73,7 @@ def status(home: Path | None, as_json: bool) -> int:
         output.json(figures)
         return 0
     output.table(("model", "state", "vectors"), [(item.space.name, item.state, item.vectors) for item in found])
-    output.line(f"{facts} memories; the settings name {setting}")
+    output.line(f"{counted(facts, 'memory')}; the settings name {setting}")
     measured = _calibrated(present) if present else None
     if measured:
         output.line(measured)
@@ -164,10 +165,10 @@ def switch(embedder: str | None, model_name: str | None, dry_run: bool, home: Pa
         })  # fmt: skip
     elif begun and dry_run:
         output.line(
-            f"{facts - vectors} of {facts} memories would be given a vector of {space.name}, which would answer"
+            f"{facts - vectors} of {counted(facts, 'memory')} would get a vector of {space.name}, which would answer"
         )
     elif begun:
-        output.line(f"{space.name} answers now; {vectors} of {facts} memories have a vector of it")
+        output.line(f"{space.name} answers now; vectors for {vectors} of {counted(facts, 'memory')}")
         if compared:
             output.line(shadow.told(compared))
         output.line("Hosts follow at their next recall. Set the same model in their settings. Back: model rollback")
@@ -195,7 +196,7 @@ def rollback(dry_run: bool, home: Path | None, as_json: bool) -> int:
         output.json({"model": space.name, "facts": facts, "vectors": vectors, "dry_run": dry_run})
     else:
         answers = "would answer" if dry_run else "answers"
-        output.line(f"{space.name} {answers}; {vectors} of {facts} memories have a vector of it")
+        output.line(f"{space.name} {answers}; vectors for {vectors} of {counted(facts, 'memory')}")
     return 0
 
 

@@ -29,6 +29,8 @@ FOUND_NOTHING = 1
 
 NARROW = 12
 """Characters of a cell that is never wrapped."""
+TEXTS = ("text", "its text")
+"""Columns of memories' texts: in a table they have a line, `perdure show` has them whole."""
 SHORT_ID = 8
 """Digits of an id in a table; they are enough to name a memory by."""
 
@@ -82,8 +84,14 @@ class Output:
             return
         console().print(text, style=style, highlight=False, markup=False)
 
-    def table(self, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Print a table: aligned on a terminal; in a pipe a line for each row, with tabs between its cells."""
+    def table(self, header: Sequence[str], rows: Iterable[Sequence[Any]], *, whole: bool = False) -> None:
+        """Print a table: aligned on a terminal; in a pipe a line for each row, with tabs between its cells.
+
+        Args:
+            header: names of the columns; all empty: none are shown.
+            rows: the cells of each.
+            whole: on a terminal, also show of a memory's text what has no room in its line.
+        """
         if self.as_json:
             return
         header, *lines = [[" ".join(visible(_said(cell)).split()) for cell in row] for row in (header, *rows)]
@@ -98,7 +106,13 @@ class Output:
         table = Table(show_header=any(header), box=None, pad_edge=False, header_style="bold cyan")
         for name, *cells in zip(header, *lines, strict=True):
             # Where there is no room, long texts are wrapped, and ids and days stay whole.
-            table.add_column(name, no_wrap=max(map(len, cells), default=0) <= NARROW)
+            cut = name in TEXTS and not whole
+            widest = max(map(len, (name, *cells)))
+            narrow = widest <= NARROW and not cut
+            table.add_column(
+                name, no_wrap=cut or narrow, overflow="ellipsis" if cut else "fold",
+                min_width=widest if narrow else None,
+            )  # fmt: skip
         for line in lines:
             table.add_row(*map(Text, line))
         console().print(table)

@@ -9,6 +9,7 @@ import click
 from perdure.api.memory import Memory
 from perdure.cli.options import dry_run_option, on_memory, yes_option
 from perdure.cli.output import Output
+from perdure.text.counted import counted
 
 
 @click.command()
@@ -27,12 +28,12 @@ def prune(memory: Memory, output: Output, dry_run: bool, yes: bool) -> int:
         output.json(asdict(done))
     elif done.parked is not None:
         output.line(
-            f"{done.parked.facts} of {done.parked.total} memories would expire at once, so none did. If the clock "
-            "is right: perdure prune --yes"
+            f"{done.parked.facts} of {counted(done.parked.total, 'memory')} would expire at once, so none did. "
+            "If the clock is right: perdure prune --yes"
         )
     else:
         would = "would be " if dry_run else ""
-        output.line(f"{len(done.expired)} memories {would}expired, {len(done.removed)} {would}removed")
+        output.line(f"{counted(len(done.expired), 'memory')} {would}expired, {len(done.removed)} {would}removed")
         if done.proposals:
             output.line(f"{len(done.proposals)} proposals {would}removed that nobody answered in time")
         if done.batch:

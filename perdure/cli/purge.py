@@ -18,6 +18,7 @@ from perdure.hosts.command.dismissal import dismiss
 from perdure.store.damaged_turns import damaged_turns
 from perdure.store.store import Store
 from perdure.store.transaction import Author
+from perdure.text.counted import counted
 
 AUTHOR = Author(Channel.CLI, "cli")
 
@@ -87,9 +88,9 @@ def _planned(store: Store, output: Output, doomed: list[Doomed]) -> int:
         output.json({"would_remove": [asdict(item) for item in doomed], "damaged_turns": damaged})
     elif doomed:
         output.table(("id", "why"), [(item.id, item.why) for item in doomed])
-    output.line(f"{len(doomed)} memories would be removed.")
+    output.line(f"{counted(len(doomed), 'memory')} would be removed.")
     if damaged and doomed:
-        output.line(f"So would {damaged} damaged turns, in which nothing can be searched: perdure inbox")
+        output.line(f"So would {counted(damaged, 'damaged turn')}, in which nothing can be searched: perdure inbox")
     return OK if doomed else FOUND_NOTHING
 
 
@@ -98,13 +99,13 @@ def _show(output: Output, as_json: bool, found: list[Purge]) -> int:
         output.json({"purges": [asdict(item) for item in found]})
     for item in found:
         asked = time.strftime("%Y-%m-%d %H:%M", time.localtime(item.asked_at))
-        output.line(f"{asked}  {len(item.facts)} memories  {item.state}  {item.id}")
+        output.line(f"{asked}  {counted(len(item.facts), 'memory')}  {item.state}  {item.id}")
         if item.waiting:
             output.line(f"  waits: {item.waiting}. Repeat with: perdure purge --status")
         for path, kind in item.kept:
             output.line(f"  still holds it: {path} ({kind})")
         if item.damaged:
-            output.line(f"  removed as well: {item.damaged} damaged turns, in which nothing can be searched")
+            output.line(f"  removed as well: {counted(item.damaged, 'damaged turn')}, in which nothing can be searched")
     if not found:
         output.line("Nothing was purged yet.")
     elif not as_json:

@@ -18,6 +18,7 @@ from perdure.cli.options import moment, on_memory
 from perdure.cli.output import SHORT_ID, Output, steps
 from perdure.errors import InputError
 from perdure.recall.receipt import Receipt
+from perdure.text.counted import counted
 
 SHOWN = 10
 """Candidates that did not come up and that `why` shows without --all."""
@@ -192,10 +193,10 @@ def _print(output: Output, result: Evaluation) -> None:
         (kind, each.asked, *map(_share, (each.at_1, each.at_3, each.at_5, each.in_block)), _plain(each.tokens))
         for kind, each in result.kinds.items()
     ]
-    output.line(f"{result.sampled} of {result.facts} memories; model: {result.model or 'none, words alone'}")
+    output.line(f"{result.sampled} of {counted(result.facts, 'memory')}; model: {result.model or 'none, words alone'}")
     output.table(("questions", "asked", "first", "in 3", "in 5", "in block", "tokens"), rows)
     output.line(f"Silent on {_share(result.silence)} of {result.foreign} questions that have nothing to do with you.")
-    output.line(f"{result.leaks} memories came up that are not yours. {_plain(result.tokens)} tokens per turn.")
+    output.line(f"{counted(result.leaks, 'memory')} of somebody else came up. {_plain(result.tokens)} tokens per turn.")
     if result.marks:
         output.line(f"{result.marks_right} of {result.marks} marks of yours hold: what should have come, and what not.")
 

@@ -16,6 +16,7 @@ from perdure.engine.paths import data_folder
 from perdure.errors import InputError
 from perdure.hosts.command.dismissal import dismiss
 from perdure.store.remembered import Truth
+from perdure.text.counted import counted
 
 
 @click.command()
@@ -52,21 +53,22 @@ def _show(output: Output, found: Recovery, *, accept: bool) -> None:
         rows = [(s.source, _when(s.at), s.holds, s.brings, s.waits, s.purged, s.problem or "") for s in found.brought]
         output.table(header, rows)
     if found.turns:
-        output.line(f"{found.turns} turns wait in the inbox; the next start of a host captures them.")
+        output.line(f"In the inbox: {counted(found.turns, 'turn')}, captured at the next start of a host.")
     if found.conversations:
         output.line(f"{found.conversations} conversations are recorded; perdure distill finds what is missing in them.")
     if found.purged:
-        output.line(f"{found.purged} memories that were purged since go.")
+        output.line(f"Purged since, and so left out: {counted(found.purged, 'memory')}.")
     if found.applied:
         output.line(
-            f"There are {found.total} memories now." + (f" The former file: {found.kept}" if found.kept else "")
+            f"It holds {counted(found.total, 'memory')} now."
+            + (f" The former file: {found.kept}" if found.kept else "")
         )
         if any(source.waits for source in found.brought):
             output.line("Some wait for your word: perdure review")
     elif found.truth is Truth.SOUND and not any(source.brings for source in found.brought):
         output.line("Nothing is missing in it that anything else here has.")
     elif not accept:
-        output.line(f"There would be {found.total} memories. Do it: perdure recover --apply")
+        output.line(f"It would hold {counted(found.total, 'memory')}. Do it: perdure recover --apply")
         if found.truth not in (Truth.SOUND, Truth.DAMAGED):
             how = "begin an empty one" if found.truth is Truth.MISSING else "take facts.db as it is"
             output.line(f"Or {how}: perdure recover --accept")

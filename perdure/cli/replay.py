@@ -96,7 +96,8 @@ def measure(dialogues: Sequence[Dialogue], home: Path, on_turn: Callable[[], Non
         play_dialogues(dialogues, memory, clock, stopwatch)
         stopwatch.close()
         facts = [change.fact for change in memory.changes(limit=10**9) if change.action == "add"]
-    return stopwatch.figures(Counter(fact.category for fact in facts), time.monotonic() - began)
+    figures = stopwatch.figures(Counter(fact.category for fact in facts), time.monotonic() - began)
+    return {**figures, "memories": [fact.text for fact in facts]}
 
 
 class Stopwatch(Listener):
@@ -197,5 +198,6 @@ def replay(file: Path, form: str, conversation: str | None, keep: Path | None, a
     if as_json:
         output.json(figures)
     else:
+        output.table(("text",), [(text,) for text in figures.pop("memories")])
         output.table(("", ""), [(name.replace("_", " "), value) for name, value in figures.items()])
     return 0

@@ -9,6 +9,7 @@ import click
 from perdure.api.memory import Memory
 from perdure.cli.options import dry_run_option, on_memory
 from perdure.cli.output import SHORT_ID, Output, steps, tell
+from perdure.text.counted import counted
 
 
 @click.command()
@@ -32,7 +33,7 @@ def revive(memory: Memory, output: Output, dry_run: bool) -> int:
         ("id", "replaced by", "text"),
         [(each.id[:SHORT_ID], (each.beside or "")[:SHORT_ID], each.text) for each in done.review],
     )
-    output.line(f"{len(done.expired)} memories {would}come back that had expired")
+    output.line(f"{counted(len(done.expired), 'memory')} {'would come' if dry_run else 'came'} back that had expired")
     output.line(f"{len(done.lengthened) - len(done.expired)} more {would}live longer, as nobody gave them an end")
     output.line(f"{len(done.review)} {would}wait for a review that had been replaced or withdrawn: perdure review")
     if done.removed:

@@ -13,6 +13,7 @@ from perdure.engine.settings import Settings
 from perdure.store.fact import CATEGORIES
 from perdure.store.listing import Filter
 from perdure.store.scope import EVERYONE, Scope
+from perdure.text.counted import counted
 
 
 @click.group()
@@ -85,9 +86,8 @@ def assign(
     if output.as_json:
         output.json({**asdict(done), "dry_run": dry_run})
     else:
-        become = "would become" if dry_run else "are now"
-        output.line(f"{done.memories} memories and {done.conversations} conversations of {done.source} {become} "
-                    f"{done.target}")  # fmt: skip
+        what = f"{counted(done.memories, 'memory')} and {counted(done.conversations, 'conversation')}"
+        output.line(f"From {done.source} {'would go' if dry_run else 'went'} to {done.target}: {what}")
         if done.left:
             output.line(f"{done.left} conversations stay: {done.target} has some of the same ids")
         if done.batch and Scope.parse(done.target).kind == "agent":

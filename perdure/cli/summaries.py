@@ -35,7 +35,7 @@ SUMMARIES: dict[str, str] = {
     "jobs": "Show the background jobs: how they went, and when they are due.",
     "link": "Link two memories.",
     "list": "List all memories, newest first: also those that are in no answer, each with the word why.",
-    "lookup": "Show what is known about an entity, and a key of it.",
+    "lookup": "Show what is known about an entity, and a key of it; if nothing is, what names it.",
     "mcp": "Serve memory over stdin and stdout to a client of the Model Context Protocol.",
     "model": "Show or change the embedding model of the store.",
     "openclaw": "Make perdure the memory of OpenClaw, or take it out again.",

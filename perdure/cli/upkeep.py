@@ -10,6 +10,7 @@ from perdure.api.memory import Memory
 from perdure.cli.options import dry_run_option, on_memory
 from perdure.cli.output import Output, steps, tell
 from perdure.hooks.types import Channel
+from perdure.text.counted import counted
 
 
 @click.command()
@@ -31,7 +32,7 @@ def consolidate(memory: Memory, output: Output, cosine: float | None, dry_run: b
         for text in merge.texts:
             output.line(f"  {text}")
     what = "would be merged" if dry_run else "merged"
-    output.line(f"{done.examined} memories compared, {sum(len(merge.ids) for merge in done.merges)} {what} "
+    output.line(f"{counted(done.examined, 'memory')} compared, {sum(len(merge.ids) for merge in done.merges)} {what} "
                 f"into {len(done.merges)}")  # fmt: skip
     if done.batch:
         output.line(f"Take it back with: perdure undo --batch {done.batch}")
@@ -54,7 +55,7 @@ def reflect(memory: Memory, output: Output, days: float | None, observations: in
         output.json({**asdict(done), "dry_run": dry_run})
         return 0
     output.table(("", "kind", "pattern"), [(each.action, each.kind, each.text) for each in done.patterns])
-    output.line(f"{done.examined} memories looked at, {len(done.patterns)} patterns")
+    output.line(f"{counted(done.examined, 'memory')} looked at, {counted(len(done.patterns), 'pattern')}")
     return 0
 
 
@@ -73,5 +74,6 @@ def distill(memory: Memory, output: Output, dry_run: bool) -> int:
         return 0
     for name, reason in done.skipped.items():
         tell(f"passed over {name}: {reason}")
-    output.line(f"{done.sessions} conversations, {done.messages} new messages, {done.added} new memories")
+    new = f"{counted(done.messages, 'new message')}, {counted(done.added, 'new memory')}"
+    output.line(f"{counted(done.sessions, 'conversation')}, {new}")
     return 0

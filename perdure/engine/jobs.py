@@ -30,6 +30,7 @@ from perdure.store.scope import GLOBAL, Audience, Scope
 from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
 from perdure.store.transaction import Author
+from perdure.text.counted import counted
 
 MINUTE = 60.0
 HOUR = 3_600.0
@@ -153,7 +154,7 @@ def _files(engine: Host) -> str:
     if not engine.files.sync.roots():
         return "there are no files or conversations"
     left = engine.files.sync.fresh()
-    return f"{left} files are being read" if left else "up to date"
+    return f"{counted(left, 'file')} left to read" if left else "up to date"
 
 
 def _classify(store: Store, pause: Pause, own: CategoryPatterns, llm: Asker | None) -> str:
@@ -169,4 +170,4 @@ def _classify(store: Store, pause: Pause, own: CategoryPatterns, llm: Asker | No
         scope = Scope(kind, target)
         audience = Audience(frozenset({GLOBAL, scope}), scope)
         done += len(classify(store, audience, _AUTHOR, pause=pause, own=own, llm=llm, progress=let_go_first))
-    return f"{done} memories got a category" if done else "nothing to classify"
+    return f"{counted(done, 'memory')} got a category" if done else "nothing to classify"

@@ -24,6 +24,7 @@ from perdure.recall.legs import VectorLeg
 from perdure.store import spaces
 from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
+from perdure.text.counted import counted
 
 RECIPE = (
     "embedder", "embedder_model", "model_path", "embedder_endpoint", "embedder_key_env", "embedder_dims",
@@ -153,7 +154,7 @@ class Model:
         except StoreError:
             return self._state
         stalled = f", waits: {problem}" if problem else ""
-        return f"{self._state}; switching to {space.name}: {done} of {total} memories{stalled}"
+        return f"{self._state}; switching to {space.name}: {done} of {counted(total, 'memory')}{stalled}"
 
     def start(self) -> None:
         """Begin to load."""

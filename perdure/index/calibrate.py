@@ -21,6 +21,7 @@ from perdure.store import spaces
 from perdure.store.database import run
 from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
+from perdure.text.counted import counted
 from perdure.text.foreign_questions import FOREIGN_QUESTIONS
 from perdure.text.pairs import PAIRS
 
@@ -120,7 +121,7 @@ def calibrate(store: Store, embedder_of: Callable[[VectorSpace], Embedder | None
         raised = round(lift([[scale.common(cosine) for cosine in row] for row in near]), 4)
     with store.database.write(durable=False) as connection:
         spaces.note(connection, space.id, NOTE, {"lift": raised, "facts": facts})
-    return told(Calibration(scale, raised)) + f", {facts} memories"
+    return told(Calibration(scale, raised)) + f", {counted(facts, 'memory')}"
 
 
 def told(calibration: Calibration) -> str:

@@ -21,6 +21,7 @@ from perdure.store.outbox import Batch, IndexState
 from perdure.store.slots import vector_text
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import Author, StoredVector
+from perdure.text.counted import counted
 
 EMBED_BATCH = 4
 BULK, LARGEST = 1_000, 20_000
@@ -98,7 +99,7 @@ class Indexer:
             return self._ended()
         index = self._opened(space)
         self._optimize(index)
-        return f"{index.size} rows"
+        return counted(index.size, "row")
 
     def close(self) -> None:
         """Merge what was written in single batches, and release the table."""
@@ -232,7 +233,7 @@ class Indexer:
     def _optimize(self, index: LanceIndex) -> None:
         lost = missing_files(self._store)
         if lost:
-            self.restart(f"{len(lost)} files are missing")
+            self.restart(f"missing: {counted(len(lost), 'file')}")
             return
         index.optimize()
         self._note(index)
@@ -265,7 +266,7 @@ class Indexer:
         if self._inspected == space.id and not known.suspect:
             return
         if known.suspect and (problems := check_files(self._store)):
-            self.restart(f"{len(problems)} files are damaged")
+            self.restart(f"damaged: {counted(len(problems), 'file')}")
         elif known.version and self._lost(space, known):
             self.restart("its folder is missing")
         elif known.suspect or self._large(space, known):

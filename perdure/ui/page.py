@@ -21,6 +21,7 @@ from starlette.routing import Route
 from perdure.api.memory import Memory
 from perdure.errors import NotFoundError, PerdureError
 from perdure.hooks.types import Channel
+from perdure.text.counted import counted
 
 PAGES = (
     ("today", "Today"), ("memories", "Memories"), ("turns", "Turns"),
@@ -146,7 +147,7 @@ def templates() -> Environment:
         loader=PackageLoader("perdure.ui"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    made.filters |= {"when": when, "day": day, "count": count, "size": size, "origin": origin}
+    made.filters |= {"when": when, "day": day, "count": counted, "size": size, "origin": origin}
     return made
 
 
@@ -158,11 +159,6 @@ def when(seconds: float | None) -> str:
 def day(seconds: float | None) -> str:
     """Return a local day: "2026-11-23"; empty for none."""
     return _local(seconds, "%Y-%m-%d")
-
-
-def count(number: int, one: str, many: str = "") -> str:
-    """Return a number with its noun: "1 memory", "2 memories"."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def origin(channel: str) -> str:

@@ -16,7 +16,7 @@ from perdure.api.aliases import Aliases
 from perdure.api.files import Files
 from perdure.api.memory import Memory
 from perdure.api.upkeep import Upkeep
-from perdure.cli.main import cli
+from perdure.cli.main import GROUPS, cli
 from perdure.cli.options import dry_run_option, store_options, yes_option
 from scripts.reference import commands
 
@@ -185,3 +185,15 @@ def test_a_wrong_call_ends_with_2_and_what_is_not_there_with_1(monkeypatch: pyte
 def code(*words: str) -> int:
     """Return the exit code of a command."""
     return subprocess.run([sys.executable, "-m", "perdure", *words], capture_output=True).returncode
+
+
+def test_each_command_stands_in_one_group_of_the_help() -> None:
+    groups = [name for names in GROUPS.values() for name in names]
+    assert sorted(groups) == sorted(set(groups)) == sorted(cli.list_commands(click.Context(cli)))
+    told = CliRunner().invoke(cli, ["--help"]).output
+    assert all(f"\n{group}:\n" in told for group in GROUPS)
+
+
+def test_an_unknown_command_or_option_is_answered_with_what_may_be_meant() -> None:
+    assert "'recall'" in CliRunner().invoke(cli, ["recal", "x"]).output
+    assert "--state" in CliRunner().invoke(cli, ["list", "--stat", "x"]).output

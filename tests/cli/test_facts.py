@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 import pytest
 
@@ -143,3 +145,20 @@ def test_nothing_to_show_is_said() -> None:
 def test_every_command_has_help_with_an_example() -> None:
     for name in COMMANDS:
         assert "Example" in call(name, "--help").output, name
+
+
+def test_show_speaks_of_a_memory_in_words() -> None:
+    short = call_json("store", "The staging database is called heron.", "--tags", "infra")["facts"][0]["id"][:8]
+    shown = call("show", short).stdout
+    for said in ("may come up by itself", "for good", "staging database / name = heron", "the command line", "0 times"):
+        assert said in shown
+    assert not re.search(r"None|\(\)|\d{9}\.|normalized_hash", shown)
+    assert call_json("show", short)["normalized_hash"]
+
+
+def test_lookup_finds_what_names_a_thing_that_no_memory_is_about() -> None:
+    call("store", "My dog Biscuit is nine.")
+    call("store", "I like rye bread.")
+    found = call("lookup", "biscuit")
+    assert ("nine" in found.stdout, "rye" in found.stdout) == (True, False)
+    call("lookup", "hamster", code=1)

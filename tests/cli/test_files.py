@@ -197,7 +197,7 @@ def test_a_conversation_is_taken_in_once_and_found(workspace: Path, tmp_path: Pa
     file.write_text(json.dumps(lines) if form == "list" else "\n".join(map(json.dumps, lines)))
     assert call_json("files", "transcript", file) == {"session": "chat", "messages": 2, "added": 2}
     assert call_json("files", "transcript", file)["added"] == 0
-    assert "2 of 2 messages are new in session chat-1" in told("files", "transcript", file, "--session", "chat-1")
+    assert "New in session chat-1: 2 of 2 messages" in told("files", "transcript", file, "--session", "chat-1")
 
     answer = call_json("files", "search", "where herons nest", "--source", "sessions", "--min-score", "0")
     assert {result["session"] for result in answer["results"]} == {"chat", "chat-1"}

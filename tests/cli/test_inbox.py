@@ -52,12 +52,12 @@ def test_what_waits_failed_or_was_damaged_is_shown_to_whom_it_belongs(home: Path
 def test_a_turn_is_removed_by_its_id_and_what_waits_is_not(home: Path) -> None:
     ids = {turn["state"]: turn["id"] for turn in call("inbox", "--json").json["turns"]}
     doomed = [ids["damaged"], ids["failed: ValueError"]]
-    assert "2 turns would be removed." in call("inbox", "drop", *doomed, "--dry-run").stdout
+    assert "Would remove 2 turns." in call("inbox", "drop", *doomed, "--dry-run").stdout
     assert len(turns()) == 3
     for words in ([ids["waits"]], [doomed[0], "--user", "bob"]):
         with pytest.raises(NotFoundError):
             call("inbox", "drop", *words, "--dry-run")
-    assert "2 turns are removed." in call("inbox", "drop", *doomed).stdout
+    assert "Removed 2 turns." in call("inbox", "drop", *doomed).stdout
     with Memory.open(home, embedder="none", guest=True) as memory:
         assert (memory.status().damaged, memory.status().parked) == (0, 0)
 
@@ -67,4 +67,4 @@ def test_status_counts_them_and_every_command_that_reads_says_what_waits(home: P
         status = memory.status()
         assert (status.inbox, status.damaged, status.parked, status.inbox_problem) == (2, 1, 1, None)
         assert len(memory.admin.notices()) == 1
-    assert "1 turns wait" in call("stats").stderr
+    assert "1 turn to take in" in call("stats").stderr

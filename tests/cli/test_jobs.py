@@ -39,7 +39,7 @@ def test_prune_expires_and_says_how_to_take_it_back(elsewhere: Path) -> None:
         old = memory.store("The kettle in the kitchen is broken.", decay_class="session")
     assert call_json("prune", "--home", elsewhere, "--dry-run")["expired"] == [old.id]
     text = call("prune", "--home", elsewhere).stdout
-    assert text.startswith("1 memories expired, 0 removed\nThey come back with: perdure undo --batch ")
+    assert text.startswith("1 memory expired, 0 removed\nThey come back with: perdure undo --batch ")
     batch = text.split()[-1]
     assert call_json("undo", "--home", elsewhere, "--batch", batch)["facts"] == [old.id]
     assert {one["id"] for one in call_json("list", "--home", elsewhere)["facts"]} == {old.id, fact.id}

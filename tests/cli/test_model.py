@@ -89,7 +89,7 @@ def test_there_and_back_and_tidied_up(home: Path, monkeypatch: pytest.MonkeyPatc
 def test_what_it_says_to_people(home: Path) -> None:
     assert "nothing to switch" in call(home, "switch")
     said = call(home, "switch", "--model", "48")
-    assert "hash (48 dimensions) answers now; 3 of 3 memories have a vector of it" in said
+    assert "hash (48 dimensions) answers now; vectors for 3 of 3 memories" in said
     status = call(home, "status")
     compared = shadow.told(figures(home, "status")["spaces"][1]["shadow"])
     assert compared in said

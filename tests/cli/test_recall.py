@@ -151,7 +151,7 @@ def test_eval_prints_numbers_and_compares_them(ids: list[str], tmp_path: Path) -
     file.write_text(first)
     printed = call("eval", "--compare", str(file)).output
     assert "2 of 2 memories; model: hash" in printed
-    assert "0 memories came up that are not yours" in printed
+    assert "0 memories of somebody else came up" in printed
     assert "All numbers are the same." in printed
     call("store", "Ferdinand repairs bicycles in Trondheim.")
     assert "Other memories were asked about than before" in call("eval", "--compare", str(file)).output

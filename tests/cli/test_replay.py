@@ -38,6 +38,7 @@ def test_replay_prints_its_figures(tmp_path: Path) -> None:
 
     assert figures["turns"] == len(messages()) // 2
     assert figures["captured"] == sum(figures["by_category"].values()) >= 8
+    assert len(figures["memories"]) == figures["captured"]
     assert figures["recall_to_embed_ratio"] > 1
     assert {"p50", "p95"} == set(figures["agent_end_ms"]) == set(figures["before_agent_start_ms"])
 

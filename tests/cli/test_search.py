@@ -197,7 +197,7 @@ def test_what_an_agent_took_in_without_a_user_is_assigned_and_taken_back() -> No
     )
     assert call_json("list", "--agent", "ann", "--user", "eva")["facts"] == []
     said = call("scope", "assign", "agent:ann", "--to", "user:eva").stdout.splitlines()
-    assert said[0] == "1 memories and 0 conversations of agent:ann are now agent:ann user:eva"
+    assert said[0] == "From agent:ann went to agent:ann user:eva: 1 memory and 0 conversations"
     assert len(call_json("list", "--agent", "ann", "--user", "eva")["facts"]) == 1
     assert call_json("list", "--agent", "ann")["facts"] == []
     assert call_json("scope", "assign", "agent:ann", "--to", "user:eva", code=1)["memories"] == 0

@@ -131,10 +131,22 @@ def test_where_nobody_can_be_asked_the_way_on_is_named(home: Path) -> None:
     assert (refused.returncode, refused.stderr.endswith("perdure: stopped\n")) == (130, True)
 
 
+def test_a_long_memory_has_one_line_in_a_table_and_is_shown_whole(home: Path) -> None:
+    text = "The gate code of the harbour changes " + "every second Thursday " * 20 + "at noon."
+    short = json.loads(perdure(home, "store", text, "--json").stdout)["facts"][0]["id"][:8]
+    _, listed = on_terminal(home, "list", "--limit", "1", columns=60)
+    assert "…" in listed
+    assert "at noon." not in listed
+    assert len([line for line in listed.splitlines() if "Thursday" in line]) <= 1
+    _, shown = on_terminal(home, "show", short, columns=60)
+    assert "at noon." in shown
+    assert text in perdure(home, "list", "--limit", "1").stdout
+
+
 def test_on_a_narrow_terminal_ids_and_days_stay_whole(home: Path) -> None:
     code, seen = on_terminal(home, "list", "--limit", "1", columns=45)
     assert code == 0
-    assert re.search(r"^[0-9a-f]{8}  \d{4}-\d\d-\d\d  present +other +The", seen, re.MULTILINE)
+    assert re.search(r"^[0-9a-f]{8}  \d{4}-\d\d-\d\d  present +\w+ +The", seen, re.MULTILINE)
     assert "\x1b[1;36m" not in seen
 
 

@@ -110,7 +110,7 @@ def test_what_cannot_be_written_is_shown_with_the_reason(home: Path, what: str, 
             assert "heron" in shown.stdout, line
             assert " cannot be written (" in shown.stderr, line
             assert any(each in shown.stderr for each in reason.split("|")), line
-            assert "1 turns wait" in shown.stderr, line
+            assert "1 turn to take in" in shown.stderr, line
         assert SAID in call(home, "inbox").stdout
         call(home, "export OUT")
         assert FACT in home.with_name("out").read_text(encoding="utf-8")
@@ -165,7 +165,7 @@ def test_a_process_inside_sees_what_one_outside_writes(home: Path, tmp_path: Pat
 def test_readers_leave_what_waits_to_an_owner(home: Path) -> None:
     left(home, "killed")
     shown = call(home, "list")
-    assert "1 turns wait" in shown.stderr
+    assert "1 turn to take in" in shown.stderr
     assert "Tom" not in shown.stdout
     assert SAID in call(home, "inbox").stdout
     with Memory.open(home, embedder="hash") as memory:

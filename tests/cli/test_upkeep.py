@@ -30,14 +30,14 @@ def test_reflect_tells_what_it_looked_at(home: Path) -> None:
     with open_memory(home) as memory:
         memory.store("I keep bees in the garden.")
     assert call_json("reflect", "--days", "3")["examined"] == 1
-    assert "1 memories looked at, 0 patterns" in call("reflect", "--dry-run").stdout
+    assert "1 memory looked at, 0 patterns" in call("reflect", "--dry-run").stdout
 
 
 def test_distill_captures_a_record(home: Path) -> None:
     with open_memory(home) as memory:
         memory.files.add_transcript([{"role": "user", "content": "My sister lives in Porto."}], "old")
     assert call_json("distill", "--dry-run")["messages"] == 1
-    assert "1 conversations, 1 new messages, 1 new memories" in call("distill").stdout
+    assert "1 conversation, 1 new message, 1 new memory" in call("distill").stdout
 
 
 def test_proposals_are_listed_refused_and_accepted(home: Path, tmp_path: Path) -> None:

@@ -241,7 +241,7 @@ class TestSwitchByItself:
         assert opened.dims() == 32
         opened.model.close()
         assert opened.switching == ["start"]
-        assert opened.model.state.endswith("switching to hash (48 dimensions): 0 of 1 memories")
+        assert opened.model.state.endswith("switching to hash (48 dimensions): 0 of 1 memory")
 
     def test_the_same_model_with_other_files_needs_no_word(self, store: Store, open_model: OpenModel) -> None:
         store.adopt_space(with_other_files(space(32)))
@@ -250,7 +250,7 @@ class TestSwitchByItself:
         assert not opened.model.wait(30), "vectors of other files must not be compared"
         assert opened.model.state == (
             "lexical only: the files of model hash (32 dimensions) are not those of before, so each memory gets a new "
-            "vector by itself; switching to hash (32 dimensions): 0 of 1 memories"
+            "vector by itself; switching to hash (32 dimensions): 0 of 1 memory"
         )
         assert legs(store, opened.model) == [(TEXT, LEXICAL)]
         assert opened.switching == ["start"]

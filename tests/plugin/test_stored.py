@@ -111,7 +111,7 @@ def test_the_command_prints_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "Replaced" in call("store", "I moved to Bruges.").output
     told = call_json("store", "I moved to Antwerp.")
     assert (told["outcome"], [fact["text"] for fact in told["gone"]]) == ("replaced", ["I moved to Bruges."])
-    assert "changed back" in call("undo", "--batch", told["batch"][:8]).output
+    assert "Changed 2 memories back" in call("undo", "--batch", told["batch"][:8]).output
 
 
 def test_what_was_replaced_is_listed_and_single_ones_come_back(open_memory: OpenMemory) -> None:

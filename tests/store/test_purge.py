@@ -235,7 +235,7 @@ class TestCertificate:
     def test_it_waits_for_turns_that_may_say_it(self, store: Store) -> None:
         purge(store, add(store, Fact(SECRET)), AUTHOR)
         entry = store.inbox.append({"messages": [{"text": SECRET}]})
-        assert the_only(certify(store)).waiting == "1 turns are still to be captured"
+        assert the_only(certify(store)).waiting == "1 turn still to be captured"
         store.inbox.finish(entry["id"])
         assert the_only(certify(store)).state == CERTIFIED
 

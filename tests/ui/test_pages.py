@@ -10,7 +10,8 @@ import pytest
 from perdure.api.memory import Memory
 from perdure.api.tools import call_tool
 from perdure.hooks.types import Channel, Consent, TurnContext
-from perdure.ui.page import count, size
+from perdure.text.counted import counted
+from perdure.ui.page import size
 from perdure.ui.pages.one import difference
 from tests.ui.conftest import Browser
 
@@ -239,6 +240,7 @@ def test_another_callers_memories_are_not_there(browser: Browser) -> None:
 
 
 def test_words_and_figures_are_said_as_people_say_them() -> None:
-    assert [count(1, "memory", "memories"), count(2_000, "memory", "memories")] == ["1 memory", "2,000 memories"]
+    assert [counted(1, "memory"), counted(2_000, "memory")] == ["1 memory", "2,000 memories"]
+    assert [counted(2, "day"), counted(0, "time"), counted(3, "man", "men")] == ["2 days", "0 times", "3 men"]
     assert [size(12), size(12_345), size(3.2e9)] == ["12 bytes", "12.3 kB", "3.2 GB"]
     assert difference("a b c", "a x c") == [("same", "a"), ("gone", "b"), ("new", "x"), ("same", "c")]
