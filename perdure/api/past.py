@@ -45,13 +45,16 @@ class PastTurn:
     marks: Mapping[str, bool]
 
 
-def past(engine: Engine, context: TurnContext, limit: int, before: float | None, marked: bool) -> Sequence[PastTurn]:
+def past(
+    engine: Engine, context: TurnContext, limit: int, before: float | None, marked: bool, fact_id: str | None
+) -> Sequence[PastTurn]:
     """Return turns of a caller, newest first; see `Turns.past`."""
     if not 1 <= limit <= MAX_LIMIT:
         raise InputError(f"limit is {limit}; it must be from 1 to {MAX_LIMIT}")
     view = _view(engine, context)
     with engine.store.database.read() as connection:
-        return _told(connection, receipts.listed(connection, str(view.audience.home), limit, before, marked), view)
+        rows = receipts.listed(connection, str(view.audience.home), limit, before, marked, fact_id)
+        return [turn for turn in _told(connection, rows, view) if fact_id is None or fact_id in turn.came]
 
 
 def one(engine: Engine, context: TurnContext, turn: str) -> PastTurn:

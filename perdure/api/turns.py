@@ -79,18 +79,21 @@ class Turns:
         """Take in, soon, what processes that have ended left in the inbox: a host with many calls this now and then."""
         self._engine.recover()
 
-    def past(self, limit: int = 50, *, before: float | None = None, marked: bool = False) -> Sequence[PastTurn]:
+    def past(
+        self, limit: int = 50, *, before: float | None = None, marked: bool = False, fact_id: str | None = None
+    ) -> Sequence[PastTurn]:
         """Return turns with a recall, newest first.
 
         Args:
             limit: so many at the most.
             before: only older ones, epoch seconds.
             marked: only those in which a memory is marked.
+            fact_id: only those, of so many, in which the memory with this whole id came up.
 
         Raises:
             InputError: the limit is out of range.
         """
-        return past.past(self._engine, self._context, limit, before, marked)
+        return past.past(self._engine, self._context, limit, before, marked, fact_id)
 
     def one(self, turn: str) -> PastTurn:
         """Return a turn by its receipt's id, or the first eight digits of it.

@@ -53,7 +53,12 @@ def get(connection: apsw.Connection, receipt_id: str, scope: str) -> Body | None
 
 
 def listed(
-    connection: apsw.Connection, scope: str, limit: int, before: float | None = None, marked: bool = False
+    connection: apsw.Connection,
+    scope: str,
+    limit: int,
+    before: float | None = None,
+    marked: bool = False,
+    naming: str | None = None,
 ) -> Sequence[Kept]:
     """Return up to `limit` receipts that this scope wrote, newest first.
 
@@ -63,6 +68,7 @@ def listed(
         limit: so many at the most.
         before: only older ones, epoch seconds.
         marked: only those in which somebody has marked a memory.
+        naming: only those, of the newest so many, of which this fact was a candidate.
     """
     condition = f" AND json_extract(body, '$.{MARKS}') IS NOT NULL" if marked else ""
     rows = run(
@@ -71,7 +77,9 @@ def listed(
         " ORDER BY at DESC, rowid DESC LIMIT ?",
         (scope, math.inf if before is None else before, limit),
     )
-    return [Kept(name, at, session, _whole(*body)) for name, at, session, *body in rows]
+    wanted = (naming or "").encode()
+    # To read what it tells takes longer than to see that it tells nothing of the fact.
+    return [Kept(name, at, session, _whole(*body)) for name, at, session, *body in rows if wanted in _details(body[1])]
 
 
 def whole(connection: apsw.Connection, receipt_id: str, scope: str) -> Kept | None:

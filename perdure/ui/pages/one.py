@@ -32,7 +32,7 @@ def one(call: Call) -> Response:
     history = memory.admin.history(fact_id)
     fact = next((each for each in history.versions if each.id.startswith(fact_id)), history.versions[-1])
     live = fact.forgotten_at is None
-    came = [turn for turn in memory.turns.past(TURNS) if fact.id in turn.came]
+    came = memory.turns.past(TURNS, fact_id=fact.id)
     try:
         last = memory.why_not(fact.id)
     except NotFoundError:
