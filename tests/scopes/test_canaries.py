@@ -213,6 +213,8 @@ NOTHING_OF_FACTS = {
     "Turns.adopt", "Admin.notices",
 }  # fmt: skip
 """These take and return nothing of facts."""
+OF_ALL = {"Memory.evaluate"}
+"""These ask for no canary, and take long."""
 WHOLE_STORE = {
     "Admin.verify", "Admin.prune", "Admin.jobs", "Admin.run_job",
     "Memory.vault", "Admin.backup", "Admin.export", "Admin.import_from", "Files.sync", "Files.embed",
@@ -271,7 +273,8 @@ def leaks(house: House, name: str, entry: Entry, caller: str, asked: list[Canary
 @pytest.mark.parametrize("name", entries(READS, KNOWN))
 def test_reading_tells_nothing_of_what_is_hidden(house: House, embedded_house: House, name: str) -> None:
     for each in (house, embedded_house):
-        assert [leak for caller in CALLERS for leak in leaks(each, name, READS[name], caller, each.canaries)] == []
+        asked = each.canaries[:1] if name in OF_ALL else each.canaries
+        assert [leak for caller in CALLERS for leak in leaks(each, name, READS[name], caller, asked)] == []
 
 
 @pytest.mark.parametrize("name", entries(READS, KNOWN))
