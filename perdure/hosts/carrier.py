@@ -40,25 +40,32 @@ class Carrier:
         # So that the model is loading before the first turn.
         self._runner.host_started(self.context(None))
 
-    def context(self, session: str | None) -> TurnContext:
-        """Return who asks, in which conversation; None: the one of this object."""
-        return TurnContext(session_id=session or self._alone, agent_id=self._agent, user_id=self._user, host=self._host)
+    def context(self, session: str | None, user: str | None = None) -> TurnContext:
+        """Return who asks, in which conversation.
 
-    def before(self, prompt: str, session: str | None) -> Recall | None:
+        Args:
+            session: the conversation; None: the one of this object.
+            user: whom the agent serves in this run, unless this object was made for somebody.
+        """
+        return TurnContext(
+            session_id=session or self._alone, agent_id=self._agent, user_id=self._user or user, host=self._host
+        )
+
+    def before(self, prompt: str, session: str | None, user: str | None = None) -> Recall | None:
         """Return what the model should see with a prompt."""
-        return _first(self._runner.before_agent_start(prompt, (), self.context(session)))
+        return _first(self._runner.before_agent_start(prompt, (), self.context(session, user)))
 
-    async def a_before(self, prompt: str, session: str | None) -> Recall | None:
+    async def a_before(self, prompt: str, session: str | None, user: str | None = None) -> Recall | None:
         """Return what the model should see with a prompt."""
-        return _first(await self._runner.a_before_agent_start(prompt, (), self.context(session)))
+        return _first(await self._runner.a_before_agent_start(prompt, (), self.context(session, user)))
 
-    def after(self, messages: Messages, session: str | None) -> None:
+    def after(self, messages: Messages, session: str | None, user: str | None = None) -> None:
         """Take in a run that went well."""
-        self._runner.agent_end(messages, True, self.context(session))
+        self._runner.agent_end(messages, True, self.context(session, user))
 
-    async def a_after(self, messages: Messages, session: str | None) -> None:
+    async def a_after(self, messages: Messages, session: str | None, user: str | None = None) -> None:
         """Take in a run that went well."""
-        await self._runner.a_agent_end(messages, True, self.context(session))
+        await self._runner.a_agent_end(messages, True, self.context(session, user))
 
     def call(self, tool: str, values: Mapping[str, Any], asked: str, session: str | None) -> ToolResult:
         """Call a tool for the model. It blocks: for the disk, and at first for opening the store.

@@ -1,0 +1,69 @@
+"""perdure in an agent of Agno."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from perdure.api.memory import Memory
+from perdure.hosts.carrier import Carrier
+from perdure.hosts.extras import need
+from perdure.hosts.turnwise import Turnwise
+
+need("agno.agent", "agno")
+
+from agno.agent import Agent  # noqa: E402 - after the check that it is there
+from agno.run.agent import RunInput, RunOutput  # noqa: E402
+from agno.run.base import RunContext  # noqa: E402
+
+
+class PerdureMemory:
+    """Recalls before a run and captures after it. The block is in the instructions, which Agno makes anew for each run.
+
+    Example:
+        agent = PerdureMemory().attach(Agent(model=...))
+    """
+
+    def __init__(
+        self, memory: Memory | None = None, *, agent: str | None = None, user: str | None = None, **settings: Any
+    ) -> None:
+        """Open the store, or take an open one. A store that cannot be opened is logged; runs go on without it.
+
+        Args:
+            memory: an open store, which its owner closes; None: one is opened.
+            agent: who answers, if memories are to belong to an agent.
+            user: whom the agent serves; None: the user that a run names, else the owner of this machine.
+            settings: arguments of `Memory.open`.
+        """
+        self._carrier = Carrier("agno", memory, agent=agent, user=user, settings=settings)
+        self._turns = Turnwise(self._carrier)
+
+    def attach(self, agent: Agent) -> Agent:
+        """Add memory to an agent, behind its own instructions and hooks, and return it."""
+        agent.pre_hooks = [*(agent.pre_hooks or ()), self.recall]
+        agent.post_hooks = [*(agent.post_hooks or ()), self.capture]
+        agent.instructions = self._instructions(agent.instructions)
+        return agent
+
+    def recall(self, run_input: RunInput, run_context: RunContext) -> None:
+        """Look for what memory holds on the user's message; a hook before a run."""
+        asked = run_input.input_content_string()
+        self._turns.before(run_context.run_id, asked, run_context.session_id, run_context.user_id)
+
+    def capture(self, run_output: RunOutput, run_context: RunContext) -> None:
+        """Take in what the user said; a hook after a run."""
+        asked = run_output.input.input_content_string() if run_output.input else ""
+        messages = [{"role": "user", "content": asked}, {"role": "assistant", "content": str(run_output.content or "")}]
+        self._carrier.after(messages, run_context.session_id, run_context.user_id)
+
+    def close(self) -> None:
+        """Close the store, if it was opened here."""
+        self._carrier.close()
+
+    def _instructions(self, theirs: Any) -> Callable[..., list[str]]:
+        def instructions(agent: Agent, run_context: RunContext) -> list[str]:
+            given = theirs(agent=agent, run_context=run_context) if callable(theirs) else theirs or []
+            recall = self._turns.before(run_context.run_id, "", run_context.session_id, run_context.user_id)
+            return [*([given] if isinstance(given, str) else given), *([recall.block] if recall.block else [])]
+
+        return instructions

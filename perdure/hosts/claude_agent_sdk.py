@@ -1,0 +1,64 @@
+"""perdure as hooks of the Claude Agent SDK. Its bundled program keeps the block in its transcript, and resends it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from perdure.api.memory import Memory
+from perdure.hosts.carrier import Carrier
+from perdure.hosts.extras import need
+from perdure.recent import Recent
+from perdure.text.typed import said
+
+need("claude_agent_sdk", "claude-agent-sdk")
+
+from claude_agent_sdk import HookMatcher  # noqa: E402 - after the check that it is there
+
+SESSIONS = 64
+"""Conversations side by side whose prompt is remembered until its answer is there."""
+
+
+class PerdureHooks:
+    """Recalls at each prompt and captures when the answer is there.
+
+    Example:
+        options = ClaudeAgentOptions(hooks=PerdureHooks().hooks)
+    """
+
+    def __init__(
+        self, memory: Memory | None = None, *, agent: str | None = None, user: str | None = None, **settings: Any
+    ) -> None:
+        """Open the store, or take an open one. A store that cannot be opened is logged; runs go on without it.
+
+        Args:
+            memory: an open store, which its owner closes; None: one is opened.
+            agent: who answers, if memories are to belong to an agent.
+            user: whom the agent serves; None: the owner of this machine.
+            settings: arguments of `Memory.open`.
+        """
+        self._carrier = Carrier("claude-agent-sdk", memory, agent=agent, user=user, settings=settings)
+        self._asked: Recent[str, str] = Recent(SESSIONS)
+        self.hooks = {"UserPromptSubmit": [HookMatcher(hooks=[self.prompt])], "Stop": [HookMatcher(hooks=[self.stop])]}
+
+    async def prompt(self, given: Mapping[str, Any], tool_use_id: str | None, context: Any) -> dict[str, Any]:
+        """Return what memory holds on a prompt."""
+        # What a task or the program itself says in the user's place is not theirs.
+        asked = said(given["prompt"])
+        self._asked.put(given["session_id"], asked)
+        recall = await self._carrier.a_before(asked, given["session_id"]) if asked else None
+        if recall is None:
+            return {}
+        return {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": recall.block}}
+
+    async def stop(self, given: Mapping[str, Any], tool_use_id: str | None, context: Any) -> dict[str, Any]:
+        """Take in what the user said."""
+        asked = self._asked.get(given["session_id"])
+        if asked and not given.get("agent_id"):
+            answer = {"role": "assistant", "content": given.get("last_assistant_message") or ""}
+            await self._carrier.a_after([{"role": "user", "content": asked}, answer], given["session_id"])
+        return {}
+
+    def close(self) -> None:
+        """Close the store, if it was opened here."""
+        self._carrier.close()

@@ -1,0 +1,92 @@
+"""perdure as a plugin of Google's Agent Development Kit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from perdure.api.memory import Memory
+from perdure.hooks.types import Message, Placement
+from perdure.hosts.carrier import Carrier
+from perdure.hosts.extras import need
+from perdure.hosts.turnwise import Turnwise, beside
+
+need("google.adk", "google-adk")
+
+from google.adk.agents.callback_context import CallbackContext  # noqa: E402 - after the check that it is there
+from google.adk.agents.invocation_context import InvocationContext  # noqa: E402
+from google.adk.models.llm_request import LlmRequest  # noqa: E402
+from google.adk.plugins.base_plugin import BasePlugin  # noqa: E402
+from google.genai import types  # noqa: E402
+
+
+class PerdurePlugin(BasePlugin):
+    """Recalls before a run and captures after it. The block is in the model's calls, never in the session's events.
+
+    Example:
+        app = App(name="app", root_agent=agent, plugins=[PerdurePlugin()])
+    """
+
+    def __init__(
+        self, memory: Memory | None = None, *, agent: str | None = None, user: str | None = None, **settings: Any
+    ) -> None:
+        """Open the store, or take an open one. A store that cannot be opened is logged; runs go on without it.
+
+        Args:
+            memory: an open store, which its owner closes; None: one is opened.
+            agent: who answers, if memories are to belong to an agent.
+            user: whom the agent serves; None: the user that the runner names in each run.
+            settings: arguments of `Memory.open`.
+        """
+        super().__init__(name="perdure")
+        self._carrier = Carrier("google-adk", memory, agent=agent, user=user, settings=settings)
+        self._turns = Turnwise(self._carrier)
+
+    async def before_model_callback(self, *, callback_context: CallbackContext, llm_request: LlmRequest) -> None:
+        """Put what memory holds on the user's message beside it."""
+        asked = _text(callback_context.user_content)
+        at = next(
+            (place for place in reversed(range(len(llm_request.contents))) if _asks(llm_request, place, asked)), None
+        )
+        if not asked or at is None:
+            return
+        turn, session = callback_context.invocation_id, callback_context.session.id
+        recall = await self._turns.a_before(turn, asked, session, callback_context.user_id)
+        if not recall.block:
+            return
+        if recall.placement is Placement.SYSTEM:
+            llm_request.append_instructions([recall.block])
+            return
+        block = types.Part(text=recall.block)
+        parts = beside(block, recall, list(llm_request.contents[at].parts or ()))
+        # A new one: that of the request may be the one that the session keeps.
+        llm_request.contents[at] = types.Content(role="user", parts=parts)
+
+    async def after_run_callback(self, *, invocation_context: InvocationContext) -> None:
+        """Take in what the user said."""
+        session = invocation_context.session
+        await self._carrier.a_after(list(_spoken(session.events)), session.id, invocation_context.user_id)
+
+    async def close(self) -> None:
+        """Close the store, if it was opened here."""
+        self._carrier.close()
+
+
+def _asks(request: LlmRequest, place: int, asked: str) -> bool:
+    content = request.contents[place]
+    return bool(content.role == "user" and _text(content) == asked)
+
+
+def _spoken(events: Any) -> Iterator[Message]:
+    """Yield the events of a session as hosts of perdure have them."""
+    for event in events:
+        text = _text(event.content)
+        if not text:
+            # What a tool brought is nobody's word, but that one was used counts.
+            yield {"role": "tool", "content": ""}
+        else:
+            yield {"role": "user" if event.author == "user" else "assistant", "content": text}
+
+
+def _text(content: types.Content | None) -> str:
+    return "\n".join(part.text for part in (content and content.parts) or () if part.text and not part.thought)

@@ -1,0 +1,122 @@
+"""perdure as a session of the OpenAI Agents SDK."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from inspect import isawaitable
+from typing import Any
+
+from perdure.api.memory import Memory
+from perdure.hooks.types import Message, Placement
+from perdure.hosts.carrier import Carrier
+from perdure.hosts.extras import need
+from perdure.hosts.turnwise import Turnwise, beside
+
+need("agents", "openai-agents")
+
+from agents import RunConfig, SessionABC  # noqa: E402 - after the check that it is there
+from agents.run import CallModelData, ModelInputData  # noqa: E402
+
+LAST = 40
+"""Items of a session that are read after a run; what is new in them is taken in."""
+
+
+class PerdureSession(SessionABC):
+    """A session beside another, which keeps the history. The block is in the model's calls, never in the history.
+
+    Example:
+        session = PerdureSession(SQLiteSession("thread-1"))
+        await Runner.run(agent, "Hi!", session=session, run_config=session.run_config())
+    """
+
+    def __init__(
+        self,
+        session: Any,
+        memory: Memory | None = None,
+        *,
+        agent: str | None = None,
+        user: str | None = None,
+        **settings: Any,
+    ) -> None:
+        """Open the store, or take an open one. A store that cannot be opened is logged; runs go on without it.
+
+        Args:
+            session: a session of the SDK, which keeps the history.
+            memory: an open store, which its owner closes; None: one is opened.
+            agent: who answers, if memories are to belong to an agent.
+            user: whom the agent serves; None: the owner of this machine.
+            settings: arguments of `Memory.open`.
+        """
+        self.session_id: str = session.session_id
+        self.session_settings = session.session_settings
+        self._history = session
+        self._carrier = Carrier("openai-agents", memory, agent=agent, user=user, settings=settings)
+        self._turns = Turnwise(self._carrier)
+
+    def run_config(self, config: RunConfig | None = None) -> RunConfig:
+        """Return a config whose model calls hold what memory knows; a filter that is in it already comes first."""
+        config = config or RunConfig()
+        theirs = config.call_model_input_filter
+
+        async def filled(data: CallModelData[Any]) -> ModelInputData:
+            given = data.model_data
+            if theirs is not None:
+                changed = theirs(data)
+                given = await changed if isawaitable(changed) else changed
+            return await self._filled(given)
+
+        return replace(config, call_model_input_filter=filled)
+
+    async def get_items(self, limit: int | None = None) -> list[Any]:
+        """Return the history."""
+        return list(await self._history.get_items(limit))
+
+    async def add_items(self, items: list[Any]) -> None:
+        """Add to the history; once the model has answered, take in what the user said."""
+        await self._history.add_items(items)
+        if any(message["role"] == "assistant" for message in _spoken(items)):
+            await self._carrier.a_after(list(_spoken(await self._history.get_items(LAST))), self.session_id)
+
+    async def pop_item(self) -> Any:
+        """Remove the newest item of the history and return it."""
+        return await self._history.pop_item()
+
+    async def clear_session(self) -> None:
+        """Empty the history; what is remembered stays."""
+        await self._history.clear_session()
+
+    def close(self) -> None:
+        """Close the store, if it was opened here."""
+        self._carrier.close()
+
+    async def _filled(self, given: ModelInputData) -> ModelInputData:
+        places = [place for place, item in enumerate(given.input) if item.get("role") == "user"]
+        if not places:
+            return given
+        asked: dict[str, Any] = dict(given.input[places[-1]])
+        turn = f"{len(places)}\0{_text(asked)}"
+        recall = await self._turns.a_before(turn, _text(asked), self.session_id)
+        if not recall.block:
+            return given
+        if recall.placement is Placement.SYSTEM:
+            return replace(given, instructions="\n\n".join(filter(None, (given.instructions, recall.block))))
+        content = asked["content"]
+        parts = [{"type": "input_text", "text": content}] if isinstance(content, str) else list(content)
+        asked["content"] = beside({"type": "input_text", "text": recall.block}, recall, parts)
+        return replace(given, input=[*given.input[: places[-1]], asked, *given.input[places[-1] + 1 :]])
+
+
+def _spoken(items: Sequence[Any]) -> Iterator[Message]:
+    """Yield the items of a history as hosts of perdure have them."""
+    for item in items:
+        role = item.get("role")
+        # What a tool brought is nobody's word, but that one was used counts.
+        yield (
+            {"role": role, "content": _text(item)} if role in ("user", "assistant") else {"role": "tool", "content": ""}
+        )
+
+
+def _text(item: Any) -> str:
+    content = item.get("content") or ""
+    return content if isinstance(content, str) else "\n".join(part.get("text") or "" for part in content)

@@ -1,0 +1,88 @@
+"""perdure as a plugin of a Strands agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from perdure.api.memory import Memory
+from perdure.hooks.types import Message, Placement
+from perdure.hosts.carrier import Carrier
+from perdure.hosts.extras import need
+from perdure.hosts.turnwise import Turnwise, beside
+
+need("strands.plugins", "strands")
+
+from strands import Agent  # noqa: E402 - after the check that it is there
+from strands.hooks import AfterInvocationEvent  # noqa: E402
+from strands.middleware import InvokeModelStage  # noqa: E402
+from strands.plugins import Plugin  # noqa: E402
+
+
+class PerdurePlugin(Plugin):
+    """Recalls before a run and captures after it; one for each conversation. The block is in no history.
+
+    Example:
+        agent = Agent(plugins=[PerdurePlugin()])
+    """
+
+    name = "perdure"
+
+    def __init__(
+        self, memory: Memory | None = None, *, agent: str | None = None, user: str | None = None, **settings: Any
+    ) -> None:
+        """Open the store, or take an open one. A store that cannot be opened is logged; runs go on without it.
+
+        Args:
+            memory: an open store, which its owner closes; None: one is opened.
+            agent: who answers, if memories are to belong to an agent.
+            user: whom the agent serves; None: the owner of this machine.
+            settings: arguments of `Memory.open`.
+        """
+        super().__init__()
+        self._carrier = Carrier("strands", memory, agent=agent, user=user, settings=settings)
+        self._turns = Turnwise(self._carrier)
+
+    def init_agent(self, agent: Agent) -> None:
+        """Stand between an agent and its model, and listen for the end of its runs."""
+        agent.add_middleware(InvokeModelStage.Input, self._recall)
+        agent.add_hook(self._capture, AfterInvocationEvent)
+
+    def close(self) -> None:
+        """Close the store, if it was opened here."""
+        self._carrier.close()
+
+    async def _recall(self, context: Any) -> Any:
+        places = [place for place, message in enumerate(context.messages) if _asks(message)]
+        if not places:
+            return context
+        asked = context.messages[places[-1]]
+        recall = await self._turns.a_before(f"{len(places)}\0{_text(asked)}", _text(asked), None)
+        if not recall.block:
+            return context
+        if recall.placement is Placement.SYSTEM and isinstance(context.system_prompt, str | None):
+            return context.replace(system_prompt="\n\n".join(filter(None, (context.system_prompt, recall.block))))
+        changed = {**asked, "content": beside({"text": recall.block}, recall, list(asked["content"]))}
+        return context.replace(messages=[*context.messages[: places[-1]], changed, *context.messages[places[-1] + 1 :]])
+
+    async def _capture(self, event: AfterInvocationEvent) -> None:
+        if event.result is not None:
+            await self._carrier.a_after(list(_spoken(event.agent.messages)), None)
+
+
+def _asks(message: Any) -> bool:
+    # What tools bring comes back in the user's name.
+    return message["role"] == "user" and not any("toolResult" in part for part in message["content"])
+
+
+def _spoken(messages: Sequence[Any]) -> Iterator[Message]:
+    """Yield the messages of an agent as hosts of perdure have them."""
+    for message in messages:
+        if message["role"] == "assistant" or _asks(message):
+            yield {"role": message["role"], "content": _text(message)}
+        else:
+            yield {"role": "tool", "content": ""}
+
+
+def _text(message: Any) -> str:
+    return "\n".join(part["text"] for part in message["content"] if "text" in part)
