@@ -230,17 +230,17 @@ def measure_locomo(path: Path, *, learnt: bool = False) -> dict[str, Any]:
 @click.option("--data", type=click.Path(path_type=Path, exists=True), default=DATA, help="Folder with sets.")
 @click.option("--locomo", type=click.Path(path_type=Path, exists=True), help="The LoCoMo file.")
 @click.option("--half", type=click.Choice(HALVES), multiple=True, default=HALVES, help="Only this half.")
-@click.option("--heads", is_flag=True, help="Let the heads decide beside the rules.")
+@click.option("--rules", is_flag=True, help="By the rules alone, without the heads beside them.")
 @click.option("--wrong", is_flag=True, help="Also which messages of the half to tune on went wrong.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(data: Path, locomo: Path | None, half: Sequence[str], heads: bool, wrong: bool, as_json: bool) -> None:
+def main(data: Path, locomo: Path | None, half: Sequence[str], rules: bool, wrong: bool, as_json: bool) -> None:
     """Measure what capture keeps, and how it files it."""
-    result: dict[str, Any] = {name: measure(data, name, wrong, learnt=heads) for name in half}
+    result: dict[str, Any] = {name: measure(data, name, wrong, learnt=not rules) for name in half}
     source = locomo or (Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None)
     if source is None:
         click.echo(f"LoCoMo is left out: give --locomo FILE or set {VARIABLE}", err=True)
     else:
-        result["locomo"] = measure_locomo(source, learnt=heads)
+        result["locomo"] = measure_locomo(source, learnt=not rules)
     if as_json:
         click.echo(json.dumps(result))
         return

@@ -157,7 +157,7 @@ class Settings(BaseModel):
     min_cosine: float | None = Field(None, ge=-1, le=1, description="Floor of the cosine in place of the threshold.")
     capture_min_chars: int = Field(10, ge=1, le=1_000, description="Shorter messages are passed over.")
     capture_max_chars: int = Field(5_000, ge=100, le=16_000, description="Longer messages are cut here.")
-    capture_learnt: bool = Field(False, description="Heads that learnt it decide beside the rules what is kept.")
+    capture_learnt: bool = Field(True, description="Heads that learnt it decide beside the rules what is kept.")
     capture_assistant: bool = Field(
         False,
         description=(
