@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import iscoroutinefunction
 from typing import Any
 
 from perdure.api.memory import Memory
@@ -15,6 +16,7 @@ need("agno.agent", "agno")
 from agno.agent import Agent  # noqa: E402 - after the check that it is there
 from agno.run.agent import RunInput, RunOutput  # noqa: E402
 from agno.run.base import RunContext  # noqa: E402
+from agno.utils.agent import aexecute_instructions, execute_instructions  # noqa: E402
 
 
 class PerdureMemory:
@@ -60,10 +62,21 @@ class PerdureMemory:
         """Close the store, if it was opened here."""
         self._carrier.close()
 
-    def _instructions(self, theirs: Any) -> Callable[..., list[str]]:
-        def instructions(agent: Agent, run_context: RunContext) -> list[str]:
-            given = theirs(agent=agent, run_context=run_context) if callable(theirs) else theirs or []
-            recall = self._turns.before(run_context.run_id, "", run_context.session_id, run_context.user_id)
-            return [*([given] if isinstance(given, str) else given), *([recall.block] if recall.block else [])]
+    def _instructions(self, theirs: Any) -> Callable[..., Any]:
+        """Return instructions for each run: those that were there, a function perhaps, and the block behind them."""
 
-        return instructions
+        def behind(given: Any, run_context: RunContext) -> list[str]:
+            recall = self._turns.before(run_context.run_id, "", run_context.session_id, run_context.user_id)
+            return [*([given] if isinstance(given, str) else given or ()), *([recall.block] if recall.block else ())]
+
+        def instructions(agent: Agent, run_context: RunContext, session_state: dict[str, Any]) -> list[str]:
+            given = (
+                execute_instructions(theirs, agent, None, session_state, run_context) if callable(theirs) else theirs
+            )
+            return behind(given, run_context)
+
+        async def a_instructions(agent: Agent, run_context: RunContext, session_state: dict[str, Any]) -> list[str]:
+            given = await aexecute_instructions(theirs, agent, None, session_state, run_context)
+            return behind(given, run_context)
+
+        return a_instructions if iscoroutinefunction(theirs) else instructions

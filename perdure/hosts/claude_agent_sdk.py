@@ -55,6 +55,8 @@ class PerdureHooks:
         """Take in what the user said."""
         asked = self._asked.get(given["session_id"])
         if asked and not given.get("agent_id"):
+            # The program may stop more than once for a prompt.
+            self._asked.put(given["session_id"], "")
             answer = {"role": "assistant", "content": given.get("last_assistant_message") or ""}
             await self._carrier.a_after([{"role": "user", "content": asked}, answer], given["session_id"])
         return {}

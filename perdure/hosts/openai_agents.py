@@ -49,7 +49,7 @@ class PerdureSession(SessionABC):
             settings: arguments of `Memory.open`.
         """
         self.session_id: str = session.session_id
-        self.session_settings = session.session_settings
+        self.session_settings = getattr(session, "session_settings", None)
         self._history = session
         self._carrier = Carrier("openai-agents", memory, agent=agent, user=user, settings=settings)
         self._turns = Turnwise(self._carrier)
@@ -101,7 +101,7 @@ class PerdureSession(SessionABC):
             return given
         if recall.placement is Placement.SYSTEM:
             return replace(given, instructions="\n\n".join(filter(None, (given.instructions, recall.block))))
-        content = asked["content"]
+        content = asked.get("content") or ""
         parts = [{"type": "input_text", "text": content}] if isinstance(content, str) else list(content)
         asked["content"] = beside({"type": "input_text", "text": recall.block}, recall, parts)
         return replace(given, input=[*given.input[: places[-1]], asked, *given.input[places[-1] + 1 :]])

@@ -41,9 +41,20 @@ class Model(AgnoModel):
         return ModelResponse(content=str(response))
 
 
+def kindly(session_state: dict[str, Any]) -> str:
+    """Stand for instructions of the user's own."""
+    return "Be kind."
+
+
+async def a_kindly() -> list[str]:
+    return ["Be kind."]
+
+
 def play(texts: Sequence[str], *, sync: bool, user: str | None = None, **given: Any) -> Played:
     played, model, db = Played(), Model(), InMemoryDb()
-    agent = Agent(model=model, db=db, add_history_to_context=True, instructions=["Be kind."], telemetry=False)
+    agent = Agent(
+        model=model, db=db, add_history_to_context=True, instructions=kindly if sync else a_kindly, telemetry=False
+    )
     PerdureMemory(**given).attach(agent)
 
     async def run(text: str) -> Any:
