@@ -14,6 +14,7 @@ from perdure.cli.options import dry_run_option, home_option, json_option
 from perdure.cli.output import OK, Output
 from perdure.engine.paths import HOME_VARIABLE
 from perdure.errors import HostError, InputError
+from perdure.hosts.connect.by_tools import BY_TOOLS, ByTools, hosts_by_tools
 from perdure.hosts.connect.claude_code import ClaudeCode, refuse_committed
 from perdure.hosts.connect.codex import Codex
 from perdure.hosts.connect.connection import Connection, Edit
@@ -23,7 +24,7 @@ from perdure.secrets.redact import redact
 
 STYLES = {"-": "red", "+": "green"}
 
-_host = click.Choice([ClaudeCode.name, Codex.name])
+_host = click.Choice([ClaudeCode.name, Codex.name, *BY_TOOLS])
 _project_option = click.option(
     "--project", type=click.Path(path_type=Path), help="For one project only, in its settings that git ignores."
 )
@@ -42,7 +43,10 @@ _plugin_option = click.option(
 def connect(
     host: str | None, project: Path | None, plugin: Path | None, dry_run: bool, home: Path | None, as_json: bool
 ) -> int:
-    """Make Claude Code or Codex remember by itself; without HOST show which agents are here and connected.
+    """Give a host memory; without HOST show which agents are here, which are connected, and how they remember.
+
+    Claude Code and Codex remember by themselves from then on, the others on request, by tools that their model may
+    call.
 
     Its data folder is named in the agent's config only if --home or PERDURE_HOME names one.
 
@@ -71,7 +75,7 @@ def connect(
 @dry_run_option
 @json_option
 def disconnect(host: str, project: Path | None, plugin: Path | None, dry_run: bool, as_json: bool) -> int:
-    """Take perdure out of the config of Claude Code or Codex. Memories stay where they are.
+    """Take perdure out of a host's config. Memories stay where they are.
 
     A file that was not edited since becomes what it was, byte for byte; of another only our own keys go.
 
@@ -97,6 +101,10 @@ def _connection(name: str, project: Path | None, plugin: Path | None, home: Path
         raise InputError("--project and --plugin exclude each other")
     named = home or os.environ.get(HOME_VARIABLE)
     wiring = Wiring(name, Path(named).expanduser().absolute() if named else None)
+    if name in BY_TOOLS:
+        if project or plugin:
+            raise InputError(f"{name} is connected for all projects of yours; leave --project and --plugin out")
+        return hosts_by_tools()[name].for_user(wiring)
     if name == Codex.name:
         if project or plugin:
             raise InputError("Codex has no settings of a project that git ignores, and no such plugins; leave it out")
@@ -112,7 +120,8 @@ def _check(name: str, connection: Connection, project: Path | None, plugin: Path
     Raises:
         HostError: it is not here, is connected in another way, or git would commit what is written.
     """
-    host = ClaudeCode() if name == ClaudeCode.name else Codex()
+    host: ClaudeCode | Codex | ByTools
+    host = hosts_by_tools()[name] if name in BY_TOOLS else Codex() if name == Codex.name else ClaudeCode()
     if not plugin and not host.program and not host.folder.is_dir():
         raise HostError(f"{name} was not found: its program is not on the PATH, and {host.folder} is missing")
     if isinstance(host, ClaudeCode):
@@ -124,6 +133,8 @@ def _check(name: str, connection: Connection, project: Path | None, plugin: Path
 def _next_steps(host: str, plugin: Path | None, *, changed: bool) -> Iterator[str]:
     if plugin and plugin.expanduser().resolve().parent != (ClaudeCode().folder / "skills").resolve():
         yield f"Start it with: claude --plugin-dir {shlex.quote(str(plugin))}"
+    if host in BY_TOOLS:
+        yield f"{host} tells nobody what you say: its model looks things up when it thinks of it, or is asked to."
     if changed:
         yield "Sessions that are open take it up when they are started again."
     yield from (f"{host}: {problem}" for found in survey(names=[host]) for problem in found.problems)

@@ -7,12 +7,14 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
 from perdure.errors import HostError
 from perdure.hosts.command.events import NAMES
+from perdure.hosts.connect.by_tools import BY_TOOLS, ByTools, hosts_by_tools
 from perdure.hosts.connect.claude_code import ClaudeCode
 from perdure.hosts.connect.codex import Codex
 from perdure.hosts.connect.parts import interpreter
@@ -22,7 +24,7 @@ from perdure.hosts.openclaw.manifest import ID
 
 Remembering = Literal["automatic", "on request", "none"]
 OPENCLAW = "openclaw"
-HOSTS = (ClaudeCode.name, Codex.name, OPENCLAW)
+HOSTS = (ClaudeCode.name, Codex.name, OPENCLAW, *BY_TOOLS)
 NOT_TRUSTED = "its hooks are not trusted yet, so none runs: start `codex` and type /hooks"
 
 
@@ -58,6 +60,10 @@ def survey(environ: Mapping[str, str] = os.environ, names: Sequence[str] = HOSTS
         claude_code.name: (claude_code.program, claude_code.folder, lambda: _claude_code(claude_code)),
         codex.name: (codex.program, codex.folder, lambda: _codex(codex)),
         OPENCLAW: (openclaw, config.parent, lambda: _openclaw(config, environ)),
+        **{
+            name: (host.program, host.folder, partial(_by_tools, host))
+            for name, host in hosts_by_tools(environ).items()
+        },
     }
     return [_looked(name, *looks[name]) for name in names]
 
@@ -102,6 +108,13 @@ def _openclaw(config: Path, environ: Mapping[str, str]) -> Found:
         return Found(OPENCLAW)
     problems = tuple(f"{name}: {problem}" for name, problem in installation.checks().items() if problem)
     return Found(OPENCLAW, (str(config),), "none" if problems else "automatic", problems)
+
+
+def _by_tools(host: ByTools) -> Found:
+    there = host.has_server()
+    lacks = there and find_spec("mcp") is None
+    flaws = ("its MCP server cannot start; run: pip install 'perdure[mcp]'",) if lacks else ()
+    return Found(host.name, (str(host.config),) if there else (), "on request" if there else "none", flaws)
 
 
 def _found(host: ClaudeCode | Codex, places: list[str], problems: list[str], flaws: list[str]) -> Found:
