@@ -67,6 +67,10 @@ class Carrier:
         """Take in a run that went well."""
         await self._runner.a_agent_end(messages, True, self.context(session, user))
 
+    def before_compaction(self, messages: Messages, session: str | None) -> None:
+        """Take in what a host is about to drop from a conversation."""
+        self._runner.before_compaction(messages, self.context(session))
+
     def call(self, tool: str, values: Mapping[str, Any], asked: str, session: str | None) -> ToolResult:
         """Call a tool for the model. It blocks: for the disk, and at first for opening the store.
 

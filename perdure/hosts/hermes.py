@@ -1,0 +1,131 @@
+"""perdure as the memory provider of Hermes, in whose own environment it is installed.
+
+`python -m perdure.hosts.hermes`, run there, puts the provider where Hermes looks for it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from perdure.api.memory import Memory
+from perdure.errors import ExtensionError
+from perdure.hooks.types import Message
+from perdure.hosts.carrier import Carrier
+from perdure.text.typed import said
+
+try:
+    from agent.memory_provider import MemoryProvider
+except ImportError as error:
+    raise ExtensionError(f"Hermes is not here ({error}); install perdure into its own environment") from error
+
+FILES = {
+    "plugin.yaml": 'name: perdure\nversion: "1"\ndescription: "Local memory that needs no key"\nkind: exclusive\n',
+    "__init__.py": "from perdure.hosts.hermes import PerdureProvider as MemoryProvider\n\n\n"
+    "def register(ctx):\n    ctx.register_memory_provider(MemoryProvider())\n",
+}
+"""What Hermes looks for: it reads the beginning of the module for this name before it imports any."""
+USUAL = ("", "default")
+"""The names of the profile that everybody has: what is said there belongs to the user alone."""
+
+
+class PerdureProvider(MemoryProvider):
+    """Recalls before a turn and captures after it. Hermes keeps the block out of its history."""
+
+    name = "perdure"
+
+    def __init__(self, memory: Memory | None = None, **settings: Any) -> None:
+        """Prepare; nothing is opened yet.
+
+        Args:
+            memory: an open store, which its owner closes; None: one is opened.
+            settings: arguments of `Memory.open`.
+        """
+        self._memory, self._settings = memory, settings
+        self._carrier: Carrier | None = None
+        self._session, self._writes = "", False
+
+    def is_available(self) -> bool:
+        """Return True: nothing has to be set up."""
+        return True
+
+    def initialize(self, session_id: str, **given: Any) -> None:
+        """Begin a session. Each profile remembers by itself; a sub-agent or a timer recalls, and is not captured."""
+        profile = given.get("agent_identity") or ""
+        agent = None if profile in USUAL else profile
+        self._carrier = Carrier(
+            "hermes", self._memory, agent=agent, user=given.get("user_id"), settings=dict(self._settings)
+        )
+        self._session, self._writes = session_id, given.get("agent_context", "primary") == "primary"
+
+    def prefetch(self, query: str, *, session_id: str = "") -> str:
+        """Return what memory holds on the user's message."""
+        asked = said(query)
+        recall = self._carrier.before(asked, session_id or self._session) if self._carrier and asked else None
+        return recall.block if recall else ""
+
+    def sync_turn(self, user_content: str, assistant_content: str, *, session_id: str = "", **given: Any) -> None:
+        """Take in what the user said."""
+        asked = said(user_content)
+        if self._carrier and self._writes and asked:
+            answer = {"role": "assistant", "content": assistant_content}
+            self._carrier.after([{"role": "user", "content": asked}, answer], session_id or self._session)
+
+    def on_pre_compress(self, messages: Sequence[Mapping[str, Any]]) -> str:
+        """Take in what is about to leave the conversation; what was shown in it may come up again."""
+        if self._carrier and self._writes:
+            self._carrier.before_compaction(list(_spoken(messages)), self._session)
+        return ""
+
+    def on_session_switch(self, new_session_id: str, **given: Any) -> None:
+        """Go on in another session."""
+        self._session = new_session_id
+
+    def get_tool_schemas(self) -> list[dict[str, Any]]:
+        """Return no tools: memory works without."""
+        return []
+
+    def shutdown(self) -> None:
+        """Close the store, if it was opened here."""
+        if self._carrier:
+            self._carrier.close()
+
+
+def register(ctx: Any) -> None:
+    """Hand Hermes the provider, as an entry point."""
+    ctx.register_memory_provider(PerdureProvider())
+
+
+def install(home: Path) -> Path:
+    """Put the provider into Hermes's folder; what is there of ours already is written anew. Return its folder."""
+    folder = home / "plugins" / "perdure"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in FILES.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def main() -> None:
+    """Install the provider and make it Hermes's memory."""
+    home = Path(os.environ.get("HERMES_HOME") or Path.home() / ".hermes")
+    folder = install(home)
+    hermes = Path(sys.executable).with_name("hermes")
+    command = [str(hermes), "config", "set", "memory.provider", "perdure"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - the program beside this one
+    sys.stdout.write(f"{folder} is there, and memory.provider is perdure. Take it back: hermes memory off\n")
+
+
+def _spoken(messages: Sequence[Mapping[str, Any]]) -> Iterator[Message]:
+    for message in messages:
+        text = message.get("content")
+        if message.get("role") in ("user", "assistant") and isinstance(text, str):
+            words = said(text) if message["role"] == "user" else text
+            yield {"role": message["role"], "content": words}
+
+
+if __name__ == "__main__":
+    main()
