@@ -39,9 +39,10 @@ SETTINGS: dict[str, Any] = {
 WAYS = ("itself", "SIGTERM", "SIGINT", "SIGKILL")
 LIMIT = 3.0
 """Seconds in which a process is to end."""
-ORPHAN = 5.0
+LINGER = 5.0
 """Seconds in which its worker is to be gone."""
 HANG = 30.0
+"""Seconds after which a process counts as hung, and a worker as left behind."""
 PER_HOME = 10
 _EXPECTED = {"itself": 0, "SIGTERM": 0, "SIGINT": (130, -signal.SIGINT, 1), "SIGKILL": -signal.SIGKILL}
 
@@ -53,6 +54,7 @@ class Found:
     aborts: list[str] = field(default_factory=list)
     hangs: int = 0
     late: int = 0
+    lingering: int = 0
     orphans: list[str] = field(default_factory=list)
     acknowledged: int = 0
     lost: list[str] = field(default_factory=list)
@@ -83,6 +85,7 @@ def bench(times: int, ways: Sequence[str] = WAYS, seed: int = 0) -> dict[str, An
         "aborts": len(found.aborts),
         "hangs": found.hangs,
         "late": found.late,
+        "lingering": found.lingering,
         "orphans": len(found.orphans),
         "acknowledged": found.acknowledged,
         "lost": len(found.lost),
@@ -144,9 +147,10 @@ def _judge(home: Path, way: str, code: int, errors: str, found: Found) -> None:
     fine = code in expected if isinstance(expected, tuple) else code == expected
     if not fine or "Fatal Python error" in errors or ("Traceback" in errors and way != "SIGINT"):
         found.aborts.append(f"{way}: {code} {errors[-300:]}")
-    deadline = time.monotonic() + ORPHAN
-    while workers(home) and time.monotonic() < deadline:
+    ended = time.monotonic()
+    while workers(home) and time.monotonic() < ended + HANG:
         time.sleep(0.05)
+    found.lingering += time.monotonic() > ended + LINGER
     for pid in workers(home):
         found.orphans.append(f"orphan after {way}: {_doing(pid)}")
         os.kill(pid, signal.SIGKILL)
@@ -196,7 +200,7 @@ def main(times: int, way: tuple[str, ...], as_json: bool) -> None:
     """End a host's process again and again, with every background job busy."""
     result = bench(times, way or WAYS)
     click.echo(json.dumps(result, indent=2) if as_json else "\n".join(f"{name}: {result[name]}" for name in result))
-    sys.exit(any(result[name] for name in ("aborts", "hangs", "late", "orphans", "lost")))
+    sys.exit(any(result[name] for name in ("aborts", "hangs", "late", "lingering", "orphans", "lost")))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from typing import Any
 
 import click
 
-from bench.exits import ORPHAN, SETTINGS, workers
+from bench.exits import HANG, SETTINGS, workers
 from perdure.api.memory import Memory
 from perdure.hooks.fake_host import FakeHost
 from perdure.hooks.host import HookRunner
@@ -98,7 +98,7 @@ def _soak(home: Path, seconds: float, pause: float, errors: Errors) -> dict[str,
         short = Life(home, FAST | {"timers": busy})
         compared[busy] += short.play((1 - LIFE_SHARE) * seconds / (2 * PAIRS), pause)[SETTLING:]
         short.end()
-    deadline = time.monotonic() + ORPHAN
+    deadline = time.monotonic() + HANG
     while workers(home) and time.monotonic() < deadline:
         time.sleep(0.05)
     with_jobs, without = _p95(compared[True]), _p95(compared[False])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -141,7 +142,7 @@ def main(folder: Path) -> None:
         environment(folder)
         subprocess.run([python, "-m", "pip", "install", "-qq", HERMES, "-e", str(ROOT)], check=True)
     home = folder / "home"
-    subprocess.run(["rm", "-rf", str(home)], check=True)
+    shutil.rmtree(home, ignore_errors=True)
     (home / ".hermes").mkdir(parents=True)
     model = Model()
     (home / ".hermes" / "config.yaml").write_text(CONFIG.format(port=model.port))
