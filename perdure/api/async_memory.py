@@ -65,6 +65,7 @@ def _in_time(
 class AsyncTurns(Twin[Turns]):
     """The async twin of `Turns`."""
 
+    opening = _async(Turns.opening)
     foresee = _async(Turns.foresee)
     before = _in_time(Turns.before)
     after = _async(Turns.after)

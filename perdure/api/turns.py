@@ -34,6 +34,18 @@ class Turns:
         sections = Files(self._engine, context).prompt_sections(context.prompt_mode)
         return replace(found or Recall(""), sections=sections) if sections else found
 
+    def opening(self, context: TurnContext) -> Recall | None:
+        """Recall for a session that begins, for a host that can show its model nothing later.
+
+        Returns:
+            What stands whatever is asked: what the user pinned, standing preferences and instructions, and what the
+            settings name for the start of a session. None as of `before`.
+        """
+        settings = self._engine.settings
+        if not settings.auto_recall or overheard(context, settings) or context.trigger != "user":
+            return None
+        return self._engine.recall("", context, Asked(opening=True))
+
     def foresee(self, prompt: str, context: TurnContext) -> None:
         """Do what of a recall the prompt alone decides, for a host that has the prompt some time before its turn."""
         if self._engine.settings.auto_recall and context.trigger == "user":

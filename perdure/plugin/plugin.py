@@ -61,6 +61,10 @@ class PerdurePlugin:
         """Have at hand what a prompt alone decides, before the host asks about it."""
         self._guarded("foresee", lambda memory: memory.turns.foresee(_text(prompt), context))
 
+    def opening(self, context: TurnContext) -> Recall | None:
+        """Return what the model of a host should see in a session that can be shown nothing later."""
+        return self._guarded("opening", lambda memory: memory.turns.opening(context))
+
     def before_agent_start(self, prompt: str, messages: Messages, context: TurnContext) -> Recall | None:
         """Return what the model should see with this prompt."""
         return self._guarded("before_agent_start", lambda memory: memory.turns.before(_text(prompt), context))

@@ -64,6 +64,7 @@ class Asked:
         first_turn: whether it is the first prompt of a session.
         shown: ids of what the model still sees from earlier turns; it is not brought up again.
         expand: whether the query is also asked in other words, and whether that may take its time.
+        opening: nothing is asked yet; what stands whatever is asked is to come up, standing preferences with it.
     """
 
     as_of: float | None = None
@@ -72,6 +73,7 @@ class Asked:
     first_turn: bool = False
     shown: Collection[str] = ()
     expand: Expand = "no"
+    opening: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +135,20 @@ class Recaller:
         query = understand(strip_fenced(prompt, self._store.key, session))
         receipt = Receipt(str(uuid.uuid4()), session, now, query.text, silence=query.trivial)
         recall = None
-        if query.trivial is None:
-            view = View(
-                audience, now, as_of=asked.as_of, include_superseded=asked.include_superseded, tag=asked.tag,
-                channels=AUTO_RECALLED, approved_only=True,
-            )  # fmt: skip
+        deadline = began + self._options.deadline
+        view = View(
+            audience, now, as_of=asked.as_of, include_superseded=asked.include_superseded, tag=asked.tag,
+            channels=AUTO_RECALLED, approved_only=True,
+        )  # fmt: skip
+        if asked.opening:
+            receipt.silence = None
+            directed = self._guarded(DIRECTIVE, receipt, lambda: self._directed(query, view, True, deadline))
+            standing = self._guarded(PROFILE, receipt, lambda: self._standing(view, session, deadline, opening=True))
+            first = _new(directed, [], receipt)
+            recall = self._block([*first, *_new(standing, first, receipt)], {}, receipt, asked, token_counter(None))
+        elif query.trivial is None:
             # Who asks for a tag has said what it is about: words are enough, and nothing is embedded.
             leg = None if asked.tag is not None else self._leg()
-            deadline = began + self._options.deadline
             query = self._speller.spell(query, audience, now, deadline, receipt)
             receipt.found, deadline = self._searched(query, view, leg, deadline, session, asked.expand, receipt)
             directed = self._guarded(
@@ -282,7 +290,7 @@ class Recaller:
             facts = colliding(connection, query.text, view)
         return _new([Ranked(fact, DATES, 0.0) for fact in facts], ranked, receipt)
 
-    def _standing(self, view: View, session: str | None, deadline: float) -> list[Ranked]:
+    def _standing(self, view: View, session: str | None, deadline: float, *, opening: bool = False) -> list[Ranked]:
         """Return what is kept in mind whatever is asked."""
         options = self._options
         if options.profile == "off" or view.tag is not None or view.as_of is not None:
@@ -293,7 +301,7 @@ class Recaller:
                 lambda: [
                     fact
                     for fact in standing(connection, view, options.profile_limit)
-                    if fact.pinned or options.profile == "standing"
+                    if fact.pinned or opening or options.profile == "standing"
                 ],
             )
             facts = reread(connection, ids, view)

@@ -213,6 +213,8 @@ NOTHING_OF_FACTS = {
     "Turns.adopt", "Admin.notices",
 }  # fmt: skip
 """These take and return nothing of facts."""
+OPENING = {"Turns.opening"}
+"""Brings up what stands whatever is asked; a test of its own asks it."""
 OF_ALL = {"Memory.evaluate"}
 """These ask for no canary, and take long."""
 WHOLE_STORE = {
@@ -284,6 +286,21 @@ def test_what_is_hidden_is_answered_like_what_is_not_there(house: House, name: s
         nothing = plain(heard(READS[name], memory, PHANTOM, context))
         for canary in house.hidden_from(caller):
             assert plain(heard(READS[name], memory, canary, context)) == nothing, f"{caller}, {canary.scope}"
+
+
+def test_a_session_opens_with_what_its_caller_may_hear(tmp_path: Path) -> None:
+    house = House(tmp_path / "home", directive_session_tags=["bird"])
+    try:
+        heard_of = {}
+        for caller in CALLERS:
+            found = house.caller(caller).turns.opening(CALLERS[caller][0])
+            block = found.block.lower() if found else ""
+            assert not any(secret in block for canary in house.hidden_from(caller) for secret in canary.secrets), caller
+            heard_of[caller] = block
+        assert any(canary.word in heard_of["owner"] for canary in house.canaries)
+        assert heard_of["a malformed user"] != heard_of["owner"]
+    finally:
+        house.close()
 
 
 @pytest.mark.parametrize("name", [name for name in READS if name != "Memory.status"])
@@ -431,5 +448,5 @@ def test_every_public_method_is_asked() -> None:
         if not name.startswith("_")
     }
     asked = {name.partition(",")[0] for name in (*READS, *WRITES)}
-    assert public - asked == NOTHING_OF_FACTS | WHOLE_STORE
+    assert public - asked == NOTHING_OF_FACTS | WHOLE_STORE | OPENING
     assert asked <= public
