@@ -29,7 +29,7 @@ import click
 
 from perdure.api.memory import Memory
 from perdure.hosts.command.client import ask
-from perdure.hosts.command.events import NAMES
+from perdure.hosts.command.dialects import DIALECTS
 from perdure.hosts.command.place import endpoint
 from perdure.hosts.mcp.desk import new_session
 from perdure.hosts.mcp.remote import RemoteDesk
@@ -48,7 +48,7 @@ HELPER = b"perdure.hosts.command.helper"
 
 def payload(event: str, session: str, **values: Any) -> dict[str, Any]:
     """Return an event as a host writes it."""
-    return {"session_id": session, "cwd": FOLDER, "hook_event_name": NAMES[event], **values}
+    return {"session_id": session, "cwd": FOLDER, "hook_event_name": DIALECTS["claude-code"].names[event], **values}
 
 
 def hook(home: str, event: str, values: dict[str, Any]) -> tuple[bytes, float]:

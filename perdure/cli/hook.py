@@ -1,4 +1,4 @@
-"""`perdure hook`: what Claude Code and Codex run at each event."""
+"""`perdure hook`: what hosts run at each event."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 import click
 
 from perdure.cli.options import home_option
-from perdure.hosts.command.events import HOSTS, NAMES
+from perdure.hosts.command.dialects import DIALECTS, EVENTS
 
 
 @click.command()
-@click.argument("event", type=click.Choice(tuple(NAMES)))
-@click.option("--host", type=click.Choice(HOSTS), required=True, help="The program whose event it is.")
+@click.argument("event", type=click.Choice(EVENTS))
+@click.option("--host", type=click.Choice(tuple(DIALECTS)), required=True, help="The program whose event it is.")
 @home_option
 def hook(event: str, host: str, home: Path | None) -> None:
     """Hand an event of a host to memory: JSON on stdin, on stdout what the model is to see, if anything.

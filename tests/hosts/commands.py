@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from bench.hooks import processes
-from perdure.hosts.command.events import NAMES
+from perdure.hosts.command.dialects import DIALECTS
 from tests.waiting import until
 
 SECRET = "SOME_API_KEY"
@@ -50,7 +50,8 @@ def helpers(home: Path) -> list[int]:
 
 def payload(event: str, session: str, **values: Any) -> bytes:
     return json.dumps({
-        "session_id": session, "cwd": "/home/me/repo", "hook_event_name": NAMES[event], **values,
+        "session_id": session, "cwd": "/home/me/repo",
+        "hook_event_name": DIALECTS["claude-code"].names[event], **values,
     }).encode()  # fmt: skip
 
 

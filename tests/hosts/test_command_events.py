@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.hosts.command.events import NAMES, output, read
+from perdure.hosts.command.client import OPENED
+from perdure.hosts.command.dialects import DIALECTS, EVENTS
+from perdure.hosts.command.events import output, read
 from perdure.text.typed import said
 
+AGENTS = Path(__file__).parent / "data" / "agents"
+SESSIONS = {"gemini": "gs1", "cursor": "cs1", "vscode": "vs1"}
 NOTIFICATION = (
     "<task-notification>\n<task-id>b1</task-id>\n<status>completed</status>\n"
     "<summary>My name is Task and I live in Oslo</summary>\n</task-notification>"
@@ -96,11 +102,77 @@ def test_a_prompt_of_another_type_is_nobody_s() -> None:
     assert event(prompt=["I live in Lisbon."]).prompt == ""
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_is_printed_is_what_the_hosts_take(name: str) -> None:
-    given_event = read(name, "codex", {**PROMPT, "hook_event_name": NAMES[name]})
-    assert given_event is not None
-    assert output(given_event, "") is None
-    assert output(given_event, "block") == {
-        "hookSpecificOutput": {"hookEventName": NAMES[name], "additionalContext": "block"}
-    }
+def test_a_block_is_printed_as_the_host_takes_it() -> None:
+    assert printed("codex", "prompt") == hooked("UserPromptSubmit")
+    assert printed("gemini", "prompt") == hooked("BeforeAgent")
+    assert printed("vscode", "session-start") == hooked("SessionStart")
+    assert printed("cursor", "session-start") == {"additional_context": "block"}
+
+
+@pytest.mark.parametrize("host", DIALECTS)
+def test_nothing_is_printed_at_events_whose_output_no_host_shows(host: str) -> None:
+    shown = DIALECTS[host].shown
+    assert (shown == "session-start") == (host in OPENED)
+    assert {name for name in DIALECTS[host].names if printed(host, name)} == {shown}
+    assert output(told(host, shown), "") is None
+
+
+@pytest.mark.parametrize(("file", "name"), [
+    ("gemini-prompt", "prompt"), ("gemini-stop", "stop"), ("gemini-session-start", "session-start"),
+    ("gemini-compact", "compact"), ("gemini-session-end", "session-end"), ("cursor-session-start", "session-start"),
+    ("cursor-prompt", "prompt"), ("cursor-stop", "stop"), ("cursor-compact", "compact"),
+    ("cursor-session-end", "session-end"), ("vscode-session-start", "session-start"), ("vscode-prompt", "prompt"),
+    ("vscode-compact", "compact"),
+])  # fmt: skip
+def test_the_events_of_each_host_are_read_from_its_own_form(file: str, name: str) -> None:
+    host = file.partition("-")[0]
+    found = read(name, host, fixture(file))
+    assert found is not None
+    assert found.context.session_id == SESSIONS[host]
+    assert (found.context.project or "").startswith("project:repo-")
+    assert found.prompt == ("I live in Lisbon." if "prompt" in file or file == "gemini-stop" else "")
+    assert found.reply == ("Noted." if name == "stop" else "")
+    assert (found.turn == "g1") == (host == "cursor" and name in ("prompt", "stop"))
+
+
+def test_what_a_hook_put_before_a_prompt_is_not_the_user() -> None:
+    found = read("prompt", "gemini", fixture("gemini-prompt-hook-context"))
+    assert found is not None
+    assert found.prompt == "I live in Lisbon."
+
+
+def test_what_a_machine_was_answered_is_not_for_memory() -> None:
+    found = read("stop", "gemini", {**fixture("gemini-stop"), "prompt": NOTIFICATION})
+    assert found is not None
+    assert found.reply == ""
+
+
+@pytest.mark.parametrize("host", ["cursor", "vscode"])
+def test_an_event_in_another_form_of_name_is_not_for_memory(host: str) -> None:
+    assert read("prompt", "claude-code", fixture(f"{host}-prompt")) is None
+
+
+def test_events_are_named_as_the_hosts_name_them() -> None:
+    for dialect in DIALECTS.values():
+        assert set(dialect.names) <= set(EVENTS)
+        assert dialect.shown in dialect.names
+
+
+def told(host: str, name: str) -> Any:
+    dialect = DIALECTS[host]
+    found = read(name, host, {dialect.session[0]: "s1", dialect.event[0]: dialect.names[name]})
+    assert found is not None
+    return found
+
+
+def printed(host: str, name: str) -> Any:
+    return output(told(host, name), "block")
+
+
+def hooked(name: str) -> dict[str, Any]:
+    return {"hookSpecificOutput": {"hookEventName": name, "additionalContext": "block"}}
+
+
+def fixture(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((AGENTS / f"{name}.json").read_text())
+    return found

@@ -12,7 +12,7 @@ import pytest
 
 from perdure import Memory
 from perdure.hosts.command import hooks as module
-from perdure.hosts.command.events import NAMES
+from perdure.hosts.command.dialects import DIALECTS
 from perdure.hosts.command.hooks import CommandHooks
 from perdure.hosts.repository import project_of
 
@@ -29,7 +29,12 @@ class Agent:
 
     def tell(self, name: str, **values: Any) -> str:
         """Deliver an event; return the block that the model is shown."""
-        payload = {"session_id": self.session, "cwd": self.folder, "hook_event_name": NAMES[name], **values}
+        payload = {
+            "session_id": self.session,
+            "cwd": self.folder,
+            "hook_event_name": DIALECTS["claude-code"].names[name],
+            **values,
+        }
         done = self.hooks.handle(name, "claude-code", payload, None)
         return done["hookSpecificOutput"]["additionalContext"] if done else ""
 
@@ -101,6 +106,40 @@ def test_one_event_delivered_twice_at_once_is_one(hooks: CommandHooks) -> None:
             pool.submit(agent.tell, "prompt", prompt="Which editor is my favourite?", prompt_id="p") for _ in range(2)
         ]
         assert sorted(bool(each.result()) for each in told) == [False, True]
+
+
+def test_the_hooks_of_two_hosts_for_one_prompt_count_once(hooks: CommandHooks) -> None:
+    said = {"prompt": "My favourite editor is Helix."}
+    mine = {"session_id": "s1", "cwd": FOLDER, "hook_event_name": "UserPromptSubmit", **said}
+    cursor = {"conversation_id": "s1", "generation_id": "g1", "workspace_roots": [FOLDER], **said}
+    hooks.handle("prompt", "claude-code", mine, None)
+    hooks.handle("prompt", "cursor", {"hook_event_name": "beforeSubmitPrompt", **cursor}, None)
+    hooks.close()
+    with Memory.open(hooks.home, scopes=[PROJECT]) as memory:
+        [fact] = memory.admin.list()
+    assert (fact.text, fact.reinforced_count) == (said["prompt"], 0)
+
+
+@pytest.mark.parametrize("host", ["cursor", "vscode"])
+def test_a_host_that_takes_nothing_with_a_prompt_is_shown_what_stands_at_the_start(
+    hooks: CommandHooks, host: str
+) -> None:
+    with Memory.open(hooks.home, scopes=[PROJECT]) as memory:
+        memory.pin(memory.store("My favourite editor is Helix.").id)
+        memory.store("I always write tests first.", category="preference")
+        memory.store("My parrot is called Otto.")
+    dialect = DIALECTS[host]
+
+    def tell(name: str, **values: Any) -> Any:
+        payload = {dialect.session[0]: "s1", dialect.event[0]: dialect.names[name], "cwd": FOLDER, **values}
+        return hooks.handle(name, host, payload, None)
+
+    begun = str(tell("session-start"))
+    assert "Helix" in begun
+    assert "tests first" in begun
+    assert "Otto" not in begun
+    assert tell("session-start") is None
+    assert tell("prompt", prompt="What is my parrot called?") is None
 
 
 @pytest.mark.parametrize(

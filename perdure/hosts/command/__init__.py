@@ -1,1 +1,1 @@
-"""Hosts that run a command at each event: Claude Code and Codex."""
+"""Hosts that run a command at each event: Claude Code, Codex, Gemini CLI, Cursor, VS Code."""

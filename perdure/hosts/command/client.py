@@ -29,6 +29,8 @@ MAX_INPUT = 8_000_000
 MAX_LOG = 1_000_000
 CHUNK = 262_144
 OK, STALE = "ok", "stale"
+OPENED = ("cursor", "vscode")
+"""Hosts that are shown something when a session begins, and not later."""
 STOP = "stop"
 """Asked of a helper that is to end."""
 _PASSED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "SYSTEMROOT", "TMPDIR", "TZ", "USER")
@@ -49,7 +51,7 @@ def main(arguments: list[str]) -> None:
         # Where a session began; what the event names may be a folder that a tool has gone to.
         folder = os.environ.get("CLAUDE_PROJECT_DIR", "")
         body = b"\0".join((event.encode(), host.encode(), os.fsencode(folder), _until(0, ends)))
-        said = _handled(home, event, body, ends)
+        said = _handled(home, event, host, body, ends)
         if said:
             os.write(1, said)
     except Exception as error:  # noqa: BLE001 - the border to the host, which must not be troubled
@@ -183,7 +185,7 @@ def start(home: str, path: str) -> None:
     os.close(log)
 
 
-def _handled(home: str, event: str, body: bytes, ends: float) -> bytes:
+def _handled(home: str, event: str, host: str, body: bytes, ends: float) -> bytes:
     answer = None
     try:
         if possible():
@@ -196,7 +198,8 @@ def _handled(home: str, event: str, body: bytes, ends: float) -> bytes:
     if answer is not None and answer[0] == OK:
         return answer[1]
     # No helper, or one of another version: words alone.
-    return _alone(home, body, ends) if event in ("prompt", "stop") else b""
+    needed = event in ("prompt", "stop") or (event == "session-start" and host in OPENED)
+    return _alone(home, body, ends) if needed else b""
 
 
 def _alone(home: str, body: bytes, ends: float) -> bytes:

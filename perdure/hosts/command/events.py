@@ -1,4 +1,4 @@
-"""From the events of Claude Code and Codex to what perdure's hooks take. Whatever is unknown gives less, never more.
+"""From the events of command-line agents to what perdure's hooks take. Whatever is unknown gives less, never more.
 
 What arrives as a prompt is often not the user: reports of tasks in the background, other sessions, timers, summaries.
 """
@@ -10,18 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from perdure.hooks.types import TurnContext
+from perdure.hosts.command.dialects import DIALECTS
 from perdure.hosts.repository import project_of
 from perdure.text.typed import said
-
-NAMES = {
-    "session-start": "SessionStart",
-    "prompt": "UserPromptSubmit",
-    "stop": "Stop",
-    "compact": "PreCompact",
-    "session-end": "SessionEnd",
-}
-"""Our events, and what the hosts call them."""
-HOSTS = ("claude-code", "codex")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +20,7 @@ class Event:
     """What a host tells.
 
     Attributes:
-        name: one of `NAMES`.
+        name: one of `EVENTS`.
         context: who speaks with whom, where.
         prompt: what the user says; empty if it is not the user.
         reply: what the assistant said last.
@@ -49,39 +40,48 @@ def read(name: str, host: str, payload: Mapping[str, Any], folder: str | None = 
     """Return what an event tells; None: it is not for memory.
 
     Args:
-        name: one of `NAMES`.
-        host: one of `HOSTS`.
+        name: one of `EVENTS`.
+        host: one of `DIALECTS`.
         payload: as the host wrote it to stdin.
         folder: where the session began, if the host tells it beside.
     """
-    session = _text(payload, "session_id")
+    dialect = DIALECTS.get(host)
+    if dialect is None:
+        return None
+    session = _text(payload, *dialect.session)
     # Another host may run the hooks that it finds in the settings of this one, and a sub-agent's events are no turns.
-    wanted = host in HOSTS and payload.get("hook_event_name") == NAMES.get(name)
+    wanted = name in dialect.names and _text(payload, *dialect.event) == dialect.names[name]
     if not wanted or not session or payload.get("agent_id"):
         return None
-    turn = _text(payload, "prompt_id") or _text(payload, "turn_id")
+    turn = _text(payload, *dialect.turn)
     context = TurnContext(
         session_id=session,
-        project=project_of(folder or _text(payload, "cwd")),
+        project=project_of(folder or _folder(payload) or _text(payload, "cwd")),
         turn_id=turn or None,
         host=host,
         keeps_block=True,
     )
+    came = _text(payload, "prompt")
+    prompt = said(came)
     return Event(
         name=name,
         context=context,
-        prompt=said(_text(payload, "prompt")),
-        reply=_text(payload, "last_assistant_message").strip(),
+        prompt=prompt,
+        # Some hosts tell with an answer what was asked: what no person asked for is not for memory.
+        reply="" if came and not prompt else _text(payload, *dialect.reply).strip(),
         turn=turn,
         scheduled=_scheduled(payload.get("session_crons")),
     )
 
 
 def output(event: Event, block: str) -> dict[str, Any] | None:
-    """Return what the host is to read on stdout: a block for the model, by the schema of both hosts."""
-    if not block:
+    """Return what the host is to read on stdout, by its schema: a block for the model, or None: nothing."""
+    dialect = DIALECTS[event.context.host or ""]
+    if not block or event.name != dialect.shown:
         return None
-    return {"hookSpecificOutput": {"hookEventName": NAMES[event.name], "additionalContext": block}}
+    if dialect.bare:
+        return {dialect.bare: block}
+    return {"hookSpecificOutput": {"hookEventName": dialect.names[event.name], "additionalContext": block}}
 
 
 def _scheduled(timers: Any) -> tuple[str, ...]:
@@ -89,6 +89,13 @@ def _scheduled(timers: Any) -> tuple[str, ...]:
     return tuple(said(_text(each, "prompt")) for each in found)
 
 
-def _text(payload: Mapping[str, Any], key: str) -> str:
-    value = payload.get(key)
-    return value if isinstance(value, str) else ""
+def _folder(payload: Mapping[str, Any]) -> str:
+    """Return the first folder of a window that may have several."""
+    roots = payload.get("workspace_roots")
+    return roots[0] if isinstance(roots, list) and roots and isinstance(roots[0], str) else ""
+
+
+def _text(payload: Mapping[str, Any], *keys: str) -> str:
+    """Return the first text that stands under one of the keys."""
+    values = (payload.get(key) for key in keys)
+    return next((value for value in values if isinstance(value, str) and value), "")

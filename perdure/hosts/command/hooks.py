@@ -15,6 +15,7 @@ from typing import Any
 from perdure.api.memory import Memory
 from perdure.errors import PerdureError
 from perdure.hooks.types import Message, TurnContext
+from perdure.hosts.command.dialects import DIALECTS
 from perdure.hosts.command.events import Event, output, read
 from perdure.plugin.plugin import hookimpls_for
 from perdure.recent import Recent
@@ -50,7 +51,7 @@ class CommandHooks:
         self._plugin = hookimpls_for(home=home, **settings)
         self._histories: Recent[str, deque[Message]] = Recent(SESSIONS)
         self._spent: Recent[str, int] = Recent(SESSIONS)
-        self._delivered: Recent[str, float] = Recent(DELIVERIES)
+        self._delivered: Recent[str, tuple[float, str]] = Recent(DELIVERIES)
         self._turns: Recent[str, str] = Recent(SESSIONS)
         self._said: deque[tuple[float, str, str]] = deque(maxlen=QUOTED)
         self._scheduled: Recent[str, tuple[str, ...]] = Recent(SESSIONS)
@@ -102,20 +103,23 @@ class CommandHooks:
         """Do what an event asks for; return what the host is to read, if anything.
 
         Args:
-            name: the event; see `events.NAMES`.
+            name: the event; one of `dialects.EVENTS`.
             host: the host's name.
             payload: as the host wrote it.
             folder: where the session began, if the host tells it.
         """
-        event = read(name, host, payload, folder)
-        if event is None or not self._is_new(event):
+        event, dialect = read(name, host, payload, folder), DIALECTS.get(host)
+        if event is None or dialect is None or not self._is_new(event):
             return None
         if name == "prompt":
-            return output(event, self._asked(event)) if self._is_users(event) else None
+            return output(event, self._asked(event, shown=dialect.shown == name)) if self._is_users(event) else None
         if name == "stop":
             self._answered(event)
         elif name == "session-start":
             self._plugin.session_start(event.context)
+            if dialect.shown == name:
+                begun = self._plugin.opening(event.context)
+                return output(event, begun.block if begun else "")
         elif name == "compact":
             self._spent.drop(_key(event.context))
             self._plugin.before_compaction((), event.context)
@@ -127,12 +131,12 @@ class CommandHooks:
         """Finish what was begun and close the store."""
         self._plugin.host_stopping(TurnContext(host="command"))
 
-    def _asked(self, event: Event) -> str:
-        """Recall for a prompt, then take it in: should all end here, what the user said is kept."""
+    def _asked(self, event: Event, *, shown: bool) -> str:
+        """Recall for a prompt, if it can be shown, then take it in: should all end here, what was said is kept."""
         block = ""
         key = _key(event.context)
         spent = self._spent.get(key) or 0
-        if spent < SESSION_TOKENS:
+        if shown and spent < SESSION_TOKENS:
             found = self._plugin.before_agent_start(event.prompt, (), event.context)
             block = found.block if found else ""
             spent += -(-len(block) // CHARS_PER_TOKEN)
@@ -159,15 +163,21 @@ class CommandHooks:
         self._plugin.agent_end(tuple(history), True, context)
 
     def _is_new(self, event: Event) -> bool:
-        """Tell an event from one that was delivered twice, as by settings and a plugin at once."""
+        """Tell an event from one that was delivered twice.
+
+        As by settings and a plugin at once, or by the hooks of two hosts: some run those of Claude Code as well, which
+        know nothing of their turns.
+        """
         said = hashlib.sha256(f"{event.prompt}\0{event.reply}".encode()).hexdigest()
-        key = "\0".join((event.name, _key(event.context), event.turn, said))
-        now = time.monotonic()
-        before = self._delivered.first(key, now)
-        if before is now or (not event.turn and now - before > SAME_SECONDS):
-            self._delivered.put(key, now)
-            return True
-        return event.name not in ("prompt", "stop")
+        key = "\0".join((event.name, event.context.session_id or "", said))
+        came = time.monotonic(), event.turn
+        at, turn = before = self._delivered.first(key, came)
+        if before is not came:
+            both = bool(turn and event.turn)
+            if (turn == event.turn) if both else (came[0] - at <= SAME_SECONDS):
+                return event.name in ("compact", "session-end")
+            self._delivered.put(key, came)
+        return True
 
 
 def _key(context: TurnContext) -> str:

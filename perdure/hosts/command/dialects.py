@@ -1,0 +1,54 @@
+"""How each host that runs commands tells of its events, and what it takes for its model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+EVENTS = ("session-start", "prompt", "stop", "compact", "session-end")
+"""Our events: a session begins, the user says something, the assistant has answered, the host is about to sum up what
+was said, a session is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How one host speaks.
+
+    Attributes:
+        names: those of `EVENTS` that it tells of, and what it calls them.
+        event, session, turn, reply: the keys under which it may tell them; the first that is there counts.
+        shown: the event at which it takes a block: with each prompt, or when a session begins and not later.
+        bare: whether it takes the block under a key of its own, not within `hookSpecificOutput`.
+    """
+
+    names: Mapping[str, str]
+    event: Sequence[str] = ("hook_event_name",)
+    session: Sequence[str] = ("session_id",)
+    turn: Sequence[str] = ("prompt_id", "turn_id")
+    reply: Sequence[str] = ("last_assistant_message",)
+    shown: str = "prompt"
+    bare: str | None = None
+
+
+_CLAUDE_CODE = dict(zip(EVENTS, ("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "SessionEnd"), strict=True))
+_GEMINI = dict(zip(EVENTS, ("SessionStart", "BeforeAgent", "AfterAgent", "PreCompress", "SessionEnd"), strict=True))
+_CURSOR = dict(
+    zip(EVENTS, ("sessionStart", "beforeSubmitPrompt", "afterAgentResponse", "preCompact", "sessionEnd"), strict=True)
+)
+# It tells of the end of a turn without what was said in it, and of that of a session not at all.
+_VS_CODE = {name: _CLAUDE_CODE[name] for name in ("session-start", "prompt", "compact")}
+
+DIALECTS: Mapping[str, Dialect] = {
+    "claude-code": Dialect(_CLAUDE_CODE),
+    "codex": Dialect(_CLAUDE_CODE),
+    "gemini": Dialect(_GEMINI, reply=("prompt_response",)),
+    # Neither takes anything with a prompt.
+    "cursor": Dialect(
+        _CURSOR, session=("conversation_id", "session_id"), turn=("generation_id",), reply=("text",),
+        shown="session-start", bare="additional_context",
+    ),
+    "vscode": Dialect(
+        _VS_CODE, event=("hook_event_name", "hookEventName"), session=("session_id", "sessionId"),
+        shown="session-start",
+    ),
+}  # fmt: skip
