@@ -1,4 +1,4 @@
-"""`perdure connect` and `perdure disconnect`: memory for command-line agents, by their hooks and an MCP server."""
+"""`perdure connect` and `perdure disconnect`: memory for other programs, by their hooks and an MCP server."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from perdure.cli.options import dry_run_option, home_option, json_option
 from perdure.cli.output import OK, Output
 from perdure.engine.paths import HOME_VARIABLE
 from perdure.errors import HostError, InputError
-from perdure.hosts.connect.by_tools import BY_TOOLS, ByTools, hosts_by_tools
 from perdure.hosts.connect.claude_code import ClaudeCode, refuse_committed
 from perdure.hosts.connect.codex import Codex
 from perdure.hosts.connect.connection import Connection, Edit
+from perdure.hosts.connect.hermes import Hermes
 from perdure.hosts.connect.parts import Wiring
-from perdure.hosts.connect.survey import Found, connect_command, survey
+from perdure.hosts.connect.plain import PLAIN, PlainHost, plain_hosts
+from perdure.hosts.connect.survey import CONNECTED, Found, connect_command, survey
 from perdure.secrets.redact import redact
 
 STYLES = {"-": "red", "+": "green"}
 
-_host = click.Choice([ClaudeCode.name, Codex.name, *BY_TOOLS])
+_host = click.Choice(CONNECTED)
 _project_option = click.option(
-    "--project", type=click.Path(path_type=Path), help="For one project only, in its settings that git ignores."
+    "--project",
+    type=click.Path(path_type=Path),
+    help="For one project only, in its settings that git ignores; for Cursor a rule in it.",
 )
 _plugin_option = click.option(
     "--plugin", type=click.Path(path_type=Path), help="Through a plugin for Claude Code, in this folder."
@@ -45,8 +48,8 @@ def connect(
 ) -> int:
     """Give a host memory; without HOST show which agents are here, which are connected, and how they remember.
 
-    Claude Code and Codex remember by themselves from then on, the others on request, by tools that their model may
-    call.
+    Claude Code, Codex, Gemini CLI and Hermes remember by themselves from then on. Of Cursor and VS Code what you say
+    is kept as well, but their model is shown memories only when a session begins; later it asks for them by tools.
 
     Its data folder is named in the agent's config only if --home or PERDURE_HOME names one.
 
@@ -61,9 +64,14 @@ def connect(
     edits = connection.plan_connect()
     _check(host, connection, project, plugin)
     _show(output, edits)
+    switch = Hermes().switch(on=True) if host == Hermes.name else ()
+    if switch:
+        output.line(f"{'Would run' if dry_run else 'Runs'}: {shlex.join(switch)}")
     if not dry_run:
         connection.connect()
-    notes = [] if dry_run else list(_next_steps(host, plugin, changed=bool(edits)))
+        if switch:
+            Hermes().run(switch)
+    notes = [] if dry_run else list(_next_steps(host, plugin, project, changed=bool(edits)))
     _end(output, host, edits, notes, done=not dry_run)
     return OK
 
@@ -89,7 +97,12 @@ def disconnect(host: str, project: Path | None, plugin: Path | None, dry_run: bo
     for edit in edits:
         if edit.restored and edit.after is not None:
             output.line(f"{edit.file.path} was not edited since: it becomes what it was, byte for byte.")
+    switch = Hermes().switch(on=False) if host == Hermes.name and edits else ()
+    if switch:
+        output.line(f"{'Would run' if dry_run else 'Runs'}: {shlex.join(switch)}")
     if not dry_run:
+        if switch:
+            Hermes().run(switch)
         connection.disconnect()
         notes += [f"{host} is still connected: {place}" for found in survey(names=[host]) for place in found.places]
     _end(output, host, edits, [] if dry_run else notes, done=not dry_run)
@@ -101,13 +114,18 @@ def _connection(name: str, project: Path | None, plugin: Path | None, home: Path
         raise InputError("--project and --plugin exclude each other")
     named = home or os.environ.get(HOME_VARIABLE)
     wiring = Wiring(name, Path(named).expanduser().absolute() if named else None)
-    if name in BY_TOOLS:
-        if project or plugin:
-            raise InputError(f"{name} is connected for all projects of yours; leave --project and --plugin out")
-        return hosts_by_tools()[name].for_user(wiring)
+    if plugin and name != ClaudeCode.name:
+        raise InputError(f"{name} knows no such plugins; leave --plugin out")
+    if name in PLAIN:
+        host = plain_hosts()[name]
+        return host.for_project(project) if project else host.for_user(wiring)
+    if name == Hermes.name:
+        if project:
+            raise InputError("Hermes is connected for all that you do in it; leave --project out")
+        return Hermes().for_user(wiring.home)
     if name == Codex.name:
-        if project or plugin:
-            raise InputError("Codex has no settings of a project that git ignores, and no such plugins; leave it out")
+        if project:
+            raise InputError("Codex has no settings of a project that git ignores; leave --project out")
         return Codex().for_user(wiring)
     if plugin:
         return ClaudeCode().as_plugin(plugin, wiring)
@@ -120,21 +138,26 @@ def _check(name: str, connection: Connection, project: Path | None, plugin: Path
     Raises:
         HostError: it is not here, is connected in another way, or git would commit what is written.
     """
-    host: ClaudeCode | Codex | ByTools
-    host = hosts_by_tools()[name] if name in BY_TOOLS else Codex() if name == Codex.name else ClaudeCode()
+    hosts: Sequence[ClaudeCode | Codex | Hermes | PlainHost]
+    hosts = (ClaudeCode(), Codex(), Hermes(), *plain_hosts().values())
+    host = next(each for each in hosts if each.name == name)
     if not plugin and not host.program and not host.folder.is_dir():
         raise HostError(f"{name} was not found: its program is not on the PATH, and {host.folder} is missing")
     if isinstance(host, ClaudeCode):
         host.refuse_twice(project=project, plugin=plugin)
-    if project or plugin:
+    if isinstance(host, Hermes):
+        host.refuse_without_perdure()
+    if isinstance(host, ClaudeCode) and (project or plugin):
         refuse_committed([target.path for target in connection.targets if target.inside])
 
 
-def _next_steps(host: str, plugin: Path | None, *, changed: bool) -> Iterator[str]:
+def _next_steps(host: str, plugin: Path | None, project: Path | None, *, changed: bool) -> Iterator[str]:
     if plugin and plugin.expanduser().resolve().parent != (ClaudeCode().folder / "skills").resolve():
         yield f"Start it with: claude --plugin-dir {shlex.quote(str(plugin))}"
-    if host in BY_TOOLS:
-        yield f"{host} tells nobody what you say: its model looks things up when it thinks of it, or is asked to."
+    if host in PLAIN and not plain_hosts()[host].remembers:
+        yield "With a prompt it takes nothing: later than at its start a session's model has to look things up."
+        if host == "cursor" and not project:
+            yield "A rule that tells the model so goes into each project: perdure connect cursor --project FOLDER"
     if changed:
         yield "Sessions that are open take it up when they are started again."
     yield from (f"{host}: {problem}" for found in survey(names=[host]) for problem in found.problems)

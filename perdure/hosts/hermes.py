@@ -1,15 +1,11 @@
 """perdure as the memory provider of Hermes, in whose own environment it is installed.
 
-`python -m perdure.hosts.hermes`, run there, puts the provider where Hermes looks for it.
+`perdure connect hermes` puts a plugin with it where Hermes looks for one.
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from perdure.api.memory import Memory
@@ -23,12 +19,6 @@ try:
 except ImportError as error:
     raise ExtensionError(f"Hermes is not here ({error}); install perdure into its own environment") from error
 
-FILES = {
-    "plugin.yaml": 'name: perdure\nversion: "1"\ndescription: "Local memory that needs no key"\nkind: exclusive\n',
-    "__init__.py": "from perdure.hosts.hermes import PerdureProvider as MemoryProvider\n\n\n"
-    "def register(ctx):\n    ctx.register_memory_provider(MemoryProvider())\n",
-}
-"""What Hermes looks for: it reads the beginning of the module for this name before it imports any."""
 USUAL = ("", "default")
 """The names of the profile that everybody has: what is said there belongs to the user alone."""
 
@@ -100,32 +90,9 @@ def register(ctx: Any) -> None:
     ctx.register_memory_provider(PerdureProvider())
 
 
-def install(home: Path) -> Path:
-    """Put the provider into Hermes's folder; what is there of ours already is written anew. Return its folder."""
-    folder = home / "plugins" / "perdure"
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in FILES.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    return folder
-
-
-def main() -> None:
-    """Install the provider and make it Hermes's memory."""
-    home = Path(os.environ.get("HERMES_HOME") or Path.home() / ".hermes")
-    folder = install(home)
-    hermes = Path(sys.executable).with_name("hermes")
-    command = [str(hermes), "config", "set", "memory.provider", "perdure"]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - the program beside this one
-    sys.stdout.write(f"{folder} is there, and memory.provider is perdure. Take it back: hermes memory off\n")
-
-
 def _spoken(messages: Sequence[Mapping[str, Any]]) -> Iterator[Message]:
     for message in messages:
         text = message.get("content")
         if message.get("role") in ("user", "assistant") and isinstance(text, str):
             words = said(text) if message["role"] == "user" else text
             yield {"role": message["role"], "content": words}
-
-
-if __name__ == "__main__":
-    main()

@@ -8,12 +8,13 @@ import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
 from perdure.hosts.command.hooks import CHARS_PER_TOKEN, SESSION_TOKENS
 from tests.e2e.agent_model import Turn
-from tests.e2e.agents import Agent, installed
+from tests.e2e.agents import Agent, Program, installed
 from tests.e2e.gateway import installed_wheel, until
 from tests.e2e.steps import Steps
 
@@ -27,6 +28,7 @@ THINGS = (
 """One for each of fifty turns."""
 TRIES = 5
 NAMES = ("Ada", "Bo", "Cleo", "Dot", "Eli", "Fay", "Gus", "Hal", "Ivy", "Joy")
+Tested = TypeVar("Tested", bound=Program)
 step: Steps[Agent] = Steps()
 """Before the steps of one program."""
 ending: Steps[Agent] = Steps()
@@ -176,7 +178,7 @@ def _asked(say: Callable[[str], Turn], question: str, expected: str) -> Turn:
     raise AssertionError(f"{expected!r} was not shown for {question!r}")
 
 
-def command(make: type[Agent], steps: Steps[Agent]) -> click.Command:
+def command(make: type[Tested], steps: Steps[Tested]) -> click.Command:
     """Return the command that runs the steps in one program."""
 
     @click.command()
@@ -191,7 +193,7 @@ def command(make: type[Agent], steps: Steps[Agent]) -> click.Command:
         agent = make(programs, folder / "home", installed_wheel(folder / "wheel", "[mcp]") if wheel else None)
         held = False
         try:
-            held = Steps([*step, *steps, *ending]).run(agent, only)
+            held = steps.run(agent, only)
         finally:
             agent.close()
             if keep or not held:

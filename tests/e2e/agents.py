@@ -109,7 +109,7 @@ class Talk(ABC):
         self.lines.close()
 
 
-class Agent(ABC):
+class Program(ABC):
     """A program with a home of its own.
 
     Attributes:
@@ -125,7 +125,7 @@ class Agent(ABC):
     program: ClassVar[str]
 
     def __init__(self, programs: Path, folder: Path, python: Path | None = None) -> None:
-        self.programs, self.home, self.model = programs, folder, AgentModel()
+        self.programs, self.home, self.model = programs, folder, self.new_model()
         self._python = python or Path(sys.executable)
         folder.mkdir(parents=True)
         self.configure()
@@ -139,25 +139,9 @@ class Agent(ABC):
     def configure(self) -> None:
         """Write what the user has configured before perdure comes: hooks and settings of their own among it."""
 
-    @abstractmethod
-    def trust(self) -> None:
-        """Let the hooks run, as the user does in the program."""
-
-    @abstractmethod
-    def once(self, text: str, repository: str = "one") -> Turn:
-        """Say something in a session of its own, without a person at the terminal."""
-
-    @abstractmethod
-    def talk(self, session: str | None = None) -> AbstractContextManager[Talk]:
-        """Begin a conversation, or go on with one."""
-
-    @abstractmethod
-    def have_sub_agent(self, prompt: str) -> None:
-        """Let the model call a sub-agent with this prompt when it is asked next."""
-
-    @abstractmethod
-    def call(self, talk: Talk, said: str, tool: str, **arguments: Any) -> str:
-        """Say something at which the model calls one of perdure's tools; return what that answers."""
+    def new_model(self) -> AgentModel:
+        """Return what answers for the model."""
+        return AgentModel()
 
     @property
     def environ(self) -> dict[str, str]:
@@ -194,10 +178,6 @@ class Agent(ABC):
         """Run a command of perdure; return what it printed."""
         return self.run(str(self._python), "-P", "-m", "perdure", *arguments)
 
-    def lines(self, *arguments: str, folder: Path) -> Lines:
-        """Start the program so that it is spoken with in JSON."""
-        return Lines([self.program, *arguments], folder, self.environ, self.home / "errors.txt")
-
     def facts(self) -> list[dict[str, Any]]:
         """Return all memories, whatever their state."""
         listed: list[dict[str, Any]] = json.loads(self.perdure("list", "--all", "--limit", "10000", "--json"))["facts"]
@@ -229,3 +209,31 @@ class Agent(ABC):
         """Stop all servers."""
         self.stop_helper()
         self.model.close()
+
+
+class Agent(Program):
+    """A program that goes through the whole story of `tests.e2e.agent_story`."""
+
+    @abstractmethod
+    def trust(self) -> None:
+        """Let the hooks run, as the user does in the program."""
+
+    @abstractmethod
+    def once(self, text: str, repository: str = "one") -> Turn:
+        """Say something in a session of its own, without a person at the terminal."""
+
+    @abstractmethod
+    def talk(self, session: str | None = None) -> AbstractContextManager[Talk]:
+        """Begin a conversation, or go on with one."""
+
+    @abstractmethod
+    def have_sub_agent(self, prompt: str) -> None:
+        """Let the model call a sub-agent with this prompt when it is asked next."""
+
+    @abstractmethod
+    def call(self, talk: Talk, said: str, tool: str, **arguments: Any) -> str:
+        """Say something at which the model calls one of perdure's tools; return what that answers."""
+
+    def lines(self, *arguments: str, folder: Path) -> Lines:
+        """Start the program so that it is spoken with in JSON."""
+        return Lines([self.program, *arguments], folder, self.environ, self.home / "errors.txt")

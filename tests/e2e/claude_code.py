@@ -14,7 +14,8 @@ from typing import Any
 from uuid import uuid4
 
 from tests.e2e.agent_model import Turn
-from tests.e2e.agent_story import command
+from tests.e2e.agent_story import command, ending
+from tests.e2e.agent_story import step as before
 from tests.e2e.agents import Agent, Talk
 from tests.e2e.gateway import until
 from tests.e2e.steps import Steps
@@ -173,7 +174,7 @@ def _replaced(agent: Agent) -> None:
         assert (text in present) is accepts, answer
 
 
-main = command(ClaudeCode, step)
+main = command(ClaudeCode, Steps([*before, *step, *ending]))
 
 if __name__ == "__main__":
     main()

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.agent_model import Turn
-from tests.e2e.agent_story import command
+from tests.e2e.agent_story import command, ending
+from tests.e2e.agent_story import step as before
 from tests.e2e.agents import Agent, Lines, Talk
 from tests.e2e.gateway import until
 from tests.e2e.steps import Steps
@@ -141,7 +142,7 @@ class _Talk(Talk):
         self._server.until("turn/completed", self.session)
 
 
-main = command(Codex, step)
+main = command(Codex, Steps([*before, *step, *ending]))
 
 if __name__ == "__main__":
     main()

@@ -86,6 +86,7 @@ class Hermes:
             AssertionError: it failed.
         """
         environ = {name: value for name, value in os.environ.items() if not name.startswith(("PERDURE_", "HERMES_"))}
+        environ["PATH"] = f"{self.folder / 'bin'}{os.pathsep}{environ['PATH']}"
         environ |= {"HOME": str(self.home), "HERMES_HOME": str(self.home / ".hermes"), "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run(
             [self.folder / "bin" / words[0], *words[1:]], env=environ, cwd=self.home, capture_output=True, text=True,
@@ -108,7 +109,8 @@ step: Steps[Hermes] = Steps()
 @step("one command makes it Hermes's memory, again and again", always=True)
 def install(hermes: Hermes) -> None:
     for _ in range(2):
-        hermes.run("python", "-m", "perdure.hosts.hermes")
+        hermes.run("perdure", "connect", "hermes")
+    assert "automatic" in hermes.run("perdure", "connect")
     shown = hermes.run("hermes", "memory", "status")
     assert "perdure" in shown, shown
     assert "http://127.0.0.1" in (hermes.home / ".hermes" / "config.yaml").read_text(), "the user's settings are kept"
@@ -130,6 +132,14 @@ def kept(hermes: Hermes) -> None:
 @step("sub-agents, notifications, profiles, compression and a switch of sessions")
 def parts(hermes: Hermes) -> None:
     hermes.run("python", "-c", PARTS, hermes.home / "parts", FACT, QUESTION)
+
+
+@step("disconnect takes it back; nothing of ours is left")
+def disconnected(hermes: Hermes) -> None:
+    hermes.run("perdure", "disconnect", "hermes")
+    assert not (hermes.home / ".hermes" / "plugins" / "perdure").exists()
+    assert "perdure" not in (hermes.home / ".hermes" / "config.yaml").read_text()
+    assert FACT not in hermes.asked(f"{QUESTION} Tell me.")
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""What `perdure doctor` says of the command-line agents that are here."""
+"""What `perdure doctor` says of the hosts that are here."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ import os
 from collections.abc import Iterator, Mapping
 
 from perdure.api.doctor import Checkup
-from perdure.hosts.connect.claude_code import ClaudeCode
-from perdure.hosts.connect.codex import Codex
-from perdure.hosts.connect.survey import connect_command, survey
+from perdure.hosts.connect.survey import CONNECTED, connect_command, survey
 
 
 def checkups(environ: Mapping[str, str] = os.environ) -> Iterator[Checkup]:
-    """Look at Claude Code and Codex, where they are on this machine; that they are not connected is no fault.
+    """Look at the hosts that are on this machine; that they are not connected is no fault.
 
     Args:
         environ: the environment by which hosts find their programs and configs.
     """
-    for found in survey(environ, (ClaudeCode.name, Codex.name)):
+    for found in survey(environ, CONNECTED):
         if not found.installed:
             continue
         command = connect_command(found.name)

@@ -86,10 +86,49 @@ class Target:
         return Edit(file, None if gone else dump(self.path, values, file.content))
 
 
+@dataclass(frozen=True, slots=True)
+class WholeFile:
+    """A file of which all is ours, as a rule for the model.
+
+    Attributes:
+        path: where the host looks for it.
+        text: what stands in it.
+        inside: links may not lead out of this folder.
+    """
+
+    path: Path
+    text: str
+    inside: Path | None = None
+    locks: bool = False
+
+    def connected(self) -> Edit | None:
+        """Return how the file changes when it is connected, or None.
+
+        Raises:
+            HostError: it is unsafe or unreadable, or somebody else's.
+        """
+        file, wanted = ConfigFile.read(self.path, self.inside), self.text.encode()
+        if file.content == wanted:
+            return None
+        if file.content is not None and not Record(self.path).untouched(file.content):
+            raise HostError(f"{self.path} was written by somebody else; move it away")
+        return Edit(file, wanted)
+
+    def disconnected(self) -> Edit | None:
+        """Return how the file changes when it is disconnected, or None; one that was edited stays.
+
+        Raises:
+            HostError: it is unsafe or unreadable.
+        """
+        file = ConfigFile.read(self.path, self.inside)
+        ours = file.content == self.text.encode() or Record(self.path).untouched(file.content)
+        return Edit(file, None) if ours else None
+
+
 class Connection:
     """perdure in one place of a host: for the user, for a project, or as a plugin."""
 
-    def __init__(self, host: str, targets: Sequence[Target]) -> None:
+    def __init__(self, host: str, targets: Sequence[Target | WholeFile]) -> None:
         self.host = host
         self.targets = targets
 
@@ -131,7 +170,7 @@ class Connection:
             Record(target.path).forget()
         return done
 
-    def _apply(self, change: Callable[[Target], Edit | None]) -> list[Edit]:
+    def _apply(self, change: Callable[[Target | WholeFile], Edit | None]) -> list[Edit]:
         done = []
         for target in self.targets:
             with locked(target.path) if target.locks else nullcontext():
@@ -139,7 +178,7 @@ class Connection:
                 done.append(change(target))
         return [edit for edit in done if edit]
 
-    def _connect(self, target: Target) -> Edit | None:
+    def _connect(self, target: Target | WholeFile) -> Edit | None:
         edit = target.connected()
         if edit and edit.after is not None:
             record = Record(target.path)
@@ -153,7 +192,7 @@ class Connection:
                 raise
         return edit
 
-    def _disconnect(self, target: Target) -> Edit | None:
+    def _disconnect(self, target: Target | WholeFile) -> Edit | None:
         edit = target.disconnected()
         if edit:
             edit.file.write(edit.after)

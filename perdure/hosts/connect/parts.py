@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from perdure.errors import HostError
-from perdure.hosts.command.events import NAMES
+from perdure.hosts.command.dialects import DIALECTS
 from perdure.hosts.connect.formats import MISSING, Values, at, child, put
 
 NAME = "perdure"
@@ -69,13 +69,15 @@ def interpreter(command: object) -> str | None:
 
 
 def our_hooks(values: Values) -> Iterator[tuple[str, int, int, dict[str, Any]]]:
-    """Yield our hooks: the host's name of the event, the number of the group, that of the hook in it, and the hook."""
+    """Yield our hooks: the host's name of the event, the number of the group, that of the hook in it, and the hook.
+
+    A hook that stands in no group is one by itself.
+    """
     hooks = at(values, "hooks")
-    for event in NAMES.values():
-        groups = at(hooks, event)
+    for event, groups in hooks.items() if isinstance(hooks, Mapping) else ():
         for number, group in enumerate(groups if isinstance(groups, list) else ()):
             held = at(group, "hooks")
-            for place, hook in enumerate(held if isinstance(held, list) else ()):
+            for place, hook in enumerate(held if isinstance(held, list) else [group]):
                 if interpreter(at(hook, "command")) is not None:
                     yield event, number, place, hook
 
@@ -100,28 +102,46 @@ class Part(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """Our hooks, one for each event; a host's own cap on an event's seconds counts."""
+    """Our hooks, one for each event of which the host tells.
+
+    Attributes:
+        wiring: what they run.
+        seconds: a host's own caps on the seconds of an event.
+        form: of a hook, beside its command.
+        grouped: whether hooks stand in groups.
+    """
 
     wiring: Wiring
     seconds: Mapping[str, int] = field(default_factory=dict)
+    form: Mapping[str, Any] = field(default_factory=lambda: {"type": "command", "timeout": SECONDS})
+    grouped: bool = True
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """Our events, and what the host calls them."""
+        return DIALECTS[self.wiring.host].names
 
     @property
     def containers(self) -> Sequence[Keys]:
         """The lists of the events, and the object around them."""
-        return (*(("hooks", event) for event in NAMES.values()), ("hooks",))
+        return (*(("hooks", event) for event in self.names.values()), ("hooks",))
 
     def put(self, values: Values) -> None:
         """Put them in, each behind the hooks of others: where a hook stands is part of its name."""
         hooks = child(values, "hooks", dict)
         mine = {event: hook for event, _, _, hook in our_hooks(values)}
-        for event, name in NAMES.items():
+        kind = {key: self.form[key] for key in ("type",) if key in self.form}
+        for event, name in self.names.items():
             groups = child(hooks, name, list)
-            command = {"type": "command", "command": self.wiring.hook(event)}
+            command = {"command": self.wiring.hook(event)}
             if name in mine:
-                mine[name].update(command)
+                mine[name].update(kind | command)
                 _drop(groups, keep=mine[name])
             else:
-                groups.append({"hooks": [command | {"timeout": self.seconds.get(event, SECONDS)}]})
+                hook = kind | command | dict(self.form)
+                if event in self.seconds:
+                    hook["timeout"] = self.seconds[event]
+                groups.append({"hooks": [hook]} if self.grouped else hook)
 
     def take(self, values: Values, former: Values) -> None:
         """Take them out, and groups that held nothing else."""
@@ -178,6 +198,27 @@ def prune(values: Values, before: Values, former: Values, containers: Sequence[K
             at(values, *keys[:-1]).pop(keys[-1])
 
 
+@dataclass(frozen=True, slots=True)
+class Version:
+    """The version of a file's form, which its host asks for."""
+
+    number: int
+
+    @property
+    def containers(self) -> Sequence[Keys]:
+        """None."""
+        return ()
+
+    def put(self, values: Values) -> None:
+        """Put it in, unless there is one."""
+        values.setdefault("version", self.number)
+
+    def take(self, values: Values, former: Values) -> None:
+        """Take it out, if nothing else is left."""
+        if set(values) == {"version"} and "version" not in former:
+            values.clear()
+
+
 def _drop(groups: list[Any], keep: dict[str, Any] | None = None) -> None:
     """Remove our hooks from an event's groups, but for one, and the groups that this empties."""
     emptied = []
@@ -188,5 +229,7 @@ def _drop(groups: list[Any], keep: dict[str, Any] | None = None) -> None:
             if held and not left:
                 emptied.append(number)
             held[:] = left
+        elif group is not keep and interpreter(at(group, "command")) is not None:
+            emptied.append(number)
     for number in reversed(emptied):
         del groups[number]

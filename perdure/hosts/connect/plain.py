@@ -1,45 +1,98 @@
-"""Hosts that take memory as tools alone: they remember on request, by an MCP server in the user's own config."""
+"""Hosts that are connected by plain files of the user: their MCP servers, their hooks, and a rule for the model."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from perdure.hosts.connect.connection import Connection, Target
+from perdure.errors import HostError
+from perdure.hosts.command.dialects import DIALECTS
+from perdure.hosts.connect.connection import Connection, Target, WholeFile
 from perdure.hosts.connect.formats import MISSING, at, read_values
-from perdure.hosts.connect.parts import NAME, Keys, Server, Wiring
+from perdure.hosts.connect.parts import NAME, SECONDS, Hooks, Keys, Part, Server, Version, Wiring, our_hooks
+from perdure.hosts.mcp.instructions import INSTRUCTIONS
 
-BY_TOOLS = ("cursor", "vscode", "gemini")
+PLAIN = ("cursor", "vscode", "gemini")
+PROJECT_RULE = Path(".cursor", "rules", "perdure.mdc")
 _SERVERS: Keys = ("mcpServers",)
+_COMMAND = {"type": "command"}
+_CURSOR_RULE = f"---\ndescription: Long-term memory\nalwaysApply: true\n---\n\n{INSTRUCTIONS}\n"
+_CODE_RULE = f'---\napplyTo: "**"\n---\n\n{INSTRUCTIONS}\n'
 
 
 @dataclass(frozen=True, slots=True)
-class ByTools:
+class PlainHost:
     """A host on this machine.
 
     Attributes:
         name: what `perdure connect` calls it.
-        config: the file with the MCP servers of the user.
         folder: what is there if the host was ever started.
         program: its program; None: it is not on the PATH.
+        config: the file with the MCP servers of the user.
+        hooks_file: that with their hooks.
+        form: of a hook, beside its command.
         servers: where the config has its servers.
         extra: what the host wants to know of a server besides.
+        grouped: whether hooks stand in groups.
+        version: of the form of the file with the hooks, if it names one.
+        rule: where the host looks for rules for all of the user's projects, if there is such a place.
     """
 
     name: str
-    config: Path
     folder: Path
     program: str | None
+    config: Path
+    hooks_file: Path
+    form: Mapping[str, Any]
     servers: Keys = _SERVERS
     extra: Mapping[str, str] = field(default_factory=dict)
+    grouped: bool = False
+    version: int | None = None
+    rule: Path | None = None
+
+    @property
+    def remembers(self) -> bool:
+        """Whether memories come up with each prompt."""
+        return DIALECTS[self.name].shown == "prompt"
 
     def for_user(self, wiring: Wiring) -> Connection:
         """Return the connection for all of the user's projects."""
-        return Connection(self.name, [Target(self.config, [Server(wiring, self.servers, self.extra)])])
+        hooks: list[Part] = [Hooks(wiring, form=self.form, grouped=self.grouped)]
+        if self.version is not None:
+            hooks.append(Version(self.version))
+        server = Server(wiring, self.servers, self.extra)
+        targets: list[Target | WholeFile]
+        if self.hooks_file == self.config:
+            targets = [Target(self.config, [server, *hooks])]
+        else:
+            targets = [Target(self.config, [server]), Target(self.hooks_file, hooks)]
+        return Connection(self.name, [*targets, *([WholeFile(self.rule, _CODE_RULE)] if self.rule else [])])
+
+    def for_project(self, folder: Path) -> Connection:
+        """Return the connection of one project to what the user has: a rule that names no path of this machine.
+
+        Raises:
+            HostError: there is no such folder, or the host needs no rule there.
+        """
+        if self.remembers or self.rule:
+            raise HostError(f"{self.name} is connected for all projects of yours; leave --project out")
+        folder = folder.expanduser().resolve()
+        if not folder.is_dir():
+            raise HostError(f"{folder} is no folder")
+        return Connection(self.name, [WholeFile(folder / PROJECT_RULE, _CURSOR_RULE, inside=folder)])
+
+    def hooks(self) -> list[dict[str, Any]]:
+        """Return our hooks.
+
+        Raises:
+            HostError: the file with the hooks cannot be read.
+        """
+        return [hook for *_, hook in our_hooks(read_values(self.hooks_file))]
 
     def has_server(self) -> bool:
         """Return whether the config has our MCP server.
@@ -49,16 +102,33 @@ class ByTools:
         """
         return at(read_values(self.config), *self.servers, NAME) is not MISSING
 
+    def switched_off(self) -> str | None:
+        """Return what keeps the host from running any hook, or None.
 
-def hosts_by_tools(environ: Mapping[str, str] = os.environ) -> Mapping[str, ByTools]:
+        Raises:
+            HostError: the config cannot be read.
+        """
+        off = at(read_values(self.config), "hooksConfig", "enabled") is False
+        return f"hooksConfig.enabled is false in {self.config}" if off else None
+
+
+def plain_hosts(environ: Mapping[str, str] = os.environ) -> Mapping[str, PlainHost]:
     """Return these hosts by name, as the environment places them."""
     home, path = Path(environ.get("HOME") or Path.home()), environ.get("PATH")
+    programs: Sequence[str | None] = [shutil.which(each, path=path) for each in ("cursor", "code", "gemini")]
     cursor, code, gemini = home / ".cursor", _code(home, environ), home / ".gemini"
+    settings = gemini / "settings.json"
     found = (
-        ByTools("cursor", cursor / "mcp.json", cursor, shutil.which("cursor", path=path)),
-        ByTools("vscode", code / "User" / "mcp.json", code, shutil.which("code", path=path), ("servers",),
-                {"type": "stdio"}),
-        ByTools("gemini", gemini / "settings.json", gemini, shutil.which("gemini", path=path)),
+        # What it counts a hook's time in, its documents tell in two ways.
+        PlainHost("cursor", cursor, programs[0], cursor / "mcp.json", cursor / "hooks.json", {}, version=1),
+        PlainHost(
+            "vscode", code, programs[1], code / "User" / "mcp.json", home / ".copilot" / "hooks" / "perdure.json",
+            _COMMAND | {"timeout": SECONDS}, ("servers",), {"type": "stdio"},
+            rule=code / "User" / "prompts" / "perdure.instructions.md",
+        ),
+        PlainHost(
+            "gemini", gemini, programs[2], settings, settings, _COMMAND | {"timeout": SECONDS * 1000}, grouped=True
+        ),
     )  # fmt: skip
     return {host.name: host for host in found}
 

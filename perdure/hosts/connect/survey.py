@@ -13,18 +13,22 @@ from pathlib import Path
 from typing import Any, Literal
 
 from perdure.errors import HostError
-from perdure.hosts.command.events import NAMES
-from perdure.hosts.connect.by_tools import BY_TOOLS, ByTools, hosts_by_tools
+from perdure.hosts.command.dialects import DIALECTS
 from perdure.hosts.connect.claude_code import ClaudeCode
 from perdure.hosts.connect.codex import Codex
+from perdure.hosts.connect.hermes import Hermes
 from perdure.hosts.connect.parts import interpreter
+from perdure.hosts.connect.plain import PLAIN, PlainHost, plain_hosts
 from perdure.hosts.openclaw.host import OpenClaw, config_file
 from perdure.hosts.openclaw.install import Installation
 from perdure.hosts.openclaw.manifest import ID
 
+ByHooks = ClaudeCode | Codex | PlainHost
 Remembering = Literal["automatic", "on request", "none"]
 OPENCLAW = "openclaw"
-HOSTS = (ClaudeCode.name, Codex.name, OPENCLAW, *BY_TOOLS)
+CONNECTED = (ClaudeCode.name, Codex.name, Hermes.name, *PLAIN)
+"""Hosts that `perdure connect` connects by files of theirs."""
+HOSTS = (*CONNECTED[:2], OPENCLAW, *CONNECTED[2:])
 NOT_TRUSTED = "its hooks are not trusted yet, so none runs: start `codex` and type /hooks"
 
 
@@ -54,16 +58,14 @@ def survey(environ: Mapping[str, str] = os.environ, names: Sequence[str] = HOSTS
         environ: the environment by which hosts find their programs and configs.
         names: which hosts; OpenClaw's own commands take seconds.
     """
-    claude_code, codex, config = ClaudeCode(environ), Codex(environ), config_file(environ)
+    claude_code, codex, hermes, config = ClaudeCode(environ), Codex(environ), Hermes(environ), config_file(environ)
     openclaw = shutil.which("openclaw", path=environ.get("PATH"))
     looks: Mapping[str, tuple[str | None, Path, Callable[[], Found]]] = {
         claude_code.name: (claude_code.program, claude_code.folder, lambda: _claude_code(claude_code)),
         codex.name: (codex.program, codex.folder, lambda: _codex(codex)),
         OPENCLAW: (openclaw, config.parent, lambda: _openclaw(config, environ)),
-        **{
-            name: (host.program, host.folder, partial(_by_tools, host))
-            for name, host in hosts_by_tools(environ).items()
-        },
+        hermes.name: (hermes.program, hermes.folder, lambda: _hermes(hermes)),
+        **{name: (host.program, host.folder, partial(_plain, host)) for name, host in plain_hosts(environ).items()},
     }
     return [_looked(name, *looks[name]) for name in names]
 
@@ -110,14 +112,22 @@ def _openclaw(config: Path, environ: Mapping[str, str]) -> Found:
     return Found(OPENCLAW, (str(config),), "none" if problems else "automatic", problems)
 
 
-def _by_tools(host: ByTools) -> Found:
-    there = host.has_server()
-    lacks = there and find_spec("mcp") is None
-    flaws = ("its MCP server cannot start; run: pip install 'perdure[mcp]'",) if lacks else ()
-    return Found(host.name, (str(host.config),) if there else (), "on request" if there else "none", flaws)
+def _plain(host: PlainHost) -> Found:
+    hooks = host.hooks()
+    problems = list(_hook_problems(host, hooks))
+    found = _found(host, [str(host.hooks_file)] * bool(hooks), problems, list(_server_flaws(host, hooks)))
+    # What comes up in a session that begins, and by its tools, is not what each prompt needs.
+    return found if host.remembers or found.memory != "automatic" else replace(found, memory="on request")
 
 
-def _found(host: ClaudeCode | Codex, places: list[str], problems: list[str], flaws: list[str]) -> Found:
+def _hermes(host: Hermes) -> Found:
+    if not host.connected:
+        return Found(host.name)
+    problems = () if host.chosen() else (f"its config does not name perdure; run `{connect_command(host.name)}`",)
+    return Found(host.name, (str(host.plugin),), "none" if problems else "automatic", problems)
+
+
+def _found(host: ByHooks, places: list[str], problems: list[str], flaws: list[str]) -> Found:
     """Put together what was found; flaws do not keep a host from remembering by itself."""
     by_tools = host.has_server()
     memory: Remembering = "automatic" if places and not problems else "on request" if by_tools else "none"
@@ -125,10 +135,11 @@ def _found(host: ClaudeCode | Codex, places: list[str], problems: list[str], fla
     return Found(host.name, tuple(places), memory, (*problems, *flaws))
 
 
-def _hook_problems(host: ClaudeCode | Codex, hooks: list[dict[str, Any]]) -> Iterator[str]:
+def _hook_problems(host: ByHooks, hooks: list[dict[str, Any]]) -> Iterator[str]:
     again = f"run `{connect_command(host.name)}`"
-    if hooks and len(hooks) != len(NAMES):
-        yield f"{len(hooks)} of {len(NAMES)} hooks are there; {again}"
+    events = len(DIALECTS[host.name].names)
+    if hooks and len(hooks) != events:
+        yield f"{len(hooks)} of {events} hooks are there; {again}"
     for python in sorted({interpreter(hook["command"]) or "" for hook in hooks}):
         if not os.access(python, os.X_OK):
             yield f"{python!r}, which its hooks run, cannot be run; {again}"
@@ -137,7 +148,7 @@ def _hook_problems(host: ClaudeCode | Codex, hooks: list[dict[str, Any]]) -> Ite
         yield f"no hook runs: {off}"
 
 
-def _server_flaws(host: ClaudeCode | Codex, hooks: list[dict[str, Any]]) -> Iterator[str]:
+def _server_flaws(host: ByHooks, hooks: list[dict[str, Any]]) -> Iterator[str]:
     here = any(interpreter(hook["command"]) == sys.executable for hook in hooks)
     if hooks and not host.has_server():
         yield f"its MCP server is missing; run `{connect_command(host.name)}`"
