@@ -82,6 +82,21 @@ class Carrier:
         """
         return self._plugin.call_tool(tool, values, self.context(session), asked)
 
+    def found(self, query: str, limit: int, user: str | None = None) -> list[dict[str, Any]]:
+        """Return what memory holds on a query, for a host that searches by itself. It blocks, as `call` does.
+
+        Args:
+            query: what is looked for, in words.
+            limit: memories at the most, 1 to 20.
+            user: as in `context`.
+
+        Returns:
+            Of each its "id", "text", "category" and "score", best first; nothing if it cannot be searched.
+        """
+        given = {"query": query, "limit": min(20, max(1, limit))}
+        done = self._plugin.call_tool("memory_recall", given, self.context(None, user))
+        return list(done.details.get("memories", ()))
+
     def close(self) -> None:
         """Close the store, if it was opened here; a later run opens it again."""
         if self._owned:

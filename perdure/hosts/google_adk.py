@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from perdure.api.memory import Memory
@@ -15,9 +16,16 @@ need("google.adk", "google-adk")
 
 from google.adk.agents.callback_context import CallbackContext  # noqa: E402 - after the check that it is there
 from google.adk.agents.invocation_context import InvocationContext  # noqa: E402
+from google.adk.events.event import Event  # noqa: E402
+from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse  # noqa: E402
+from google.adk.memory.memory_entry import MemoryEntry  # noqa: E402
 from google.adk.models.llm_request import LlmRequest  # noqa: E402
 from google.adk.plugins.base_plugin import BasePlugin  # noqa: E402
+from google.adk.sessions.session import Session  # noqa: E402
 from google.genai import types  # noqa: E402
+
+FOUND = 10
+"""Memories that a search by ADK's tools brings at the most."""
 
 
 class PerdurePlugin(BasePlugin):
@@ -66,6 +74,44 @@ class PerdurePlugin(BasePlugin):
         """Take in what the user said."""
         session = invocation_context.session
         await self._carrier.a_after(list(_spoken(session.events)), session.id, invocation_context.user_id)
+
+    async def close(self) -> None:
+        """Close the store, if it was opened here."""
+        self._carrier.close()
+
+
+class PerdureMemoryService(BaseMemoryService):
+    """Memory for ADK's own tools, `load_memory` and `preload_memory`, and for programs that hand it sessions.
+
+    Example:
+        runner = Runner(app=app, session_service=sessions, memory_service=PerdureMemoryService())
+    """
+
+    def __init__(
+        self, memory: Memory | None = None, *, agent: str | None = None, user: str | None = None, **settings: Any
+    ) -> None:
+        """Open the store, or take an open one; the arguments are those of `PerdurePlugin`."""
+        self._carrier = Carrier("google-adk", memory, agent=agent, user=user, settings=settings)
+
+    async def add_session_to_memory(self, session: Session) -> None:
+        """Take in what the user said in a session. What was taken in before counts once."""
+        await self._carrier.a_after(list(_spoken(session.events)), session.id, session.user_id)
+
+    async def add_events_to_memory(
+        self, *, app_name: str, user_id: str, events: Sequence[Event], session_id: str | None = None,
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:  # fmt: skip
+        """Take in what the user said in some events."""
+        await self._carrier.a_after(list(_spoken(events)), session_id, user_id)
+
+    async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
+        """Return what memory holds on a query: nothing if nothing fits."""
+        found = await asyncio.to_thread(self._carrier.found, query, FOUND, user_id)
+        entries = [
+            MemoryEntry(id=each["id"], content=types.Content(role="user", parts=[types.Part(text=each["text"])]))
+            for each in found
+        ]
+        return SearchMemoryResponse(memories=entries)
 
     async def close(self) -> None:
         """Close the store, if it was opened here."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ need("strands.plugins", "strands")
 
 from strands import Agent  # noqa: E402 - after the check that it is there
 from strands.hooks import AfterInvocationEvent  # noqa: E402
+from strands.memory import MemoryEntry, MemoryStore  # noqa: E402
 from strands.middleware import InvokeModelStage  # noqa: E402
 from strands.plugins import Plugin  # noqa: E402
 
@@ -68,6 +70,40 @@ class PerdurePlugin(Plugin):
     async def _capture(self, event: AfterInvocationEvent) -> None:
         if event.result is not None:
             await self._carrier.a_after(list(_spoken(event.agent.messages)), None)
+
+
+class PerdureStore(MemoryStore):
+    """Memory as a store of Strands' own `MemoryManager`, beside others of yours; in place of the plugin.
+
+    Example:
+        agent = Agent(memory_manager=MemoryManager(stores=[PerdureStore()]))
+    """
+
+    name = "perdure"
+    description = "What the user has said in former conversations"
+    max_search_results: int | None = 10
+    writable = True
+    extraction = True
+
+    def __init__(
+        self, memory: Memory | None = None, *, agent: str | None = None, user: str | None = None, **settings: Any
+    ) -> None:
+        """Open the store, or take an open one; the arguments are those of `PerdurePlugin`."""
+        self._carrier = Carrier("strands", memory, agent=agent, user=user, settings=settings)
+
+    async def search(self, query: str, options: Any = None) -> list[MemoryEntry]:
+        """Return what memory holds on a query: nothing if nothing fits."""
+        limit = (options or {}).get("max_search_results") or self.max_search_results or 1
+        found = await asyncio.to_thread(self._carrier.found, query, limit)
+        return [MemoryEntry(content=each["text"], metadata={"id": each["id"]}) for each in found]
+
+    async def add_messages(self, messages: list[Any], context: Any = None) -> None:
+        """Take in what the user said. Which of it is worth keeping is decided here, without a model."""
+        await self._carrier.a_after(list(_spoken(messages)), None)
+
+    def close(self) -> None:
+        """Close the store, if it was opened here."""
+        self._carrier.close()
 
 
 def _asks(message: Any) -> bool:

@@ -79,6 +79,21 @@ def test_a_store_that_cannot_be_opened_stops_no_run(play: Play, tmp_path: Path) 
     assert play([QUESTION], home=tmp_path / "file" / "home", sync=True).answers == ["OK."]
 
 
+@pytest.mark.parametrize("name", ["google_adk", "strands"])
+def test_a_framework_s_own_memory_finds_what_was_said(open_memory: OpenMemory, home: Path, name: str) -> None:
+    pytest.importorskip(NEEDS[name], reason=f"the extra `{name.replace('_', '-')}` is not installed")
+    play: Play = importlib.import_module(f"tests.hosts.frameworks.{name}").by_store
+    memory = open_memory()
+    assert play([f"Hi! {FACT}", "Thanks."], "ann", memory=memory).answers == ["OK."] * 2
+    assert memory.settle()
+    again = play([QUESTION], "ann", memory=memory)
+    assert FACT in again.wires[0]
+    assert FACT not in again.history
+    assert FACT not in play([QUESTION], "bob", memory=memory).wires[0]
+    assert memory.settle()
+    assert kept(home) == [FACT]
+
+
 def test_the_page_shows_each_framework_as_its_module_does() -> None:
     shown = dict(re.findall(r"^from perdure\.hosts\.(\w+) import (\w+)$", PAGE, re.MULTILINE))
     assert shown.keys() == NEEDS.keys()

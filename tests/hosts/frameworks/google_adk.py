@@ -11,10 +11,12 @@ from google.adk.agents import LlmAgent
 from google.adk.apps import App
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_response import LlmResponse
-from google.adk.runners import InMemoryRunner
+from google.adk.runners import InMemoryRunner, Runner
+from google.adk.sessions import InMemorySessionService
+from google.adk.tools import preload_memory
 from google.genai import types
 
-from perdure.hosts.google_adk import PerdurePlugin
+from perdure.hosts.google_adk import PerdureMemoryService, PerdurePlugin
 from tests.hosts.frameworks.played import Played
 
 
@@ -46,6 +48,29 @@ def play(texts: Sequence[str], *, sync: bool, user: str | None = None, **given: 
                 ]
             played.answers.append(events[-1].content.parts[0].text)
         kept = await runner.session_service.get_session(app_name="app", user_id=user_id, session_id=session.id)
+        played.history = str(kept.events)
+
+    asyncio.run(run())
+    played.wires = list(model.seen)
+    return played
+
+
+def by_store(texts: Sequence[str], user: str, **given: Any) -> Played:
+    """Go through a session with ADK's own tool and its memory service, and hand the session to that."""
+    played, model = Played(), Model(model="fake")
+    service, sessions = PerdureMemoryService(**given), InMemorySessionService()
+    agent = LlmAgent(name="a", model=model, tools=[preload_memory])
+
+    async def run() -> None:
+        session = await sessions.create_session(app_name="app", user_id=user)
+        runner = Runner(app_name="app", agent=agent, session_service=sessions, memory_service=service)
+        for text in texts:
+            message = types.Content(role="user", parts=[types.Part(text=text)])
+            asked = runner.run_async(user_id=user, session_id=session.id, new_message=message)
+            played.answers += [event.content.parts[0].text async for event in asked]
+        kept = await sessions.get_session(app_name="app", user_id=user, session_id=session.id)
+        for _ in range(2):
+            await service.add_session_to_memory(kept)
         played.history = str(kept.events)
 
     asyncio.run(run())

@@ -7,9 +7,10 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from strands import Agent
+from strands.memory import MemoryManager
 from strands.models import Model as StrandsModel
 
-from perdure.hosts.strands import PerdurePlugin
+from perdure.hosts.strands import PerdurePlugin, PerdureStore
 from tests.hosts.frameworks.played import Played
 
 
@@ -49,5 +50,21 @@ def play(texts: Sequence[str], *, sync: bool, **given: Any) -> Played:
         played.answers = [str(agent(text)).strip() for text in texts]
     else:
         asyncio.run(run())
+    played.wires, played.history = model.seen, str(agent.messages)
+    return played
+
+
+def by_store(texts: Sequence[str], user: str, **given: Any) -> Played:
+    """Go through a conversation with Strands' own manager, and let it put in what it has gathered."""
+    played, model = Played(), Model()
+    manager = MemoryManager(stores=[PerdureStore(user=user, **given)])
+    agent = Agent(model=model, memory_manager=manager, callback_handler=None)
+
+    async def run() -> None:
+        for text in texts:
+            played.answers.append(str(await agent.invoke_async(text)).strip())
+        await manager.flush()
+
+    asyncio.run(run())
     played.wires, played.history = model.seen, str(agent.messages)
     return played
