@@ -96,7 +96,7 @@ def test_the_list_tells_what_is_here_and_how_it_remembers(machine: Machine, monk
     assert {name: (each["installed"], each["memory"]) for name, each in hosts().items()} == {
         "claude-code": (str(machine.settings.parent), "none"),
         "codex": (str(machine.codex), "none"),
-        **dict.fromkeys(("openclaw", "cursor", "vscode", "gemini"), (None, "none")),
+        **dict.fromkeys(("openclaw", "hermes", "cursor", "vscode", "gemini"), (None, "none")),
     }
     call("connect", "claude-code")
     machine.servers.rename(machine.home / "kept")
