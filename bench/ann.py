@@ -23,9 +23,9 @@ from perdure.hooks.types import Channel
 from perdure.index.indexer import Indexer
 from perdure.index.tiered_index import TieredIndex
 from perdure.index.vector_index import ExactIndex, VectorHit, scan
-from perdure.store.database import run
 from perdure.store.scope import GLOBAL, Audience, Scope
 from perdure.store.search import View
+from perdure.store.sql import run
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import Author, StoredVector
 

@@ -33,8 +33,8 @@ from perdure.engine.settings import Settings
 from perdure.errors import NotFoundError, PerdureError, StoreError
 from perdure.hooks.types import Channel, TurnContext
 from perdure.store import lifecycle
-from perdure.store.database import run
 from perdure.store.fact import Fact
+from perdure.store.sql import run
 
 THREADS = 8
 RIVALS = 8

@@ -31,9 +31,9 @@ from perdure.api.memory import Memory
 from perdure.embed.deterministic import HashEmbedder
 from perdure.engine.settings import Settings
 from perdure.failpoints import EXIT_CODE, FAIL_POINTS, VARIABLE
-from perdure.store.database import run
 from perdure.store.fact import live_sql
 from perdure.store.slots import vector_text
+from perdure.store.sql import run
 from perdure.store.store import Store
 
 SETTINGS: dict[str, Any] = {"embedder": "hash", "vector_index": "lance", "index_batch": 5, "timers": False}

@@ -31,8 +31,8 @@ from perdure.errors import NotFoundError
 from perdure.failpoints import VARIABLE
 from perdure.hooks.types import Channel, TurnContext
 from perdure.store import lifecycle
-from perdure.store.database import run
 from perdure.store.fact import CATEGORIES, Fact
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author, StoredVector
 

@@ -39,8 +39,8 @@ from perdure.files.options import FilesOptions
 from perdure.files.roots import Root, root_of
 from perdure.files.search import HYBRID, Answer, Ask, FileSearch
 from perdure.files.vectors import ChunkVectors
-from perdure.store.database import run
 from perdure.store.scope import Audience, Scope
+from perdure.store.sql import run
 from perdure.store.store import Store
 
 if TYPE_CHECKING:

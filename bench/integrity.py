@@ -32,7 +32,7 @@ from agmi.check import LABELS, verdict
 from perdure.api.memory import Memory
 from perdure.care.anchor import anchor, unanchored
 from perdure.errors import PerdureError, StoreLostError
-from perdure.store.database import run
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.text.normalise import fingerprint, fts_text
 

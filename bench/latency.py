@@ -42,8 +42,8 @@ from perdure.files.transcript_log import TranscriptLog
 from perdure.hooks.types import TurnContext
 from perdure.index.indexer import Indexer
 from perdure.index.vector_index import dots
-from perdure.store.database import run
 from perdure.store.scope import Audience
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.text.normalise import match_query, match_terms
 

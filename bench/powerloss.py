@@ -28,9 +28,9 @@ from bench.crash import Story, states
 from bench.crash_child import ABSENT, Actor
 from perdure.engine.settings import Settings
 from perdure.store.damaged_turns import damaged_turns
-from perdure.store.database import run
 from perdure.store.inbox import Inbox
 from perdure.store.remembered import FILE
+from perdure.store.sql import run
 from perdure.store.store import Store
 
 SECTOR = 512

@@ -41,8 +41,8 @@ from perdure.index.reembed import EMBED_BATCH
 from perdure.recall.options import VECTOR
 from perdure.recall.receipt import Receipt
 from perdure.store import spaces
-from perdure.store.database import run
 from perdure.store.spaces import VectorSpace
+from perdure.store.sql import run
 from perdure.store.store import Store
 
 OLD = HashEmbedder(384)

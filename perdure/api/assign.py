@@ -6,13 +6,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import apsw
-
 from perdure.engine.engine import Engine
 from perdure.errors import ScopeError
 from perdure.files import registry
-from perdure.store.database import run
 from perdure.store.scope import Scope
+from perdure.store.sql import Connection, run
 from perdure.store.transaction import Author, Transaction
 
 ACTION = "assign"
@@ -75,7 +73,7 @@ def assign(
     return Assigned(str(source), str(target), len(ids), conversations, left, batch)
 
 
-def _ids(connection: apsw.Connection, scope: Scope, sessions: Sequence[str]) -> list[str]:
+def _ids(connection: Connection, scope: Scope, sessions: Sequence[str]) -> list[str]:
     said = " AND EXISTS (SELECT 1 FROM journal j WHERE j.fact_id = facts.id AND j.action = 'add' AND j.session IN"
     sql = "SELECT id FROM facts WHERE scope = ? AND scope_target = ?"
     if sessions:

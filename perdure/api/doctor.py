@@ -13,8 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import apsw
-
 from perdure import telemetry
 from perdure.api.memory import Memory
 from perdure.care import checks
@@ -95,7 +93,7 @@ def _opened(memory: Memory) -> Iterator[Checkup]:
     yield _store(memory)
     yield _model(memory)
     yield from _findings(
-        "sqlite", f"version {apsw.sqlite_lib_version()} has no known fault", checks.sqlite_version(store)
+        "sqlite", f"version {checks.sqlite_release()} has no known fault", checks.sqlite_version(store)
     )
     yield from _findings("permissions", "for the owner only", checks.permissions(store))
     yield from _findings("queues", "nothing was put aside", checks.queues(store))

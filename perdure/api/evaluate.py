@@ -12,18 +12,16 @@ from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import Any
 
-import apsw
-
 from perdure.engine.engine import Engine, audience_of
 from perdure.errors import InputError
 from perdure.hooks.types import TurnContext
 from perdure.recall.options import PROFILE
 from perdure.recall.receipt import Receipt
 from perdure.store import receipts
-from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import View, by_ids
+from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 from perdure.store.trust import AUTO_RECALLED
 from perdure.text.foreign_questions import FOREIGN_QUESTIONS
@@ -171,7 +169,7 @@ def _numbers(result: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, 
             yield f"{above}{name}".removeprefix("kinds ").replace("_", " "), value
 
 
-def _candidates(connection: apsw.Connection, view: View) -> tuple[list[str], list[str]]:
+def _candidates(connection: Connection, view: View) -> tuple[list[str], list[str]]:
     """Return the ids of all facts that can come up, and of those that are new and fill a slot."""
     condition, values = view.sql()
     rows = run(
@@ -185,7 +183,7 @@ def _candidates(connection: apsw.Connection, view: View) -> tuple[list[str], lis
     return [fact_id for fact_id, _, _ in rows], [fact_id for fact_id, date, slot in rows if slot and date >= since]
 
 
-def _drawn(connection: apsw.Connection, view: View, ids: Sequence[str], size: int, dice: random.Random) -> list[Fact]:
+def _drawn(connection: Connection, view: View, ids: Sequence[str], size: int, dice: random.Random) -> list[Fact]:
     drawn = by_ids(connection, dice.sample(ids, min(size, len(ids))), view)
     # Rows come in no order that holds; what is asked first must not depend on it.
     return sorted(drawn.values(), key=lambda fact: fact.id)
@@ -221,7 +219,7 @@ def _marked(engine: Engine, context: TurnContext, view: View) -> Iterable[tuple[
             yield _ask(engine, context, receipt.body["query"]), marks
 
 
-def _newest(connection: apsw.Connection, view: View, ids: Iterable[str]) -> Mapping[str, str]:
+def _newest(connection: Connection, view: View, ids: Iterable[str]) -> Mapping[str, str]:
     """Return by id what stands in the place of facts today, as far as it can come up."""
     last = {fact_id: fact_id for fact_id in ids}
     whole = replace(view, everything=True, channels=None, approved_only=False)

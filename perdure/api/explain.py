@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import apsw
-
 from perdure.errors import NotFoundError
 from perdure.recall.options import RecallOptions
 from perdure.recall.receipt import Receipt
 from perdure.store import receipts, search
-from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.search import View
+from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 from perdure.store.trust import AUTO_RECALLED
 from perdure.text.counted import counted
@@ -189,7 +187,7 @@ def _measures(known: Considered, explained: Why) -> str:
     return f"{words}; cosine {known.cosine:.2f}{needed}"
 
 
-def _receipt(connection: apsw.Connection, scope: str, turn: str | None) -> tuple[str, float, Mapping[str, Any]]:
+def _receipt(connection: Connection, scope: str, turn: str | None) -> tuple[str, float, Mapping[str, Any]]:
     wanted = receipts.latest(connection, scope) if turn is None else receipts.by_prefix(connection, turn, scope)
     body = receipts.get(connection, wanted, scope) if wanted else None
     if wanted is None or body is None:

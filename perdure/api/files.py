@@ -25,8 +25,8 @@ from perdure.files.transcript_log import safe_name
 from perdure.hooks.types import Messages, TurnContext
 from perdure.recall.aliases import Speller
 from perdure.recall.query import Query
-from perdure.store.database import run
 from perdure.store.scope import Scope
+from perdure.store.sql import run
 
 MEMORY_MD = "MEMORY.md"
 SECRET_CHARS = 10_000

@@ -9,8 +9,8 @@ from typing import Any
 
 from perdure.errors import NotFoundError, ScopeError
 from perdure.store.damaged_turns import damaged_turns, drop
-from perdure.store.database import run
 from perdure.store.scope import OWNER, Audience, Scope
+from perdure.store.sql import run
 from perdure.store.store import Store
 
 WAITS = "waits"

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import apsw
-
 from perdure.api.explain import INJECTED, Why, why
 from perdure.engine.engine import Engine, audience_of
 from perdure.errors import InputError, NotFoundError
@@ -16,6 +14,7 @@ from perdure.recall.receipt import Receipt
 from perdure.store import receipts, search
 from perdure.store.receipts import Kept
 from perdure.store.search import View
+from perdure.store.sql import Connection
 
 MAX_LIMIT = 1_000
 
@@ -97,7 +96,7 @@ def _view(engine: Engine, context: TurnContext) -> View:
     return View(audience_of(context), engine.clock.now(), everything=True)
 
 
-def _told(connection: apsw.Connection, rows: Sequence[Kept], view: View) -> Sequence[PastTurn]:
+def _told(connection: Connection, rows: Sequence[Kept], view: View) -> Sequence[PastTurn]:
     """Return what receipts tell, without any memory that is gone or out of sight."""
     named = {each["id"] for row in rows for each in _injected(row)} | {fact for row in rows for fact in _marks(row)}
     facts = search.by_ids(connection, list(named), view)

@@ -12,7 +12,6 @@ from perdure.engine.engine import Engine
 from perdure.engine.llm import llm_state
 from perdure.engine.paths import data_folder
 from perdure.store.damaged_turns import damaged_turns
-from perdure.store.database import run
 from perdure.store.expiry import parked_expiry
 from perdure.store.inbox import waiting_in
 from perdure.store.journal import newest
@@ -20,6 +19,7 @@ from perdure.store.left_out import counts
 from perdure.store.remembered import judge
 from perdure.store.scope import Audience
 from perdure.store.search import View
+from perdure.store.sql import run
 from perdure.text.counted import counted
 
 

@@ -18,10 +18,10 @@ from perdure.background.scheduler import Pause
 from perdure.capture.pipeline import Capturer
 from perdure.errors import PerdureError
 from perdure.hooks.types import Channel
-from perdure.store.database import run
 from perdure.store.folder import FILE_MODE
 from perdure.store.removal import remove
 from perdure.store.scope import Scope
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 

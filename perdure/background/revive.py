@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import apsw
-
 from perdure.background.earlier_rules import GUESSES, TOO_UNCERTAIN, class_by_words
 from perdure.capture.compare import Action, compare
 from perdure.capture.decide import own_view
@@ -24,10 +22,11 @@ from perdure.care.backup import backups
 from perdure.errors import PerdureError
 from perdure.hooks.types import Channel
 from perdure.ranking.decay import expiry
-from perdure.store.database import opened, run
+from perdure.store.database import opened
 from perdure.store.earlier import REVIVED, boundary, is_due
 from perdure.store.fact import Fact
 from perdure.store.search import by_hash
+from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 from perdure.store.transaction import Author, Transaction
 
@@ -268,7 +267,7 @@ _REMOVED = (
 )
 
 
-def _entries(connection: apsw.Connection, fact_id: str) -> list[_Entry]:
+def _entries(connection: Connection, fact_id: str) -> list[_Entry]:
     rows = run(
         connection, "SELECT seq, action, other_id, host, detail FROM journal WHERE fact_id = ? ORDER BY seq", (fact_id,)
     )
@@ -290,7 +289,7 @@ def _ids_in(path: Path) -> set[str]:
     """Return the ids of the facts in a backup or an export; none of one that cannot be read."""
     try:
         if path.suffix == ".db":
-            with opened(path, apsw.SQLITE_OPEN_READONLY) as connection:
+            with opened(path, looks=True) as connection:
                 return {row[0] for row in run(connection, "SELECT id FROM facts")}
         with path.open(encoding="utf-8") as lines:
             values = map(json.loads, lines)

@@ -9,8 +9,8 @@ from perdure.background.scheduler import Pause
 from perdure.care.backup import BackupFile, backup, backups, vault_of
 from perdure.care.exports import daily_export, newest_export
 from perdure.care.verify import REPAIRABLE_UNASKED, fix, verify
-from perdure.store.database import run
 from perdure.store.folder import sync_folder
+from perdure.store.sql import run
 from perdure.store.store import Store
 
 FREE_SHARE = 0.25

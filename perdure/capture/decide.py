@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-import apsw
-
 from perdure.capture import evidence
 from perdure.capture.compare import Action, Verdict, compare
 from perdure.capture.evidence import same_slot
@@ -17,6 +15,7 @@ from perdure.store.fact import Fact
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import View, by_hash, by_ids, lexical, lookup
 from perdure.store.slots import is_single_valued
+from perdure.store.sql import Connection
 from perdure.store.trust import SUPERSEDES, gives_way
 from perdure.text.normalise import fingerprint
 
@@ -73,7 +72,7 @@ class Levels:
 
 
 def decide(
-    connection: apsw.Connection,
+    connection: Connection,
     fact: Fact,
     view: View,
     near: Sequence[VectorHit] = (),
@@ -110,7 +109,7 @@ def decide(
 
 
 def _compared(
-    connection: apsw.Connection,
+    connection: Connection,
     fact: Fact,
     view: View,
     near: Sequence[VectorHit],
@@ -129,7 +128,7 @@ def _compared(
     return permitted(fact, known, _classified(fact, known, near)) if levels.classify else NEW
 
 
-def candidates(connection: apsw.Connection, fact: Fact, view: View, near: Sequence[VectorHit]) -> list[Fact]:
+def candidates(connection: Connection, fact: Fact, view: View, near: Sequence[VectorHit]) -> list[Fact]:
     """Return the facts that a new one is compared with: of its slot, near in meaning, with rare words in common."""
     found = lookup(connection, fact.entity, fact.key, view, CANDIDATES) if fact.entity and fact.key else []
     found += by_ids(connection, [hit.id for hit in near[:CANDIDATES]], view).values()
@@ -155,9 +154,7 @@ def own_view(fact: Fact, now: float) -> View:
     return View(Audience(frozenset({scope}), scope), now)
 
 
-def _twin(
-    connection: apsw.Connection, fact: Fact, view: View, levels: Levels, passed: Collection[str]
-) -> Decision | None:
+def _twin(connection: Connection, fact: Fact, view: View, levels: Levels, passed: Collection[str]) -> Decision | None:
     for same in by_hash(connection, fingerprint(fact.text), view):
         if same.id in passed:
             continue

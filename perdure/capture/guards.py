@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import apsw
-
 from perdure.hooks.types import Channel
-from perdure.store.database import run
 from perdure.store.scope import Scope
+from perdure.store.sql import Connection, run
 
 DAY = 86_400.0
 
@@ -34,7 +32,7 @@ class Guard:
     """Counts what one turn adds to what was added before."""
 
     def __init__(
-        self, connection: apsw.Connection, quota: Quota, scope: Scope, session: str | None, times: Sequence[float]
+        self, connection: Connection, quota: Quota, scope: Scope, session: str | None, times: Sequence[float]
     ) -> None:
         """Count what the user has said before.
 

@@ -17,7 +17,7 @@ from perdure.errors import InputError, StoreBusyError, StoreCorruptError
 from perdure.hooks.types import Channel
 from perdure.index.lance_files import SUMS
 from perdure.store import outbox
-from perdure.store.database import CLOSE, Database, opened, run
+from perdure.store.database import CLOSE, Database, opened
 from perdure.store.folder import prepare_folder, private_file, sync_folder
 from perdure.store.memo import arrived, going_to
 from perdure.store.migrations import check, migrate
@@ -25,6 +25,7 @@ from perdure.store.presence import alone
 from perdure.store.remembered import Place, Remembered
 from perdure.store.seals import seal, seal_fact
 from perdure.store.snapshot import check_intact, copy_pages, snapshot, unused
+from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 from perdure.store.tombstones import is_purged, store_key
 from perdure.store.transaction import Author, Transaction
@@ -148,7 +149,7 @@ def restore(folder: Path, backup_file: Path, *, dry_run: bool = False, clock: Cl
     if not backup_file.is_file():
         raise InputError(f"backup {backup_file} is not there; `perdure backup list` names those in the data folder")
     path = folder / "facts.db"
-    with opened(backup_file, apsw.SQLITE_OPEN_READONLY) as source:
+    with opened(backup_file, looks=True) as source:
         check(source, backup_file)
         check_intact(source, backup_file)
         vault = vault_of(backup_file).is_file() and not vault_file(folder).exists()
@@ -167,7 +168,7 @@ def restore(folder: Path, backup_file: Path, *, dry_run: bool = False, clock: Cl
             facts, purged = _prepare(staged, path, clock.now())
             kept = put_in_place(folder, staged, clock)
             if vault:
-                with opened(vault_of(backup_file), apsw.SQLITE_OPEN_READONLY) as source:
+                with opened(vault_of(backup_file), looks=True) as source:
                     snapshot(source, vault_file(folder))
     finally:
         shutil.rmtree(staged.parent, ignore_errors=True)
@@ -184,12 +185,12 @@ def put_in_place(folder: Path, staged: Path, clock: Clock) -> Path | None:
         StoreError: one of its kinds; facts.db is the former one or the new one.
     """
     path = folder / "facts.db"
-    with opened(staged, apsw.SQLITE_OPEN_READONLY) as source:
+    with opened(staged, looks=True) as source:
         going_to(folder, Place.of(source))
     kept = _replace(path, staged, _stamp(clock))
     # Its header is zeroed, so nothing is undone from it any more; the rest is pages of the former facts.
     path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
-    with opened(path, apsw.SQLITE_OPEN_READONLY) as connection:
+    with opened(path, looks=True) as connection:
         arrived(folder, connection, clock.now())
     # The table is of the former facts; each of the new ones waits in the outbox for a new one.
     shutil.rmtree(folder / "lancedb", ignore_errors=True)
@@ -218,14 +219,14 @@ def buried(present: Path) -> Mapping[bytes, set[str]]:
         found[remembered.key] = set(remembered.tombstones)
     if present.is_file():
         # Of a damaged one the folder remembers them.
-        with suppress(StoreCorruptError), opened(present, apsw.SQLITE_OPEN_READONLY) as source:
+        with suppress(StoreCorruptError), opened(present, looks=True) as source:
             if run(source, "SELECT 1 FROM sqlite_schema WHERE name = 'tombstones'"):
                 tombstones = {row[0] for row in run(source, "SELECT key FROM tombstones")}
                 found.setdefault(store_key(source), set()).update(tombstones)
     return found
 
 
-def drop_purged(connection: apsw.Connection, graves: Mapping[bytes, set[str]], now: float) -> int:
+def drop_purged(connection: Connection, graves: Mapping[bytes, set[str]], now: float) -> int:
     """Remove from a copy of a store what was purged since it was made; return how many facts that were."""
     tombstones = [(tombstone,) for some in graves.values() for tombstone in some]
     connection.executemany("INSERT OR IGNORE INTO tombstones VALUES (?)", tombstones)
@@ -253,7 +254,7 @@ def _replace(path: Path, staged: Path, stamp: str) -> Path | None:
         kept = _move_away(path, unused(prepare_folder(folder), f"facts-damaged-{stamp}"))
     if not path.exists():
         private_file(path)
-    with opened(staged, apsw.SQLITE_OPEN_READONLY) as source, opened(path) as target:
+    with opened(staged, looks=True) as source, opened(path) as target:
         _lock(target)
         if there and kept is None:
             kept = _keep(target, unused(prepare_folder(folder), f"facts-before-restore-{stamp}"))
@@ -262,7 +263,7 @@ def _replace(path: Path, staged: Path, stamp: str) -> Path | None:
     return kept
 
 
-def _lock(connection: apsw.Connection) -> None:
+def _lock(connection: Connection) -> None:
     # To leave WAL mode takes that nobody else has the file open, even idle. The exclusive lock is held until
     # the connection is closed: who opens the file meanwhile waits, and then sees the restored one.
     run(connection, "PRAGMA locking_mode = EXCLUSIVE")
@@ -291,14 +292,14 @@ def _move_away(path: Path, target: Path) -> Path:
 
 def _is_database(path: Path) -> bool:
     try:
-        with opened(path, apsw.SQLITE_OPEN_READONLY) as connection:
+        with opened(path, looks=True) as connection:
             run(connection, "SELECT count(*) FROM sqlite_schema")
     except StoreCorruptError:
         return False
     return True
 
 
-def _facts(connection: apsw.Connection) -> int:
+def _facts(connection: Connection) -> int:
     return int(run(connection, "SELECT count(*) FROM facts")[0][0])
 
 

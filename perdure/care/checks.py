@@ -13,13 +13,13 @@ from filelock import FileLock, Timeout
 from perdure.care.words import damaged_words
 from perdure.files.transcript_log import TranscriptLog
 from perdure.store.damaged_turns import damaged_turns
-from perdure.store.database import run
 from perdure.store.finding import Finding
 from perdure.store.folder import FILE_MODE
 from perdure.store.inbox_lines import read
 from perdure.store.migrations import STEPS
 from perdure.store.remembered import Truth, Verdict, judge
 from perdure.store.seals import Damage, damages
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.text.normalise import NORMALISER_VERSION
 
@@ -168,10 +168,15 @@ def permissions(store: Store) -> Iterator[Finding]:
             yield Finding("others can read it", where, "its mode is set to 0600, a folder's to 0700", "permissions")
 
 
+def sqlite_release() -> str:
+    """Return the release of SQLite that is in use."""
+    return apsw.sqlite_lib_version()
+
+
 def sqlite_version(store: Store) -> Iterator[Finding]:
     """See that SQLite is not one with a known fault in its log."""
     del store
-    text = apsw.sqlite_lib_version()
+    text = sqlite_release()
     version = tuple(int(part) for part in text.split("."))
     if version < WAL_FIXED and not any(fixed <= version < (*fixed[:2], 99) for fixed in WAL_BACKPORTS):
         yield Finding("SQLite may lose pages when several processes write", text, "upgrade the package apsw")

@@ -18,15 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-import apsw
-
 from perdure.errors import InputError, StoreFullError, StoreUnavailableError
-from perdure.store.database import run
 from perdure.store.fact import COLUMNS, SELECT, Fact, from_row
 from perdure.store.folder import prepare_folder, private_file, sync_folder
 from perdure.store.journal import newest
 from perdure.store.migrations import STEPS
 from perdure.store.safe import safe_fact
+from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 
 FORMAT = 1
@@ -133,7 +131,7 @@ class Sealed:
         self.line({"type": "seal", "hmac": self._seal.hexdigest()})
 
 
-def _counts(connection: apsw.Connection, space_id: str | None, journal: bool) -> dict[str, int]:
+def _counts(connection: Connection, space_id: str | None, journal: bool) -> dict[str, int]:
     sql = (
         "SELECT (SELECT count(*) FROM facts), (SELECT count(*) FROM memory_links),"
         " (SELECT count(*) FROM vectors WHERE embedding_id = ?), (SELECT count(*) FROM journal WHERE ?)"
@@ -142,7 +140,7 @@ def _counts(connection: apsw.Connection, space_id: str | None, journal: bool) ->
     return dict(zip(("facts", "links", "vectors", "journal"), row, strict=True))
 
 
-def _fact_lines(connection: apsw.Connection, space_id: str | None) -> Iterator[dict[str, Any]]:
+def _fact_lines(connection: Connection, space_id: str | None) -> Iterator[dict[str, Any]]:
     rows = connection.execute(
         f"SELECT {SELECT}, v.vector FROM facts LEFT JOIN vectors v ON v.fact_id = facts.id AND v.embedding_id = ?"
         " ORDER BY facts.seq",

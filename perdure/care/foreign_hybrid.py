@@ -14,10 +14,10 @@ import apsw
 from perdure.care.foreign import fact_id, fact_of, seconds
 from perdure.care.importing import Incoming, Load
 from perdure.errors import InputError
-from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.links import Link
 from perdure.store.migrations import APPLICATION_ID
+from perdure.store.sql import run
 
 _LINK_COLUMNS = ("id", "source_fact_id", "target_fact_id", "link_type", "strength", "created_at")
 _CAMEL = {

@@ -9,15 +9,13 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, TypeVar
 
-import apsw
-
 from perdure.care.purge import is_purged
 from perdure.hooks.types import Channel
-from perdure.store.database import run
 from perdure.store.fact import SELECT, Fact, folded_slot, from_row, live_sql
 from perdure.store.links import Link
 from perdure.store.requests import PENDING, Wish
 from perdure.store.safe import safe_fact
+from perdure.store.sql import Connection, run
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import MAX_TEXT, Author, StoredVector, Transaction
 from perdure.store.trust import gives_way, strength
@@ -204,7 +202,7 @@ class _Importer:
                     tx.change(fact.id, "supersede", values, other_id=fact.superseded_by)
 
     @contextmanager
-    def _changes(self) -> Iterator[tuple[apsw.Connection, Transaction | None]]:
+    def _changes(self) -> Iterator[tuple[Connection, Transaction | None]]:
         if self._report.dry_run:
             with self._store.database.read() as connection:
                 yield connection, None
@@ -213,7 +211,7 @@ class _Importer:
                 tx.batch = self._batch
                 yield tx.connection, tx
 
-    def _fact(self, connection: apsw.Connection, tx: Transaction | None, incoming: Incoming) -> None:
+    def _fact(self, connection: Connection, tx: Transaction | None, incoming: Incoming) -> None:
         # Redacted first: that is how the fact would stand here, and how it is compared.
         fact = safe_fact(incoming.fact).fact
         fact = replace(fact, text=fact.text.strip())
@@ -243,7 +241,7 @@ class _Importer:
             if tx is not None and edited is not None and _live(edited):
                 tx.change(fact.id, Wish.REPLACE.value, {}, other_id=edited.id)
 
-    def _known(self, connection: apsw.Connection, fact: Fact) -> bool:
+    def _known(self, connection: Connection, fact: Fact) -> bool:
         return any(twin.text == fact.text for twin in _twins(connection, fact, self._store.clock.now()))
 
     def _add(self, tx: Transaction | None, fact: Fact, vector: StoredVector | None) -> None:
@@ -256,7 +254,7 @@ class _Importer:
             return
         _store(tx, fact, vector)
 
-    def _meet(self, connection: apsw.Connection, tx: Transaction | None, present: Fact, fact: Fact) -> None:
+    def _meet(self, connection: Connection, tx: Transaction | None, present: Fact, fact: Fact) -> None:
         vouched = present.channel is Channel.IMPORT and fact.channel is not Channel.IMPORT
         other = _claims(present) != _claims(fact)
         if vouched and other and _text(present) == _text(fact):
@@ -291,7 +289,7 @@ class _Importer:
         if tx is not None:
             tx.supersede(present.id, _store(tx, replace(fact, id="")), "vouched for")
 
-    def _replace_twins(self, connection: apsw.Connection, tx: Transaction | None, fact: Fact) -> None:
+    def _replace_twins(self, connection: Connection, tx: Transaction | None, fact: Fact) -> None:
         """Let a fact take the place of those that were here before and say the same on a weaker word."""
         if not _live(fact) or not strength(fact.channel):
             return
@@ -305,10 +303,10 @@ class _Importer:
                 gone = {"superseded_at": tx.now, "superseded_by": fact.id, "valid_until": tx.now}
                 tx.change(twin.id, "supersede", gone, other_id=fact.id, reason="vouched for")
 
-    def _there(self, connection: apsw.Connection, fact_id: str) -> bool:
+    def _there(self, connection: Connection, fact_id: str) -> bool:
         return fact_id in self._added or bool(run(connection, "SELECT 1 FROM facts WHERE id = ?", (fact_id,)))
 
-    def _link(self, connection: apsw.Connection, tx: Transaction | None, link: Link) -> None:
+    def _link(self, connection: Connection, tx: Transaction | None, link: Link) -> None:
         ends = (link.source, link.target, link.type)
         same = "SELECT 1 FROM memory_links WHERE id = ? OR (source_fact_id, target_fact_id, link_type) = (?, ?, ?)"
         if run(connection, same, (link.id, *ends)):
@@ -328,12 +326,12 @@ def _store(tx: Transaction, fact: Fact, vector: StoredVector | None = None) -> s
     return added.id
 
 
-def _present(connection: apsw.Connection, fact_id: str) -> Fact | None:
+def _present(connection: Connection, fact_id: str) -> Fact | None:
     rows = run(connection, f"SELECT {SELECT} FROM facts WHERE id = ?", (fact_id,))
     return from_row(rows[0]) if rows else None
 
 
-def _twins(connection: apsw.Connection, fact: Fact, now: float) -> list[Fact]:
+def _twins(connection: Connection, fact: Fact, now: float) -> list[Fact]:
     live, values = live_sql(now)
     sql = f"SELECT {SELECT} FROM facts WHERE normalized_hash = ? AND (scope, scope_target) = (?, ?) AND {live}"
     found = map(from_row, run(connection, sql, (fingerprint(fact.text), fact.scope, fact.scope_target, *values)))

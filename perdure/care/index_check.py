@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import apsw
-
 from perdure.care.words import WordIndex, differing
 from perdure.errors import StoreError
 from perdure.files.entries import body_of
 from perdure.files.generation import Generations
 from perdure.files.rows import SUMMED, checksum
-from perdure.store.database import run
 from perdure.store.finding import Finding
+from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 
 HINT = "it is removed; the next search builds it anew from the files"
@@ -67,7 +65,7 @@ def drop(store: Store) -> None:
             generations.forget()
 
 
-def _structure(connection: apsw.Connection, name: str) -> Iterator[Finding]:
+def _structure(connection: Connection, name: str) -> Iterator[Finding]:
     for (message,) in run(connection, "PRAGMA integrity_check"):
         if message != "ok":
             yield Finding("index of files is damaged", f"{name}: {str(message)[:120]}", HINT, REPAIR)
@@ -75,14 +73,14 @@ def _structure(connection: apsw.Connection, name: str) -> Iterator[Finding]:
         yield Finding("index of files is damaged", f"{name}: {table} row {row}", HINT, REPAIR)
 
 
-def _rows(connection: apsw.Connection, name: str) -> Iterator[Finding]:
+def _rows(connection: Connection, name: str) -> Iterator[Finding]:
     for table, columns in SUMMED.items():
         for row, stored, *values in connection.execute(f"SELECT rowid, sum, {columns} FROM {table}"):
             if stored != checksum(values):
                 yield Finding(_WHAT[table], f"{name}: {table} row {row}", HINT, REPAIR)
 
 
-def _words(connection: apsw.Connection, name: str) -> Iterator[Finding]:
+def _words(connection: Connection, name: str) -> Iterator[Finding]:
     bodies: dict[int, str] = {}
     whole: dict[int, list[str]] = {file: [] for (file,) in run(connection, "SELECT id FROM files")}
     sql = (

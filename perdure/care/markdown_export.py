@@ -18,16 +18,14 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import apsw
-
 from perdure.care.markdown_entry import write_entry
 from perdure.errors import InputError, StoreFullError, StoreUnavailableError
 from perdure.regex import lazy
-from perdure.store.database import run
 from perdure.store.fact import SELECT, Fact, folded_slot, from_row
 from perdure.store.folder import prepare_folder, private_file, sync_folder
 from perdure.store.safe import safe_fact
 from perdure.store.scope import GLOBAL, OWNER, Scope
+from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 
 MARK = "perdure"
@@ -113,7 +111,7 @@ def _write(store: Store, root: Path, former: bool, advance: Callable[[], None]) 
     return len(pages) + 1, sum(map(len, pages.values())), left_out
 
 
-def _pages(connection: apsw.Connection, now: float, former: bool) -> tuple[dict[_Page, list[str]], int]:
+def _pages(connection: Connection, now: float, former: bool) -> tuple[dict[_Page, list[str]], int]:
     """Return the ids of the memories of each page, oldest first, and how many are on none."""
     ids: dict[tuple[str, ...], list[str]] = defaultdict(list)
     pages: dict[tuple[str, ...], _Page] = {}
@@ -171,7 +169,7 @@ def _slug(title: str) -> str:
 class _Writer:
     def __init__(
         self,
-        connection: apsw.Connection,
+        connection: Connection,
         key: bytes,
         root: Path,
         places: Mapping[_Page, PurePosixPath],

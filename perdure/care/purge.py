@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import apsw
-
 from perdure.care.certificate import BEYOND, MIN_TEXT, Needles, Searched, pieces, search
 from perdure.care.exports import take_out
 from perdure.errors import AmbiguousIdError, InputError, NotFoundError
@@ -22,12 +20,12 @@ from perdure.index.drift import drop_index
 from perdure.store import expansions, receipts
 from perdure.store.damaged_turns import drop as drop_damaged
 from perdure.store.damaged_turns import unadopted
-from perdure.store.database import run
 from perdure.store.folder import STAGES
 from perdure.store.presence import alone
 from perdure.store.removal import remove
 from perdure.store.seals import seal
 from perdure.store.search import MIN_PREFIX
+from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 from perdure.store.tombstones import bury
 from perdure.store.tombstones import is_purged as is_purged
@@ -75,7 +73,7 @@ class Purge:
     beyond: tuple[str, ...] = BEYOND
 
 
-def resolve(connection: apsw.Connection, prefix: str) -> str:
+def resolve(connection: Connection, prefix: str) -> str:
     """Return the only id that begins so, of any scope, forgotten and superseded facts included.
 
     Raises:
@@ -94,7 +92,7 @@ def resolve(connection: apsw.Connection, prefix: str) -> str:
     return str(rows[0][0])
 
 
-def holding(connection: apsw.Connection, text: str) -> list[str]:
+def holding(connection: Connection, text: str) -> list[str]:
     """Return the ids of all facts that hold a text in any column, in any case of ASCII letters."""
     quoted = json.dumps(text, ensure_ascii=False)[1:-1]
     forms = [(name, quoted if name == "metadata" else text) for name in _TEXTS]
@@ -103,7 +101,7 @@ def holding(connection: apsw.Connection, text: str) -> list[str]:
     return [row[0] for row in run(connection, f"SELECT id FROM facts WHERE {condition} ORDER BY seq", values)]
 
 
-def plan(connection: apsw.Connection, fact_ids: Iterable[str]) -> list[Doomed]:
+def plan(connection: Connection, fact_ids: Iterable[str]) -> list[Doomed]:
     """Return what a purge of these facts removes: them, and every fact that says or carries the same.
 
     Raises:
@@ -125,7 +123,7 @@ def plan(connection: apsw.Connection, fact_ids: Iterable[str]) -> list[Doomed]:
     return list(doomed.values())
 
 
-def _derived(connection: apsw.Connection, fact_id: str) -> list[str]:
+def _derived(connection: Connection, fact_id: str) -> list[str]:
     # A pattern may be of a word of each of its facts. What a person linked by hand is not derived in this sense.
     sql = (
         "SELECT facts.id FROM memory_links JOIN facts ON facts.id = source_fact_id WHERE target_fact_id = ?"
@@ -228,7 +226,7 @@ def _clean(
         return _checkpoint(connection)
 
 
-def _checkpoint(connection: apsw.Connection) -> str | None:
+def _checkpoint(connection: Connection) -> str | None:
     busy = run(connection, "PRAGMA wal_checkpoint(TRUNCATE)")[0][0]
     return "the database is being read" if busy else None
 
@@ -250,7 +248,7 @@ def _report(store: Store, names: Iterable[str], waiting: str | None, searched: S
             _checkpoint(connection)
 
 
-def needles_of(connection: apsw.Connection, ids: Sequence[str]) -> Needles:
+def needles_of(connection: Connection, ids: Sequence[str]) -> Needles:
     """Return what must not be found any more once these facts have gone or changed."""
     marks = ", ".join("?" * len(ids))
     rows = run(connection, f"SELECT text, why, summary, value FROM facts WHERE id IN ({marks})", ids)
@@ -259,7 +257,7 @@ def needles_of(connection: apsw.Connection, ids: Sequence[str]) -> Needles:
     return Needles(tuple(texts), tuple(dict.fromkeys(row[0] for row in vectors)))
 
 
-def without_survivors(connection: apsw.Connection, needles: Needles) -> Needles:
+def without_survivors(connection: Connection, needles: Needles) -> Needles:
     """Leave out what facts that stay rightly hold: a common reason, a passage that two long texts share."""
     texts = dict.fromkeys(piece for text in needles.texts for piece in pieces(text))
     kept = tuple(text for text in texts if not holding(connection, text))
@@ -273,7 +271,7 @@ def _remove(tx: Transaction, key: bytes, fact_id: str, purge_id: str) -> None:
     remove(tx, fact_id, "purge", {"purge": purge_id})
 
 
-def _scrub(connection: apsw.Connection, texts: Sequence[str], ids: Sequence[str]) -> None:
+def _scrub(connection: Connection, texts: Sequence[str], ids: Sequence[str]) -> None:
     """Take the texts out of receipts and parked turns, and whole questions that brought one of the facts up.
 
     Of other wordings of questions nobody knows what they name, so all of them go.

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import apsw
-
 from perdure.care.backup import buried, drop_purged, put_in_place
 from perdure.care.importing import Load, bring_in
 from perdure.care.recovery_sources import ORIGIN, Source, key_of_backups, sources
@@ -18,13 +16,14 @@ from perdure.errors import InputError, StoreBusyError, StoreCorruptError, StoreU
 from perdure.hooks.types import Channel
 from perdure.index.drift import REMOVALS
 from perdure.store import outbox
-from perdure.store.database import CLOSE, Database, opened, run
+from perdure.store.database import CLOSE, Database, opened
 from perdure.store.folder import prepare_folder
 from perdure.store.inbox import waiting_in
 from perdure.store.migrations import migrate
 from perdure.store.presence import alone
 from perdure.store.remembered import Remembered, Truth, Verdict, judge
 from perdure.store.snapshot import snapshot
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 
@@ -147,7 +146,7 @@ def _begin(folder: Path, stage: Path, verdict: Verdict, found: Recovery, clock: 
     key = remembered.key if remembered is not None and remembered.key else key_of_backups(folder)
     taken = verdict.truth in _KEEPS or (keep and verdict.truth is Truth.FOREIGN)
     if taken:
-        with opened(folder / "facts.db", apsw.SQLITE_OPEN_READONLY) as source:
+        with opened(folder / "facts.db", looks=True) as source:
             snapshot(source, stage / "facts.db")
     database = Database(stage / "facts.db")
     try:

@@ -17,13 +17,14 @@ from perdure.care.importing import Incoming, Load
 from perdure.errors import InputError, StoreError
 from perdure.hooks.types import Channel
 from perdure.index.lance import rows_in
-from perdure.store.database import Database, opened, run
+from perdure.store.database import Database, opened
 from perdure.store.fact import SELECT, Fact, from_row
 from perdure.store.links import Link
 from perdure.store.migrations import check, migrate
 from perdure.store.scope import Scope
 from perdure.store.seals import is_intact
 from perdure.store.snapshot import snapshot
+from perdure.store.sql import Connection, run
 from perdure.store.tombstones import store_key
 
 EXPORTS = ("exports/facts-????-??-??.jsonl", "backups/memory-backup-????-??-??.jsonl")
@@ -76,7 +77,7 @@ def key_of_backups(folder: Path) -> bytes | None:
     for file in backups(folder):
         if file.kind == "backup":
             try:
-                with opened(file.path, apsw.SQLITE_OPEN_READONLY) as connection:
+                with opened(file.path, looks=True) as connection:
                     return store_key(connection)
             except StoreError:
                 continue
@@ -108,7 +109,7 @@ def _copied(path: Path, key: bytes | None, name: str, scratch: Path) -> Load:
     """Read a copy, brought up to the present schema: the backup stays as it is."""
     copy = scratch / path.name
     if not copy.exists():
-        with opened(path, apsw.SQLITE_OPEN_READONLY) as source:
+        with opened(path, looks=True) as source:
             check(source, path)
             if store_key(source) != key:
                 raise InputError(f"{path} is a backup of another store")
@@ -125,30 +126,30 @@ def _database(path: Path, key: bytes | None, name: str) -> Load:
     """Return what of a facts.db can be read; what does not fit its seal, and rows without one, wait for review."""
 
     def facts() -> Iterator[Incoming]:
-        with opened(path, apsw.SQLITE_OPEN_READONLY) as connection:
+        with opened(path, looks=True) as connection:
             for fact in _readable(connection):
                 sealed = key is not None and _intact(connection, key, fact.id)
                 yield _named(Incoming(fact), name, sealed)
 
     def links() -> Iterator[Link]:
-        with opened(path, apsw.SQLITE_OPEN_READONLY) as connection:
+        with opened(path, looks=True) as connection:
             for row in _links(connection):
                 if key is not None and _intact(connection, key, f"{row[1]}/l/{row[0]}"):
                     yield Link(*row)
 
-    with opened(path, apsw.SQLITE_OPEN_READONLY) as connection:
+    with opened(path, looks=True) as connection:
         total = sum(1 for _ in _readable(connection))
     return Load("perdure", total, facts, links, sealed=True)
 
 
-def _links(connection: apsw.Connection) -> list[tuple[Any, ...]]:
+def _links(connection: Connection) -> list[tuple[Any, ...]]:
     try:
         return run(connection, f"SELECT {LINK_COLUMNS} FROM memory_links ORDER BY rowid")
     except (apsw.Error, UnicodeDecodeError):
         return []
 
 
-def _readable(connection: apsw.Connection) -> Iterator[Fact]:
+def _readable(connection: Connection) -> Iterator[Fact]:
     [(last,)] = run(connection, "SELECT coalesce(max(seq), 0) FROM facts")
     for start in range(0, last, CHUNK):
         try:
@@ -162,14 +163,14 @@ def _readable(connection: apsw.Connection) -> Iterator[Fact]:
                 continue
 
 
-def _row(connection: apsw.Connection, seq: int) -> list[tuple[Any, ...]]:
+def _row(connection: Connection, seq: int) -> list[tuple[Any, ...]]:
     try:
         return run(connection, f"SELECT {SELECT} FROM facts WHERE seq = ?", (seq,))
     except (apsw.Error, UnicodeDecodeError):
         return []
 
 
-def _intact(connection: apsw.Connection, key: bytes, seal_id: str) -> bool:
+def _intact(connection: Connection, key: bytes, seal_id: str) -> bool:
     try:
         return is_intact(connection, key, seal_id)
     except apsw.Error:

@@ -12,14 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import apsw
-
 from perdure.care.certificate import Needles
 from perdure.care.purge import PENDING, needles_of, without_survivors
 from perdure.secrets.redact import VERSION
-from perdure.store.database import run
 from perdure.store.fact import SELECT, Fact, from_row
 from perdure.store.safe import safe_fact, safe_values
+from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 from perdure.store.summary import Summaries, was_cut
 from perdure.store.transaction import Author
@@ -118,7 +116,7 @@ def _bodies(store: Store, table: str, name: str, column: str) -> list[tuple[str,
         return [(row[0], row[1]) for row in run(connection, f"SELECT {name}, {column} FROM {table}")]
 
 
-def _rewrite_bodies(connection: apsw.Connection, found: Found) -> list[str]:
+def _rewrite_bodies(connection: Connection, found: Found) -> list[str]:
     """Return the questions and messages that stood there."""
     said: list[str] = []
     for (table, name, column), ids in zip(BODIES, (found.receipts, found.parked), strict=True):

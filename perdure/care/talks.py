@@ -24,11 +24,11 @@ from perdure.capture.writing import Prepared, Writer, WritingOptions, Written
 from perdure.care.importing import FURTHEST, Load
 from perdure.files.turns import without_foreign_blocks
 from perdure.hooks.types import Channel, Message
-from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.inbox_lines import PROJECT
 from perdure.store.scope import OWNER, Scope
 from perdure.store.search import by_hash
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Transaction
 from perdure.store.undo import IMPORT

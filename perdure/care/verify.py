@@ -13,11 +13,11 @@ from perdure.errors import StoreError, StoreUnavailableError
 from perdure.files.transcript_log import TranscriptLog
 from perdure.hooks.types import Channel
 from perdure.index.drift import drift, drop_index, queue_rows, rescued
-from perdure.store.database import run
 from perdure.store.finding import Finding
 from perdure.store.folder import FILE_MODE, FOLDER_MODE
 from perdure.store.remembered import Remembered
 from perdure.store.seals import drop_parts, seal, seal_fact
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 from perdure.text.normalise import NORMALISER_VERSION

@@ -6,11 +6,9 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
 
-import apsw
-
-from perdure.store.database import Row, run
+from perdure.store.sql import Connection, Row, run
+from perdure.store.stems import tokenised
 from perdure.text.normalise import fts_text
 
 COLUMNS = ("text", "entity", "key", "value", "category")
@@ -39,7 +37,7 @@ class WordIndex:
 FACTS = WordIndex("facts_fts", "facts_terms", COLUMNS, COLUMNS)
 
 
-def damaged_words(connection: apsw.Connection) -> Iterator[str]:
+def damaged_words(connection: Connection) -> Iterator[str]:
     """Yield what is wrong with the full-text index of facts: fact ids, or the name of a part of the index."""
     rows = _rows(connection)
     known = {row[0] for row in rows}
@@ -48,7 +46,7 @@ def damaged_words(connection: apsw.Connection) -> Iterator[str]:
 
 
 def differing(
-    connection: apsw.Connection, index: WordIndex, rows: Iterable[tuple[int, Sequence[str | None]]]
+    connection: Connection, index: WordIndex, rows: Iterable[tuple[int, Sequence[str | None]]]
 ) -> Iterator[int | str]:
     """Yield what is wrong with a full-text index: the numbers of rows, or the name of a part of it.
 
@@ -64,7 +62,7 @@ def differing(
     total = len(sizes)
     for row, texts in rows:
         size = _varints([counts[row, column] for column in index.columns])
-        if digests.pop(row, 0) != _expected(connection, index, texts) or sizes.pop(row, None) != size:
+        if digests.pop(row, 0) != _expected(index, texts) or sizes.pop(row, None) != size:
             yield row
     yield from sorted(digests.keys() | sizes.keys())
     totals = Counter[str]()
@@ -78,7 +76,7 @@ def differing(
         yield "vocabulary"
 
 
-def rebuild_words(connection: apsw.Connection) -> None:
+def rebuild_words(connection: Connection) -> None:
     """Make the full-text index anew from the facts."""
     run(connection, "INSERT INTO facts_fts (facts_fts) VALUES ('delete-all')")
     sql = f"INSERT INTO facts_fts (rowid, {', '.join(COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?)"
@@ -86,13 +84,11 @@ def rebuild_words(connection: apsw.Connection) -> None:
         run(connection, sql, (seq, *(fts_text(text or "") for text in texts)))
 
 
-def _rows(connection: apsw.Connection) -> list[Row]:
+def _rows(connection: Connection) -> list[Row]:
     return run(connection, _FACTS)
 
 
-def _stored(
-    connection: apsw.Connection, index: WordIndex
-) -> tuple[dict[int, int], Counter[tuple[int, str]], Counter[str]]:
+def _stored(connection: Connection, index: WordIndex) -> tuple[dict[int, int], Counter[tuple[int, str]], Counter[str]]:
     """Return a checksum of each row's compared tokens, how many its columns have, and how many rows each word."""
     words = f"temp.{index.table}_words"
     run(connection, f"CREATE VIRTUAL TABLE IF NOT EXISTS {words} USING fts5vocab ('main', '{index.table}', 'instance')")
@@ -111,15 +107,10 @@ def _stored(
     return digests, counts, documents
 
 
-def _expected(connection: apsw.Connection, index: WordIndex, texts: Sequence[str | None]) -> int:
-    tokenizer = connection.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])
+def _expected(index: WordIndex, texts: Sequence[str | None]) -> int:
     digest = 0
     for column, text in zip(index.compared, texts, strict=True):
-        raw = fts_text(text or "").encode()
-        tokens = cast(
-            "list[str]",
-            tokenizer(raw, apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False),
-        )
+        tokens = tokenised(fts_text(text or ""))
         digest += sum(_digest(token, column, offset) for offset, token in enumerate(tokens))
     return digest
 
@@ -128,7 +119,7 @@ def _digest(term: str, column: str, offset: int) -> int:
     return zlib.crc32(f"{term}\0{column}\0{offset}".encode())
 
 
-def _name(connection: apsw.Connection, seq: int) -> str:
+def _name(connection: Connection, seq: int) -> str:
     return str(run(connection, "SELECT id FROM facts WHERE seq = ?", (seq,))[0][0])
 
 

@@ -10,7 +10,7 @@ from perdure.files.index import FileIndex
 from perdure.files.options import FilesOptions
 from perdure.files.transcript_log import TranscriptLog
 from perdure.secrets.redact import redact
-from perdure.store.database import run
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.tombstones import is_purged
 from perdure.text.fence import strip_fenced

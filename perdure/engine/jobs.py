@@ -25,9 +25,9 @@ from perdure.index.indexer import Indexer
 from perdure.learn.classify import OTHER, classify
 from perdure.llm.purposes import Asker
 from perdure.recall.receipt import Receipt
-from perdure.store.database import run
 from perdure.store.scope import GLOBAL, Audience, Scope
 from perdure.store.spaces import VectorSpace
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 from perdure.text.counted import counted

@@ -11,13 +11,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import apsw
 from filelock import FileLock, Timeout
 
 from perdure.errors import StoreBusyError, StoreCorruptError, StoreError, StoreUnavailableError
 from perdure.regex import lazy
-from perdure.store.database import Database, run
+from perdure.store.database import Database
 from perdure.store.folder import FILE_MODE, sync_folder
+from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 from perdure.text.normalise import NORMALISER_VERSION
 
@@ -238,7 +238,7 @@ class Generations:
         return {path: int(name[1]) for path in self._store.folder.iterdir() if (name := _NAME.fullmatch(path.name))}
 
 
-def _check(connection: apsw.Connection, path: Path) -> None:
+def _check(connection: Connection, path: Path) -> None:
     found = (int(run(connection, f"PRAGMA {name}")[0][0]) for name in ("application_id", "user_version"))
     if tuple(found) != (APPLICATION_ID, VERSION):
         raise StoreCorruptError(f"{path} is no index of this version; it is built anew: perdure index --force")

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import apsw
-
 from perdure.embed.base import Embedder
 from perdure.errors import InputError, StoreCorruptError
 from perdure.files import rows
@@ -23,6 +21,7 @@ from perdure.files.reading import BINARY_SIGHT
 from perdure.files.roots import Found, Root, Stamp, changes, memory_day, racy, scan
 from perdure.files.safe_open import read_inside
 from perdure.files.turns import session_of
+from perdure.store.sql import Connection
 from perdure.store.store import Store
 from perdure.text.fence import strip_fenced
 
@@ -354,7 +353,7 @@ def _batches(jobs: Sequence[_Job]) -> Iterator[list[_Job]]:
         yield batch
 
 
-def _write(connection: apsw.Connection, job: _Job, new: tuple[rows.Content, Stamp] | None) -> Counter[str]:
+def _write(connection: Connection, job: _Job, new: tuple[rows.Content, Stamp] | None) -> Counter[str]:
     """Bring one file up to date; return what was done."""
     if new is None or job.found is None:
         if job.row is None:

@@ -10,15 +10,13 @@ from datetime import date
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-import apsw
-
 from perdure.files.generation import Generation
 from perdure.files.options import SESSIONS
 from perdure.files.vectors import cosines
 from perdure.ranking.calibration import Scale
 from perdure.ranking.passages import KEYWORD, VECTOR, Passage, keyword_score, vector_score
-from perdure.store.database import run
 from perdure.store.scope import Audience, Scope
+from perdure.store.sql import Connection, run
 from perdure.store.vocabulary import document_frequency, rarest, weight
 from perdure.text.normalise import match_query, match_terms
 from perdure.text.when import periods
@@ -234,10 +232,10 @@ class _State:
     frequencies: dict[str, int] = field(default_factory=dict)
 
 
-_states: WeakKeyDictionary[apsw.Connection, _State] = WeakKeyDictionary()
+_states: WeakKeyDictionary[Connection, _State] = WeakKeyDictionary()
 
 
-def _state(connection: apsw.Connection) -> _State:
+def _state(connection: Connection) -> _State:
     version = int(run(connection, "PRAGMA data_version")[0][0])
     state = _states.get(connection)
     if state is None or state.version != version:
@@ -248,7 +246,7 @@ def _state(connection: apsw.Connection) -> _State:
     return state
 
 
-def _frequency(connection: apsw.Connection, state: _State, term: str) -> int:
+def _frequency(connection: Connection, state: _State, term: str) -> int:
     known = state.frequencies
     if term not in known:
         if len(known) >= MAX_FREQUENCIES:
@@ -258,7 +256,7 @@ def _frequency(connection: apsw.Connection, state: _State, term: str) -> int:
 
 
 def _postings(
-    connection: apsw.Connection, reader: Reader, state: _State, term: str, count: int
+    connection: Connection, reader: Reader, state: _State, term: str, count: int
 ) -> tuple[list[tuple[int, float]], int]:
     """Return the rows of a term that the reader may see, each with its BM25, and how many rows there are for all.
 
@@ -281,7 +279,7 @@ def _postings(
     return found, _hits(connection, "chunks_fts", term) if best or not everything else len(found)
 
 
-def _hits(connection: apsw.Connection, table: str, term: str) -> int:
+def _hits(connection: Connection, table: str, term: str) -> int:
     # Not from the vocabulary: it knows how common words are, but not phrases, and CJK words are phrases.
     sql = f"SELECT count(*) FROM {table} WHERE {table} MATCH ?"
     return int(run(connection, sql, (match_query([term]),))[0][0])

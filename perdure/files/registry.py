@@ -6,8 +6,8 @@ from pathlib import Path
 
 from perdure.files.roots import Kind, Root, root_of
 from perdure.files.transcript_log import TranscriptLog
-from perdure.store.database import run
 from perdure.store.scope import Audience, Scope
+from perdure.store.sql import run
 from perdure.store.store import Store
 
 _LOG = "log"

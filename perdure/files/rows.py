@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import apsw
-
 from perdure.embed.base import EmbedderIdentity
 from perdure.files.entries import Entry, embedded
 from perdure.files.options import source_of
 from perdure.files.roots import Found, Root, Stamp
-from perdure.store.database import run
+from perdure.store.sql import Connection, run
 from perdure.text.normalise import fts_text
 
 if TYPE_CHECKING:
@@ -66,7 +64,7 @@ def checksum(values: Sequence[object]) -> bytes:
     return hashlib.blake2b(repr(tuple(values)).encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
-def known(connection: apsw.Connection, root: Root) -> dict[str, FileRow]:
+def known(connection: Connection, root: Root) -> dict[str, FileRow]:
     """Return what the index knows of the files under a root."""
     sql = (
         "SELECT relative, id, size, mtime_ns, inode, hash, skipped FROM files"
@@ -78,7 +76,7 @@ def known(connection: apsw.Connection, root: Root) -> dict[str, FileRow]:
     }
 
 
-def put_file(connection: apsw.Connection, root: Root, found: Found, content: Content, stamp: Stamp) -> int:
+def put_file(connection: Connection, root: Root, found: Found, content: Content, stamp: Stamp) -> int:
     """Make the index hold a file as it is; chunks that are as before stay.
 
     Args:
@@ -104,19 +102,19 @@ def put_file(connection: apsw.Connection, root: Root, found: Found, content: Con
     return _put_chunks(connection, root, file_id, content.entries)
 
 
-def touch(connection: apsw.Connection, file_id: int, stamp: Stamp) -> None:
+def touch(connection: Connection, file_id: int, stamp: Stamp) -> None:
     """Note the stamp of a file whose bytes are as before."""
     run(connection, "UPDATE files SET size = ?, mtime_ns = ?, inode = ? WHERE id = ?", (*stamp, file_id))
 
 
-def drop_file(connection: apsw.Connection, file_id: int) -> None:
+def drop_file(connection: Connection, file_id: int) -> None:
     """Take a file out of the index."""
     _drop_chunks(connection, [row[0] for row in run(connection, "SELECT id FROM chunks WHERE file_id = ?", (file_id,))])
     run(connection, "DELETE FROM files_fts WHERE rowid = ?", (file_id,))
     run(connection, "DELETE FROM files WHERE id = ?", (file_id,))
 
 
-def drop_other_roots(connection: apsw.Connection, roots: Sequence[Root]) -> int:
+def drop_other_roots(connection: Connection, roots: Sequence[Root]) -> int:
     """Take out all files that are under none of the roots; return how many."""
     wanted = {_key(root) for root in roots}
     rows = run(connection, "SELECT id, scope, scope_target, kind, root FROM files")
@@ -126,7 +124,7 @@ def drop_other_roots(connection: apsw.Connection, roots: Sequence[Root]) -> int:
     return len(gone)
 
 
-def pending(connection: apsw.Connection, space: str, limit: int) -> dict[str, str]:
+def pending(connection: Connection, space: str, limit: int) -> dict[str, str]:
     """Return texts that have no vector in this space yet, those written last first: by hash, what is to be embedded."""
     # By the index, which is a tenth of the table.
     newest = f"SELECT id FROM chunks INDEXED BY chunks_hash WHERE {_NO_VECTOR} ORDER BY id DESC LIMIT ?"
@@ -134,26 +132,26 @@ def pending(connection: apsw.Connection, space: str, limit: int) -> dict[str, st
     return {digest: embedded(*rest) for digest, *rest in run(connection, sql, (space, limit))}
 
 
-def pending_count(connection: apsw.Connection, space: str) -> int:
+def pending_count(connection: Connection, space: str) -> int:
     """Return how many chunks have no vector in this space yet."""
     return int(run(connection, f"SELECT count(*) FROM chunks WHERE {_NO_VECTOR}", (space,))[0][0])
 
 
-def put_vectors(connection: apsw.Connection, identity: EmbedderIdentity, digest: str, vectors: Vectors) -> None:
+def put_vectors(connection: Connection, identity: EmbedderIdentity, digest: str, vectors: Vectors) -> None:
     """Keep the vectors of a text, one for each part of it: float32 of shape (parts, dims)."""
     values = (identity.model, identity.id, digest, vectors.astype("<f4").tobytes())
     sql = f"INSERT OR REPLACE INTO embedding_cache ({SUMMED['embedding_cache']}, sum) VALUES (?, ?, ?, ?, ?)"
     run(connection, sql, (*values, checksum(values)))
 
 
-def copy_cache(source: apsw.Connection, target: apsw.Connection) -> None:
+def copy_cache(source: Connection, target: Connection) -> None:
     """Take over the vectors of another index file; those that no chunk needs are trimmed later."""
     columns = f"{SUMMED['embedding_cache']}, sum"
     vectors = source.execute(f"SELECT {columns} FROM embedding_cache ORDER BY seq")
     target.executemany(f"INSERT OR IGNORE INTO embedding_cache ({columns}) VALUES (?, ?, ?, ?, ?)", vectors)
 
 
-def trim_cache(connection: apsw.Connection, keep: int) -> int:
+def trim_cache(connection: Connection, keep: int) -> int:
     """Drop the oldest vectors of texts that are in no file any more, beyond so many; return how many went."""
     # By the index too: with the vectors the table has 80 MB per 50,000 rows.
     sql = (
@@ -168,7 +166,7 @@ def _key(root: Root) -> tuple[str, str, str, str]:
     return root.scope.kind, root.scope.target, root.kind, str(root.path)
 
 
-def _put_chunks(connection: apsw.Connection, root: Root, file_id: int, entries: Sequence[Entry]) -> int:
+def _put_chunks(connection: Connection, root: Root, file_id: int, entries: Sequence[Entry]) -> int:
     rows = run(connection, "SELECT id, digest, place, start_line, end_line FROM chunks WHERE file_id = ?", (file_id,))
     there: dict[str, list[tuple[int, ...]]] = {}
     for chunk, digest, *where in rows:
@@ -192,7 +190,7 @@ def _put_chunks(connection: apsw.Connection, root: Root, file_id: int, entries: 
     return written
 
 
-def _insert(connection: apsw.Connection, root: Root, file_id: int, place: int, entry: Entry) -> None:
+def _insert(connection: Connection, root: Root, file_id: int, place: int, entry: Entry) -> None:
     values = _values(root, file_id, place, entry)
     marks = ", ".join("?" * (len(values) + 1))
     run(connection, f"INSERT INTO chunks ({SUMMED['chunks']}, sum) VALUES ({marks})", (*values, checksum(values)))
@@ -209,6 +207,6 @@ def _values(root: Root, file_id: int, place: int, entry: Entry) -> tuple[object,
     )  # fmt: skip
 
 
-def _drop_chunks(connection: apsw.Connection, ids: Sequence[int]) -> None:
+def _drop_chunks(connection: Connection, ids: Sequence[int]) -> None:
     connection.executemany("DELETE FROM chunks_fts WHERE rowid = ?", [(chunk,) for chunk in ids])
     connection.executemany("DELETE FROM chunks WHERE id = ?", [(chunk,) for chunk in ids])

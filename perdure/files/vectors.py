@@ -14,8 +14,8 @@ from perdure.files.generation import Generation
 from perdure.heap import give_back
 from perdure.index.rounded import SPARE, RoundedMatrix, highest
 from perdure.index.vector_index import dots
-from perdure.store.database import Row, run
 from perdure.store.scope import Audience, Scope
+from perdure.store.sql import Row, run
 
 if TYPE_CHECKING:
     import numpy as np

@@ -18,8 +18,8 @@ from perdure.index.scaled_index import ScaledIndex
 from perdure.index.vector_index import ExactIndex, VectorIndex
 from perdure.ranking.calibration import CLEAR, DEFAULT, EMPTY, NEIGHBOURS, REFERENCE, Calibration, Levels, Scale, lift
 from perdure.store import spaces
-from perdure.store.database import run
 from perdure.store.spaces import VectorSpace
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.text.counted import counted
 from perdure.text.foreign_questions import FOREIGN_QUESTIONS

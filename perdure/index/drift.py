@@ -7,19 +7,17 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import apsw
-
 from perdure.errors import StoreUnavailableError
 from perdure.hooks.types import Channel
 from perdure.index.lance import LanceIndex
 from perdure.index.lance_files import SUMS, check_files, compare
 from perdure.store import outbox
-from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.finding import Finding
 from perdure.store.journal import newest
 from perdure.store.outbox import IndexState
 from perdure.store.scope import Scope
+from perdure.store.sql import Connection, run
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import StoredVector
 
@@ -77,7 +75,7 @@ def unproved(store: Store) -> int:
     )
 
 
-def _left(connection: apsw.Connection, fact_id: str) -> bool:
+def _left(connection: Connection, fact_id: str) -> bool:
     """Return whether a fact that has no place in the table left it by our own doing, not by damage to facts.db."""
     if run(connection, "SELECT 1 FROM facts WHERE id = ?", (fact_id,)):
         return True

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from perdure.store.database import Database, run
+from perdure.store.database import Database
 from perdure.store.spaces import VectorSpace
+from perdure.store.sql import run
 
 CROSSOVER = 300_000
 """Vectors from which on LanceDB answers. At 384 dimensions, on two busy cores, `python -m bench.ann` printed that it

@@ -15,10 +15,10 @@ from perdure.index.feeding import CROSSOVER, Feeding
 from perdure.index.lance import OPTIMIZE_AFTER, LanceIndex, rows_of, table_name
 from perdure.index.lance_files import check_files, missing_files, record_files
 from perdure.store import outbox
-from perdure.store.database import run
 from perdure.store.fact import live_sql
 from perdure.store.outbox import Batch, IndexState
 from perdure.store.slots import vector_text
+from perdure.store.sql import run
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import Author, StoredVector
 from perdure.text.counted import counted

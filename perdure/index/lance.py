@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 from perdure.errors import InputError, StoreUnavailableError
 from perdure.failpoints import fail_point
 from perdure.index.vector_index import VectorHit
-from perdure.store.database import Database, run
+from perdure.store.database import Database
 from perdure.store.fact import live_sql
 from perdure.store.folder import prepare_folder
 from perdure.store.scope import Scope
+from perdure.store.sql import run
 
 if TYPE_CHECKING:
     import numpy as np

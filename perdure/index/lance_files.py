@@ -13,9 +13,9 @@ from typing import Any
 from perdure.index.lance import LanceIndex, rows_of, table_name
 from perdure.regex import lazy
 from perdure.store import outbox
-from perdure.store.database import run
 from perdure.store.fact import live_sql
 from perdure.store.folder import FILE_MODE
+from perdure.store.sql import run
 from perdure.store.store import Store
 
 SUMS = "lancedb.sha256"

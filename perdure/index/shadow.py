@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 from perdure.embed.base import Embedder
 from perdure.embed.levels import embedded
 from perdure.errors import ModelError, PerdureError
-from perdure.store.database import run
 from perdure.store.fact import SELECT, from_row, live_sql
 from perdure.store.spaces import VectorSpace
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.text.questions import exact, paraphrase
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from perdure.heap import give_back
 from perdure.index.rounded import SPARE, RoundedMatrix, highest, roomier
-from perdure.store.database import Database, Row, run
+from perdure.store.database import Database
 from perdure.store.journal import newest
 from perdure.store.scope import Scope
 from perdure.store.search import View
+from perdure.store.sql import Row, run
 
 if TYPE_CHECKING:
     import numpy as np

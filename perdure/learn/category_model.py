@@ -8,9 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 from perdure.errors import ModelError
 from perdure.llm.purposes import CATEGORIES, Asker
 from perdure.secrets.redact import redact
-from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.scope import Scope
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.text.clean import clip
 

@@ -17,11 +17,11 @@ from perdure.index.calibrate import scaled
 from perdure.index.vector_index import VectorIndex
 from perdure.learn.category_model import CategoryModel
 from perdure.llm.purposes import Asker
-from perdure.store.database import run
 from perdure.store.fact import CATEGORIES, Fact
 from perdure.store.listing import Progress, every, no_progress
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import View, by_ids
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from perdure.store.database import run
 from perdure.store.fact import Fact, folded_slot
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.trust import SUPERSEDES
 from perdure.text.sameness import Details, details, plain_words, says_the_same

@@ -18,10 +18,10 @@ from perdure.errors import ModelError, NotFoundError
 from perdure.learn.clusters import Cluster, Progress, clusters
 from perdure.llm.purposes import MERGES, Asker
 from perdure.ranking.decay import DEFAULT_CLASS, LIFETIMES
-from perdure.store.database import run
 from perdure.store.fact import SELECT, Fact, from_row
 from perdure.store.links import link
 from perdure.store.search import View
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author, StoredVector, Transaction
 from perdure.text.sameness import details

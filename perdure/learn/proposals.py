@@ -12,18 +12,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import apsw
-
 from perdure.errors import AmbiguousIdError, InputError, NotFoundError
 from perdure.files.managed import add_line, plain_line
 from perdure.learn.reflect import CATEGORY as PATTERN
 from perdure.learn.reflect import TRUSTED
 from perdure.ranking.decay import DAY
-from perdure.store.database import run
 from perdure.store.fact import SELECT, Fact, from_row
 from perdure.store.links import links_of
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import MIN_PREFIX, View, by_ids
+from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 
 FILE = "MEMORY.md"
@@ -147,7 +145,7 @@ def _view(home: Scope, now: float) -> View:
     return View(Audience(frozenset({home}), home), now, channels=channels, approved_only=True)
 
 
-def _candidates(connection: apsw.Connection, view: View) -> list[Fact]:
+def _candidates(connection: Connection, view: View) -> list[Fact]:
     condition, values = view.sql()
     rows = run(
         connection,
@@ -158,7 +156,7 @@ def _candidates(connection: apsw.Connection, view: View) -> list[Fact]:
     return [fact for fact in map(from_row, rows) if fact.category != PATTERN or fact.metadata.get("kind") in KINDS]
 
 
-def _evidence(connection: apsw.Connection, fact: Fact) -> list[Fact]:
+def _evidence(connection: Connection, fact: Fact) -> list[Fact]:
     """Return what speaks for a fact, if that is enough: what it was derived from, and how often it was said."""
     found = links_of(connection, [fact.id])
     ids = [link.target for link in found if link.source == fact.id and link.type == "DERIVED_FROM"]
@@ -169,13 +167,13 @@ def _evidence(connection: apsw.Connection, fact: Fact) -> list[Fact]:
     return (derived or [fact]) if said >= STRONG else []
 
 
-def _asked_for(connection: apsw.Connection, now: float) -> set[str]:
+def _asked_for(connection: Connection, now: float) -> set[str]:
     sql = "SELECT fact_id, evidence FROM proposals WHERE state <> ? OR expires_at > ?"
     rows = run(connection, sql, (OPEN, now))
     return {fact_id for lead, evidence in rows for fact_id in (lead, *json.loads(evidence))}
 
 
-def _listed(connection: apsw.Connection, view: View) -> Sequence[tuple[Fact, Proposal]]:
+def _listed(connection: Connection, view: View) -> Sequence[tuple[Fact, Proposal]]:
     condition, values = view.sql()
     rows = run(
         connection,

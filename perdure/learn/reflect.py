@@ -17,11 +17,11 @@ from perdure.hooks.types import Channel
 from perdure.learn.patterns import LIMIT, Found, Vectors, find
 from perdure.llm.purposes import PATTERNS, Asker
 from perdure.ranking.decay import DAY
-from perdure.store.database import run
 from perdure.store.fact import SELECT, Fact, from_row
 from perdure.store.links import link, links_of
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import View, by_ids, lookup
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author, Transaction
 from perdure.store.trust import SUPERSEDES

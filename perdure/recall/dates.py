@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from typing import Final
 
-import apsw
-
 from perdure.store.fact import Fact
 from perdure.store.search import View, by_phrases
+from perdure.store.sql import Connection
 from perdure.text.when import Period, days_ahead, periods
 from perdure.text.when_words import LANGUAGES, SHORT_MONTHS
 
@@ -19,7 +18,7 @@ MOST: Final = 3
 _READ: Final = 20
 
 
-def colliding(connection: apsw.Connection, prompt: str, view: View) -> list[Fact]:
+def colliding(connection: Connection, prompt: str, view: View) -> list[Fact]:
     """Return the memories that name a day of the next two weeks which the prompt names too, the latest first.
 
     A memory must say the date: day and month, with or without a year. A weekday alone would collide every week.

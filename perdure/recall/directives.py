@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-import apsw
-
 from perdure.errors import InputError
 from perdure.regex import lazy
-from perdure.store.database import run
 from perdure.store.fact import SELECT, Fact, from_row
 from perdure.store.search import View, lexical, lookup
+from perdure.store.sql import Connection, run
 from perdure.text.normalise import fold, fts_text, match_terms
 
 MOST = 4
@@ -102,7 +100,7 @@ def matching(
     return found[:MOST]
 
 
-def facts_of(connection: apsw.Connection, directive: Directive, view: View, limit: int = FACTS) -> list[Fact]:
+def facts_of(connection: Connection, directive: Directive, view: View, limit: int = FACTS) -> list[Fact]:
     """Return what a directive brings up, best first."""
     if directive.tag is not None:
         return _tagged(connection, replace(view, tag=directive.tag), limit)
@@ -130,7 +128,7 @@ def _spaced(text: str) -> str:
     return f" {' '.join(_WORD.findall(fts_text(text)))} "
 
 
-def _tagged(connection: apsw.Connection, view: View, limit: int) -> list[Fact]:
+def _tagged(connection: Connection, view: View, limit: int) -> list[Fact]:
     condition, values = view.sql()
     sql = (
         f"SELECT {SELECT} FROM facts INDEXED BY facts_tags WHERE facts.tags <> '' AND {condition}"

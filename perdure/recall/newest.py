@@ -6,13 +6,12 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import apsw
-
 from perdure.recall.block import Entry, day
 from perdure.store.fact import Fact, folded_slot
 from perdure.store.links import links_of
 from perdure.store.search import View, by_ids
 from perdure.store.slots import is_single_valued
+from perdure.store.sql import Connection
 from perdure.store.trust import strength
 
 Stale = Callable[[Fact, Fact], str]
@@ -36,7 +35,7 @@ class Overtaken:
     part: bool
 
 
-def overtaken(connection: apsw.Connection, facts: Iterable[Fact], view: View) -> list[Overtaken]:
+def overtaken(connection: Connection, facts: Iterable[Fact], view: View) -> list[Overtaken]:
     """Return which of these facts newer ones correct in part, or contradict. Only what the view shows counts.
 
     Args:

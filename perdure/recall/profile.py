@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-import apsw
-
 from perdure.recent import Recent
-from perdure.store.database import run
 from perdure.store.fact import Fact, folded_slot
 from perdure.store.search import View, by_ids
 from perdure.store.slots import is_single_valued
+from perdure.store.sql import Connection, run
 from perdure.store.trust import SUPERSEDES
 from perdure.text.normalise import fts_text, match_query
 
@@ -56,7 +54,7 @@ _RANK = (
 )
 
 
-def standing(connection: apsw.Connection, view: View, limit: int) -> list[Fact]:
+def standing(connection: Connection, view: View, limit: int) -> list[Fact]:
     """Return the standing profile: what was pinned, then standing instructions, what is used most first.
 
     A standing instruction is a preference or decision that is worded as one ("always", "never", "prefer"),
@@ -91,7 +89,7 @@ def standing(connection: apsw.Connection, view: View, limit: int) -> list[Fact]:
     return reread(connection, list(first.values())[: max(0, limit)], view)
 
 
-def reread(connection: apsw.Connection, ids: Sequence[str], view: View) -> list[Fact]:
+def reread(connection: Connection, ids: Sequence[str], view: View) -> list[Fact]:
     """Return those of a profile's facts that may still be seen, in the profile's order."""
     found = by_ids(connection, ids, _trusted(view))
     return [found[fact_id] for fact_id in ids if fact_id in found]

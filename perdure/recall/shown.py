@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from perdure.hooks.types import Recall
 from perdure.recent import Recent
 from perdure.store import receipts
-from perdure.store.database import run
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.text.clean import message_text
 from perdure.text.echo import Trace, traces

@@ -12,14 +12,13 @@ from itertools import permutations
 from math import inf
 from typing import NamedTuple
 
-import apsw
-
 from perdure.recent import Recent
 from perdure.regex import lazy
 from perdure.store import journal
-from perdure.store.database import Database, run
+from perdure.store.database import Database
 from perdure.store.scope import Audience
 from perdure.store.search import View
+from perdure.store.sql import Connection, run
 from perdure.store.trust import SUPERSEDES
 from perdure.text.normalise import fold, fts_text, match_query
 from perdure.text.scripts import DENSE_CLASS
@@ -124,7 +123,7 @@ def words_of(name: str) -> Words:
     return () if len(name) > MAX_CHARACTERS or len(words) > MAX_WORDS else words
 
 
-def naming(connection: apsw.Connection, audience: Audience, now: float) -> list[Alias]:
+def naming(connection: Connection, audience: Audience, now: float) -> list[Alias]:
     """Return what memories say of the names of things, newest first.
 
     Those of now count, whatever time is asked about: who asks uses today's names. Only the user's own word counts,

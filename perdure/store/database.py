@@ -6,10 +6,9 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 from weakref import WeakSet
 
 import apsw
@@ -26,6 +25,7 @@ from perdure.errors import (
 from perdure.failpoints import fail_point
 from perdure.store.access import reader, unreadable
 from perdure.store.folder import private_file
+from perdure.store.sql import run
 
 BUSY_MS = 10_000
 PAGE_BYTES = 8192
@@ -38,18 +38,9 @@ PROGRESS_STEPS = 2_000
 FORK_PATIENCE = 1.0
 """Seconds for which a fork waits until no thread is inside SQLite."""
 CLOSE = "close every program that uses this memory, and retry"
-Row = tuple[Any, ...]
 _open: WeakSet[Database] = WeakSet()
 _abandoned: list[apsw.Connection] = []
 """Connections of the parent that a forked child must neither use nor close."""
-
-
-def run(connection: apsw.Connection, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-    """Run SQL to its end and return all rows.
-
-    A cursor that is not consumed leaves out what follows the first statement.
-    """
-    return list(connection.execute(sql, values))
 
 
 class Database:
@@ -285,15 +276,18 @@ class Database:
 
 
 @contextmanager
-def opened(path: Path, flags: int = apsw.SQLITE_OPEN_READWRITE) -> Iterator[apsw.Connection]:
+def opened(path: Path, *, looks: bool = False) -> Iterator[apsw.Connection]:
     """Lend one connection to a file that is there already, for a look or a copy beside any `Database`.
+
+    Args:
+        path: the file.
+        looks: nothing is written.
 
     Raises:
         StoreError: one of its kinds; the file is as it was.
     """
     try:
-        looks = flags == apsw.SQLITE_OPEN_READONLY
-        connection = reader(path) if looks else apsw.Connection(str(path), flags=flags)
+        connection = reader(path) if looks else apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
         try:
             connection.set_busy_timeout(1_000)
             yield connection

@@ -8,10 +8,8 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-import apsw
-
 from perdure.secrets.redact import redact
-from perdure.store.database import run
+from perdure.store.sql import Connection, run
 
 MAX_ENTRIES: Final = 500
 _PREFIX: Final = "expansion:"
@@ -22,7 +20,7 @@ def key_of(store_key: bytes, query: str) -> str:
     return hmac.new(store_key, query.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
 
-def put(connection: apsw.Connection, key: str, now: float, wordings: Sequence[str]) -> None:
+def put(connection: Connection, key: str, now: float, wordings: Sequence[str]) -> None:
     """Keep wordings, redacted; the oldest of more than `MAX_ENTRIES` are dropped."""
     value = json.dumps({"at": now, "wordings": [redact(wording).text for wording in wordings]}, ensure_ascii=False)
     run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (_PREFIX + key, value))
@@ -34,12 +32,12 @@ def put(connection: apsw.Connection, key: str, now: float, wordings: Sequence[st
     )
 
 
-def get(connection: apsw.Connection, key: str) -> tuple[str, ...] | None:
+def get(connection: Connection, key: str) -> tuple[str, ...] | None:
     """Return a query's wordings, or None if they are not known."""
     rows = run(connection, "SELECT value FROM meta WHERE key = ?", (_PREFIX + key,))
     return tuple(json.loads(rows[0][0])["wordings"]) if rows else None
 
 
-def clear(connection: apsw.Connection) -> None:
+def clear(connection: Connection) -> None:
     """Forget all wordings: those of a question can hold what its answer says."""
     run(connection, "DELETE FROM meta WHERE key GLOB ?", (f"{_PREFIX}*",))

@@ -8,12 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import apsw
-
 from perdure.hooks.types import Channel
-from perdure.store.database import run
 from perdure.store.earlier import is_due
 from perdure.store.removal import remove
+from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 
@@ -141,7 +139,7 @@ def _among() -> str:
     return "facts.id IN (SELECT value FROM json_each(:ids))"
 
 
-def _ids(connection: apsw.Connection, sql: str, values: dict[str, Any]) -> list[str]:
+def _ids(connection: Connection, sql: str, values: dict[str, Any]) -> list[str]:
     return [row[0] for row in connection.execute(f"{sql} ORDER BY facts.seq", values)]
 
 

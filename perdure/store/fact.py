@@ -10,7 +10,7 @@ from typing import Any
 
 from perdure.hooks.types import Channel
 from perdure.ranking.decay import DEFAULT_CLASS
-from perdure.store.database import Row
+from perdure.store.sql import Row
 from perdure.text.clean import clean
 
 CATEGORIES = ("preference", "fact", "decision", "entity", "other")

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import apsw
-
 from perdure.store import journal
 from perdure.store.fact import Fact
 from perdure.store.journal import Change
 from perdure.store.search import View, by_ids, by_prefix
+from perdure.store.sql import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +25,7 @@ class History:
     changes: Sequence[Change]
 
 
-def history(connection: apsw.Connection, fact_id: str, view: View) -> History:
+def history(connection: Connection, fact_id: str, view: View) -> History:
     """Return the history of a fact: both ways along its chain of versions.
 
     Args:

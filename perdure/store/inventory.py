@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-import apsw
-
 from perdure.errors import InputError, NotFoundError
-from perdure.store.database import run
 from perdure.store.fact import SELECT, Fact, from_row
 from perdure.store.listing import MAX_LIMIT, Filter
 from perdure.store.search import View, by_prefix
+from perdure.store.sql import Connection, run
 from perdure.store.trust import AUTO_RECALLED
 
 
@@ -70,7 +68,7 @@ class Page:
 
 
 def inventory(
-    connection: apsw.Connection,
+    connection: Connection,
     view: View,
     chosen: Filter = Filter(),  # noqa: B008 - frozen
     states: Collection[State] = (),
@@ -173,7 +171,7 @@ def _condition(view: View, chosen: Filter, states: Collection[State]) -> tuple[s
     return condition, values
 
 
-def _place(connection: apsw.Connection, behind: str, view: View) -> str:
+def _place(connection: Connection, behind: str, view: View) -> str:
     try:
         return by_prefix(connection, behind, View(view.audience, view.now, everything=True)).id
     except NotFoundError as error:

@@ -6,11 +6,9 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import apsw
-
-from perdure.store.database import run
 from perdure.store.fact import SELECT, Fact, from_row
 from perdure.store.scope import Audience
+from perdure.store.sql import Connection, run
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,7 @@ class Change:
 
 
 def changes(
-    connection: apsw.Connection, audience: Audience, since: int, limit: int, *, of: Iterable[str] | None = None
+    connection: Connection, audience: Audience, since: int, limit: int, *, of: Iterable[str] | None = None
 ) -> list[Change]:
     """Return changes of facts that the audience may read, after a number, oldest first.
 
@@ -67,6 +65,6 @@ def changes(
     ]
 
 
-def newest(connection: apsw.Connection) -> int:
+def newest(connection: Connection) -> int:
     """Return the number of the last change; 0 in an empty store."""
     return int(run(connection, "SELECT coalesce(max(seq), 0) FROM journal")[0][0])

@@ -7,7 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable
 
-from perdure.store.database import run
+from perdure.store.sql import run
 from perdure.store.store import Store
 
 META = "left_out"

@@ -6,12 +6,10 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import apsw
-
 from perdure.errors import InputError, NotFoundError
-from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.search import View, by_ids
+from perdure.store.sql import Connection, run
 from perdure.store.transaction import Transaction
 
 CORE_TYPES = ("SUPERSEDES", "CAUSED_BY", "PART_OF", "RELATED_TO", "DEPENDS_ON")
@@ -91,7 +89,7 @@ def unlink(tx: Transaction, source: str, target: str, link_type: str) -> None:
     tx.journal("unlink", source, target, {"type": link_type, "before": before.strength, "after": None})
 
 
-def links_of(connection: apsw.Connection, fact_ids: Iterable[str]) -> list[Link]:
+def links_of(connection: Connection, fact_ids: Iterable[str]) -> list[Link]:
     """Return the links from or to these facts."""
     ids = list(fact_ids)
     marks = ", ".join("?" * len(ids))
@@ -102,7 +100,7 @@ def links_of(connection: apsw.Connection, fact_ids: Iterable[str]) -> list[Link]
     return [Link(*row) for row in run(connection, sql, (*ids, *ids))]
 
 
-def related(connection: apsw.Connection, seeds: Iterable[str], view: View, depth: int = 2) -> list[Related]:
+def related(connection: Connection, seeds: Iterable[str], view: View, depth: int = 2) -> list[Related]:
     """Follow links from the seeds in both directions, nearest first. Only what the view shows is passed through.
 
     Args:
@@ -132,7 +130,7 @@ def related(connection: apsw.Connection, seeds: Iterable[str], view: View, depth
     return found
 
 
-def between(connection: apsw.Connection, source: str, target: str, link_type: str) -> Link | None:
+def between(connection: Connection, source: str, target: str, link_type: str) -> Link | None:
     """Return the link of this type from one fact to another, if there is one."""
     rows = run(
         connection,

@@ -7,13 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import apsw
-
 from perdure.errors import InputError
-from perdure.store.database import run
 from perdure.store.fact import SELECT, Fact, folded_slot, from_row, live_sql, split_tags
 from perdure.store.scope import BOUND, EVERYONE, OWNER, Audience, Scope
 from perdure.store.search import View
+from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 from perdure.text.clean import clean
 
@@ -104,7 +102,7 @@ class Stats:
     by_tag: Mapping[str, int]
 
 
-def list_facts(connection: apsw.Connection, view: View, chosen: Filter, limit: int = 20, offset: int = 0) -> list[Fact]:
+def list_facts(connection: Connection, view: View, chosen: Filter, limit: int = 20, offset: int = 0) -> list[Fact]:
     """Return facts, newest first; of equals the one stored last.
 
     Raises:
@@ -154,7 +152,7 @@ def every(store: Store, view: View, progress: Progress = no_progress, condition:
         after = rows[-1][0]
 
 
-def matching_ids(connection: apsw.Connection, view: View, chosen: Filter) -> list[str]:
+def matching_ids(connection: Connection, view: View, chosen: Filter) -> list[str]:
     """Return the ids of all facts that a filter chooses."""
     condition, values = _condition(view, chosen)
     return [
@@ -162,7 +160,7 @@ def matching_ids(connection: apsw.Connection, view: View, chosen: Filter) -> lis
     ]
 
 
-def stats(connection: apsw.Connection, view: View, chosen: Filter = Filter()) -> Stats:
+def stats(connection: Connection, view: View, chosen: Filter = Filter()) -> Stats:
     """Count what may be seen and a filter chooses."""
     condition, values = _condition(view, chosen)
     columns = "facts.scope, facts.scope_target, facts.category, facts.channel, facts.tags"
@@ -176,14 +174,14 @@ def stats(connection: apsw.Connection, view: View, chosen: Filter = Filter()) ->
     return Stats(scopes.total(), *(dict(sorted(each.items())) for each in (scopes, categories, channels, tags)))
 
 
-def scope_counts(connection: apsw.Connection, now: float) -> dict[str, int]:
+def scope_counts(connection: Connection, now: float) -> dict[str, int]:
     """Count the live facts of every scope of the store: for its owner, since it heeds no audience."""
     live, values = live_sql(now)
     sql = f"SELECT facts.scope, facts.scope_target, count(*) FROM facts WHERE {live} GROUP BY 1, 2"
     return dict(sorted((str(Scope(kind, target)), count) for kind, target, count in run(connection, sql, values)))
 
 
-def unnamed_counts(connection: apsw.Connection, now: float) -> dict[str, int]:
+def unnamed_counts(connection: Connection, now: float) -> dict[str, int]:
     """Count, by scope, the live facts of agents and sessions that no named user sees; empty while nobody is named."""
     counts = scope_counts(connection, now)
     asked = [row[0] for row in run(connection, "SELECT DISTINCT scope FROM receipts")]

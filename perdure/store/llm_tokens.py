@@ -6,11 +6,10 @@ import json
 from datetime import UTC, datetime
 from typing import Final
 
-import apsw
-
 from perdure.clock import Clock
 from perdure.errors import TokenBudgetError
-from perdure.store.database import Database, run
+from perdure.store.database import Database
+from perdure.store.sql import Connection, run
 
 _PREFIX: Final = "llm_tokens:"
 _DAYS: Final = 31
@@ -70,10 +69,10 @@ class TokenMeter:
         return datetime.fromtimestamp(self._clock.now(), UTC).date().isoformat()
 
 
-def _read(connection: apsw.Connection, day: str) -> dict[str, int]:
+def _read(connection: Connection, day: str) -> dict[str, int]:
     rows = run(connection, "SELECT value FROM meta WHERE key = ?", (_PREFIX + day,))
     return json.loads(rows[0][0]) if rows else {}
 
 
-def _write(connection: apsw.Connection, day: str, used: dict[str, int]) -> None:
+def _write(connection: Connection, day: str, used: dict[str, int]) -> None:
     run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (_PREFIX + day, json.dumps(used)))

@@ -11,14 +11,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import apsw
 from filelock import FileLock, Timeout
 
 from perdure.clock import Clock
 from perdure.errors import StoreBusyError, StoreError, StoreFullError, StoreLostError, StoreUnavailableError
-from perdure.store.database import Database, run
+from perdure.store.database import Database
 from perdure.store.folder import FILE_MODE
 from perdure.store.remembered import FILE, Place, Remembered, refuse_lost
+from perdure.store.sql import Connection, run
 
 EVERY = 5.0
 """Seconds between two writes, each of which waits for the disk once."""
@@ -98,7 +98,7 @@ def going_to(folder: Path, place: Place) -> None:
             replace(former, places=(former.places[0], place)).write(folder, durable=True)
 
 
-def arrived(folder: Path, connection: apsw.Connection, now: float) -> None:
+def arrived(folder: Path, connection: Connection, now: float) -> None:
     """Note that facts.db, as it is now, is what it should be.
 
     Raises:
@@ -122,7 +122,7 @@ def _writing(folder: Path, patience: float) -> Iterator[None]:
         raise StoreUnavailableError(f"{FILE} in {folder} cannot be written ({error.strerror})") from error
 
 
-def _changes(connection: apsw.Connection) -> tuple[int, int]:
+def _changes(connection: Connection) -> tuple[int, int]:
     sql = "SELECT (SELECT coalesce(max(seq), 0) FROM journal), (SELECT count(*) FROM tombstones)"
     [(newest, tombstones)] = run(connection, sql)
     return newest, tombstones

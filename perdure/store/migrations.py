@@ -5,12 +5,11 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-import apsw
-
 from perdure.errors import StoreCorruptError, StoreTooNewError, StoreUnavailableError
 from perdure.failpoints import fail_point
-from perdure.store.database import Database, run
+from perdure.store.database import Database
 from perdure.store.snapshot import snapshot, unused
+from perdure.store.sql import Connection, run
 from perdure.text.normalise import NORMALISER_VERSION
 
 APPLICATION_ID = 0x70726472  # "prdr": tells our databases from others
@@ -197,30 +196,30 @@ CREATE TABLE jobs (
 """
 
 
-def _first(connection: apsw.Connection) -> None:
+def _first(connection: Connection) -> None:
     run(connection, _FIRST)
     values = {"normaliser": str(NORMALISER_VERSION), "store_key": secrets.token_hex(32)}
     connection.executemany("INSERT INTO meta VALUES (?, ?)", list(values.items()))
 
 
-def _second(connection: apsw.Connection) -> None:
+def _second(connection: Connection) -> None:
     run(connection, _SECOND)
 
 
-def _third(connection: apsw.Connection) -> None:
+def _third(connection: Connection) -> None:
     run(connection, _THIRD)
 
 
-def _fourth(connection: apsw.Connection) -> None:
+def _fourth(connection: Connection) -> None:
     run(connection, "ALTER TABLE receipts ADD COLUMN details BLOB")
 
 
-def _fifth(connection: apsw.Connection) -> None:
+def _fifth(connection: Connection) -> None:
     # What was written up to here followed the rules of lifetimes and of replacing that held then: see `earlier`.
     run(connection, "INSERT INTO meta SELECT 'earlier_rules', max(seq) FROM journal HAVING max(seq) IS NOT NULL")
 
 
-def _sixth(connection: apsw.Connection) -> None:
+def _sixth(connection: Connection) -> None:
     # A page of a list, and what to undo next, without a walk through all memories or all changes.
     run(connection, "CREATE INDEX facts_said ON facts (coalesce(source_date, created_at), seq)")
     run(connection, "CREATE INDEX journal_batch ON journal (batch)")
@@ -232,7 +231,7 @@ def _sixth(connection: apsw.Connection) -> None:
 STEPS = (_first, _second, _third, _fourth, _fifth, _sixth)
 
 
-def check(connection: apsw.Connection, path: Path) -> None:
+def check(connection: Connection, path: Path) -> None:
     """See that a database is ours to change, before anything in it is.
 
     Raises:
@@ -287,7 +286,7 @@ def migrate(database: Database, *, keep: bool = True) -> None:
         fail_point("migrate.committed")
 
 
-def _has_facts(connection: apsw.Connection) -> bool:
+def _has_facts(connection: Connection) -> bool:
     return bool(run(connection, "SELECT 1 FROM facts LIMIT 1"))
 
 
@@ -297,5 +296,5 @@ def _keep(database: Database, version: int) -> None:
         snapshot(reader, unused(database.path.parent / "backups", f"facts-before-schema-{version + 1}"))
 
 
-def _version(connection: apsw.Connection) -> int:
+def _version(connection: Connection) -> int:
     return int(run(connection, "PRAGMA user_version")[0][0])

@@ -6,9 +6,7 @@ import json
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 
-import apsw
-
-from perdure.store.database import run
+from perdure.store.sql import Connection, run
 
 MAX_ATTEMPTS = 5
 FIRST_REST = 30.0
@@ -75,12 +73,12 @@ class IndexState:
     suspect: bool = False
 
 
-def fed(connection: apsw.Connection) -> bool:
+def fed(connection: Connection) -> bool:
     """Return whether there is a derived table, or one is being built."""
     return bool(run(connection, f"SELECT {FED}")[0][0])
 
 
-def end(connection: apsw.Connection) -> None:
+def end(connection: Connection) -> None:
     """Take note that no space has a table any more: nothing is queued until one is begun, under a new name."""
     states = run(connection, "SELECT value FROM meta WHERE key GLOB 'lance:*'")
     if states:
@@ -90,30 +88,30 @@ def end(connection: apsw.Connection) -> None:
     run(connection, "DELETE FROM outbox")
 
 
-def queue(connection: apsw.Connection, fact_id: str, now: float) -> None:
+def queue(connection: Connection, fact_id: str, now: float) -> None:
     """Note that the derived table, if there is one, has an old state of a fact."""
     run(connection, f"INSERT INTO outbox (fact_id, queued_at) SELECT ?, ? WHERE {FED}", (fact_id, now))
 
 
-def queue_every(connection: apsw.Connection, now: float) -> None:
+def queue_every(connection: Connection, now: float) -> None:
     """Note that the derived table, if there is one, has an old state of all facts, those that are not live too."""
     run(connection, f"INSERT INTO outbox (fact_id, queued_at) SELECT id, ? FROM facts WHERE {FED} ORDER BY seq", (now,))
 
 
-def next_batch(connection: apsw.Connection, limit: int) -> Batch:
+def next_batch(connection: Connection, limit: int) -> Batch:
     """Return the oldest entries that are not parked."""
     rows = run(connection, "SELECT seq, fact_id FROM outbox WHERE parked IS NULL ORDER BY seq LIMIT ?", (limit,))
     return Batch(tuple(dict.fromkeys(row[1] for row in rows)), tuple((row[0], row[1]) for row in rows))
 
 
-def done(connection: apsw.Connection, batch: Batch) -> None:
+def done(connection: Connection, batch: Batch) -> None:
     """Remove entries whose facts have reached the index: LanceDB works."""
     connection.executemany("DELETE FROM outbox WHERE seq = ?", [(seq,) for seq, _ in batch.entries])
     if batch.entries:
         run(connection, "DELETE FROM meta WHERE key = ?", (_REST,))
 
 
-def failed(connection: apsw.Connection, batch: Batch, error: str, *, at_once: bool = False) -> None:
+def failed(connection: Connection, batch: Batch, error: str, *, at_once: bool = False) -> None:
     """Count a failed attempt; after too many the entries are parked and reported, never dropped.
 
     Args:
@@ -128,7 +126,7 @@ def failed(connection: apsw.Connection, batch: Batch, error: str, *, at_once: bo
     )
 
 
-def rest(connection: apsw.Connection, now: float, error: str) -> int:
+def rest(connection: Connection, now: float, error: str) -> int:
     """Note that LanceDB failed as a whole: nothing is parked, and it is left alone for a while.
 
     Returns:
@@ -141,13 +139,13 @@ def rest(connection: apsw.Connection, now: float, error: str) -> int:
     return attempts
 
 
-def resting(connection: apsw.Connection) -> int:
+def resting(connection: Connection) -> int:
     """Return how many times in a row LanceDB has failed as a whole."""
     rows = run(connection, "SELECT value FROM meta WHERE key = ?", (_REST,))
     return int(json.loads(rows[0][0])["attempts"]) if rows else 0
 
 
-def state(connection: apsw.Connection) -> OutboxState:
+def state(connection: Connection) -> OutboxState:
     """Return how far the index is behind."""
     waiting, aside, oldest = run(
         connection,
@@ -159,19 +157,19 @@ def state(connection: apsw.Connection) -> OutboxState:
     return OutboxState(waiting, aside, oldest, note.get("until"), note.get("error"))
 
 
-def parked(connection: apsw.Connection) -> list[tuple[str, str]]:
+def parked(connection: Connection) -> list[tuple[str, str]]:
     """Return the facts that cannot be indexed, each with what is wrong; the exact search answers for them."""
     rows = run(connection, "SELECT DISTINCT fact_id, parked FROM outbox WHERE parked IS NOT NULL ORDER BY seq")
     return [(fact_id, error) for fact_id, error in rows]
 
 
-def pending(connection: apsw.Connection, limit: int) -> set[str] | None:
+def pending(connection: Connection, limit: int) -> set[str] | None:
     """Return the facts that the index lacks or has in an old state, parked ones too; None if more than `limit`."""
     rows = run(connection, "SELECT fact_id FROM outbox LIMIT ?", (limit + 1,))
     return {row[0] for row in rows} if len(rows) <= limit else None
 
 
-def queue_all(connection: apsw.Connection, space_id: str, now: float) -> None:
+def queue_all(connection: Connection, space_id: str, now: float) -> None:
     """Queue every fact that has a vector in a space, for a table that is made anew. What was parked is tried again."""
     run(connection, "UPDATE outbox SET attempts = 0, parked = NULL WHERE parked IS NOT NULL")
     run(
@@ -182,7 +180,7 @@ def queue_all(connection: apsw.Connection, space_id: str, now: float) -> None:
     )
 
 
-def begin_anew(connection: apsw.Connection, now: float) -> None:
+def begin_anew(connection: Connection, now: float) -> None:
     """Have the table of every space that has one made anew, under a new name, from all facts."""
     run(connection, "DELETE FROM outbox")
     queue_every(connection, now)
@@ -191,7 +189,7 @@ def begin_anew(connection: apsw.Connection, now: float) -> None:
         put_index_state(connection, name.removeprefix("lance:"), anew)
 
 
-def index_state(connection: apsw.Connection, space_id: str) -> IndexState:
+def index_state(connection: Connection, space_id: str) -> IndexState:
     """Return what is known of a space's table; the defaults if there has been none."""
     rows = run(connection, "SELECT value FROM meta WHERE key = ?", (f"lance:{space_id}",))
     if rows:
@@ -201,6 +199,6 @@ def index_state(connection: apsw.Connection, space_id: str) -> IndexState:
     return IndexState(int(past[0][0]) + 1 if past else 0)
 
 
-def put_index_state(connection: apsw.Connection, space_id: str, known: IndexState) -> None:
+def put_index_state(connection: Connection, space_id: str, known: IndexState) -> None:
     """Keep what is known of a space's table."""
     run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"lance:{space_id}", json.dumps(asdict(known))))

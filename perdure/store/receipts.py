@@ -9,9 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import apsw
-
-from perdure.store.database import run
+from perdure.store.sql import Connection, run
 
 Body = Mapping[str, Any]
 MIN_PREFIX = 8
@@ -34,7 +32,7 @@ class Kept:
     body: Body
 
 
-def put(connection: apsw.Connection, receipt_id: str, at: float, session: str | None, scope: str, body: Body) -> None:
+def put(connection: Connection, receipt_id: str, at: float, session: str | None, scope: str, body: Body) -> None:
     """Keep a receipt. Its body holds ids, scores and the redacted query, never the text of a memory."""
     plain = {name: value for name, value in body.items() if name not in DETAILS}
     details = {name: body[name] for name in DETAILS if name in body}
@@ -46,14 +44,14 @@ def put(connection: apsw.Connection, receipt_id: str, at: float, session: str | 
     )
 
 
-def get(connection: apsw.Connection, receipt_id: str, scope: str) -> Body | None:
+def get(connection: Connection, receipt_id: str, scope: str) -> Body | None:
     """Return a receipt's body, or None if there is none that this scope wrote."""
     rows = run(connection, "SELECT body, details FROM receipts WHERE id = ? AND scope = ?", (receipt_id, scope))
     return _whole(*rows[0]) if rows else None
 
 
 def listed(
-    connection: apsw.Connection,
+    connection: Connection,
     scope: str,
     limit: int,
     before: float | None = None,
@@ -82,14 +80,14 @@ def listed(
     return [Kept(name, at, session, _whole(*body)) for name, at, session, *body in rows if wanted in _details(body[1])]
 
 
-def whole(connection: apsw.Connection, receipt_id: str, scope: str) -> Kept | None:
+def whole(connection: Connection, receipt_id: str, scope: str) -> Kept | None:
     """Return a receipt that this scope wrote, or None."""
     sql = "SELECT id, at, session, body, details FROM receipts WHERE id = ? AND scope = ?"
     rows = run(connection, sql, (receipt_id, scope))
     return next((Kept(name, at, session, _whole(*body)) for name, at, session, *body in rows), None)
 
 
-def mark(connection: apsw.Connection, receipt_id: str, scope: str, fact_id: str, wanted: bool | None) -> None:
+def mark(connection: Connection, receipt_id: str, scope: str, fact_id: str, wanted: bool | None) -> None:
     """Note in a receipt whether a fact should have come; None takes that back."""
     rows = run(connection, "SELECT body FROM receipts WHERE id = ? AND scope = ?", (receipt_id, scope))
     for (text,) in rows:
@@ -100,21 +98,19 @@ def mark(connection: apsw.Connection, receipt_id: str, scope: str, fact_id: str,
         run(connection, "UPDATE receipts SET body = ? WHERE id = ?", (json.dumps(body, ensure_ascii=False), receipt_id))
 
 
-def of_session(
-    connection: apsw.Connection, session: str | None, scope: str, since: float, limit: int
-) -> Sequence[Body]:
+def of_session(connection: Connection, session: str | None, scope: str, since: float, limit: int) -> Sequence[Body]:
     """Return the bodies of up to `limit` receipts of a conversation since then, epoch seconds, newest first."""
     sql = "SELECT body, details FROM receipts WHERE session IS ? AND scope = ? AND at > ? ORDER BY at DESC LIMIT ?"
     return [_whole(*row) for row in run(connection, sql, (session, scope, since, limit))]
 
 
-def compacted(connection: apsw.Connection, session: str, scope: str) -> None:
+def compacted(connection: Connection, session: str, scope: str) -> None:
     """Note in all receipts of a conversation that the model no longer sees what they tell of."""
     sql = f"UPDATE receipts SET body = json_set(body, '$.{COMPACTED}', 1) WHERE session = ? AND scope = ?"
     run(connection, sql, (session, scope))
 
 
-def naming(connection: apsw.Connection, fact_ids: Sequence[str]) -> frozenset[str]:
+def naming(connection: Connection, fact_ids: Sequence[str]) -> frozenset[str]:
     """Return the ids of all receipts that one of these facts was a candidate of."""
     wanted = [fact_id.encode() for fact_id in fact_ids]
     rows = run(connection, "SELECT id, body, details FROM receipts")
@@ -122,13 +118,13 @@ def naming(connection: apsw.Connection, fact_ids: Sequence[str]) -> frozenset[st
     return frozenset(receipt_id for receipt_id, text in texts if any(fact_id in text for fact_id in wanted))
 
 
-def latest(connection: apsw.Connection, scope: str) -> str | None:
+def latest(connection: Connection, scope: str) -> str | None:
     """Return the id of the newest receipt that this scope wrote."""
     rows = run(connection, "SELECT id FROM receipts WHERE scope = ? ORDER BY at DESC, rowid DESC LIMIT 1", (scope,))
     return rows[0][0] if rows else None
 
 
-def by_prefix(connection: apsw.Connection, prefix: str, scope: str) -> str | None:
+def by_prefix(connection: Connection, prefix: str, scope: str) -> str | None:
     """Return the id of the newest receipt of this scope whose id begins so (at least 8 characters), or None."""
     if len(prefix) < MIN_PREFIX:
         return None
@@ -137,7 +133,7 @@ def by_prefix(connection: apsw.Connection, prefix: str, scope: str) -> str | Non
     return rows[0][0] if rows else None
 
 
-def drop_before(connection: apsw.Connection, at: float, limit: int) -> int:
+def drop_before(connection: Connection, at: float, limit: int) -> int:
     """Drop up to `limit` receipts that are older than `at`, epoch seconds, and unmarked; return how many there were."""
     sql = (
         f"DELETE FROM receipts WHERE rowid IN (SELECT rowid FROM receipts WHERE at < ?"

@@ -17,12 +17,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-import apsw
-
 from perdure.errors import StoreCorruptError, StoreLostError
 from perdure.failpoints import fail_point
-from perdure.store.database import opened, run
+from perdure.store.database import opened
 from perdure.store.folder import FILE_MODE, sync_folder
+from perdure.store.sql import Connection, run
 from perdure.store.tombstones import store_key
 
 FILE = "remembered.json"
@@ -65,7 +64,7 @@ class Place:
     seal: str
 
     @staticmethod
-    def of(connection: apsw.Connection) -> Place:
+    def of(connection: Connection) -> Place:
         """Return the newest place of a store.
 
         Raises:
@@ -75,7 +74,7 @@ class Place:
         seq, seal = rows[0] if rows else (0, "")
         return Place(store_id(store_key(connection)), int(seq), str(seal))
 
-    def is_in(self, connection: apsw.Connection) -> bool:
+    def is_in(self, connection: Connection) -> bool:
         """Return whether a journal comes through here, whatever its store is called."""
         sql = "SELECT 1 FROM journal WHERE seq = ? AND hex(seal) = ?"
         return not self.seq or bool(run(connection, sql, (self.seq, self.seal)))
@@ -119,7 +118,7 @@ class Remembered:
             return Remembered()
 
     @staticmethod
-    def of(connection: apsw.Connection, at: float, former: Remembered | None = None) -> Remembered:
+    def of(connection: Connection, at: float, former: Remembered | None = None) -> Remembered:
         """Return what there is to remember of an open store now; what was purged before stays purged.
 
         Raises:
@@ -187,7 +186,7 @@ def store_id(key: bytes) -> str:
     return hashlib.blake2b(b"perdure store", key=key, digest_size=8).hexdigest()
 
 
-def judge(folder: Path, connection: apsw.Connection | None = None, *, thorough: bool = False) -> Verdict:
+def judge(folder: Path, connection: Connection | None = None, *, thorough: bool = False) -> Verdict:
     """Compare facts.db with what its folder remembers. Nothing is changed; the store may be open.
 
     Args:
@@ -205,7 +204,7 @@ def judge(folder: Path, connection: apsw.Connection | None = None, *, thorough: 
         if not holds_something(folder):
             return _without(folder, remembered)
         try:
-            with opened(folder / "facts.db", apsw.SQLITE_OPEN_READONLY) as own:
+            with opened(folder / "facts.db", looks=True) as own:
                 if thorough and run(own, "PRAGMA integrity_check(1)") != [("ok",)]:
                     raise StoreCorruptError("its pages are damaged")
                 return _compared(folder, own, remembered)
@@ -221,7 +220,7 @@ def judge(folder: Path, connection: apsw.Connection | None = None, *, thorough: 
             return verdict
 
 
-def refuse_lost(folder: Path, connection: apsw.Connection | None = None) -> None:
+def refuse_lost(folder: Path, connection: Connection | None = None) -> None:
     """See that facts.db is the one that the folder remembers; see `judge`. What of a damaged one can be read may be.
 
     Raises:
@@ -238,7 +237,7 @@ def holds_something(folder: Path) -> bool:
     return path.is_file() and path.stat().st_size > 0
 
 
-def _compared(folder: Path, connection: apsw.Connection, remembered: Remembered | None) -> Verdict:
+def _compared(folder: Path, connection: Connection, remembered: Remembered | None) -> Verdict:
     if not run(connection, "SELECT 1 FROM sqlite_schema WHERE name = 'journal'"):
         return _without(folder, remembered)
     if remembered is None or not remembered.places:
@@ -280,7 +279,7 @@ def _had(remembered: Remembered) -> str:
     return f"on {day} it held {remembered.facts} {noun}, up to change {remembered.places[0].seq}"
 
 
-def _key(connection: apsw.Connection) -> bytes:
+def _key(connection: Connection) -> bytes:
     try:
         return store_key(connection)
     except StoreCorruptError:

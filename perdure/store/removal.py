@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from perdure.store.database import run
 from perdure.store.seals import seal_fact
+from perdure.store.sql import run
 from perdure.store.transaction import Transaction
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-import apsw
-
 from perdure.errors import InputError
-from perdure.store.database import run
 from perdure.store.fact import COLUMNS, SELECT, Fact, from_row
 from perdure.store.listing import MAX_LIMIT
 from perdure.store.scope import Audience
+from perdure.store.sql import Connection, run
 from perdure.store.transaction import Transaction
 
 _ENDS = ("supersede", "retract")
@@ -41,7 +39,7 @@ class Replacement:
     batch: str
 
 
-def replacements(connection: apsw.Connection, audience: Audience, since: float | None, limit: int) -> list[Replacement]:
+def replacements(connection: Connection, audience: Audience, since: float | None, limit: int) -> list[Replacement]:
     """Return what was replaced or withdrawn and is so still, the latest first.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from perdure import telemetry
-from perdure.store.database import run
+from perdure.store.sql import run
 from perdure.store.store import Store
 
 META = "reporting"

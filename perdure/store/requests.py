@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-import apsw
-
 from perdure.errors import InputError, NotFoundError
 from perdure.store import lifecycle, search
-from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.search import View
+from perdure.store.sql import Connection, run
 from perdure.store.transaction import StoredVector, Transaction
 
 PENDING = "pending"
@@ -72,7 +70,7 @@ def ask(tx: Transaction, note: Fact, vector: StoredVector | None, request: Reque
     return tx.change(added.id, request.wish.value, {}, other_id=request.target)
 
 
-def _waiting(connection: apsw.Connection, note: Fact) -> int:
+def _waiting(connection: Connection, note: Fact) -> int:
     [[count]] = run(
         connection,
         f"SELECT count(*) FROM facts f WHERE f.review_state = '{PENDING}' AND f.forgotten_at IS NULL"
@@ -83,7 +81,7 @@ def _waiting(connection: apsw.Connection, note: Fact) -> int:
     return int(count)
 
 
-def request_of(connection: apsw.Connection, fact_id: str) -> Request | None:
+def request_of(connection: Connection, fact_id: str) -> Request | None:
     """Return what a fact asks for, if it does."""
     rows = run(
         connection,

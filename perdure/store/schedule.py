@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-import apsw
-
-from perdure.store.database import run
+from perdure.store.sql import Connection, run
 
 MAX_RESULT = 300
 
@@ -35,30 +33,30 @@ class JobState:
     state: Literal["waiting", "wanted", "taken"]
 
 
-def states(connection: apsw.Connection) -> dict[str, JobState]:
+def states(connection: Connection) -> dict[str, JobState]:
     """Return what is known of all jobs that were ever planned, by name."""
     rows = run(connection, "SELECT name, last_run, next_run, took, result, failures, state FROM jobs ORDER BY name")
     return {row[0]: JobState(*row) for row in rows}
 
 
-def plan(connection: apsw.Connection, name: str, next_run: float) -> None:
+def plan(connection: Connection, name: str, next_run: float) -> None:
     """Note when a job is due."""
     _put(connection, name, next_run, "waiting")
 
 
-def want(connection: apsw.Connection, name: str, until: float) -> None:
+def want(connection: Connection, name: str, until: float) -> None:
     """Note that the worker process is to do a job now, and until when it has time to."""
     _put(connection, name, until, "wanted")
 
 
-def take(connection: apsw.Connection, name: str) -> bool:
+def take(connection: Connection, name: str) -> bool:
     """Note that the worker does a job from now on; return whether it was still wanted."""
     sql = "UPDATE jobs SET state = 'taken' WHERE name = ? AND state = 'wanted' RETURNING name"
     return bool(run(connection, sql, (name,)))
 
 
 def ended(
-    connection: apsw.Connection, name: str, at: float, next_run: float, *, took: float, result: str, failed: bool
+    connection: Connection, name: str, at: float, next_run: float, *, took: float, result: str, failed: bool
 ) -> None:
     """Note that a job has run.
 
@@ -80,7 +78,7 @@ def ended(
     run(connection, sql, (name, at, next_run, took, result[:MAX_RESULT], int(failed)))
 
 
-def _put(connection: apsw.Connection, name: str, next_run: float, state: str) -> None:
+def _put(connection: Connection, name: str, next_run: float, state: str) -> None:
     sql = (
         "INSERT INTO jobs (name, next_run, state) VALUES (?, ?, ?)"
         " ON CONFLICT (name) DO UPDATE SET next_run = excluded.next_run, state = excluded.state"

@@ -11,10 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import apsw
-
-from perdure.store.database import run
 from perdure.store.fact import COLUMNS
+from perdure.store.sql import Connection, run
 from perdure.store.tombstones import store_key
 
 SIZE = 16
@@ -48,7 +46,7 @@ class Damage:
     part: str = ""
 
 
-def seal(connection: apsw.Connection) -> None:
+def seal(connection: Connection) -> None:
     """Seal what the transaction has changed: all journal rows without a seal, and the facts they name.
 
     To be called at the end of every transaction that writes a journal row.
@@ -66,19 +64,19 @@ def seal(connection: apsw.Connection) -> None:
         seal_fact(connection, fact_id)
 
 
-def seal_fact(connection: apsw.Connection, fact_id: str) -> None:
+def seal_fact(connection: Connection, fact_id: str) -> None:
     """Make the seals of a fact, its vectors and the links from it anew; drop them if it is gone."""
     run(connection, "DELETE FROM seals WHERE id = ? OR (id > ? AND id < ?)", (fact_id, f"{fact_id}/", f"{fact_id}0"))
     found = _sealed(connection, store_key(connection), fact_id)
     connection.executemany("INSERT INTO seals VALUES (?, ?)", list(found.items()))
 
 
-def drop_parts(connection: apsw.Connection, fact_id: str) -> None:
+def drop_parts(connection: Connection, fact_id: str) -> None:
     """Drop the seals of a fact's vectors and links. Its own stays: by it is known that the fact was lost."""
     run(connection, "DELETE FROM seals WHERE id > ? AND id < ?", (f"{fact_id}/", f"{fact_id}0"))
 
 
-def seal_vector(connection: apsw.Connection, fact_id: str, space_id: str) -> None:
+def seal_vector(connection: Connection, fact_id: str, space_id: str) -> None:
     """Seal one vector of a fact, and nothing else of it."""
     sql = "SELECT embedding_id, vector FROM vectors WHERE fact_id = ? AND embedding_id = ?"
     for row in run(connection, sql, (fact_id, space_id)):
@@ -86,7 +84,7 @@ def seal_vector(connection: apsw.Connection, fact_id: str, space_id: str) -> Non
         run(connection, "INSERT OR REPLACE INTO seals VALUES (?, ?)", (f"{fact_id}/v/{space_id}", digest))
 
 
-def is_intact(connection: apsw.Connection, key: bytes, seal_id: str) -> bool:
+def is_intact(connection: Connection, key: bytes, seal_id: str) -> bool:
     """Return whether a fact or a link ("fact id/l/link id") is there and fits its seal."""
     fact_id, mark, part = (*seal_id.split("/"), "", "")[:3]
     if mark:
@@ -97,7 +95,7 @@ def is_intact(connection: apsw.Connection, key: bytes, seal_id: str) -> bool:
     return [(_digest(key, row),) for row in rows] == stored != []
 
 
-def damages(connection: apsw.Connection) -> Iterator[Damage]:
+def damages(connection: Connection) -> Iterator[Damage]:
     """Yield every fact, vector, link and journal row that differs from its seal, is gone, or was never sealed."""
     key = store_key(connection)
     # Damage may have made anything of an id.
@@ -122,7 +120,7 @@ def damages(connection: apsw.Connection) -> Iterator[Damage]:
     yield from _journal(connection, key)
 
 
-def _journal(connection: apsw.Connection, key: bytes) -> Iterator[Damage]:
+def _journal(connection: Connection, key: bytes) -> Iterator[Damage]:
     last: bytes | None = b""
     highest = 0
     for (seq,) in run(connection, "SELECT seq FROM journal ORDER BY seq"):
@@ -136,7 +134,7 @@ def _journal(connection: apsw.Connection, key: bytes) -> Iterator[Damage]:
         yield Damage("journal", str(highest + 1), "missing")
 
 
-def _sealed(connection: apsw.Connection, key: bytes, fact_id: str) -> dict[str, bytes]:
+def _sealed(connection: Connection, key: bytes, fact_id: str) -> dict[str, bytes]:
     row = _row(connection, f"SELECT {_FACT} FROM facts WHERE id = ?", (fact_id,))
     found = {fact_id: _digest(key, row[: len(_SEALED)])} if row else {}
     for mark, sql in _PARTS:
@@ -148,7 +146,7 @@ def _sealed(connection: apsw.Connection, key: bytes, fact_id: str) -> dict[str, 
     return found
 
 
-def _row(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> tuple[Any, ...]:
+def _row(connection: Connection, sql: str, values: Sequence[Any]) -> tuple[Any, ...]:
     # A flipped bit may leave bytes that are no text: that is a change, not a reason to stop looking.
     try:
         return next(iter(run(connection, sql, values)), ())

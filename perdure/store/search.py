@@ -7,14 +7,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import apsw
-
 from perdure.errors import AmbiguousIdError, InputError, NotFoundError
 from perdure.ranking.decay import OLD_AGE, OLD_AGE_FACTOR
 from perdure.regex import lazy
-from perdure.store.database import run
 from perdure.store.fact import SELECT, Fact, folded_slot, from_row, join_tags, live_sql
 from perdure.store.scope import Audience
+from perdure.store.sql import Connection, run
 from perdure.store.stems import LONGEST, may_be_misspelt, meant, stem
 from perdure.store.vocabulary import alike, fact_frequencies, rarest, weight
 from perdure.text.normalise import match_query, match_terms
@@ -114,7 +112,7 @@ class Lexical:
     meant: Mapping[str, str]
 
 
-def by_ids(connection: apsw.Connection, ids: Iterable[str], view: View) -> dict[str, Fact]:
+def by_ids(connection: Connection, ids: Iterable[str], view: View) -> dict[str, Fact]:
     """Return those of the facts that may be seen."""
     condition, values = view.sql()
     wanted = list(ids)
@@ -127,13 +125,13 @@ def by_ids(connection: apsw.Connection, ids: Iterable[str], view: View) -> dict[
     return {fact.id: fact for fact in map(from_row, rows)}
 
 
-def ids(connection: apsw.Connection, view: View) -> set[str]:
+def ids(connection: Connection, view: View) -> set[str]:
     """Return the ids of all facts that may be seen."""
     condition, values = view.sql()
     return {row[0] for row in run(connection, f"SELECT facts.id FROM facts WHERE {condition}", values)}
 
 
-def by_prefix(connection: apsw.Connection, prefix: str, view: View) -> Fact:
+def by_prefix(connection: Connection, prefix: str, view: View) -> Fact:
     """Return the fact with this id, or with the only id that begins so.
 
     Raises:
@@ -160,7 +158,7 @@ def by_prefix(connection: apsw.Connection, prefix: str, view: View) -> Fact:
 
 
 def lookup(
-    connection: apsw.Connection, entity: str, key: str | None, view: View, limit: int = 20, others: Iterable[str] = ()
+    connection: Connection, entity: str, key: str | None, view: View, limit: int = 20, others: Iterable[str] = ()
 ) -> list[Fact]:
     """Return the facts in a slot, in whatever case it is written: most confident first, then newest.
 
@@ -186,7 +184,7 @@ def lookup(
     return [from_row(row) for row in rows]
 
 
-def named(connection: apsw.Connection, question: str, view: View, limit: int = 10) -> list[Fact]:
+def named(connection: Connection, question: str, view: View, limit: int = 10) -> list[Fact]:
     """Return the facts whose slot a question names, entity and key word by word: most confident first, then newest.
 
     The user's own slots are named by "my": "my sister's birthday" does not name the user's birthday.
@@ -207,7 +205,7 @@ def named(connection: apsw.Connection, question: str, view: View, limit: int = 1
     return [fact for fact in facts if folded_slot(fact.entity) != "user" or folded_slot(fact.key) in own][:limit]
 
 
-def by_hash(connection: apsw.Connection, normalized_hash: str, view: View) -> list[Fact]:
+def by_hash(connection: Connection, normalized_hash: str, view: View) -> list[Fact]:
     """Return the facts whose normalised text is the same."""
     condition, values = view.sql()
     rows = run(
@@ -218,7 +216,7 @@ def by_hash(connection: apsw.Connection, normalized_hash: str, view: View) -> li
     return [from_row(row) for row in rows]
 
 
-def by_phrases(connection: apsw.Connection, phrases: Iterable[str], view: View, limit: int) -> list[Fact]:
+def by_phrases(connection: Connection, phrases: Iterable[str], view: View, limit: int) -> list[Fact]:
     """Return facts that hold one of the phrases, each a few words in a row: the latest first."""
     condition, values = view.sql()
     # A phrase of FTS5 stands in double quotes; in these there are none.
@@ -232,7 +230,7 @@ def by_phrases(connection: apsw.Connection, phrases: Iterable[str], view: View, 
     return [from_row(row) for row in rows]
 
 
-def lexical(connection: apsw.Connection, query: str, view: View, limit: int) -> Lexical:
+def lexical(connection: Connection, query: str, view: View, limit: int) -> Lexical:
     """Return the facts that share words with the query, best first; a misspelt word counts as the one it means."""
     terms = match_terms(query, limit=LONGEST)
     counts = fact_frequencies(connection, terms)
@@ -266,7 +264,7 @@ def lexical(connection: apsw.Connection, query: str, view: View, limit: int) -> 
     return Lexical(hits, counts, meant)
 
 
-def _meant(connection: apsw.Connection, unknown: Sequence[str], view: View) -> dict[str, str]:
+def _meant(connection: Connection, unknown: Sequence[str], view: View) -> dict[str, str]:
     """Return of the first misspelt terms the known stem that each means: one that stands in a fact that may be seen."""
     found = {}
     for term in [term for term in unknown if may_be_misspelt(term)][:MISSPELT]:
@@ -278,7 +276,7 @@ def _meant(connection: apsw.Connection, unknown: Sequence[str], view: View) -> d
 
 
 def _counted(
-    connection: apsw.Connection, counts: dict[str, int], view: View
+    connection: Connection, counts: dict[str, int], view: View
 ) -> tuple[dict[str, int], dict[str, frozenset[int]]]:
     """Return how many facts hold each term that is counted, and the rows of each term whose rows are all known.
 
@@ -296,7 +294,7 @@ def _counted(
     return counts, rows_of
 
 
-def _visible(connection: apsw.Connection, term: str, view: View) -> frozenset[int]:
+def _visible(connection: Connection, term: str, view: View) -> frozenset[int]:
     """Return up to `COMMON` rows that hold a term and may be seen."""
     condition, values = view.sql()
     # One row of JSON: row by row, SQLite and Python would hand each other the interpreter's lock each time.
@@ -307,7 +305,7 @@ def _visible(connection: apsw.Connection, term: str, view: View) -> frozenset[in
     return frozenset(json.loads(run(connection, sql, (match_query([term]), *values, COMMON))[0][0]))
 
 
-def _holding(connection: apsw.Connection, term: str, seqs: Collection[int]) -> frozenset[int]:
+def _holding(connection: Connection, term: str, seqs: Collection[int]) -> frozenset[int]:
     """Return which of the rows hold a term."""
     # The plus: all rows of a rare term are read quicker than a few are looked up in its list.
     sql = "SELECT rowid FROM facts_fts WHERE facts_fts MATCH ? AND +rowid IN (SELECT value FROM json_each(?))"

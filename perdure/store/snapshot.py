@@ -8,8 +8,8 @@ from pathlib import Path
 import apsw
 
 from perdure.errors import InputError, StoreCorruptError
-from perdure.store.database import run
 from perdure.store.folder import prepare_folder, private_file, sync_folder
+from perdure.store.sql import run
 
 PAGES = 2_000
 """Pages copied in one step: 8 MB, between two of which other threads may run."""

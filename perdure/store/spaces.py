@@ -7,12 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import apsw
-
 from perdure.errors import NotFoundError
 from perdure.store import outbox
-from perdure.store.database import Row, run
 from perdure.store.seals import seal_vector
+from perdure.store.sql import Connection, Row, run
 
 ACTIVE = "active"
 """Its vectors answer queries. At most one space."""
@@ -72,17 +70,17 @@ class Unembedded:
     key: str | None
 
 
-def active(connection: apsw.Connection) -> VectorSpace | None:
+def active(connection: Connection) -> VectorSpace | None:
     """Return the space that answers queries, or None while the store has none."""
     return _one(connection, ACTIVE)
 
 
-def building(connection: apsw.Connection) -> VectorSpace | None:
+def building(connection: Connection) -> VectorSpace | None:
     """Return the space that is being built, or None."""
     return _one(connection, BUILDING)
 
 
-def every(connection: apsw.Connection) -> list[SpaceState]:
+def every(connection: Connection) -> list[SpaceState]:
     """Return all spaces that the store has or had, oldest first."""
     counts: dict[str, int] = dict(run(connection, "SELECT embedding_id, count(*) FROM vectors GROUP BY embedding_id"))
     rows = run(connection, f"SELECT {_COLUMNS}, e.state, m.value FROM embeddings e {_SINCE} ORDER BY e.rowid")
@@ -92,7 +90,7 @@ def every(connection: apsw.Connection) -> list[SpaceState]:
     ]
 
 
-def adopt(connection: apsw.Connection, space: VectorSpace) -> bool:
+def adopt(connection: Connection, space: VectorSpace) -> bool:
     """Bind the store to a space if it has none yet; return whether this is the store's space.
 
     What the description of the store's own space lacks, or has otherwise, is taken over: it may say how its
@@ -113,13 +111,13 @@ def is_told(theirs: VectorSpace, space: VectorSpace) -> bool:
     return theirs.id == space.id and {**theirs.description, **space.description} == theirs.description
 
 
-def note(connection: apsw.Connection, space_id: str, name: str, values: Mapping[str, Any]) -> None:
+def note(connection: Connection, space_id: str, name: str, values: Mapping[str, Any]) -> None:
     """Keep values with the description of a space, beside what it has by that name."""
     sql = "UPDATE embeddings SET identity = json_patch(identity, json_object(?, json(?))) WHERE id = ?"
     run(connection, sql, (name, json.dumps(dict(values)), space_id))
 
 
-def begin(connection: apsw.Connection, space: VectorSpace, now: float) -> bool:
+def begin(connection: Connection, space: VectorSpace, now: float) -> bool:
     """Begin to build a space, or go on with it; one that is being built instead is abandoned.
 
     Returns:
@@ -135,7 +133,7 @@ def begin(connection: apsw.Connection, space: VectorSpace, now: float) -> bool:
     return True
 
 
-def begin_if_new(connection: apsw.Connection, space: VectorSpace, now: float) -> bool:
+def begin_if_new(connection: Connection, space: VectorSpace, now: float) -> bool:
     """Begin to build a space that this store has never had, unless another is being built; return whether.
 
     For switches that nobody asked for by hand: two processes with different models must not take turns,
@@ -145,7 +143,7 @@ def begin_if_new(connection: apsw.Connection, space: VectorSpace, now: float) ->
     return not known and building(connection) is None and begin(connection, space, now)
 
 
-def activate(connection: apsw.Connection, space_id: str, now: float) -> None:
+def activate(connection: Connection, space_id: str, now: float) -> None:
     """Let a space answer from now on. The one that did so far is retired, and the derived index is made anew."""
     former = active(connection)
     if former is not None:
@@ -162,7 +160,7 @@ def activate(connection: apsw.Connection, space_id: str, now: float) -> None:
     outbox.queue_every(connection, now)
 
 
-def rollback(connection: apsw.Connection, now: float) -> VectorSpace:
+def rollback(connection: Connection, now: float) -> VectorSpace:
     """Stop the building of a space, or else make the space active again that was so before.
 
     Returns:
@@ -183,7 +181,7 @@ def rollback(connection: apsw.Connection, now: float) -> VectorSpace:
     return former
 
 
-def prunable(connection: apsw.Connection, before: float) -> list[SpaceState]:
+def prunable(connection: Connection, before: float) -> list[SpaceState]:
     """Return the spaces that were left at a time or before it and still have vectors, or could get some."""
     left = (RETIRED, ABANDONED)
     return [
@@ -193,12 +191,12 @@ def prunable(connection: apsw.Connection, before: float) -> list[SpaceState]:
     ]
 
 
-def prune(connection: apsw.Connection, space_id: str, now: float) -> None:
+def prune(connection: Connection, space_id: str, now: float) -> None:
     """Give up a space that was left. Its vectors are then deleted with `drop_vectors`."""
     _set_state(connection, space_id, PRUNED, now)
 
 
-def drop_vectors(connection: apsw.Connection, space_id: str, after: int, limit: int) -> int | None:
+def drop_vectors(connection: Connection, space_id: str, after: int, limit: int) -> int | None:
     """Delete some vectors of a pruned space, from a row on; return the last row of them, None at the end."""
     sql = (
         "SELECT v.rowid FROM vectors v WHERE v.rowid > ? AND v.embedding_id = ?"
@@ -211,7 +209,7 @@ def drop_vectors(connection: apsw.Connection, space_id: str, after: int, limit: 
 
 
 def unembedded(
-    connection: apsw.Connection, space_id: str, after: int, limit: int, skip: Sequence[str] = ()
+    connection: Connection, space_id: str, after: int, limit: int, skip: Sequence[str] = ()
 ) -> list[Unembedded]:
     """Return facts that have no vector in a space: former versions too, forgotten ones not.
 
@@ -230,14 +228,14 @@ def unembedded(
     return [Unembedded(*row) for row in run(connection, sql, (after, space_id, *skip, limit))]
 
 
-def put(connection: apsw.Connection, space_id: str, fact_id: str, blob: bytes) -> None:
+def put(connection: Connection, space_id: str, fact_id: str, blob: bytes) -> None:
     """Keep a vector of a space that does not answer yet. Does nothing if the fact is gone."""
     sql = "INSERT OR REPLACE INTO vectors SELECT id, ?, ? FROM facts WHERE id = ?"
     run(connection, sql, (space_id, blob, fact_id))
     seal_vector(connection, fact_id, space_id)
 
 
-def progress(connection: apsw.Connection, space_id: str) -> tuple[int, int]:
+def progress(connection: Connection, space_id: str) -> tuple[int, int]:
     """Return how many facts have a vector in a space, and how many should."""
     sql = (
         "SELECT count(*) FILTER (WHERE EXISTS"
@@ -248,20 +246,20 @@ def progress(connection: apsw.Connection, space_id: str) -> tuple[int, int]:
     return done, total
 
 
-def report(connection: apsw.Connection, problem: str | None) -> None:
+def report(connection: Connection, problem: str | None) -> None:
     """Note why the building of a space does not go on; None: it does."""
     run(connection, "DELETE FROM meta WHERE key = ?", (_ERROR,))
     if problem is not None:
         run(connection, "INSERT INTO meta VALUES (?, ?)", (_ERROR, problem))
 
 
-def problem(connection: apsw.Connection) -> str | None:
+def problem(connection: Connection) -> str | None:
     """Return why the building of a space does not go on, or None."""
     rows = run(connection, "SELECT value FROM meta WHERE key = ?", (_ERROR,))
     return rows[0][0] if rows else None
 
 
-def _one(connection: apsw.Connection, state: str) -> VectorSpace | None:
+def _one(connection: Connection, state: str) -> VectorSpace | None:
     sql = (
         f"SELECT {_COLUMNS} FROM embeddings e {_SINCE} WHERE e.state = ?"
         " ORDER BY CAST(m.value AS REAL) DESC, e.rowid DESC LIMIT 1"
@@ -274,7 +272,7 @@ def _space(row: Row) -> VectorSpace:
     return VectorSpace(row[0], row[1], json.loads(row[2]))
 
 
-def _enter(connection: apsw.Connection, space: VectorSpace, state: str, now: float | None) -> None:
+def _enter(connection: Connection, space: VectorSpace, state: str, now: float | None) -> None:
     run(
         connection,
         "INSERT INTO embeddings (id, identity, dims, state) VALUES (?, ?, ?, ?)"
@@ -285,6 +283,6 @@ def _enter(connection: apsw.Connection, space: VectorSpace, state: str, now: flo
         _set_state(connection, space.id, state, now)
 
 
-def _set_state(connection: apsw.Connection, space_id: str, state: str, now: float) -> None:
+def _set_state(connection: Connection, space_id: str, state: str, now: float) -> None:
     run(connection, "UPDATE embeddings SET state = ? WHERE id = ?", (state, space_id))
     run(connection, "INSERT OR REPLACE INTO meta VALUES ('space:' || ?, ?)", (space_id, repr(now)))

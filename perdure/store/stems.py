@@ -51,6 +51,14 @@ def meant(word: str, known: Iterable[str]) -> list[str]:
     return [known for known, _, _ in found]
 
 
+def tokenised(text: str) -> list[str]:
+    """Return the words of a normalised text as the index holds them, in their order."""
+    found: list[str] = _tokenizer()(
+        text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False
+    )
+    return found
+
+
 @cache
 def _tokenizer() -> Any:
     return apsw.Connection(":memory:").fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])

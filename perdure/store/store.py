@@ -8,13 +8,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Literal
 
-import apsw
-
 from perdure.clock import Clock, SystemClock
 from perdure.errors import StoreFullError, StoreUnavailableError
 from perdure.store import outbox, spaces
 from perdure.store.access import refusal
-from perdure.store.database import Database, run
+from perdure.store.database import Database
 from perdure.store.folder import prepare_folder
 from perdure.store.inbox import Inbox
 from perdure.store.inbox_lines import Entry
@@ -24,6 +22,7 @@ from perdure.store.presence import Presence
 from perdure.store.remembered import holds_something, refuse_lost
 from perdure.store.seals import seal
 from perdure.store.spaces import VectorSpace as VectorSpace
+from perdure.store.sql import Connection, run
 from perdure.store.summary import USUAL, Summaries
 from perdure.store.tombstones import store_key
 from perdure.store.transaction import Author, Transaction
@@ -84,7 +83,7 @@ class Store:
     def _open(self) -> None:
         path = self.folder / "facts.db"
 
-        def look(connection: apsw.Connection) -> None:
+        def look(connection: Connection) -> None:
             check(connection, path)
             refuse_lost(self.folder, connection)
 

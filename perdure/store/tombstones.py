@@ -5,14 +5,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 
-import apsw
-
 from perdure.errors import StoreCorruptError
-from perdure.store.database import run
+from perdure.store.sql import Connection, run
 from perdure.text.normalise import fingerprint
 
 
-def store_key(connection: apsw.Connection) -> bytes:
+def store_key(connection: Connection) -> bytes:
     """Return the secret of a store, from which all its hashes are made.
 
     Raises:
@@ -25,7 +23,7 @@ def store_key(connection: apsw.Connection) -> bytes:
         raise StoreCorruptError("facts.db has lost its store key; it was left untouched. Restore a backup") from None
 
 
-def is_purged(connection: apsw.Connection, key: bytes, text: str) -> bool:
+def is_purged(connection: Connection, key: bytes, text: str) -> bool:
     """Return whether a text was purged and so must not be stored again.
 
     Args:
@@ -36,7 +34,7 @@ def is_purged(connection: apsw.Connection, key: bytes, text: str) -> bool:
     return bool(run(connection, "SELECT 1 FROM tombstones WHERE key = ?", (_tombstone(key, text),)))
 
 
-def bury(connection: apsw.Connection, key: bytes, text: str) -> None:
+def bury(connection: Connection, key: bytes, text: str) -> None:
     """Keep a text from ever being stored again."""
     run(connection, "INSERT OR IGNORE INTO tombstones VALUES (?)", (_tombstone(key, text),))
 

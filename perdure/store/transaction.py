@@ -8,16 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import apsw
-
 from perdure.errors import InputError, NotFoundError
 from perdure.failpoints import fail_point
 from perdure.hooks.types import Channel
 from perdure.ranking.decay import expiry
 from perdure.store import outbox
-from perdure.store.database import run
 from perdure.store.fact import COLUMNS, SELECT, Fact, folded_slot, from_row, to_column, to_row
 from perdure.store.safe import safe, safe_fact, safe_values
+from perdure.store.sql import Connection, run
 from perdure.store.summary import USUAL, Summaries
 from perdure.store.tombstones import is_purged, store_key
 from perdure.text.normalise import fingerprint, fts_text
@@ -73,7 +71,7 @@ class Transaction:
 
     def __init__(
         self,
-        connection: apsw.Connection,
+        connection: Connection,
         now: float,
         author: Author,
         summaries: Summaries = USUAL,

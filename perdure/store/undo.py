@@ -7,14 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import apsw
-
 from perdure.errors import NotFoundError
-from perdure.store.database import run
 from perdure.store.fact import split_tags, to_column
 from perdure.store.lifecycle import revived
 from perdure.store.links import between, link, unlink
 from perdure.store.scope import ALL_SCOPES, OWNER, Audience, Scope
+from perdure.store.sql import Connection, run
 from perdure.store.transaction import Transaction
 
 _NOT_UNDONE = ("embed", "purge", "prune", "use")
@@ -44,7 +42,7 @@ class Undone:
     conflicts: tuple[str, ...]
 
 
-def last_batch(connection: apsw.Connection, audience: Audience) -> str:
+def last_batch(connection: Connection, audience: Audience) -> str:
     """Return the newest transaction on facts the audience may read that can be undone and was not.
 
     Raises:
@@ -56,7 +54,7 @@ def last_batch(connection: apsw.Connection, audience: Audience) -> str:
 
 
 def batches(
-    connection: apsw.Connection,
+    connection: Connection,
     audience: Audience,
     *,
     session: str | None = None,
@@ -133,7 +131,7 @@ def undo(tx: Transaction, batch: str, audience: Audience) -> Undone:
     return Undone(batch, tuple(done), tuple(conflicts))
 
 
-def _is_import(connection: apsw.Connection, batch: str) -> bool:
+def _is_import(connection: Connection, batch: str) -> bool:
     sql = "SELECT 1 FROM journal WHERE host = ? AND substr(batch, 1, ?) = ? LIMIT 1"
     return bool(run(connection, sql, (IMPORT, len(batch), batch)))
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-import apsw
-
-from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.lifecycle import use
+from perdure.store.sql import Connection, run
 from perdure.store.transaction import Transaction
 
 
-def note_recalled(connection: apsw.Connection, ids: Iterable[str], *, injected: bool = False) -> None:
+def note_recalled(connection: Connection, ids: Iterable[str], *, injected: bool = False) -> None:
     """Count that memories reached an agent. It changes no rank, no lifetime, no seal and no journal.
 
     Args:

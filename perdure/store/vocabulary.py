@@ -6,10 +6,9 @@ import math
 from collections.abc import Collection, Mapping
 from weakref import WeakKeyDictionary
 
-import apsw
-
-from perdure.store.database import run
 from perdure.store.journal import newest
+from perdure.store.sql import Connection, run
+from perdure.store.stems import stem
 
 MAX_TERMS = 8
 MAX_POSTINGS = 5_000
@@ -21,11 +20,11 @@ outweigh those that it has."""
 
 MAX_FREQUENCIES = 50_000
 """Terms whose frequency is kept for a connection: 5 MB."""
-_kept: WeakKeyDictionary[apsw.Connection, tuple[int, dict[str, int]]] = WeakKeyDictionary()
+_kept: WeakKeyDictionary[Connection, tuple[int, dict[str, int]]] = WeakKeyDictionary()
 """With the journal's newest number at which they were counted."""
 
 
-def fact_frequencies(connection: apsw.Connection, terms: Collection[str]) -> dict[str, int]:
+def fact_frequencies(connection: Connection, terms: Collection[str]) -> dict[str, int]:
     """Return how many facts hold each term; counted once for each state of the facts.
 
     To count a common term SQLite walks the list of all facts that hold it.
@@ -44,23 +43,20 @@ def fact_frequencies(connection: apsw.Connection, terms: Collection[str]) -> dic
     return {term: known[term] for term in terms}
 
 
-def alike(connection: apsw.Connection, stem: str) -> list[str]:
+def alike(connection: Connection, unknown: str) -> list[str]:
     """Return the known stems with the first letter of this one, and at most two letters more or less."""
     sql = "SELECT term FROM facts_terms WHERE term >= ? AND term < ? AND abs(length(term) - ?) < 3"
-    first = stem[0]
-    return [term for (term,) in run(connection, sql, (first, chr(ord(first) + 1), len(stem)))]
+    first = unknown[0]
+    return [term for (term,) in run(connection, sql, (first, chr(ord(first) + 1), len(unknown)))]
 
 
-def document_frequency(connection: apsw.Connection, term: str, vocabulary: str) -> int:
+def document_frequency(connection: Connection, term: str, vocabulary: str) -> int:
     """Return how many rows hold a term, by the fts5vocab table of this name.
 
     A phrase is taken to be as frequent as its rarest word.
     """
-    # The vocabulary holds stems, so the term goes through the same tokenizer.
-    stems = connection.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])(
-        term.encode(), apsw.FTS5_TOKENIZE_QUERY, None, include_offsets=False, include_colocated=False
-    )
-    found = [run(connection, f"SELECT doc FROM {vocabulary} WHERE term = ?", (stem,)) for stem in stems]
+    stems = stem(term).split()
+    found = [run(connection, f"SELECT doc FROM {vocabulary} WHERE term = ?", (each,)) for each in stems]
     return min((int(rows[0][0]) if rows else 0 for rows in found), default=0)
 
 

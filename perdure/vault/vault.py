@@ -10,8 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import apsw
-
 from perdure.clock import Clock, SystemClock
 from perdure.errors import (
     AmbiguousIdError,
@@ -22,8 +20,9 @@ from perdure.errors import (
     StoreUnavailableError,
 )
 from perdure.store.access import refusal
-from perdure.store.database import Database, run
+from perdure.store.database import Database
 from perdure.store.folder import prepare_folder
+from perdure.store.sql import Connection, run
 from perdure.vault.keys import Ask, Key, KeyringKeys, KeyRow, PassphraseKeys, keys_for, keys_for_new
 from perdure.vault.record import MIN_PREFIX, Secret, VaultRecord, checked
 
@@ -310,7 +309,7 @@ class Vault:
             self._keys[row] = keys_for(row, self._phrase).unlock(row)
         return self._keys[row]
 
-    def _current_key(self, connection: apsw.Connection) -> Key:
+    def _current_key(self, connection: Connection) -> Key:
         # Called in a write transaction, so two processes cannot both make the first key.
         row = _current(connection)
         if row is not None:
@@ -343,7 +342,7 @@ def _opened(key: Key, record: VaultRecord, nonce: bytes, sealed: bytes) -> bytes
     return plain
 
 
-def _reseal(connection: apsw.Connection, old: Key, new: Key, on_record: Callable[[], None]) -> None:
+def _reseal(connection: Connection, old: Key, new: Key, on_record: Callable[[], None]) -> None:
     for nonce, sealed, *columns in run(connection, f"SELECT nonce, ciphertext, {_RECORD} FROM records"):
         record = VaultRecord(*columns)
         fresh = new.seal(_opened(old, record, nonce, sealed), astuple(record))
@@ -352,12 +351,12 @@ def _reseal(connection: apsw.Connection, old: Key, new: Key, on_record: Callable
         on_record()
 
 
-def _current(connection: apsw.Connection) -> KeyRow | None:
+def _current(connection: Connection) -> KeyRow | None:
     rows = run(connection, f"SELECT {_KEY} FROM keys ORDER BY generation DESC LIMIT 1")
     return KeyRow(*rows[0]) if rows else None
 
 
-def _check(connection: apsw.Connection, path: Path) -> None:
+def _check(connection: Connection, path: Path) -> None:
     version = int(run(connection, "PRAGMA user_version")[0][0])
     owner = int(run(connection, "PRAGMA application_id")[0][0])
     if owner == APPLICATION_ID:

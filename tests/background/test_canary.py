@@ -12,7 +12,7 @@ import pytest
 
 from perdure.api.memory import Memory
 from perdure.background.canary import PREFIX, Canary, CanaryError
-from perdure.store.database import run
+from perdure.store.sql import run
 from perdure.store.store import Store
 from tests.conftest import OpenMemory
 

@@ -17,10 +17,10 @@ from perdure.hooks.types import Channel
 from perdure.learn.consolidate import Consolidated, consolidate
 from perdure.llm.purposes import Asker
 from perdure.store import links
-from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import View, ids
+from perdure.store.sql import run
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import Author, StoredVector
 from perdure.store.undo import undo

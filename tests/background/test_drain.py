@@ -20,8 +20,8 @@ from perdure.capture.pipeline import Capturer
 from perdure.capture.writing import Writer, WritingOptions
 from perdure.clock import ManualClock
 from perdure.hooks.types import TurnContext
-from perdure.store.database import run
 from perdure.store.inbox_lines import Entry
+from perdure.store.sql import run
 from perdure.store.store import Store
 
 ENTRY: Entry = {

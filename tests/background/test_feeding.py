@@ -15,11 +15,11 @@ from perdure.index.feeding import END_BELOW, FEED_FROM, Feeding, Mode
 from perdure.index.indexer import Indexer, mark_suspect
 from perdure.index.lance_files import compare
 from perdure.store import outbox
-from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.outbox import IndexState
 from perdure.store.removal import remove
 from perdure.store.spaces import VectorSpace
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author, StoredVector
 

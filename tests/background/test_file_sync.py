@@ -24,8 +24,8 @@ from perdure.files.index import FileIndex
 from perdure.files.options import FilesOptions
 from perdure.files.search import Ask, FileSearch
 from perdure.files.transcript_log import TranscriptLog
-from perdure.store.database import run
 from perdure.store.scope import Audience, Scope
+from perdure.store.sql import run
 from perdure.store.store import Store
 from tests.faulty import CountingEmbedder, FailingEmbedder
 from tests.files.workshop import LONG_AGO

@@ -15,9 +15,9 @@ from perdure.index.indexer import Indexer, mark_suspect
 from perdure.index.lance import LanceIndex
 from perdure.index.lance_files import check_files, compare
 from perdure.store import outbox
-from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.outbox import IndexState, OutboxState
+from perdure.store.sql import run
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import Author, StoredVector
 

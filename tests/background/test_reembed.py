@@ -28,9 +28,9 @@ from perdure.errors import ModelError, NotFoundError
 from perdure.hooks.types import Channel
 from perdure.index.reembed import KEEP_SECONDS, Reembedder, prune
 from perdure.store import lifecycle, spaces
-from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.spaces import VectorSpace
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author, StoredVector
 

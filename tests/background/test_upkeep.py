@@ -13,8 +13,8 @@ from perdure.background.upkeep import export_day, reconcile, rotate, tidy
 from perdure.care.backup import backups
 from perdure.clock import ManualClock
 from perdure.hooks.types import Channel
-from perdure.store.database import run
 from perdure.store.fact import Fact
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 

@@ -26,8 +26,8 @@ from perdure.engine.work import work
 from perdure.hooks.types import Channel
 from perdure.index.indexer import Indexer
 from perdure.recall.options import LEXICAL
-from perdure.store.database import run
 from perdure.store.fact import Fact
+from perdure.store.sql import run
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import Author, StoredVector
 from tests.waiting import until

@@ -13,8 +13,8 @@ from bench.crash import Story, bench, check, divergence, killed_at, plan
 from bench.crash_child import AUTHOR, FORGOTTEN, LIVE, SUPERSEDED
 from perdure.failpoints import FAIL_POINTS
 from perdure.hooks.types import Channel
-from perdure.store.database import run
 from perdure.store.fact import Fact
+from perdure.store.sql import run
 from perdure.store.store import Store
 
 DAMAGES = {

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.powerloss import Platter, bench, recorded
-from perdure.store.database import run
+from perdure.store.sql import run
 
 writes = st.lists(st.tuples(st.integers(0, 3_000), st.none() | st.binary(min_size=1, max_size=2_000)), max_size=12)
 

@@ -11,9 +11,9 @@ from perdure.api.memory import Memory
 from perdure.capture.compare import ASKED, Action, compare
 from perdure.capture.describe import describe
 from perdure.capture.statements import Statement
-from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.links import links_of
+from perdure.store.sql import run
 from tests.capture.conftest import Notebook
 
 

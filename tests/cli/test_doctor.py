@@ -17,8 +17,8 @@ from perdure.care.exports import daily_export
 from perdure.clock import ManualClock
 from perdure.engine.paths import record_home
 from perdure.store import outbox, reporting
-from perdure.store.database import run
 from perdure.store.outbox import IndexState
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.telemetry import VARIABLE
 from tests.cli.calling import call, call_json

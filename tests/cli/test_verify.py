@@ -13,10 +13,10 @@ from click import Abort
 from perdure.api.memory import Memory
 from perdure.errors import InputError, NotFoundError
 from perdure.hooks.types import Channel, TurnContext
-from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.presence import Presence
 from perdure.store.seals import seal
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 from tests.cli.calling import call, call_json

@@ -16,8 +16,8 @@ import pytest
 from perdure.embed.deterministic import HashEmbedder
 from perdure.errors import StoreError
 from perdure.files.search import Ask, FileSearch
-from perdure.store.database import run
 from perdure.store.scope import Audience
+from perdure.store.sql import run
 from tests.faulty import CountingEmbedder
 from tests.files.workshop import Workshop
 

@@ -12,8 +12,8 @@ import pytest
 from perdure.care.index_check import drop, index_of_files
 from perdure.errors import PerdureError
 from perdure.files.search import Ask, FileSearch
-from perdure.store.database import run
 from perdure.store.scope import Audience
+from perdure.store.sql import run
 from tests.faulty import CountingEmbedder
 from tests.files.workshop import Workshop
 

@@ -16,8 +16,8 @@ from perdure.files.entries import Entry
 from perdure.files.generation import Generation
 from perdure.files.roots import Found, Kind, Root, root_of
 from perdure.files.vectors import ChunkVectors, cosines
-from perdure.store.database import run
 from perdure.store.scope import Audience, Scope
+from perdure.store.sql import run
 from tests.files.workshop import MINE, Workshop
 
 if TYPE_CHECKING:

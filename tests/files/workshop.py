@@ -10,8 +10,8 @@ from perdure.clock import ManualClock
 from perdure.files.index import FileIndex
 from perdure.files.options import FilesOptions
 from perdure.files.roots import Root, root_of
-from perdure.store.database import Row, run
 from perdure.store.scope import Scope
+from perdure.store.sql import Row, run
 from perdure.store.store import Store
 
 MINE = Scope("user", "owner")

@@ -9,7 +9,7 @@ import pytest
 from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.index.lance import LanceIndex
-from perdure.store.database import run
+from perdure.store.sql import run
 from perdure.store.store import Store
 from tests.life.conftest import START, OpenMemory, say
 

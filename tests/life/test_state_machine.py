@@ -20,9 +20,9 @@ from perdure.clock import ManualClock
 from perdure.errors import NotFoundError
 from perdure.hooks.types import Channel
 from perdure.index.vector_index import ExactIndex
-from perdure.store.database import run
 from perdure.store.scope import Audience
 from perdure.store.search import View, lexical
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 from tests.life.conftest import START

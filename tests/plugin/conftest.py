@@ -13,7 +13,7 @@ from perdure.api.memory import Memory
 from perdure.hooks.fake_host import FakeHost
 from perdure.hooks.host import HookRunner
 from perdure.plugin.plugin import hookimpls_for
-from perdure.store.database import run
+from perdure.store.sql import run
 from perdure.store.store import Store
 
 OpenMemory = Callable[..., Memory]

@@ -11,7 +11,7 @@ import pytest
 
 from perdure.api.memory import Memory
 from perdure.hooks.types import TurnContext
-from perdure.store.database import run
+from perdure.store.sql import run
 from tests.loopback import Loopback, Reply, Request, chat, loopback
 from tests.plugin.conftest import OpenMemory
 

@@ -22,8 +22,8 @@ from perdure.hooks.types import Recall, RecallItem, TurnContext
 from perdure.ranking.decay import DAY
 from perdure.recall.pipeline import Asked
 from perdure.recall.receipt import Receipt
-from perdure.store.database import run
 from perdure.store.fact import Fact
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.text.foreign_questions import FOREIGN_QUESTIONS
 from perdure.text.normalise import match_terms

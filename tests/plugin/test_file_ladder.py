@@ -13,7 +13,7 @@ import pytest
 
 from perdure.api.memory import Memory
 from perdure.hooks.types import TurnContext
-from perdure.store.database import run
+from perdure.store.sql import run
 from tests.cli.calling import call
 from tests.plugin.conftest import OpenMemory
 

@@ -19,7 +19,7 @@ from perdure.errors import InputError, ScopeError, UnsafePathError
 from perdure.hooks.host import HookRunner
 from perdure.hooks.types import Recall, TurnContext
 from perdure.plugin.plugin import hookimpls_for
-from perdure.store.database import run
+from perdure.store.sql import run
 from tests.plugin.conftest import OpenHost, OpenMemory, complaints, kept
 
 TEXT = "The staging database is called heron."

@@ -25,11 +25,11 @@ from perdure.index.vector_index import ExactIndex
 from perdure.recall.options import LEXICAL, RecallOptions
 from perdure.recall.pipeline import Recaller
 from perdure.store import spaces
-from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.search import View
 from perdure.store.spaces import VectorSpace
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 from tests.waiting import until

@@ -27,7 +27,7 @@ from perdure.hooks.types import TurnContext
 from perdure.index.reembed import Reembedder
 from perdure.index.vector_index import ExactIndex
 from perdure.recall.receipt import Receipt
-from perdure.store.database import run
+from perdure.store.sql import run
 from perdure.store.store import Store
 from tests.loopback import Loopback, Reply, Request, chat, loopback
 from tests.plugin.conftest import OpenMemory

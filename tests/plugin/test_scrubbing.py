@@ -15,9 +15,9 @@ from perdure.care.scrub import META
 from perdure.hooks.types import Channel
 from perdure.secrets.redact import VERSION
 from perdure.store import receipts
-from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.inbox_lines import line_of
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 from perdure.text.normalise import fts_text

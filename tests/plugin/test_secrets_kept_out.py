@@ -15,8 +15,8 @@ from perdure.api.memory import Memory
 from perdure.api.tools import call_tool
 from perdure.care.scrub import META
 from perdure.hooks.types import Channel, TurnContext
-from perdure.store.database import run
 from perdure.store.fact import Fact
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 from perdure.text.normalise import fts_text

@@ -14,8 +14,8 @@ from perdure.api.memory import Memory
 from perdure.api.tools import call_tool
 from perdure.clock import ManualClock
 from perdure.hooks.types import Channel, TurnContext
-from perdure.store.database import run
 from perdure.store.fact import SELECT, Fact, from_row
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 from perdure.store.trust import AGENTS_NOTE, SUPERSEDES

@@ -19,9 +19,9 @@ from perdure.index.vector_index import Survey, VectorHit
 from perdure.recall.options import PASSAGES
 from perdure.recall.slot import Breaker, Slot, Ticket
 from perdure.recall.sources import Passage
-from perdure.store.database import run
 from perdure.store.scope import Audience
 from perdure.store.search import View
+from perdure.store.sql import run
 from tests.faulty import FailingEmbedder, HangingEmbedder, NanEmbedder, WrongDimsEmbedder
 from tests.recall.conftest import Desk
 

@@ -23,9 +23,9 @@ from perdure.recall.pipeline import Asked, Recaller
 from perdure.recall.receipt import Receipt
 from perdure.recall.sources import Passage
 from perdure.store import expansions
-from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
+from perdure.store.sql import run
 from perdure.store.transaction import Author
 from tests.recall.conftest import Desk, OpenDesk
 

@@ -14,10 +14,10 @@ import pytest
 from perdure.hooks.types import Channel
 from perdure.recall.profile import Profile, reread, standing
 from perdure.store import lifecycle
-from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.search import View
+from perdure.store.sql import run
 from perdure.store.transaction import Author
 from tests.recall.conftest import Desk
 

@@ -9,7 +9,7 @@ import pytest
 
 from perdure.care.verify import verify
 from perdure.errors import NotFoundError, ScopeError
-from perdure.store.database import run
+from perdure.store.sql import run
 from tests.scopes.test_users import EVERYTHING, NOTHING, SAID, Office
 
 BIRD = "My parrot is called Coco."

@@ -24,9 +24,9 @@ from perdure.api.turns import Turns
 from perdure.api.upkeep import Upkeep
 from perdure.errors import NotFoundError, PerdureError
 from perdure.hooks.types import TurnContext
-from perdure.store.database import run
 from perdure.store.listing import Filter
 from perdure.store.scope import Scope
+from perdure.store.sql import run
 from tests.scopes.conftest import CALLERS, START, Canary, House
 
 Entry = Callable[[Memory, Canary, TurnContext], object]

@@ -18,8 +18,8 @@ from perdure.clock import ManualClock
 from perdure.errors import InputError, StoreBusyError, StoreCorruptError, StoreTooNewError
 from perdure.hooks.types import Channel
 from perdure.store import migrations, snapshot
-from perdure.store.database import run
 from perdure.store.fact import Fact
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 from perdure.vault.vault import Vault

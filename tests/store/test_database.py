@@ -17,10 +17,11 @@ import pytest
 
 from perdure.errors import StoreBusyError, StoreClosedError
 from perdure.hooks.types import Channel
-from perdure.store.database import Database, run
+from perdure.store.database import Database
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.search import View, by_ids, lexical
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 from tests.store.feeding import feed

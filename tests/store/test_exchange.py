@@ -22,10 +22,10 @@ from perdure.care.purge import purge
 from perdure.clock import ManualClock
 from perdure.errors import InputError
 from perdure.hooks.types import Channel
-from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.links import TYPES, link
 from perdure.store.scope import Audience
+from perdure.store.sql import run
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import MAX_TEXT, Author, StoredVector
 from perdure.store.undo import batches, undo

@@ -26,10 +26,10 @@ from perdure.care.recovery import recover
 from perdure.clock import ManualClock
 from perdure.errors import StoreUnavailableError
 from perdure.hooks.types import Channel
-from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.links import link
 from perdure.store.presence import Presence
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 

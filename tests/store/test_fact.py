@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure.hooks.types import Channel
-from perdure.store.database import run
 from perdure.store.fact import CATEGORIES, COLUMNS, SELECT, Fact, from_row, join_tags, split_tags, to_row
+from perdure.store.sql import run
 from perdure.store.store import Store
 
 PROMISED = """

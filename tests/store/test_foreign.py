@@ -17,10 +17,10 @@ from perdure.care.sources import kind_of, load_source
 from perdure.errors import InputError
 from perdure.hooks.types import Channel
 from perdure.ranking.decay import DAY
-from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.scope import KINDS, Audience, Scope
 from perdure.store.search import View, by_ids
+from perdure.store.sql import run
 from perdure.store.store import Store
 
 ONE, TWO, THREE = (f"0000000{number}-aaaa-4bbb-8ccc-dddddddddddd" for number in (1, 2, 3))

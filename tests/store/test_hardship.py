@@ -14,10 +14,10 @@ import pytest
 
 from perdure.errors import StoreCorruptError, StoreError, StoreTooNewError, StoreUnavailableError
 from perdure.hooks.types import Channel
-from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.inbox import Inbox
 from perdure.store.migrations import APPLICATION_ID, STEPS
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 

@@ -15,8 +15,8 @@ from perdure.hooks.types import Channel
 from perdure.index.indexer import Indexer
 from perdure.index.lance import table_name
 from perdure.index.lance_files import SUMS, IndexDrift, check_files, compare, missing_files, record_files
-from perdure.store.database import run
 from perdure.store.fact import Fact
+from perdure.store.sql import run
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import Author
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from perdure.hooks.types import Channel
 from perdure.store import undo
-from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.inventory import inventory
 from perdure.store.listing import Filter, list_facts
 from perdure.store.scope import Audience
 from perdure.store.search import View
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 

@@ -26,7 +26,6 @@ from perdure.index.indexer import Indexer
 from perdure.index.vector_index import ExactIndex
 from perdure.store import receipts
 from perdure.store.damaged_turns import damaged_turns
-from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.inbox_lines import line_of
 from perdure.store.links import link
@@ -34,6 +33,7 @@ from perdure.store.presence import Presence, alone
 from perdure.store.scope import Audience
 from perdure.store.seals import seal
 from perdure.store.search import View
+from perdure.store.sql import run
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import Author, Transaction
 from perdure.text.normalise import fingerprint

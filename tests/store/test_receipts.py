@@ -7,7 +7,7 @@ import uuid
 from pathlib import Path
 
 from perdure.store import receipts
-from perdure.store.database import run
+from perdure.store.sql import run
 from perdure.store.store import Store
 
 SCOPE = "user:owner"

@@ -23,9 +23,9 @@ from perdure.clock import ManualClock
 from perdure.errors import InputError, StoreBusyError
 from perdure.hooks.types import Channel
 from perdure.store import lifecycle
-from perdure.store.database import run
 from perdure.store.fact import SELECT, Fact, from_row
 from perdure.store.remembered import Remembered, Truth, judge
+from perdure.store.sql import run
 from perdure.store.store import Store
 from tests.store.test_remembered import (
     AUTHOR,

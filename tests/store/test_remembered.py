@@ -28,9 +28,9 @@ from perdure.failpoints import EXIT_CODE, VARIABLE
 from perdure.hooks.types import Channel
 from perdure.index.indexer import Indexer
 from perdure.index.lance_files import compare
-from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.remembered import FILE, Place, Remembered, Truth, judge
+from perdure.store.sql import run
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import Author, StoredVector
 

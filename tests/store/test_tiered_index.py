@@ -21,11 +21,11 @@ from perdure.index.indexer import Indexer, mark_suspect
 from perdure.index.lance import LanceIndex
 from perdure.index.tiered_index import TieredIndex
 from perdure.index.vector_index import VectorHit, scan
-from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.outbox import IndexState
 from perdure.store.scope import Audience
 from perdure.store.search import View
+from perdure.store.sql import run
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import Author, StoredVector
 

@@ -13,10 +13,10 @@ from perdure.clock import ManualClock
 from perdure.errors import InputError, NotFoundError, PerdureError, StoreError
 from perdure.hooks.types import Channel
 from perdure.ranking.decay import DAY, LIFETIMES
-from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.search import View, by_ids, lexical
+from perdure.store.sql import run
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import MAX_TEXT, Author, StoredVector, Transaction
 from tests.store.feeding import feed

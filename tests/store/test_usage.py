@@ -11,11 +11,11 @@ from perdure.clock import ManualClock
 from perdure.hooks.types import Channel
 from perdure.ranking.decay import DAY, LIFETIMES, REFRESHED_BY_USE
 from perdure.store import lifecycle
-from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.journal import newest
 from perdure.store.scope import Audience
 from perdure.store.search import View, by_ids, lexical
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 from perdure.store.usage import note_recalled, used

@@ -27,13 +27,13 @@ from perdure.embed.deterministic import HashEmbedder
 from perdure.errors import InputError, PerdureError
 from perdure.hooks.types import Channel
 from perdure.index.indexer import Indexer
-from perdure.store.database import run
 from perdure.store.fact import Fact
 from perdure.store.finding import Finding
 from perdure.store.links import link
 from perdure.store.scope import Audience
 from perdure.store.seals import UNSEALED, seal
 from perdure.store.search import View, lexical
+from perdure.store.sql import run
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import Author, StoredVector, Transaction
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from perdure.hooks.types import Channel
-from perdure.store.database import run
 from perdure.store.fact import Fact
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 from perdure.store.vocabulary import fact_frequencies
