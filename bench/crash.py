@@ -33,7 +33,7 @@ from perdure.engine.settings import Settings
 from perdure.failpoints import EXIT_CODE, FAIL_POINTS, VARIABLE
 from perdure.store.fact import live_sql
 from perdure.store.slots import vector_text
-from perdure.store.sql import run
+from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 
 SETTINGS: dict[str, Any] = {"embedder": "hash", "vector_index": "lance", "index_batch": 5, "timers": False}
@@ -229,7 +229,7 @@ def _vectors(live: list[tuple[Any, ...]], stored: Mapping[str, bytes]) -> list[s
     return problems
 
 
-def _words(connection: apsw.Connection) -> list[str]:
+def _words(connection: Connection) -> list[str]:
     """Compare the word index with one that is built afresh from the facts."""
     from perdure.text.normalise import fts_text
 

@@ -16,6 +16,7 @@ import pytest
 from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.store.store import Store
+from tests.on_postgres import kept, part_by_folder
 
 OpenMemory = Callable[..., Memory]
 """Takes a folder, if not `home`, and settings."""
@@ -27,6 +28,11 @@ SLOW = Path(__file__).with_name("slow.txt")
 """The tests that take most of the time, a line each, as `pytest --write-slow` found them."""
 MOST_SLOW = 0.049
 """Of all tests."""
+
+
+def pytest_configure() -> None:
+    """Run over PostgreSQL, if that is asked for."""
+    part_by_folder()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -73,6 +79,8 @@ def isolated_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     """Hide the user's settings, folders and installed extensions, also from child processes."""
     for name in [name for name in os.environ if name.startswith("PERDURE_")]:
         monkeypatch.delenv(name)
+    for name, value in kept().items():
+        monkeypatch.setenv(name, value)
     for name in ("HF_HOME", "HF_HUB_CACHE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PERDURE_LOAD_EXTENSIONS", "0")

@@ -16,7 +16,7 @@ from perdure.store.expiry import parked_expiry
 from perdure.store.inbox import waiting_in
 from perdure.store.journal import newest
 from perdure.store.left_out import counts
-from perdure.store.remembered import judge
+from perdure.store.remembered import Truth, judge
 from perdure.store.scope import Audience
 from perdure.store.search import View
 from perdure.store.sql import run
@@ -159,6 +159,8 @@ def lost_status(home: str | Path | None = None) -> LostStatus | None:
 
 
 def _truth(engine: Engine) -> str:
+    if engine.store.database.shared:
+        return Truth.SOUND  # what a server holds, no folder remembers
     if engine.store.database.displaced:
         verdict = judge(engine.store.folder)
         return verdict.truth if verdict.lost else "replaced"

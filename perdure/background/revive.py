@@ -22,7 +22,7 @@ from perdure.care.backup import backups
 from perdure.errors import PerdureError
 from perdure.hooks.types import Channel
 from perdure.ranking.decay import expiry
-from perdure.store.database import opened
+from perdure.store.access import opened
 from perdure.store.earlier import REVIVED, boundary, is_due
 from perdure.store.fact import Fact
 from perdure.store.search import by_hash

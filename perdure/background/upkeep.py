@@ -10,13 +10,8 @@ from perdure.care.backup import BackupFile, backup, backups, vault_of
 from perdure.care.exports import daily_export, newest_export
 from perdure.care.verify import REPAIRABLE_UNASKED, fix, verify
 from perdure.store.folder import sync_folder
-from perdure.store.sql import run
 from perdure.store.store import Store
 
-FREE_SHARE = 0.25
-"""The file is written anew when so much of it is free."""
-FREE_PAGES = 1_000
-MERGE_PAGES = 500
 UNFINISHED = 86_400.0
 """Seconds after which a copy that was not finished is what a killed process has left behind."""
 
@@ -30,6 +25,8 @@ def rotate(store: Store, keep: int) -> str:
     Raises:
         StoreError: it could not be written; then none is removed either.
     """
+    if store.database.shared:
+        return "PostgreSQL has backups of its own"
     made = backup(store)
     old = [file for file in backups(store.folder) if file.kind == "backup" and file.path != made][keep - 1 :]
     for file in old:
@@ -68,26 +65,6 @@ def reconcile(store: Store, pause: Pause) -> str:
     mended = len([finding for finding in ours if finding not in left])
     said = f"{mended} mended" if mended else "all agree"
     return f"{said}, {len(left)} left: {names}; see perdure verify" if left else said
-
-
-def tidy(store: Store, pause: Pause) -> str:
-    """Let SQLite look after its statistics, merge the index of words, and give back much free room.
-
-    Raises:
-        StoreError: the database could not be written.
-    """
-    with store.database.write(durable=False) as connection:
-        run(connection, "INSERT INTO facts_fts (facts_fts, rank) VALUES ('merge', ?)", (MERGE_PAGES,))
-    pause()
-    with store.database.read() as connection:
-        run(connection, "PRAGMA optimize")
-        pages: int = run(connection, "PRAGMA page_count")[0][0]
-        free: int = run(connection, "PRAGMA freelist_count")[0][0]
-        if free < max(FREE_PAGES, FREE_SHARE * pages):
-            return f"{free} of {pages} pages are free: the file stays as it is"
-        pause()
-        run(connection, "VACUUM")
-    return f"{free} of {pages} pages given back"
 
 
 def _drop_unfinished(folder: Path, now: float) -> None:

@@ -51,7 +51,7 @@ class Guard:
             # The pluses keep SQLite on the index of the date, which chooses the fewest rows.
             [(self._day, self._session)] = run(
                 connection,
-                "SELECT count(*), coalesce(sum(provenance_session IS ?), 0) FROM facts"
+                "SELECT count(*), count(*) FILTER (WHERE provenance_session IS ?) FROM facts"
                 " WHERE source_date > ? AND source_date <= ? AND +channel = ? AND +scope = ? AND +scope_target = ?"
                 " AND extraction_method LIKE 'rule:%' AND review_state = 'approved'",
                 (session, max(times) - DAY, max(times), Channel.USER.value, scope.kind, scope.target),

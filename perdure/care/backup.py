@@ -8,16 +8,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
 import apsw
 
 from perdure.care.exports import daily_files
 from perdure.clock import Clock, SystemClock
-from perdure.errors import InputError, StoreBusyError, StoreCorruptError
+from perdure.errors import InputError, StoreBusyError, StoreCorruptError, StoreUnavailableError
 from perdure.hooks.types import Channel
 from perdure.index.lance_files import SUMS
 from perdure.store import outbox
-from perdure.store.database import CLOSE, Database, opened
+from perdure.store.access import CLOSE, opened
+from perdure.store.database import Database
 from perdure.store.folder import prepare_folder, private_file, sync_folder
 from perdure.store.memo import arrived, going_to
 from perdure.store.migrations import check, migrate
@@ -94,6 +96,10 @@ def backup(store: Store, target: Path | None = None) -> Path:
         InputError: there is a file of this name already.
         StoreError: it could not be written, or the store is damaged; nothing is left behind.
     """
+    if store.database.shared:
+        raise StoreUnavailableError(
+            "the memories are in PostgreSQL: pg_dump backs them up, `perdure export` takes a copy"
+        )
     if target is None:
         target = unused(backups_folder(store.folder), f"facts-{_stamp(store.clock)}")
     vault, copy = vault_file(store.folder), vault_of(target)
@@ -102,7 +108,7 @@ def backup(store: Store, target: Path | None = None) -> Path:
             snapshot(connection, copy)
     try:
         with store.database.read() as connection:
-            return snapshot(connection, target)
+            return snapshot(cast("apsw.Connection", connection), target)
     except BaseException:
         if vault.exists():
             copy.unlink(missing_ok=True)

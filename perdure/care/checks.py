@@ -19,7 +19,7 @@ from perdure.store.inbox_lines import read
 from perdure.store.migrations import STEPS
 from perdure.store.remembered import Truth, Verdict, judge
 from perdure.store.seals import Damage, damages
-from perdure.store.sql import run
+from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 from perdure.text.normalise import NORMALISER_VERSION
 
@@ -42,9 +42,12 @@ SPACE_STATES = ("active", "building", "retired", "abandoned", "pruned")
 
 
 @contextmanager
-def one_moment(store: Store) -> Iterator[apsw.Connection]:
+def one_moment(store: Store) -> Iterator[Connection]:
     """Lend a reader that sees the store as it was at the begin of the block, whatever others write meanwhile."""
     with store.database.read() as connection:
+        if store.database.shared:
+            yield connection  # it reads the state of one moment in any case
+            return
         run(connection, "BEGIN")
         try:
             # A connection keeps what it knows of the full-text index; only a search looks whether that is old.

@@ -134,7 +134,7 @@ class Sealed:
 def _counts(connection: Connection, space_id: str | None, journal: bool) -> dict[str, int]:
     sql = (
         "SELECT (SELECT count(*) FROM facts), (SELECT count(*) FROM memory_links),"
-        " (SELECT count(*) FROM vectors WHERE embedding_id = ?), (SELECT count(*) FROM journal WHERE ?)"
+        " (SELECT count(*) FROM vectors WHERE embedding_id = ?), (SELECT count(*) FROM journal WHERE ? = 1)"
     )
     row = run(connection, sql, (space_id, journal))[0]
     return dict(zip(("facts", "links", "vectors", "journal"), row, strict=True))

@@ -96,7 +96,7 @@ def holding(connection: Connection, text: str) -> list[str]:
     """Return the ids of all facts that hold a text in any column, in any case of ASCII letters."""
     quoted = json.dumps(text, ensure_ascii=False)[1:-1]
     forms = [(name, quoted if name == "metadata" else text) for name in _TEXTS]
-    condition = " OR ".join(f"instr({name}, ?) OR instr(lower({name}), lower(?))" for name, _ in forms)
+    condition = " OR ".join(f"instr({name}, ?) > 0 OR instr(lower({name}), lower(?)) > 0" for name, _ in forms)
     values = [form for _, form in forms for _ in range(2)]
     return [row[0] for row in run(connection, f"SELECT id FROM facts WHERE {condition} ORDER BY seq", values)]
 
@@ -218,17 +218,7 @@ def _clean(
     take_out(store, fact_ids, [pattern for some in needles for pattern in some.patterns()])
     # LanceDB compresses texts and keeps old versions, so no search of its files says anything: it is built anew.
     drop_index(store)
-    with store.database.read() as connection:
-        # Deleted words stay in the full-text index until its segments are merged, and parts of rows in the
-        # free room of pages until they are written anew.
-        run(connection, "INSERT INTO facts_fts (facts_fts) VALUES ('optimize')")
-        run(connection, "VACUUM")
-        return _checkpoint(connection)
-
-
-def _checkpoint(connection: Connection) -> str | None:
-    busy = run(connection, "PRAGMA wal_checkpoint(TRUNCATE)")[0][0]
-    return "the database is being read" if busy else None
+    return store.database.shed()
 
 
 def _report(store: Store, names: Iterable[str], waiting: str | None, searched: Searched | None, damaged: int) -> None:
@@ -244,8 +234,7 @@ def _report(store: Store, names: Iterable[str], waiting: str | None, searched: S
             if certified:
                 run(connection, "UPDATE purges SET state = ?, needles = NULL WHERE id = ?", (CERTIFIED, name))
     if certified:
-        with store.database.read() as connection:
-            _checkpoint(connection)
+        store.database.shed(rows=False)
 
 
 def needles_of(connection: Connection, ids: Sequence[str]) -> Needles:

@@ -16,7 +16,8 @@ from perdure.errors import InputError, StoreBusyError, StoreCorruptError, StoreU
 from perdure.hooks.types import Channel
 from perdure.index.drift import REMOVALS
 from perdure.store import outbox
-from perdure.store.database import CLOSE, Database, opened
+from perdure.store.access import CLOSE, opened
+from perdure.store.database import Database
 from perdure.store.folder import prepare_folder
 from perdure.store.inbox import waiting_in
 from perdure.store.migrations import migrate

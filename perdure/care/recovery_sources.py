@@ -17,7 +17,8 @@ from perdure.care.importing import Incoming, Load
 from perdure.errors import InputError, StoreError
 from perdure.hooks.types import Channel
 from perdure.index.lance import rows_in
-from perdure.store.database import Database, opened
+from perdure.store.access import opened
+from perdure.store.database import Database
 from perdure.store.fact import SELECT, Fact, from_row
 from perdure.store.links import Link
 from perdure.store.migrations import check, migrate

@@ -38,6 +38,8 @@ CHECKS: dict[str, Check] = {
     "sqlite": checks.sqlite_version,
 }
 """In the order in which they are done."""
+OF_A_FILE = frozenset({"truth", "pages", "schema", "words", "sqlite"})
+"""Checks of facts.db as a file; a server looks after its own."""
 HARMLESS = frozenset({"permissions"})
 """Repairs that are done also while facts.db is damaged: then what is derived from it may be all that is left."""
 REPAIRABLE_UNASKED = HARMLESS | {"row", "index", "words", "vectors", "outbox", "orphans", "tombstones", "files"}
@@ -53,6 +55,8 @@ def verify(store: Store, done: Callable[[str], None] = lambda name: None) -> lis
     """
     found: list[Finding] = []
     for name, check in CHECKS.items():
+        if store.database.shared and name in OF_A_FILE:
+            continue
         try:
             found.extend(check(store))
         except (StoreError, AttributeError, LookupError, TypeError, ValueError) as error:

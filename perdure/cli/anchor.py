@@ -9,8 +9,8 @@ import click
 from perdure.care.anchor import anchor as anchor_of
 from perdure.cli.options import home_option, json_option
 from perdure.cli.output import OK, Output
+from perdure.engine.opening import open_store
 from perdure.engine.paths import data_folder
-from perdure.store.store import Store
 
 
 @click.command()
@@ -21,7 +21,7 @@ def anchor(home: Path | None, as_json: bool) -> int:
 
     Example: perdure anchor --json
     """
-    store = Store(data_folder(home))
+    store = open_store(data_folder(home))
     try:
         line = anchor_of(store)
     finally:

@@ -15,6 +15,7 @@ from perdure.care.talks import Heard, Talks, hear
 from perdure.cli.facts import day
 from perdure.cli.options import dry_run_option, home_option, json_option
 from perdure.cli.output import Output, agree, is_asked, progress
+from perdure.engine.opening import open_store
 from perdure.engine.paths import data_folder
 from perdure.engine.settings import Settings
 from perdure.errors import InputError
@@ -46,7 +47,7 @@ def import_(
     Example: perdure import ~/Downloads/chatgpt-export.zip --dry-run
     """
     output = Output(as_json)
-    store = Store(data_folder(home), absent="empty" if dry_run else "create")
+    store = open_store(data_folder(home), absent="empty" if dry_run else "create")
     try:
         source = open_source(path, store.key, kind, trust=trust)
         if isinstance(source, Talks):

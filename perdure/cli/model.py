@@ -16,6 +16,7 @@ from perdure.cli.output import Output, progress
 from perdure.engine.composing import load_extensions
 from perdure.engine.engine import WORKER
 from perdure.engine.model import Recipes
+from perdure.engine.opening import open_store
 from perdure.engine.paths import data_folder
 from perdure.engine.settings import Settings
 from perdure.errors import ModelError, PerdureError, SettingsError
@@ -144,7 +145,7 @@ def switch(embedder: str | None, model_name: str | None, dry_run: bool, home: Pa
     space = _named(settings)
     if space is None:
         raise SettingsError("setting embedder = 'none' names no model; name one: perdure model switch --embedder NAME")
-    with existing_store(home, "empty") if dry_run else closing(Store(data_folder(home))) as store:
+    with existing_store(home, "empty") if dry_run else closing(open_store(data_folder(home))) as store:
         former = store.space()
         if dry_run:
             begun = former is not None and former.id != space.id

@@ -9,12 +9,12 @@ from perdure.cli.output import Output, progress
 from perdure.embed.catalogue import MODELS, OnnxModel
 from perdure.embed.load import find_weights, known_model
 from perdure.embed.model_cache import fetch, may_fetch
+from perdure.engine.opening import open_store
 from perdure.engine.paths import data_folder
 from perdure.engine.settings import Settings
 from perdure.errors import ModelError
 from perdure.store import spaces
 from perdure.store.spaces import VectorSpace
-from perdure.store.store import Store
 
 
 def show(home: Path | None, as_json: bool) -> int:
@@ -94,7 +94,7 @@ def _of_store(folder: Path) -> VectorSpace | None:
     """Return the space of the store; a store that does not exist is not made."""
     if not (folder / "facts.db").exists():
         return None
-    store = Store(folder)
+    store = open_store(folder)
     try:
         with store.database.read() as connection:
             return spaces.active(connection)

@@ -94,10 +94,10 @@ def existing_store(home: Path | None, absent: Absent = "refuse") -> Iterator[Sto
     Raises:
         StoreError: there is none, or it cannot be used.
     """
+    from perdure.engine.opening import open_store
     from perdure.engine.paths import data_folder
-    from perdure.store.store import Store
 
-    store = Store(data_folder(home), absent=absent)
+    store = open_store(data_folder(home), absent=absent)
     try:
         notice([store.refusal] if store.refusal else [])
         yield store

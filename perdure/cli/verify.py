@@ -13,11 +13,11 @@ from perdure.care.verify import CHECKS, fix
 from perdure.care.verify import verify as look
 from perdure.cli.options import dry_run_option, home_option, json_option
 from perdure.cli.output import Output, complain, notice, progress, steps
+from perdure.engine.opening import open_store
 from perdure.engine.paths import data_folder
 from perdure.errors import PerdureError
 from perdure.store.finding import Finding
 from perdure.store.remembered import Truth, judge
-from perdure.store.store import Store
 
 SOUND, FINDINGS, NOT_LOOKED = 0, 1, 2
 
@@ -40,7 +40,7 @@ def verify(home: Path | None, repair: bool, anchor: Path | None, dry_run: bool, 
             found = list(lost(verdict))
             _show(Output(as_json), as_json, folder, found, found)
             return FINDINGS
-        store = Store(folder, absent="refuse")
+        store = open_store(folder, absent="refuse")
     except PerdureError as error:
         return _not_looked(error)
     try:

@@ -88,8 +88,9 @@ class Engine:
         reranker = reranker_of(settings, self.extensions)
         make_llm = llm_factory(settings)
         self.store = Store(
-            home, clock=self.clock, summaries=summaries_of(settings), absent="empty" if guest else "create"
-        )
+            home, clock=self.clock, summaries=summaries_of(settings), absent="empty" if guest else "create",
+            url=settings.store_url, tenant=settings.store_tenant,
+        )  # fmt: skip
         self.gate = TurnGate()
         self._keeps_house = not guest and self.store.refusal is None
         self.keeper = Keeper(self.gate, self._tick)

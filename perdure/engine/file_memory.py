@@ -18,7 +18,7 @@ from perdure.embed.base import Embedder
 from perdure.engine.file_purge import recordable
 from perdure.engine.settings import Settings
 from perdure.engine.turn_intake import RECORD
-from perdure.errors import InputError, StoreError
+from perdure.errors import InputError, StoreError, StoreUnavailableError
 from perdure.files import registry
 from perdure.files.chunking import Chunking
 from perdure.files.flush import DEFAULT_PROMPT, DEFAULT_SYSTEM_PROMPT, FlushPolicy
@@ -116,7 +116,13 @@ class FileMemory:
         """Return what is to be recorded of a turn; nothing if the host keeps its conversations itself."""
         if not is_recorded(self._settings, context):
             return ()
-        return self.log.said(intake.fresh, context.session_id or "", at, intake.redacted)
+        try:
+            return self.log.said(intake.fresh, context.session_id or "", at, intake.redacted)
+        except StoreUnavailableError:
+            if not self._store.database.shared:
+                raise
+            # Nobody can tell now what was purged and must not be recorded again; what is kept is asked later.
+            return ()
 
     def restore(self, entries: Sequence[Mapping[str, Any]]) -> None:
         """Record what entries of the inbox hold of conversations, and is not recorded; on disk when this returns.

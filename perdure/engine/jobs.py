@@ -11,7 +11,7 @@ from perdure.background.prune import Retention, prune
 from perdure.background.revive import revive
 from perdure.background.scheduler import Job, Pause, Scheduler
 from perdure.background.turn_gate import TurnGate
-from perdure.background.upkeep import export_day, reconcile, rotate, tidy
+from perdure.background.upkeep import export_day, reconcile, rotate
 from perdure.capture.describe import CategoryPatterns, compile_categories
 from perdure.capture.pipeline import Capturer
 from perdure.clock import Clock
@@ -117,7 +117,7 @@ def worker_jobs(
         Job("calibrate", settings.calibrate_hours * HOUR, 5 * MINUTE,
             lambda pause: calibrate(store, embedder_of, pause), True),
         Job("reconcile", settings.reconcile_hours * HOUR, 10 * MINUTE, lambda pause: reconcile(store, pause), True),
-        Job("tidy", settings.tidy_hours * HOUR, 15 * MINUTE, lambda pause: tidy(store, pause), True),
+        Job("tidy", settings.tidy_hours * HOUR, 15 * MINUTE, store.database.tidy, True),
     ]  # fmt: skip
 
 

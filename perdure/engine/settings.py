@@ -20,7 +20,7 @@ from perdure.index.feeding import CROSSOVER
 PREFIX = "PERDURE_"
 _NOT_SETTINGS = frozenset({
     HOME_VARIABLE, CONFIG_VARIABLE, "PERDURE_LOAD_EXTENSIONS", "PERDURE_VENV", "PERDURE_VAULT_PASSPHRASE",
-    "PERDURE_FAIL_POINT", "PERDURE_HELPER",
+    "PERDURE_FAIL_POINT", "PERDURE_HELPER", "PERDURE_STORE_KEY",
 })  # fmt: skip
 _JSON = frozenset({"categories", "tag_patterns", "capture_patterns", "lance_storage_options", "directive_tasks"})
 """Settings that are JSON in the environment."""
@@ -60,14 +60,11 @@ class Settings(BaseModel):
     )
     model_path: Path | None = Field(
         None,
-        description=(
-            "The local model's ONNX file, or the folder with its files, if it lies elsewhere. Its sha256 is "
-            "checked as well."
-        ),
+        description="The local model's ONNX file, or the folder with its files, if elsewhere; its sha256 is checked.",
     )
     model_hub: str = Field(
         "https://huggingface.co",
-        description="Address from which `perdure model fetch` fetches: the hub's or a mirror's.",
+        description="Where `perdure model fetch` fetches from: the hub's address, or a mirror's.",
     )
     model_offline: bool = Field(
         False, description="Fetch no model, whoever asks for it; `HF_HUB_OFFLINE=1` in the environment says the same."
@@ -75,16 +72,19 @@ class Settings(BaseModel):
     model_switch: Literal["ask", "auto"] = Field("ask", description="Another model: wait for a word, or switch.")
     model_threads: int = Field(1, ge=1, le=64, description="CPU threads of the local model.")
     reranker: str | None = Field(None, description="Name of a reranker from an extension.")
+    store_url: str | None = Field(
+        None,
+        repr=False,
+        description="PostgreSQL database for the memories, as `postgresql://...`; see `docs/postgresql.md`.",
+    )
+    store_tenant: str = Field("default", description="Whose memories in that database; each sees its own alone.")
     vector_index: Literal["auto", "exact", "lance"] = Field("auto", description="Which vector index answers.")
     recall_limit: int = Field(10, ge=1, le=100, description="Memories in a block at the most.")
     recall_in_groups: bool = Field(
         False, description="Show memories where others read the answer, too: by themselves and by tools."
     )
     recall_passages: int = Field(
-        8,
-        ge=0,
-        le=50,
-        description="How many passages of memory files and past conversations a block holds at the most; 0: none.",
+        8, ge=0, le=50, description="Passages of memory files and conversations in a block at the most; 0: none."
     )
     recall_passage_floor: float = Field(
         0.55,

@@ -37,7 +37,7 @@ def work(home: Path, settings: Settings, stop: threading.Event, idle_seconds: fl
     Raises:
         PerdureError: the store or LanceDB cannot be used.
     """
-    store = Store(home)
+    store = Store(home, url=settings.store_url, tenant=settings.store_tenant)
     fail_point("worker.opened")
     embedder_of = _embedders(settings)
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from perdure.store.database import Database
 from perdure.store.spaces import VectorSpace
-from perdure.store.sql import run
+from perdure.store.sql import Backend, run
 
 CROSSOVER = 300_000
 """Vectors from which on LanceDB answers. At 384 dimensions, on two busy cores, `python -m bench.ann` printed that it
@@ -24,7 +23,7 @@ Mode = Literal["auto", "exact", "lance"]
 class VectorCount:
     """How many vectors a space has, counted seldom."""
 
-    def __init__(self, database: Database, space_id: str) -> None:
+    def __init__(self, database: Backend, space_id: str) -> None:
         self._database = database
         self._space_id = space_id
         self._count = self._counted_at = 0
@@ -53,7 +52,7 @@ class Feeding:
     One that is there goes on being fed between the two sizes, whatever the mode.
     """
 
-    def __init__(self, database: Database, mode: Mode = "auto", crossover: int = CROSSOVER) -> None:
+    def __init__(self, database: Backend, mode: Mode = "auto", crossover: int = CROSSOVER) -> None:
         """Judge the stores of one database; see `TieredIndex` for the mode and the crossover."""
         self._database = database
         self._mode = mode

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 from perdure.errors import InputError, StoreUnavailableError
 from perdure.failpoints import fail_point
 from perdure.index.vector_index import VectorHit
-from perdure.store.database import Database
 from perdure.store.fact import live_sql
 from perdure.store.folder import prepare_folder
 from perdure.store.scope import Scope
-from perdure.store.sql import run
+from perdure.store.sql import Backend, run
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,7 +40,7 @@ _PANICS = frozenset({"RustPanic", "PanicException"})
 LanceRow = dict[str, Any]
 
 
-def rows_of(database: Database, fact_ids: Sequence[str], embedding_id: str, now: float) -> list[LanceRow]:
+def rows_of(database: Backend, fact_ids: Sequence[str], embedding_id: str, now: float) -> list[LanceRow]:
     """Return the rows that the table should hold for these facts: the live ones that have a vector."""
     condition, values = live_sql(now)
     sql = (

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from perdure.heap import give_back
 from perdure.index.rounded import SPARE, RoundedMatrix, highest, roomier
-from perdure.store.database import Database
 from perdure.store.journal import newest
 from perdure.store.scope import Scope
 from perdure.store.search import View
-from perdure.store.sql import Row, run
+from perdure.store.sql import Backend, Row, run
 
 if TYPE_CHECKING:
     import numpy as np
@@ -113,13 +112,13 @@ def dots(vectors: NDArray[np.float32], query: Vector) -> NDArray[np.float32]:
     return products
 
 
-def cosines(database: Database, query: Vector, ids: Iterable[str], embedding_id: str) -> dict[str, float]:
+def cosines(database: Backend, query: Vector, ids: Iterable[str], embedding_id: str) -> dict[str, float]:
     """Return the cosine of the query and each of these facts that has a vector in this space."""
     return {fact_id: row[0] for fact_id, row in all_cosines(database, query[None, :], ids, embedding_id).items()}
 
 
 def all_cosines(
-    database: Database, queries: Vectors, ids: Iterable[str], embedding_id: str
+    database: Backend, queries: Vectors, ids: Iterable[str], embedding_id: str
 ) -> dict[str, tuple[float, ...]]:
     """Return the cosines of queries of shape (parts, dims) and each of these facts that has a vector in this space."""
     wanted, dims = list(ids), queries.shape[1]
@@ -134,7 +133,7 @@ def all_cosines(
 
 
 def surveyed(
-    database: Database, embedding_id: str, index: VectorIndex, queries: Vectors, view: View, limit: int
+    database: Backend, embedding_id: str, index: VectorIndex, queries: Vectors, view: View, limit: int
 ) -> Survey:
     """Survey with an index that takes one query at a time; the rest is told by a sample of what the view shows."""
     import numpy as np
@@ -150,7 +149,7 @@ def surveyed(
     bound = (embedding_id, 4 * queries.shape[1], *values)
     with database.read() as connection:
         [(texts,)] = run(
-            connection, f"SELECT count(*) FROM (SELECT 1 {joined} WHERE {condition} LIMIT {COUNTED})", bound
+            connection, f"SELECT count(*) FROM (SELECT 1 {joined} WHERE {condition} LIMIT {COUNTED}) AS held", bound
         )
         rows = run(connection, f"SELECT v.vector {joined} WHERE {condition} LIMIT {SAMPLE}", bound)
     sample = _matrix_of([blob for (blob,) in rows], queries.shape[1])
@@ -172,7 +171,7 @@ def _survey(
 
 
 def scan(
-    database: Database,
+    database: Backend,
     embedding_id: str,
     query: Vector,
     view: View,
@@ -218,7 +217,7 @@ class ExactIndex:
     Follows the database by the journal: before each search only what changed since the last one is read.
     """
 
-    def __init__(self, database: Database, embedding_id: str, dims: int) -> None:
+    def __init__(self, database: Backend, embedding_id: str, dims: int) -> None:
         self._database = database
         self._embedding_id = embedding_id
         self._dims = dims

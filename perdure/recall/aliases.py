@@ -16,10 +16,10 @@ from perdure.recall.query import Query, respelled
 from perdure.recall.receipt import Receipt
 from perdure.regex import lazy
 from perdure.store.aliases import WORD, KnownNames, Names, OtherName, Words
-from perdure.store.database import Database
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.search import View, by_ids
+from perdure.store.sql import Backend
 from perdure.store.stems import terms
 from perdure.text.normalise import acronyms, fold, match_terms
 
@@ -117,7 +117,7 @@ def bridging(texts: Iterable[str], added: Iterable[tuple[Words, OtherName]]) -> 
 class Speller:
     """Spells queries out for whoever asks. Usable from any thread."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Backend) -> None:
         """Read names from `database`."""
         self._database = database
         self._known = KnownNames(database)

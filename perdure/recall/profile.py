@@ -75,9 +75,9 @@ def standing(connection: Connection, view: View, limit: int) -> list[Fact]:
         "SELECT facts.id, facts.entity, facts.key FROM facts WHERE facts.seq IN ("
         f"SELECT facts.seq FROM facts INDEXED BY facts_scope WHERE facts.pinned = 1 AND {condition}"
         " UNION ALL SELECT * FROM (SELECT facts.seq FROM facts INDEXED BY facts_entity"
-        f" WHERE facts.entity_folded = ? AND {lasting} ORDER BY facts.seq DESC LIMIT ?)"
+        f" WHERE facts.entity_folded = ? AND {lasting} ORDER BY facts.seq DESC LIMIT ?) AS kept"
         " UNION ALL SELECT * FROM (SELECT facts.seq FROM facts_fts JOIN facts ON facts.seq = facts_fts.rowid"
-        f" WHERE facts_fts MATCH ? AND {lasting} ORDER BY facts_fts.rowid DESC LIMIT ?)"
+        f" WHERE facts_fts MATCH ? AND {lasting} ORDER BY facts_fts.rowid DESC LIMIT ?) AS worded"
         f") ORDER BY {_RANK} LIMIT ?"
     )
     conventions, worded = (CONVENTION, *lasting_values, POOL), (_WORDED, *lasting_values, POOL)

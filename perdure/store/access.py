@@ -9,12 +9,14 @@ import errno
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import apsw
 
-from perdure.errors import StoreError, StoreFullError, StoreUnavailableError
+from perdure.errors import StoreBusyError, StoreCorruptError, StoreError, StoreFullError, StoreUnavailableError
 
+CLOSE = "close every program that uses this memory, and retry"
 FULL = 65_536
 """Bytes. With less free room a disk is full: what SQLite needs to open a database does not fit on it."""
 _UNREADABLE = (apsw.CantOpenError, apsw.IOError, apsw.ReadOnlyError, apsw.FullError, apsw.PermissionsError)
@@ -119,3 +121,33 @@ def _reason(folder: Path) -> str:
     if read_only and os.statvfs(folder).f_flag & read_only:
         return "read-only file system"
     return "permission denied"
+
+
+@contextmanager
+def opened(path: Path, *, looks: bool = False) -> Iterator[apsw.Connection]:
+    """Lend one connection to a file that is there already, for a look or a copy beside any `Database`.
+
+    Args:
+        path: the file.
+        looks: nothing is written.
+
+    Raises:
+        StoreError: one of its kinds; the file is as it was.
+    """
+    try:
+        connection = reader(path) if looks else apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            connection.set_busy_timeout(1_000)
+            yield connection
+        finally:
+            connection.close()
+    except (apsw.BusyError, apsw.LockedError) as error:
+        raise StoreBusyError(f"{path} is in use; {CLOSE}") from error
+    except apsw.FullError as error:
+        raise StoreFullError(f"the disk is full; {path.name} is as it was. Free some space and retry") from error
+    except (apsw.NotADBError, apsw.CorruptError) as error:
+        raise StoreCorruptError(f"{path} is not an intact SQLite database; it was left as it is") from error
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.PermissionsError) as error:
+        raise unreadable(path, error) from error
+    except apsw.Error as error:
+        raise StoreError(f"{path.name}: {type(error).__name__}") from error

@@ -15,10 +15,9 @@ from typing import NamedTuple
 from perdure.recent import Recent
 from perdure.regex import lazy
 from perdure.store import journal
-from perdure.store.database import Database
 from perdure.store.scope import Audience
 from perdure.store.search import View
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Backend, Connection, run
 from perdure.store.trust import SUPERSEDES
 from perdure.text.normalise import fold, fts_text, match_query
 from perdure.text.scripts import DENSE_CLASS
@@ -158,7 +157,7 @@ class _Kept:
 class KnownNames:
     """Names as they are known now, read anew only when a memory was changed. Usable from any thread."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Backend) -> None:
         """Read from `database`."""
         self._database = database
         self._kept: Recent[Audience, _Kept] = Recent(AUDIENCES)

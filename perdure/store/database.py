@@ -31,13 +31,16 @@ BUSY_MS = 10_000
 PAGE_BYTES = 8192
 """Of a new file. A row with a vector of 384 floats takes 1.6 kB: five fill such a page, two waste a fifth of a
 smaller one."""
+FREE_SHARE = 0.25
+"""The file is written anew when so much of it is free."""
+FREE_PAGES = 1_000
+MERGE_PAGES = 500
 CHECKPOINT_PAGES = 500
 """The write-ahead log is copied back when it has about so many pages: 4 MB."""
 PROGRESS_STEPS = 2_000
 """SQLite's virtual machine steps between two looks at the clock: well under a millisecond."""
 FORK_PATIENCE = 1.0
 """Seconds for which a fork waits until no thread is inside SQLite."""
-CLOSE = "close every program that uses this memory, and retry"
 _open: WeakSet[Database] = WeakSet()
 _abandoned: list[apsw.Connection] = []
 """Connections of the parent that a forked child must neither use nor close."""
@@ -157,6 +160,34 @@ class Database:
                     else:
                         self._readers.append(connection)
 
+    shared = False
+
+    def tidy(self, pause: Callable[[], None]) -> str:
+        """Let SQLite look after its statistics, merge the index of words, and give back much free room."""
+        with self.write(durable=False) as connection:
+            run(connection, "INSERT INTO facts_fts (facts_fts, rank) VALUES ('merge', ?)", (MERGE_PAGES,))
+        pause()
+        with self.read() as connection:
+            run(connection, "PRAGMA optimize")
+            pages: int = run(connection, "PRAGMA page_count")[0][0]
+            free: int = run(connection, "PRAGMA freelist_count")[0][0]
+            if free < max(FREE_PAGES, FREE_SHARE * pages):
+                return f"{free} of {pages} pages are free: the file stays as it is"
+            pause()
+            run(connection, "VACUUM")
+        return f"{free} of {pages} pages given back"
+
+    def shed(self, *, rows: bool = True) -> str | None:
+        """Leave nothing of what was deleted in the file, or in its log alone; see `Backend.shed`."""
+        with self.read() as connection:
+            if rows:
+                # Deleted words stay in the full-text index until its segments are merged, and parts of rows in the
+                # free room of pages until they are written anew.
+                run(connection, "INSERT INTO facts_fts (facts_fts) VALUES ('optimize')")
+                run(connection, "VACUUM")
+            busy = run(connection, "PRAGMA wal_checkpoint(TRUNCATE)")[0][0]
+        return "the database is being read" if busy else None
+
     def close(self) -> None:
         """Close all connections; a reader that is lent out is closed when it comes back."""
         with self._write_lock, self._reader_lock:
@@ -273,36 +304,6 @@ class Database:
             yield
         except apsw.Error as error:
             raise _translate(error, self.path) from error
-
-
-@contextmanager
-def opened(path: Path, *, looks: bool = False) -> Iterator[apsw.Connection]:
-    """Lend one connection to a file that is there already, for a look or a copy beside any `Database`.
-
-    Args:
-        path: the file.
-        looks: nothing is written.
-
-    Raises:
-        StoreError: one of its kinds; the file is as it was.
-    """
-    try:
-        connection = reader(path) if looks else apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-        try:
-            connection.set_busy_timeout(1_000)
-            yield connection
-        finally:
-            connection.close()
-    except (apsw.BusyError, apsw.LockedError) as error:
-        raise StoreBusyError(f"{path} is in use; {CLOSE}") from error
-    except apsw.FullError as error:
-        raise StoreFullError(f"the disk is full; {path.name} is as it was. Free some space and retry") from error
-    except (apsw.NotADBError, apsw.CorruptError) as error:
-        raise StoreCorruptError(f"{path} is not an intact SQLite database; it was left as it is") from error
-    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.PermissionsError) as error:
-        raise unreadable(path, error) from error
-    except apsw.Error as error:
-        raise StoreError(f"{path.name}: {type(error).__name__}") from error
 
 
 def _enter_wal(connection: apsw.Connection, patience: float) -> None:

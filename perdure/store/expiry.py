@@ -93,7 +93,8 @@ def prune(
         due = [] if waits else _ids(connection, _DUE, times)
         old = [] if waits else _ids(connection, _REMOVABLE, times)
         unanswered = [row[0] for row in connection.execute(f"SELECT id {_UNANSWERED} ORDER BY made_at, id", times)]
-        total = len(_ids(connection, f"SELECT facts.id FROM facts WHERE {_MORTAL} AND NOT coalesce({_GONE}, 0)", times))
+        mortal = f"SELECT facts.id FROM facts WHERE {_MORTAL} AND NOT coalesce({_GONE}, FALSE)"
+        total = len(_ids(connection, mortal, times))
     parked = None
     if not confirmed and len(due) > max(FEW, SHARE * total):
         parked = Parked(len(due), total, now)

@@ -10,6 +10,9 @@ from perdure.store.fact import SELECT, Fact, from_row
 from perdure.store.scope import Audience
 from perdure.store.sql import Connection, run
 
+ALL = 2**62
+"""More rows than there are."""
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -57,7 +60,7 @@ def changes(
         f"SELECT {SELECT}, {columns} FROM journal j CROSS JOIN facts ON facts.id = j.fact_id"
         f" LEFT JOIN facts o ON o.id = j.other_id AND {others}"
         f" WHERE j.seq > ? AND {condition} ORDER BY j.seq LIMIT ?",
-        (*other_values, since, *values, limit),
+        (*other_values, since, *values, limit if limit >= 0 else ALL),
     )
     return [
         Change(seq, at, action, from_row(tuple(fact)), other_id, channel, host, session)

@@ -75,7 +75,7 @@ class Filter:
         used = [(condition, value) for condition, value in wanted if value is not None]
         # As a literal, by which SQLite sees that the index of what waits will do.
         waits = ["facts.review_state = 'pending'"] if self.review_state == "pending" else []
-        return " AND ".join(waits + [condition for condition, _ in used]) or "1", tuple(value for _, value in used)
+        return " AND ".join(waits + [condition for condition, _ in used]) or "TRUE", tuple(value for _, value in used)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def no_progress(done: int, total: int) -> None:
     """Show nothing."""
 
 
-def every(store: Store, view: View, progress: Progress = no_progress, condition: str = "1") -> Iterator[Fact]:
+def every(store: Store, view: View, progress: Progress = no_progress, condition: str = "TRUE") -> Iterator[Fact]:
     """Yield all facts of a view, oldest row first, a page at a time: no reader is held in between.
 
     Args:

@@ -8,8 +8,7 @@ from typing import Final
 
 from perdure.clock import Clock
 from perdure.errors import TokenBudgetError
-from perdure.store.database import Database
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Backend, Connection, run
 
 _PREFIX: Final = "llm_tokens:"
 _DAYS: Final = 31
@@ -19,7 +18,7 @@ _DAYS: Final = 31
 class TokenMeter:
     """Sets tokens aside before they are used: what a killed process had set aside stays used."""
 
-    def __init__(self, database: Database, clock: Clock, budget: int) -> None:
+    def __init__(self, database: Backend, clock: Clock, budget: int) -> None:
         """Count in `database`, up to `budget` tokens in a day (UTC)."""
         self._database = database
         self._clock = clock

@@ -15,10 +15,9 @@ from filelock import FileLock, Timeout
 
 from perdure.clock import Clock
 from perdure.errors import StoreBusyError, StoreError, StoreFullError, StoreLostError, StoreUnavailableError
-from perdure.store.database import Database
 from perdure.store.folder import FILE_MODE
 from perdure.store.remembered import FILE, Place, Remembered, refuse_lost
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Backend, Connection, run
 
 EVERY = 5.0
 """Seconds between two writes, each of which waits for the disk once."""
@@ -30,7 +29,7 @@ _log = logging.getLogger("perdure.store")
 class Memo:
     """Keeps the file of an open store up to date. Usable from any thread."""
 
-    def __init__(self, folder: Path, database: Database, clock: Clock) -> None:
+    def __init__(self, folder: Path, database: Backend, clock: Clock) -> None:
         """Write the file if it does not tell of this store yet."""
         self._folder = folder
         self._database = database

@@ -19,7 +19,7 @@ from typing import Any
 
 from perdure.errors import StoreCorruptError, StoreLostError
 from perdure.failpoints import fail_point
-from perdure.store.database import opened
+from perdure.store.access import opened
 from perdure.store.folder import FILE_MODE, sync_folder
 from perdure.store.sql import Connection, run
 from perdure.store.tombstones import store_key

@@ -73,7 +73,7 @@ def ended(
         "INSERT INTO jobs (name, last_run, next_run, took, result, failures) VALUES (?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (name) DO UPDATE SET last_run = excluded.last_run, next_run = excluded.next_run,"
         " took = excluded.took, result = excluded.result, state = 'waiting',"
-        " failures = CASE WHEN excluded.failures THEN failures + 1 ELSE 0 END"
+        " failures = CASE WHEN excluded.failures > 0 THEN jobs.failures + 1 ELSE 0 END"
     )
     run(connection, sql, (name, at, next_run, took, result[:MAX_RESULT], int(failed)))
 

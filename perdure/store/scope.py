@@ -250,7 +250,7 @@ class _Owner(Audience):
 
     def sql(self, table: str = "facts") -> tuple[str, tuple[str, ...]]:
         """Return a condition that always holds."""
-        return "1", ()
+        return "TRUE", ()
 
 
 ALL_SCOPES = _Owner(frozenset(), None)

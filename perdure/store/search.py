@@ -300,7 +300,7 @@ def _visible(connection: Connection, term: str, view: View) -> frozenset[int]:
     # One row of JSON: row by row, SQLite and Python would hand each other the interpreter's lock each time.
     sql = (
         "SELECT json_group_array(seq) FROM (SELECT facts.seq FROM facts_fts JOIN facts ON facts.seq = facts_fts.rowid"
-        f" WHERE facts_fts MATCH ? AND {condition} LIMIT ?)"
+        f" WHERE facts_fts MATCH ? AND {condition} LIMIT ?) AS held"
     )
     return frozenset(json.loads(run(connection, sql, (match_query([term]), *values, COMMON))[0][0]))
 

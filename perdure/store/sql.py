@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, Protocol
 
 Row = tuple[Any, ...]
@@ -15,6 +17,12 @@ class Connection(Protocol):
     def in_transaction(self) -> bool:
         """Whether what was changed can still be taken back."""
 
+    def __enter__(self) -> Any:
+        """Read all that follows in the state of one moment, until the block ends."""
+
+    def __exit__(self, kind: Any, failure: Any, where: Any, /) -> Any:
+        """See later states again."""
+
     def execute(self, statements: str, bindings: Any = None, /) -> Iterable[Any]:
         """Run SQL with values for its question marks, and return its rows."""
 
@@ -26,6 +34,75 @@ class Connection(Protocol):
 
     def changes(self) -> int:
         """Return how many rows the last statement changed."""
+
+
+class Backend(Protocol):
+    """The database that holds the truth. Usable from any thread.
+
+    Attributes:
+        path: the file, or what stands for it in messages.
+        refusal: why it can only be read; None: it can be written.
+    """
+
+    path: Path
+    refusal: str | None
+
+    @property
+    def displaced(self) -> bool:
+        """Whether another file, or none, stands where the open one stood."""
+
+    def write(self, *, durable: bool = True, keep: bool = True) -> AbstractContextManager[Connection]:
+        """Run a transaction: all of it is kept when the block ends, none of it if the block raises.
+
+        Args:
+            durable: wait until the disk has it. False only for what may be lost, such as counters.
+            keep: False only tries: nothing of what the block does is kept.
+
+        Raises:
+            StoreError: one of its kinds.
+        """
+
+    def read(self, *, deadline: float | None = None) -> AbstractContextManager[Connection]:
+        """Lend a connection to read with, for the block.
+
+        Args:
+            deadline: `time.monotonic()` at which a running statement is broken off.
+
+        Raises:
+            StoreBusyError: also when the deadline has passed.
+            StoreError: one of its kinds.
+        """
+
+    @property
+    def shared(self) -> bool:
+        """Whether it is a server's, which other machines ask as well, and no file of this one."""
+
+    def tidy(self, pause: Callable[[], None]) -> str:
+        """Look after statistics and free room, with pauses between the parts; return one line about it.
+
+        Raises:
+            StoreError: one of its kinds.
+        """
+
+    def shed(self, *, rows: bool = True) -> str | None:
+        """Leave nothing of what was deleted: of `rows` in the tables, and in the log of changes.
+
+        Returns:
+            What it has to wait for; None: it is done.
+
+        Raises:
+            StoreError: one of its kinds.
+        """
+
+    def check_place(self) -> None:
+        """See that the open file still stands where it did.
+
+        Raises:
+            StoreLostError: another one stands there, or none.
+        """
+
+    def close(self) -> None:
+        """Close all connections."""
 
 
 def run(connection: Connection, sql: str, values: Sequence[Any] = ()) -> list[Row]:

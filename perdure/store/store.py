@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -22,11 +23,12 @@ from perdure.store.presence import Presence
 from perdure.store.remembered import holds_something, refuse_lost
 from perdure.store.seals import seal
 from perdure.store.spaces import VectorSpace as VectorSpace
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Backend, Connection, run
 from perdure.store.summary import USUAL, Summaries
 from perdure.store.tombstones import store_key
 from perdure.store.transaction import Author, Transaction
 
+URL_VARIABLE, TENANT_VARIABLE = "PERDURE_STORE_URL", "PERDURE_STORE_TENANT"
 Absent = Literal["create", "refuse", "empty"]
 
 
@@ -44,7 +46,14 @@ class Store:
     """
 
     def __init__(
-        self, folder: Path, *, clock: Clock | None = None, summaries: Summaries = USUAL, absent: Absent = "create"
+        self,
+        folder: Path,
+        *,
+        clock: Clock | None = None,
+        summaries: Summaries = USUAL,
+        absent: Absent = "create",
+        url: str | None = None,
+        tenant: str | None = None,
     ) -> None:
         """Open the folder, creating what is missing.
 
@@ -54,6 +63,8 @@ class Store:
             folder: the data folder.
             clock: where the time comes from.
             summaries: which texts get a summary.
+            url: PostgreSQL's database that holds the truth; None: facts.db, unless the environment names one.
+            tenant: whose memories in that database.
             absent: what to do if there is no store: "create" it, "refuse", or let an "empty" one that is nowhere
                 stand in for it, to be read.
 
@@ -62,8 +73,14 @@ class Store:
             StoreError: one of its kinds; nothing that was there has been changed.
         """
         self.folder = folder
+        self._url = url or os.environ.get(URL_VARIABLE)
+        self._tenant = tenant or os.environ.get(TENANT_VARIABLE) or "default"
         self.clock = clock or SystemClock()
         self.summaries = summaries
+        if self._url is not None:
+            self._stands_in, self.refusal = False, None
+            self._open_shared(self._url)
+            return
         if not holds_something(folder):
             refuse_lost(folder)
         there = (folder / "facts.db").is_file()
@@ -90,7 +107,7 @@ class Store:
         with ExitStack() as opened:
             if self.refusal is None:
                 prepare_folder(self.folder)
-            self.database = Database(
+            self.database: Backend = Database(
                 path,
                 check=look,
                 stays=not self._stands_in,
@@ -107,6 +124,22 @@ class Store:
                 self.key = store_key(connection)
             self._memo = Memo(self.folder, self.database, self.clock) if self.refusal is None else None
             self.inbox = Inbox(self.folder / "inbox", self.refusal)
+            opened.pop_all()
+
+    def _open_shared(self, url: str) -> None:
+        """Open a database that other machines have open as well; this folder holds the inbox and what is derived."""
+        from perdure.store.postgres.database import PostgresDatabase
+
+        prepare_folder(self.folder)
+        with ExitStack() as opened:
+            self.database = PostgresDatabase(url, self._tenant, self.folder)
+            opened.callback(self.database.close)
+            self._presence = Presence(self.folder)
+            opened.callback(self._presence.close)
+            with self.database.read() as connection:
+                self.key = store_key(connection)
+            self._memo = None
+            self.inbox = Inbox(self.folder / "inbox", None)
             opened.pop_all()
 
     @property
@@ -163,8 +196,14 @@ class Store:
 
     def cursor(self, session: str) -> str:
         """Return up to which message a session has been read, as `Transaction.move_cursor` wrote it."""
-        with self.database.read() as connection:
-            rows = run(connection, "SELECT tail FROM cursors WHERE session = ?", (session,))
+        try:
+            with self.database.read() as connection:
+                rows = run(connection, "SELECT tail FROM cursors WHERE session = ?", (session,))
+        except StoreUnavailableError:
+            if not self.database.shared:
+                raise
+            # A turn is taken in while the server is away. What of it was read before is known again when it is back.
+            return ""
         return rows[0][0] if rows else ""
 
     def is_finished(self, entry_id: str) -> bool:

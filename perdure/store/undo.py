@@ -77,7 +77,7 @@ def batches(
     sql = (
         "SELECT j.batch FROM journal j CROSS JOIN facts ON facts.id = j.fact_id"
         f" WHERE {condition} AND j.action NOT IN ({marks}) AND j.action <> 'undo'"
-        f" AND (? OR j.action NOT IN {_BY_BATCH})"
+        f" AND (? = 1 OR j.action NOT IN {_BY_BATCH})"
         # Taking back a link writes a row of its own kind, which must not make the undo look like a change.
         " AND NOT EXISTS (SELECT 1 FROM journal d WHERE d.batch = j.batch AND d.action = 'undo')"
         " AND (? IS NULL OR j.session = ?) AND (? IS NULL OR j.host = ?)"

@@ -9,7 +9,7 @@ import pytest
 
 from perdure.api.memory import Memory
 from perdure.background.scheduler import Stopping
-from perdure.background.upkeep import export_day, reconcile, rotate, tidy
+from perdure.background.upkeep import export_day, reconcile, rotate
 from perdure.care.backup import backups
 from perdure.clock import ManualClock
 from perdure.hooks.types import Channel
@@ -101,12 +101,12 @@ def test_a_fact_that_was_changed_behind_our_back_is_named_and_left(store: Store)
 
 
 def test_free_room_is_given_back_once_there_is_much(store: Store) -> None:
-    assert tidy(store, nothing).endswith("the file stays as it is")
+    assert store.database.tidy(nothing).endswith("the file stays as it is")
     with store.write(AUTHOR) as tx:
         facts = [tx.add(Fact(f"{number} " + "heron " * 16_000)) for number in range(120)]
     with store.database.write() as connection:
         connection.executemany("DELETE FROM facts WHERE id = ?", [(fact.id,) for fact in facts])
-    assert tidy(store, nothing).endswith("pages given back")
+    assert store.database.tidy(nothing).endswith("pages given back")
     with store.database.read() as connection:
         assert run(connection, "PRAGMA freelist_count") == [(0,)]
 

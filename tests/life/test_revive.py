@@ -22,6 +22,8 @@ from perdure.store.transaction import Author
 from tests.cli.calling import call, call_json
 from tests.life.conftest import DAY, START, OpenMemory, recalled
 
+pytestmark = pytest.mark.sqlite
+
 COELIAC = "I'm coeliac."
 USER = Author(Channel.USER)
 

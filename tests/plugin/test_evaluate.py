@@ -113,6 +113,7 @@ def test_what_is_pinned_is_no_noise(open_memory: OpenMemory) -> None:
     assert result.kinds["exact"].at_1 == 1.0
 
 
+@pytest.mark.sqlite
 def test_nothing_is_changed_in_the_store(open_memory: OpenMemory, clock: ManualClock, home: Path) -> None:
     memory = filled(open_memory(), clock)
     memory.recall("What is the staging database called?")

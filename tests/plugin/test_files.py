@@ -272,6 +272,7 @@ class TestConversations:
         memory.close()
         assert any("WX4417" in text for text in kept(home))
 
+    @pytest.mark.sqlite
     def test_a_folder_that_could_not_be_noted_is_tried_again_beside_the_turns(
         self, open_memory: OpenMemory, workspace: Path
     ) -> None:

@@ -278,6 +278,7 @@ def broken_database(home: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [broken_file, broken_database])
+@pytest.mark.sqlite
 def test_a_folder_that_cannot_be_used_costs_one_line_and_is_left_untouched(
     home: Path, damage: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -310,6 +311,7 @@ def test_a_folder_that_cannot_be_written_costs_one_line(folder: str, caplog: pyt
     plugin.host_stopping(CONTEXT)
 
 
+@pytest.mark.sqlite
 def test_what_was_kept_before_the_damage_is_there_after_the_repair(
     open_memory: OpenMemory, home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -17,6 +17,8 @@ from perdure.store.inbox import waiting_in
 from perdure.store.remembered import Truth, judge
 from tests.plugin.conftest import complaints, kept
 
+pytestmark = pytest.mark.sqlite
+
 CONTEXT = TurnContext(session_id="s", host="test")
 FACT = "The staging database is called heron."
 QUESTION = "What is the staging database called?"

@@ -257,6 +257,7 @@ def test_a_folder_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
             Memory.open("/proc/perdure")
 
 
+@pytest.mark.sqlite
 def test_a_damaged_database_is_left_untouched_and_can_be_moved_away(home: Path) -> None:
     home.mkdir()
     junk = b"this is no database " * 500

@@ -20,6 +20,7 @@ from perdure.store.search import View
 from perdure.store.sql import run
 from perdure.store.transaction import Author
 from tests.recall.conftest import Desk
+from tests.sqlite import as_sqlite
 
 AUTHOR = Author(Channel.USER)
 
@@ -144,9 +145,11 @@ class TestStanding:
 
 
 class TestPlan:
+    @pytest.mark.sqlite
     def test_no_statement_reads_all_facts(self, wordy: Desk) -> None:
         prefer(wordy, "Always use tabs.", entity="convention", key="use tabs")
-        with wordy.store.database.read() as connection:
+        with wordy.store.database.read() as lent:
+            connection = as_sqlite(lent)
             with traced(connection) as statements:
                 standing(connection, view(wordy), 10)
             plans = [line for sql, values in statements for line in plan(connection, sql, values)]

@@ -15,6 +15,7 @@ from perdure.store.search import View
 from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
+from tests.sqlite import as_sqlite
 
 MANY = 3_000
 AUTHOR = Author(Channel.LIBRARY)
@@ -38,11 +39,11 @@ def test_the_newest_memories_and_the_last_change_are_found_without_a_walk_throug
                 taken["steps"] += 1_000
                 return False
 
-            connection.set_progress_handler(counted, 1_000)
+            as_sqlite(connection).set_progress_handler(counted, 1_000)
             [newest] = list_facts(connection, view, Filter(), 1)
             batch = undo.last_batch(connection, audience)
             assert taken["steps"] < STEPS
-            connection.set_progress_handler(None)
+            as_sqlite(connection).set_progress_handler(None)
             assert newest.id == last.id
             assert batch == run(connection, "SELECT batch FROM journal ORDER BY seq DESC LIMIT 1")[0][0]
             page = inventory(connection, view, limit=1)

@@ -406,8 +406,8 @@ class TestTombstones:
         try:
             assert [finding.repair for finding in verify(store)] == ["tombstones"]
             assert fix(store, verify(store)) == []
-            with store.database.read() as connection:
-                assert is_purged(connection, store.key, text)
+            with store.database.read() as lent:
+                assert is_purged(lent, store.key, text)
         finally:
             store.close()
 

@@ -121,6 +121,7 @@ class TestAdd:
 
 class TestRedaction:
     @pytest.mark.parametrize("column", ["text", "why", "value", "summary"])
+    @pytest.mark.sqlite
     def test_no_byte_of_a_secret_reaches_the_disk(self, store: Store, column: str) -> None:
         fields: dict[str, Any] = {column: f"the key is {SECRET}"}
         add(store, replace(Fact("The deployment is done by Anna."), **fields))

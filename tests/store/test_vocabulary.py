@@ -32,6 +32,7 @@ def test_each_change_of_the_facts_is_counted_at_once(store: Store) -> None:
     assert frequencies(store, "heron", "pond", "otter") == {"heron": 2, "pond": 1, "otter": 1}
 
 
+@pytest.mark.sqlite
 def test_while_nothing_changes_a_common_word_is_not_counted_again(store: Store) -> None:
     put(store, "a heron by the pond")
     assert frequencies(store, "heron") == {"heron": 1}

@@ -1,0 +1,1 @@
+"""The same memory on PostgreSQL: the statements of the store, run on another engine."""

@@ -1,0 +1,32 @@
+"""The tests over PostgreSQL instead of files: each data folder is a tenant of its own on one server."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+VARIABLE = "TEST_STORE_URL"
+"""Names the server; unset, the tests keep their stores in files."""
+_KEY = "5e" * 32
+
+
+def kept() -> dict[str, str]:
+    """Return the environment by which stores are on the server, if the tests run there."""
+    url = os.environ.get(VARIABLE)
+    return {"PERDURE_STORE_URL": url, "PERDURE_STORE_KEY": _KEY} if url else {}
+
+
+def part_by_folder() -> None:
+    """Have each data folder be a tenant: what a test opens twice is one store, and two folders are two."""
+    if VARIABLE not in os.environ:
+        return
+    from perdure.store.postgres.database import PostgresDatabase
+
+    begin = PostgresDatabase.__init__
+
+    def parted(self: PostgresDatabase, url: str, tenant: str, folder: Path) -> None:
+        begin(self, url, f"{tenant}:{hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]}", folder)
+
+    PostgresDatabase.__init__ = parted  # type: ignore[method-assign]
+    os.environ.update(kept())

@@ -1,0 +1,135 @@
+"""What PostgreSQL has to do for the store: keep, find, part tenants, put writers in a row, come back."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import psycopg
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perdure import Memory, TurnContext
+from perdure.errors import StoreUnavailableError
+from perdure.store.postgres.database import PostgresDatabase
+from perdure.store.sql import run
+from tests.postgres.server import Server
+
+pytestmark = pytest.mark.postgres
+Open = Callable[..., Memory]
+FACT = "The staging database is called heron."
+
+
+@pytest.fixture
+def opened(server: Server, tenant: str, tmp_path: Path) -> Iterator[Open]:
+    """Return what opens a memory on the server; the folder is that of one machine."""
+    with ExitStack() as all_:
+
+        def open_(folder: str = "one", **given: object) -> Memory:
+            values = {"store_url": server.url, "store_tenant": tenant, "embedder": "none", "timers": False, **given}
+            return all_.enter_context(Memory.open(tmp_path / folder, **values))  # type: ignore[arg-type]
+
+        yield open_
+
+
+@pytest.fixture
+def same_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERDURE_STORE_KEY", "ab" * 32)
+
+
+def test_what_one_machine_is_told_another_knows(same_key: None, opened: Open, tmp_path: Path) -> None:
+    one, other = opened("one"), opened("other")
+    one.turns.after([{"role": "user", "content": FACT}], True, TurnContext(session_id="s1"))
+    assert one.settle()
+    found = other.recall("What is the staging database called?")
+    assert found is not None
+    assert FACT in found.block
+    assert not (tmp_path / "other" / "facts.db").exists()
+
+
+def test_another_key_is_refused_and_the_database_has_none(opened: Open, server: Server) -> None:
+    memory = opened("one")
+    memory.store(FACT)
+    key = memory._engine.store.key.hex()
+    with pytest.raises(StoreUnavailableError, match="another key"):
+        opened("other")
+    with psycopg.connect(server.url) as connection:
+        connection.execute("SELECT set_config('perdure.tenant', %s, true)", (memory._engine.settings.store_tenant,))
+        values = [value for (value,) in connection.execute("SELECT value FROM meta").fetchall()]
+    assert values
+    assert not any(key in value for value in values)
+
+
+def test_no_row_is_seen_without_a_tenant_and_none_of_another(opened: Open, server: Server) -> None:
+    opened("one").store(FACT)
+    opened("two", store_tenant="somebody else").store("The printer is called Otto.")
+    with psycopg.connect(server.url) as connection:
+        tables = [name for (name,) in connection.execute(
+            "SELECT relname FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attname = 'tenant'"
+            " WHERE relkind = 'r'"
+        ).fetchall()]  # fmt: skip
+        assert len(tables) > 15
+        for table in tables:
+            assert connection.execute(f"SELECT count(*) FROM {table}").fetchall() == [(0,)], table
+        connection.execute("SELECT set_config('perdure.tenant', 'somebody else', true)")
+        assert connection.execute("SELECT text FROM facts").fetchall() == [("The printer is called Otto.",)]
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("INSERT INTO meta VALUES ('key', 'value', 'a third')")
+
+
+@settings(max_examples=60, deadline=None)
+@given(name=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=60))
+def test_a_tenant_of_any_name_sees_its_own_alone(
+    server: Server, tmp_path_factory: pytest.TempPathFactory, name: str
+) -> None:
+    folder = tmp_path_factory.mktemp("tenant")
+    database = PostgresDatabase(server.url, name, folder)
+    try:
+        with database.write() as connection:
+            run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", ("mine", name))
+        with database.read() as connection:
+            assert run(connection, "SELECT value FROM meta WHERE key = 'mine'") == [(name,)]
+            assert len(run(connection, "SELECT DISTINCT tenant FROM meta")) == 1
+    finally:
+        database.close()
+
+
+def test_writers_of_one_slot_leave_one_value_and_a_whole_chain(same_key: None, opened: Open) -> None:
+    memories = [opened(f"machine{number}") for number in range(4)]
+
+    def correct(memory: Memory, writer: int) -> None:
+        for number in range(10):
+            memory.store(f"The port is {writer}{number}.", entity="server", key="port", value=f"{writer}{number}")
+
+    threads = [threading.Thread(target=correct, args=(memory, at)) for at, memory in enumerate(memories)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [fact.key for fact in memories[0].admin.list()] == ["port"]
+    assert memories[0].admin.verify() == []
+
+
+def test_what_is_said_while_the_server_is_away_is_there_when_it_is_back(opened: Open, server: Server) -> None:
+    memory = opened()
+    memory.store("The printer is called Otto.")
+    server.stop()
+    try:
+        assert memory.turns.before("What is the printer called?", TurnContext(session_id="s1")) is None
+        assert memory.turns.after([{"role": "user", "content": FACT}], True, TurnContext(session_id="s1")) == 1
+    finally:
+        server.start()
+    assert memory.settle(60)
+    assert sorted(fact.text for fact in memory.admin.list()) == ["The printer is called Otto.", FACT]
+
+
+def test_the_address_is_told_to_nobody(opened: Open, server: Server, tmp_path: Path) -> None:
+    memory = opened()
+    url = server.url.replace("//perdure@", "//perdure:hunter2@") + "_that_is_not_there"
+    assert "hunter2" not in repr(memory._engine.settings.model_copy(update={"store_url": url}))
+    with pytest.raises(StoreUnavailableError) as failed:
+        PostgresDatabase(url, "t", tmp_path)
+    assert "hunter2" not in str(failed.value)
