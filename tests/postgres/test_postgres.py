@@ -63,6 +63,12 @@ def test_another_key_is_refused_and_the_database_has_none(opened: Open, server: 
     assert not any(key in value for value in values)
 
 
+def test_what_is_no_key_is_told(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERDURE_STORE_KEY", "secret")
+    with pytest.raises(StoreUnavailableError, match="64 hex digits"):
+        opened()
+
+
 def test_no_row_is_seen_without_a_tenant_and_none_of_another(opened: Open, server: Server) -> None:
     opened("one").store(FACT)
     opened("two", store_tenant="somebody else").store("The printer is called Otto.")

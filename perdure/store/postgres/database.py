@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,6 @@ from perdure.errors import (
     StoreTooNewError,
     StoreUnavailableError,
 )
-from perdure.failpoints import fail_point
 from perdure.store.folder import private_file
 from perdure.store.postgres.dialect import translated
 from perdure.store.postgres.schema import STEPS, TENANT
@@ -47,7 +47,7 @@ NUL = "\U0010fffe"
 """Stands for NUL, with which the store parts the names in a key. It is no character, and in no text."""
 WRITERS, MIGRATION = 0x70726472, 0x70726473
 """Locks: of those who write for one tenant, and of who brings the schema up to date."""
-KEY_VARIABLE, KEY_FILE = "PERDURE_STORE_KEY", "store.key"
+KEY_VARIABLE, KEY_FILE, KEY_BYTES = "PERDURE_STORE_KEY", "store.key", 32
 _INDEX = "INSERT INTO facts_fts (rowid, text, entity, key, value, category)"
 
 
@@ -115,6 +115,8 @@ class PostgresConnection:
 class PostgresDatabase:
     """A tenant's tables. Usable from any thread."""
 
+    shared = True
+
     def __init__(self, url: str, tenant: str, folder: Path) -> None:
         """Open the database, and bring its schema up to date.
 
@@ -156,12 +158,9 @@ class PostgresDatabase:
                 raw.execute("SET LOCAL synchronous_commit = off")
             connection.in_transaction = True
             try:
-                fail_point("transaction.begun")
                 yield connection
-                fail_point("commit.before")
                 if keep:
                     raw.commit()
-                    fail_point("commit.after")
             finally:
                 connection.in_transaction = False
                 raw.rollback()
@@ -177,8 +176,6 @@ class PostgresDatabase:
                 yield connection
             finally:
                 raw.rollback()
-
-    shared = True
 
     def tidy(self, pause: Callable[[], None]) -> str:
         """Have the server look at its statistics; what was deleted its own housekeeping clears away."""
@@ -275,15 +272,24 @@ def _found(value: Any) -> Any:
 
 
 def _key(folder: Path) -> bytes:
-    """Return the secret of the store: from the environment, or the file that is made once."""
-    named = os.environ.get(KEY_VARIABLE)
-    if named:
-        return bytes.fromhex(named)
-    path = folder / KEY_FILE
-    if not path.exists():
-        private_file(path)
-        path.write_text(secrets.token_hex(32), encoding="ascii")
-    return bytes.fromhex(path.read_text(encoding="ascii"))
+    """Return the secret of the store: from the environment, or the file that is made once.
+
+    Raises:
+        StoreUnavailableError: it is no key.
+    """
+    path, named = folder / KEY_FILE, os.environ.get(KEY_VARIABLE)
+    if not named and not path.exists():
+        made = folder / f"{KEY_FILE}.{secrets.token_hex(4)}"
+        private_file(made)
+        made.write_text(secrets.token_hex(KEY_BYTES), encoding="ascii")
+        # Whole or not at all, and another process may have been first.
+        with suppress(FileExistsError):
+            os.link(made, path)
+        made.unlink()
+    where, text = (KEY_VARIABLE, named) if named else (str(path), path.read_text(encoding="ascii", errors="replace"))
+    if re.fullmatch(rf"[0-9a-fA-F]{{{2 * KEY_BYTES}}}", text.strip()) is None:
+        raise StoreUnavailableError(f"{where} is no key: it has to be {2 * KEY_BYTES} hex digits")
+    return bytes.fromhex(text.strip())
 
 
 @contextmanager

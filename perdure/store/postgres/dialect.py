@@ -37,14 +37,12 @@ class Statement:
     Attributes:
         sql: with places `%(p0)s`, `%(p1)s` and so on.
         query: the number of the value that is a query of words; None: there is none.
-        ranked: whether it orders by how well that query fits; then it has a place `{rank}`.
-        named: whether the values have names of their own.
+        ranked: whether it orders by how well that query fits; then it names `facts_fts.rank`.
     """
 
     sql: str
     query: int | None = None
     ranked: bool = False
-    named: bool = False
 
 
 @lru_cache(maxsize=2_048)
@@ -55,15 +53,13 @@ def translated(sql: str) -> Statement:
     sql = _upsert(sql)
     count = 0
     query = None
-    named = False
 
     def place(found: re.Match[str]) -> str:
-        nonlocal count, query, named
+        nonlocal count, query
         part = found[0]
         if part[0] == "'" or part == "%":
             return part.replace("%", "%%")
         if part[0] == ":":
-            named = True
             return f"%({part[1:]})s"
         if sql[: found.start()].endswith("facts_fts MATCH "):
             query = count
@@ -73,7 +69,7 @@ def translated(sql: str) -> Statement:
     made = _TOKEN.sub(place, sql.replace("::", "\0")).replace("\0", "::")
     if query is not None:
         made = made.replace(f"facts_fts MATCH %(p{query})s", f"facts_fts.terms @@ CAST(%(p{query})s AS tsquery)")
-    return Statement(made, query, _RANK in made, named)
+    return Statement(made, query, _RANK in made)
 
 
 def _upsert(sql: str) -> str:

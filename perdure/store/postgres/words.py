@@ -64,7 +64,7 @@ def query(match: str) -> tuple[str, Sequence[str]]:
             found = [_cut(word) for word in tokenised(phrase.replace('""', '"'))]
             words += found
             # A phrase of signs alone stands in nothing.
-            made.append("(" + " <-> ".join(f"{_quoted(word)}{label}" for word in found) + ")" if found else "''''")
+            made.append("(" + " <-> ".join(f"{_quoted(word)}{label}" for word in found) + ")" if found else NOTHING)
     return "".join(made), words
 
 
