@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.postgres, pytest.mark.timeout(400)]
 TESTS = Path(__file__).parents[1]
 SHORT = (
     "life/test_undo.py", "life/test_links.py", "life/test_expiry.py", "life/test_changing.py", "recall/test_recall.py",
-    "capture/test_decide.py", "store/test_transaction.py", "store/test_search.py", "store/test_scope.py",
+    "capture/test_decide.py", "store/test_transaction.py", "store/test_search.py",
 )  # fmt: skip
 """A part of what `pytest -m "not sqlite"` runs, over a server that TEST_STORE_URL names."""
 

@@ -42,7 +42,9 @@ except ImportError as error:
 CONNECTIONS = 4
 """Of a process at the most: one writes, the others read."""
 PATIENCE = 10.0
-"""Seconds for which a writer waits for the others, and anybody for a connection."""
+"""Seconds for which a writer waits for the others."""
+REACH, REST = 2.0, 1.0
+"""Seconds for which a connection is waited for, and for which none is asked for after that was in vain."""
 NUL = "\U0010fffe"
 """Stands for NUL, with which the store parts the names in a key. It is no character, and in no text."""
 WRITERS, MIGRATION = 0x70726472, 0x70726473
@@ -132,7 +134,7 @@ class PostgresDatabase:
         self.path = Path("postgresql")
         self.refusal: str | None = None
         self.displaced = False
-        self._key = _key(folder)
+        self._key, self._away = _key(folder), 0.0
         self._tenant, self._process, self._closed = tenant, os.getpid(), False
         self._wrapped: WeakKeyDictionary[Any, PostgresConnection] = WeakKeyDictionary()
         self._pool = ConnectionPool(
@@ -216,14 +218,25 @@ class PostgresDatabase:
             raise StoreClosedError("the database was opened before this process was forked; open it anew here")
         if self._closed:
             raise StoreClosedError("the database is closed")
+        if time.monotonic() < self._away:
+            raise StoreUnavailableError("the database could not be reached a moment ago")
         patience = PATIENCE if deadline is None else max(0.01, deadline - time.monotonic())
-        with _in_our_terms(), self._pool.connection(timeout=patience) as raw:
+        with self._reached(), _in_our_terms(), self._pool.connection(timeout=min(patience, REACH)) as raw:
             connection = self._wrapped.get(raw)
             if connection is None:
                 connection = self._wrapped[raw] = PostgresConnection(raw, self._key)
             raw.execute(first)
             raw.execute("SELECT set_config(%s, %s, true)", (TENANT, self._tenant))
             yield raw, connection
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        """Let nobody wait for a server that was away a moment ago: a turn asks for several things."""
+        try:
+            yield
+        except StoreUnavailableError:
+            self._away = time.monotonic() + REST
+            raise
 
     def _migrate(self) -> None:
         with _in_our_terms(), self._pool.connection() as raw:
