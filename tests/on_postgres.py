@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
+from typing import Any
 
 VARIABLE = "TEST_STORE_URL"
 """Names the server; unset, the tests keep their stores in files."""
@@ -18,15 +19,20 @@ def kept() -> dict[str, str]:
 
 
 def part_by_folder() -> None:
-    """Have each data folder be a tenant: what a test opens twice is one store, and two folders are two."""
+    """Have every store on the server, each data folder a tenant: a folder opened twice is one, and two are two."""
     if VARIABLE not in os.environ:
         return
     from perdure.store.postgres.database import PostgresDatabase
+    from perdure.store.store import Store
 
-    begin = PostgresDatabase.__init__
+    begin, place = PostgresDatabase.__init__, Store.__init__
 
     def parted(self: PostgresDatabase, url: str, tenant: str, folder: Path) -> None:
         begin(self, url, f"{tenant}:{hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]}", folder)
 
+    def placed(self: Store, folder: Path, **given: Any) -> None:
+        place(self, folder, **{**given, "url": given.get("url") or os.environ[VARIABLE]})
+
     PostgresDatabase.__init__ = parted  # type: ignore[method-assign]
+    Store.__init__ = placed  # type: ignore[method-assign]
     os.environ.update(kept())

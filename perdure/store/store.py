@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -28,7 +27,6 @@ from perdure.store.summary import USUAL, Summaries
 from perdure.store.tombstones import store_key
 from perdure.store.transaction import Author, Transaction
 
-URL_VARIABLE, TENANT_VARIABLE = "PERDURE_STORE_URL", "PERDURE_STORE_TENANT"
 Absent = Literal["create", "refuse", "empty"]
 
 
@@ -53,7 +51,7 @@ class Store:
         summaries: Summaries = USUAL,
         absent: Absent = "create",
         url: str | None = None,
-        tenant: str | None = None,
+        tenant: str = "default",
     ) -> None:
         """Open the folder, creating what is missing.
 
@@ -63,7 +61,7 @@ class Store:
             folder: the data folder.
             clock: where the time comes from.
             summaries: which texts get a summary.
-            url: PostgreSQL's database that holds the truth; None: facts.db, unless the environment names one.
+            url: PostgreSQL's database that holds the truth; None: facts.db.
             tenant: whose memories in that database.
             absent: what to do if there is no store: "create" it, "refuse", or let an "empty" one that is nowhere
                 stand in for it, to be read.
@@ -73,13 +71,11 @@ class Store:
             StoreError: one of its kinds; nothing that was there has been changed.
         """
         self.folder = folder
-        self._url = url or os.environ.get(URL_VARIABLE)
-        self._tenant = tenant or os.environ.get(TENANT_VARIABLE) or "default"
         self.clock = clock or SystemClock()
         self.summaries = summaries
-        if self._url is not None:
+        if url is not None:
             self._stands_in, self.refusal = False, None
-            self._open_shared(self._url)
+            self._open_shared(url, tenant)
             return
         if not holds_something(folder):
             refuse_lost(folder)
@@ -126,13 +122,13 @@ class Store:
             self.inbox = Inbox(self.folder / "inbox", self.refusal)
             opened.pop_all()
 
-    def _open_shared(self, url: str) -> None:
+    def _open_shared(self, url: str, tenant: str) -> None:
         """Open a database that other machines have open as well; this folder holds the inbox and what is derived."""
         from perdure.store.postgres.database import PostgresDatabase
 
         prepare_folder(self.folder)
         with ExitStack() as opened:
-            self.database = PostgresDatabase(url, self._tenant, self.folder)
+            self.database = PostgresDatabase(url, tenant, self.folder)
             opened.callback(self.database.close)
             self._presence = Presence(self.folder)
             opened.callback(self._presence.close)

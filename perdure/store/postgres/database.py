@@ -8,7 +8,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -138,17 +138,16 @@ class PostgresDatabase:
         self._tenant, self._process, self._closed = tenant, os.getpid(), False
         self._wrapped: WeakKeyDictionary[Any, PostgresConnection] = WeakKeyDictionary()
         self._pool = ConnectionPool(
-            url, min_size=1, max_size=CONNECTIONS, timeout=PATIENCE, open=False, check=ConnectionPool.check_connection,
+            url, min_size=1, max_size=CONNECTIONS, timeout=REACH, open=False, check=ConnectionPool.check_connection,
             kwargs={"connect_timeout": int(PATIENCE), "application_name": "perdure", "prepare_threshold": None,
                     "cursor_factory": psycopg.ClientCursor},
         )  # fmt: skip
-        self._pool.open()
-        try:
+        with ExitStack() as opened:
+            self._pool.open()
+            opened.callback(self._pool.close)
             self._migrate()
             self._begin()
-        except BaseException:
-            self._pool.close()
-            raise
+            opened.pop_all()
 
     @contextmanager
     def write(self, *, durable: bool = True, keep: bool = True) -> Iterator[PostgresConnection]:
