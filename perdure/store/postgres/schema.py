@@ -34,7 +34,7 @@ CREATE FUNCTION json_extract(object text, path text) RETURNS text LANGUAGE sql I
     $$ SELECT object::jsonb #>> string_to_array(substr(path, 3), '.') $$;
 CREATE FUNCTION json_set(object text, path text, value anyelement) RETURNS text LANGUAGE sql IMMUTABLE AS
     $$ SELECT jsonb_set(object::jsonb, string_to_array(substr(path, 3), '.'), to_jsonb(value))::text $$;
-CREATE FUNCTION json_object(name text, value json) RETURNS text LANGUAGE sql IMMUTABLE AS
+CREATE FUNCTION object_of(name text, value json) RETURNS text LANGUAGE sql IMMUTABLE AS
     $$ SELECT jsonb_build_object(name, value)::text $$;
 CREATE FUNCTION merged(of jsonb, with_ jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE name text; value jsonb;
