@@ -23,15 +23,15 @@ def part_by_folder() -> None:
     if VARIABLE not in os.environ:
         return
     from perdure.store.postgres.database import PostgresDatabase
-    from perdure.store.store import Store
+    from perdure.store.store import Server, Store
 
     begin, place = PostgresDatabase.__init__, Store.__init__
 
-    def parted(self: PostgresDatabase, url: str, tenant: str, folder: Path) -> None:
-        begin(self, url, f"{tenant}:{hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]}", folder)
+    def parted(self: PostgresDatabase, url: str, tenant: str, folder: Path, direct: str | None = None) -> None:
+        begin(self, url, f"{tenant}:{hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]}", folder, direct)
 
     def placed(self: Store, folder: Path, **given: Any) -> None:
-        place(self, folder, **{**given, "url": given.get("url") or os.environ[VARIABLE]})
+        place(self, folder, **{**given, "server": given.get("server") or Server(os.environ[VARIABLE])})
 
     PostgresDatabase.__init__ = parted  # type: ignore[method-assign]
     Store.__init__ = placed  # type: ignore[method-assign]

@@ -84,6 +84,10 @@ class Drain:
                     fail_point("drain.recovered")
                 self._recorded(partial(self._restore, entries))
                 _log.info("recovered %d inbox entries of another process", len(entries))
+            for entry in self._store.orphans():
+                self._capture(entry)
+                self._recorded(partial(self._restore, [entry]))
+                self._store.release(str(entry["id"]))
             self._store.prune_finished()
         except WAITS as error:
             self._failed(error)
@@ -113,6 +117,7 @@ class Drain:
             return
         fail_point("drain.captured")
         self._store.inbox.finish(entry["id"])
+        self._store.release(entry["id"])
         self._worked()
 
     def _recorded(self, record: Callable[[], None]) -> None:

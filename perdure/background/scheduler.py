@@ -1,8 +1,8 @@
 """The timers of a store: one thread in a long-lived host's process runs what is due, one job after another.
 
-Of all processes that have a store open, one leads: the one that holds `leader.lock`. When each job is due stands in
-the store. What holds the interpreter for longer than a turn can wait runs in the worker process, which is only told
-that the job is wanted.
+Of all processes that have a store open, one leads: the one that holds `leader.lock`; of all machines, where a server
+has the store, the one that holds its lease. When each job is due stands in the store. What holds the interpreter for
+longer than a turn can wait runs in the worker process, which is only told that the job is wanted.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,6 +56,7 @@ class Job:
         work: does it, and returns one line about what was done, or why there was nothing to do.
         in_worker: it holds the interpreter too long for the host's process.
         at_start: it runs once at each start as well.
+        here: it is about the files of this machine, so that each machine does it, where several have the store open.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Job:
     work: Callable[[Pause], str]
     in_worker: bool = False
     at_start: bool = False
+    here: bool = False
 
 
 class Scheduler:
@@ -92,12 +95,15 @@ class Scheduler:
         """
         self._store = store
         self._jobs: Mapping[str, Job] = {job.name: job for job in jobs}
+        own = f"@{store.machine}" if store.machine else ""
+        self._rows: Mapping[str, str] = {job.name: job.name + (own if job.here else "") for job in jobs}
         self._clock = clock
         self._gate = gate
         self._start_worker = start_worker
         self._chance = chance
         self._began = clock.now()
         self._greeted: set[str] = set()
+        self._leads = False
         self._stop = stop or threading.Event()
         self._busy = threading.Lock()
         # Not thread-local: the thread that closes is not the one that leads.
@@ -144,7 +150,7 @@ class Scheduler:
         """Return what is known of the jobs, by name."""
         with self._store.database.read() as connection:
             known = schedule.states(connection)
-        return {name: state for name, state in known.items() if name in self._jobs}
+        return {name: known[row] for name, row in self._rows.items() if row in known}
 
     def run_due(self) -> list[str]:
         """Run every job that is due, the longest overdue first; return their names.
@@ -207,7 +213,8 @@ class Scheduler:
             began = time.monotonic()
             failed = False
             try:
-                result = job.work(self._pause)
+                with nullcontext() if job.here else self._store.database.leading():
+                    result = job.work(self._pause)
             except (Stopping, StoreClosedError):
                 return STOPPED
             except Exception as error:  # noqa: BLE001 - one job that fails must not end the others
@@ -221,20 +228,21 @@ class Scheduler:
         failures = (known.failures if known else 0) + 1 if failed else 0
         with self._store.database.write(durable=False) as connection:
             schedule.ended(
-                connection, job.name, self._clock.now(), self._next(job, failures),
+                connection, self._rows[job.name], self._clock.now(), self._next(job, failures),
                 took=round(took, 3), result=result, failed=failed,
             )  # fmt: skip
 
     def _due(self) -> list[str]:
         """Return the names of the jobs that are due, and plan those that never were."""
-        now = self._clock.now()
+        now, leads = self._clock.now(), self._store.database.lead()
+        self._leads = leads
         # A clock that was set back must not make the start lie ahead.
         self._began = min(self._began, now)
         known = self.states()
         due: list[tuple[float, str]] = []
         for name, job in self._jobs.items():
             state = known.get(name)
-            if not job.every or self._began + min(job.first, job.every) > now:
+            if not job.every or self._began + min(job.first, job.every) > now or not (leads or job.here):
                 continue
             greeting = job.at_start and name not in self._greeted
             self._greeted.add(name)
@@ -245,7 +253,7 @@ class Scheduler:
             elif state.next_run > now + job.every * (1 + JITTER):
                 # The clock was ahead when this was planned, or the interval is shorter now.
                 with self._store.database.write(durable=False) as connection:
-                    schedule.plan(connection, name, self._next(job, 0))
+                    schedule.plan(connection, self._rows[name], self._next(job, 0))
             elif state.next_run <= now:
                 due.append((state.next_run, name))
         return [name for _, name in sorted(due)]
@@ -266,6 +274,8 @@ class Scheduler:
 
     def _pause(self) -> None:
         self._gate.pause()
+        if self._leads:
+            self._store.database.lead()
         if self._stop.is_set():
             raise Stopping("the host is ending")
 

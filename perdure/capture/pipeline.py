@@ -92,6 +92,8 @@ class Capturer:
             self._note(answers.candidates(self._drafts(assistants, entry)), before, entry, pause)
         with self._store.write(_author(Channel.USER, entry)) as tx:
             # Many entries may be one change, as those of an import are.
+            if tx.is_finished(entry["id"]):
+                return []  # by another machine, meanwhile
             tx.batch = entry.get("batch") or tx.batch
             scope, times = Scope.parse(entry["scope"]), [message.get("at") or entry["at"] for message in users]
             guard = Guard(tx.connection, self._quota, scope, entry.get("session"), times)

@@ -11,7 +11,7 @@ import apsw
 from filelock import FileLock, Timeout
 
 from perdure.care.words import damaged_words
-from perdure.files.transcript_log import TranscriptLog
+from perdure.files.shared_log import log_of
 from perdure.store.damaged_turns import damaged_turns
 from perdure.store.finding import Finding
 from perdure.store.folder import FILE_MODE
@@ -156,7 +156,7 @@ def conversations(store: Store) -> Iterator[Finding]:
     """Look for lines of recorded conversations that are not as they were written."""
     hint = "verify --fix takes what can be read as it is now, and the rest out"
     try:
-        for where, how in TranscriptLog(store.folder, key=store.key).damaged():
+        for where, how in log_of(store).damaged():
             yield Finding(f"line of a conversation is {how}", where, hint, "conversations")
     except OSError as error:
         where = Path(error.filename or "transcripts").name

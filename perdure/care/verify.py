@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from perdure.care import checks, index_check
 from perdure.care.words import rebuild_words
 from perdure.errors import StoreError, StoreUnavailableError
-from perdure.files.transcript_log import TranscriptLog
+from perdure.files.shared_log import log_of
 from perdure.hooks.types import Channel
 from perdure.index.drift import drift, drop_index, queue_rows, rescued
 from perdure.store.finding import Finding
@@ -181,7 +181,7 @@ def _files(store: Store, places: list[str]) -> None:
 
 def _conversations(store: Store, places: list[str]) -> None:
     del places
-    TranscriptLog(store.folder, key=store.key).accept()
+    log_of(store).accept()
 
 
 REPAIRS: dict[str, Callable[[Store, list[str]], None]] = {

@@ -13,10 +13,14 @@ from perdure.embed.base import Embedder
 from perdure.engine.builtins import BUILTINS
 from perdure.engine.extensions import ExtensionManager
 from perdure.engine.settings import Settings
+from perdure.index.tiered_index import TieredIndex
+from perdure.index.vector_index import Surveyor
 from perdure.ranking.adjust import Adjustments
 from perdure.recall.directives import directives
 from perdure.recall.options import RecallOptions
 from perdure.recall.rerank import Reranker
+from perdure.store.spaces import VectorSpace
+from perdure.store.store import Store
 from perdure.store.summary import Summaries
 
 
@@ -114,3 +118,15 @@ def writing_options(settings: Settings) -> WritingOptions:
 def json_settings(settings: Settings) -> dict[str, Any]:
     """Return the settings that differ from their defaults, as JSON can hold them."""
     return dict(json.loads(settings.model_dump_json(exclude_defaults=True)))
+
+
+def vector_index(store: Store, space: VectorSpace, settings: Settings, on_trouble: Callable[[], None]) -> Surveyor:
+    """Return what finds nearest vectors: the database where it can, else what this process and LanceDB hold."""
+    if store.database.compares:
+        from perdure.index.database_index import DatabaseIndex
+
+        return DatabaseIndex(store.database, space.id, space.dims)
+    return TieredIndex(
+        store, space, mode=settings.vector_index, crossover=settings.index_crossover,
+        storage_options=settings.lance_storage_options or None, on_trouble=on_trouble,
+    )  # fmt: skip

@@ -36,6 +36,7 @@ from perdure.engine.composing import (
     recall_options,
     reranker_of,
     summaries_of,
+    vector_index,
     writing_options,
 )
 from perdure.engine.file_memory import FileMemory, files_options
@@ -44,6 +45,7 @@ from perdure.engine.forking import watch
 from perdure.engine.jobs import REVIVE, timers_of
 from perdure.engine.llm import judge_of, llm_factory
 from perdure.engine.model import Model, Recipes
+from perdure.engine.opening import server_of
 from perdure.engine.scrubbing import Scrubbed, scrub_folder, scrub_if_due
 from perdure.engine.settings import Settings
 from perdure.engine.turn_intake import TurnIntake
@@ -51,7 +53,6 @@ from perdure.hooks.types import Channel, Messages, Placement, Recall, TurnContex
 from perdure.index.feeding import Feeding
 from perdure.index.indexer import mark_suspect, without_vector
 from perdure.index.scaled_index import ScaledIndex
-from perdure.index.tiered_index import TieredIndex
 from perdure.index.vector_index import Surveyor, VectorIndex
 from perdure.native import at_exit
 from perdure.recall.expand import Expander
@@ -89,7 +90,7 @@ class Engine:
         make_llm = llm_factory(settings)
         self.store = Store(
             home, clock=self.clock, summaries=summaries_of(settings), absent="empty" if guest else "create",
-            url=settings.store_url, tenant=settings.store_tenant,
+            server=server_of(settings),
         )  # fmt: skip
         self.gate = TurnGate()
         self._keeps_house = not guest and self.store.refusal is None
@@ -125,7 +126,7 @@ class Engine:
             Expander(self.store, self.llm), stale, self.model.wait,
         )  # fmt: skip
         self._intake = TurnIntake(
-            self.store.inbox.append, self.store.key, settings, self.clock, self.store.cursor, self.files.said
+            self.store.acknowledge, self.store.key, settings, self.clock, self.store.cursor, self.files.said
         )
         self.closed = False
         self.keeper.start()
@@ -236,6 +237,7 @@ class Engine:
         # The worker counts as another process, and can be stopped at any moment. The inbox is emptied.
         self._worker.stop()
         self.files.log.flush()
+        self.files.pull()
         return next((done for done in certify(self.store, self._clean_files) if done.id == started.id), started)
 
     def scrub(self, author: Author = Author(Channel.LIBRARY), *, dry_run: bool = False) -> Scrubbed:  # noqa: B008
@@ -326,14 +328,7 @@ class Engine:
                 used(tx, fact_ids)
 
     def _index(self, space: VectorSpace) -> Surveyor:
-        return TieredIndex(
-            self.store,
-            space,
-            mode=self.settings.vector_index,
-            crossover=self.settings.index_crossover,
-            storage_options=self.settings.lance_storage_options or None,
-            on_trouble=lambda: self.keeper.submit("vector index", self._mend),
-        )
+        return vector_index(self.store, space, self.settings, lambda: self.keeper.submit("vector index", self._mend))
 
     def _mend(self) -> None:
         mark_suspect(self.store)

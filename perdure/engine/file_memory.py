@@ -27,7 +27,7 @@ from perdure.files.legs import Chunk
 from perdure.files.options import MEGABYTE, SESSIONS, SOURCES, FilesOptions
 from perdure.files.roots import Kind
 from perdure.files.search import Answer, Ask, Draft, FileSearch, citation
-from perdure.files.transcript_log import TranscriptLog
+from perdure.files.shared_log import log_of
 from perdure.files.turns import Threshold
 from perdure.hooks.types import Messages, TurnContext
 from perdure.ranking.calibration import Scale
@@ -69,7 +69,7 @@ class FileMemory:
         self._keeper = keeper
         self.flushed: Recent[str, int] = Recent(KNOWN)
         self.index = FileIndex(store, files_options(settings))
-        self.log = TranscriptLog(store.folder, recordable(store), store.key)
+        self.log = log_of(store, recordable(store))
         self.sync = FileSync(
             store, self.index, self.log, keeper, gate, clock,
             embedder=embedder, start_worker=start_worker,
@@ -136,6 +136,15 @@ class FileMemory:
                 self.log.restore(scope, entry["session"], entry[RECORD], entry["at"])
                 registry.add_log(self._store, scope)
         self.log.flush()
+
+    def pull(self) -> None:
+        """Take over what other machines have recorded, for the next search.
+
+        Raises:
+            StoreError: it cannot be read or written; repeat it later.
+        """
+        if self.log.pull():
+            self.sync.start()
 
     def ended(self, session: str) -> None:
         """Have all of a conversation indexed, once what was said in it is recorded."""

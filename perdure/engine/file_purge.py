@@ -8,7 +8,7 @@ from perdure.capture.sentences import clauses, sentences
 from perdure.files import registry, rows
 from perdure.files.index import FileIndex
 from perdure.files.options import FilesOptions
-from perdure.files.transcript_log import TranscriptLog
+from perdure.files.shared_log import log_of
 from perdure.secrets.redact import redact
 from perdure.store.sql import run
 from perdure.store.store import Store
@@ -24,7 +24,7 @@ def cleaner(store: Store, options: FilesOptions) -> Callable[[Sequence[str]], No
     """
 
     def clean(texts: Sequence[str]) -> None:
-        log = TranscriptLog(store.folder, key=store.key)
+        log = log_of(store)
         index = FileIndex(store, options)
         try:
             scrubbed = log.scrub(texts) if texts else 0
@@ -47,7 +47,7 @@ def redact_again(store: Store, options: FilesOptions) -> int:
     Raises:
         StoreError: something could not be written; what was live before is live.
     """
-    log = TranscriptLog(store.folder, key=store.key)
+    log = log_of(store)
     index = FileIndex(store, options)
     try:
         changed = log.redact_again()

@@ -82,7 +82,7 @@ def host_jobs(engine: Host) -> list[Job]:
         Job(REVIVE, 0, 0, lambda pause: revive(engine.store, pause=pause).line()),
         Job("prune", settings.prune_minutes * MINUTE, 0, lambda pause: _prune(engine, log, keep, pause), at_start=True),
         Job("canary", settings.canary_hours * HOUR, 2, canary.sing, at_start=True),
-        Job("files", settings.sync_minutes * MINUTE, 10, lambda pause: _files(engine)),
+        Job("files", settings.sync_minutes * MINUTE, 10, lambda pause: _files(engine), here=True),
     ]  # fmt: skip
 
 

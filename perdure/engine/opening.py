@@ -5,7 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from perdure.engine.settings import Settings
-from perdure.store.store import Absent, Store
+from perdure.store.store import Absent, Server, Store
+
+
+def server_of(settings: Settings) -> Server | None:
+    """Return the database that holds the truth; None: it is in the data folder."""
+    if settings.store_url is None:
+        return None
+    return Server(settings.store_url, settings.store_tenant, settings.store_direct_url, settings.ack == "database")
 
 
 def open_store(folder: Path, *, absent: Absent = "create") -> Store:
@@ -14,5 +21,4 @@ def open_store(folder: Path, *, absent: Absent = "create") -> Store:
     Raises:
         PerdureError: it cannot be opened, or a setting cannot be used.
     """
-    settings = Settings.load()
-    return Store(folder, absent=absent, url=settings.store_url, tenant=settings.store_tenant)
+    return Store(folder, absent=absent, server=server_of(Settings.load()))

@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import difflib
-import json
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from perdure.engine.paths import CONFIG_VARIABLE, HOME_VARIABLE, config_file
+from perdure.engine.paths import config_file
+from perdure.engine.setting_sources import PREFIX, from_environment, from_file, of_text, refuse_password, snake
 from perdure.errors import SettingsError
 from perdure.hooks.types import Placement
 from perdure.index.feeding import CROSSOVER
-
-PREFIX = "PERDURE_"
-_NOT_SETTINGS = frozenset({
-    HOME_VARIABLE, CONFIG_VARIABLE, "PERDURE_LOAD_EXTENSIONS", "PERDURE_VENV", "PERDURE_VAULT_PASSPHRASE",
-    "PERDURE_FAIL_POINT", "PERDURE_HELPER", "PERDURE_STORE_KEY",
-})  # fmt: skip
-_JSON = frozenset({"categories", "tag_patterns", "capture_patterns", "lance_storage_options", "directive_tasks"})
-"""Settings that are JSON in the environment."""
-_LISTS = frozenset({
-    "disabled_extensions", "sources", "extra_paths", "directive_entities", "directive_keywords",
-    "directive_session_tags", "embedder_fallbacks",
-})  # fmt: skip
-"""Settings that are lists with commas in the environment."""
 
 
 class Settings(BaseModel):
@@ -77,7 +63,13 @@ class Settings(BaseModel):
         repr=False,
         description="PostgreSQL database for the memories, as `postgresql://...`; see `docs/postgresql.md`.",
     )
+    store_direct_url: str | None = Field(
+        None, repr=False, description="Address of that database past a pooler; it brings the schema up to date there."
+    )
     store_tenant: str = Field("default", description="Whose memories in that database; each sees its own alone.")
+    ack: Literal["local", "database"] = Field(
+        "local", description="What has a turn when it is acknowledged: this machine's disk, or that database as well."
+    )
     vector_index: Literal["auto", "exact", "lance"] = Field("auto", description="Which vector index answers.")
     recall_limit: int = Field(10, ge=1, le=100, description="Memories in a block at the most.")
     recall_in_groups: bool = Field(
@@ -297,10 +289,11 @@ class Settings(BaseModel):
             SettingsError: a key is unknown, a value does not fit, or the file cannot be read.
         """
         merged: dict[str, Any] = {}
+        refuse_password({snake(key): value for key, value in (host_config or {}).items()}, "the host's config")
         for where, source in (
-            (f"it stands in {file or config_file(environ)}", _from_file(file, environ)),
-            ("it stands in the host's config", {_snake(key): value for key, value in (host_config or {}).items()}),
-            ("it comes from the environment", _from_environment(environ)),
+            (f"it stands in {file or config_file(environ)}", from_file(file, environ)),
+            ("it stands in the host's config", {snake(key): value for key, value in (host_config or {}).items()}),
+            ("it comes from the environment", from_environment(environ)),
             ("", dict(keywords or {})),
         ):
             for key in source:
@@ -316,8 +309,8 @@ class Settings(BaseModel):
             SettingsError: the file cannot be read.
         """
         path = str(file or config_file(environ))
-        of_file = dict.fromkeys(_from_file(file, environ), path)
-        return of_file | {key: f"{PREFIX}{key.upper()}" for key in _from_environment(environ)}
+        of_file = dict.fromkeys(from_file(file, environ), path)
+        return of_file | {key: f"{PREFIX}{key.upper()}" for key in from_environment(environ)}
 
     @classmethod
     def parse(cls, name: str, text: str) -> Any:
@@ -327,7 +320,7 @@ class Settings(BaseModel):
             SettingsError: there is no such setting, or the value does not fit.
         """
         check_known(name)
-        given = cls._checked({name: _of_text(name, name, text)})
+        given = cls._checked({name: of_text(name, name, text)})
         return given.model_dump(mode="json", include={name})[name]
 
     @classmethod
@@ -338,44 +331,6 @@ class Settings(BaseModel):
             first = error.errors()[0]
             name = ".".join(str(part) for part in first["loc"][:1])
             raise SettingsError(f"setting {name} = {values.get(name)!r}: {first['msg']}") from None
-
-
-def _from_file(file: Path | None, environ: Mapping[str, str]) -> dict[str, Any]:
-    path = file or config_file(environ)
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError:
-        if file is not None or environ.get(CONFIG_VARIABLE):
-            raise SettingsError(f"settings file {path} does not exist") from None
-        return {}
-    except (OSError, ValueError) as error:
-        raise SettingsError(f"settings file {path} cannot be read: {error}") from error
-
-
-def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for variable, text in environ.items():
-        if variable.startswith(PREFIX) and variable not in _NOT_SETTINGS:
-            key = variable.removeprefix(PREFIX).lower()
-            found[key] = _of_text(key, variable, text)
-    return found
-
-
-def _of_text(key: str, name: str, text: str) -> Any:
-    if key in _JSON:
-        return _json(name, text)
-    return _list(text) if key in _LISTS else text
-
-
-def _json(variable: str, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        raise SettingsError(f"{variable} must be a JSON object") from None
-
-
-def _list(text: str) -> list[str]:
-    return [name for part in text.split(",") if (name := part.strip())]
 
 
 def check_known(key: str, where: str = "") -> None:
@@ -393,7 +348,3 @@ def check_known(key: str, where: str = "") -> None:
         near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]}?" if near else f"known settings: {', '.join(known)}"
         raise SettingsError(f"setting {key!r} is unknown; {hint}{where and f' ({where})'}")
-
-
-def _snake(key: str) -> str:
-    return "".join(f"_{char.lower()}" if char.isupper() else char for char in key)

@@ -15,6 +15,7 @@ from perdure.engine.file_memory import files_options
 from perdure.engine.jobs import worker_jobs
 from perdure.engine.llm import llm_factory
 from perdure.engine.model import Recipes
+from perdure.engine.opening import server_of
 from perdure.engine.settings import Settings
 from perdure.errors import ModelError, StoreBusyError
 from perdure.failpoints import fail_point
@@ -37,7 +38,7 @@ def work(home: Path, settings: Settings, stop: threading.Event, idle_seconds: fl
     Raises:
         PerdureError: the store or LanceDB cannot be used.
     """
-    store = Store(home, url=settings.store_url, tenant=settings.store_tenant)
+    store = Store(home, server=server_of(settings))
     fail_point("worker.opened")
     embedder_of = _embedders(settings)
 

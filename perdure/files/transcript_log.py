@@ -155,6 +155,10 @@ class TranscriptLog:
                 self._unsynced.add(path)
                 raise
 
+    def pull(self) -> int:
+        """Take over what other machines have recorded; return how many conversations that changed. Here: none."""
+        return 0
+
     def files(self, scope: Scope) -> list[Path]:
         """Return the session files of a scope, by name.
 

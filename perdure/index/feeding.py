@@ -55,7 +55,8 @@ class Feeding:
     def __init__(self, database: Backend, mode: Mode = "auto", crossover: int = CROSSOVER) -> None:
         """Judge the stores of one database; see `TieredIndex` for the mode and the crossover."""
         self._database = database
-        self._mode = mode
+        # Its table is one machine's, and what that lacks stands in an outbox, which is for one reader.
+        self._mode = "exact" if database.shared else mode
         self._crossover = crossover
         self._counts: dict[str, VectorCount] = {}
 

@@ -75,7 +75,8 @@ class TieredIndex:
         """
         self._store = store
         self._space = space
-        self._mode = mode
+        # LanceDB's table is one machine's, and is not fed for a store that several share.
+        self._mode = "exact" if store.database.shared else mode
         self._crossover = crossover
         self._patience = patience
         self._scanned = scanned

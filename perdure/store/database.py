@@ -7,7 +7,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from weakref import WeakSet
 
@@ -160,7 +160,19 @@ class Database:
                     else:
                         self._readers.append(connection)
 
-    shared = False
+    shared = compares = False
+
+    def beside(self) -> AbstractContextManager[apsw.Connection]:
+        """Here there is one writer at a time."""
+        return self.write()
+
+    def lead(self) -> bool:
+        """Who leads among the processes of one machine is told by a lock in the folder."""
+        return True
+
+    def leading(self) -> AbstractContextManager[None]:
+        """Such a lock is held until death, so nobody else leads before."""
+        return nullcontext()
 
     def tidy(self, pause: Callable[[], None]) -> str:
         """Let SQLite look after its statistics, merge the index of words, and give back much free room."""

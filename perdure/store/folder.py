@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from contextlib import suppress
 from pathlib import Path
 
@@ -55,6 +56,32 @@ def private_file(path: Path) -> Path:
     except OSError as error:
         raise unavailable(path, error) from error
     return path
+
+
+def machine_of(path: Path, of: str) -> str:
+    """Return the name that a folder gives its machine, among those that share a store; it is made once.
+
+    Args:
+        path: the data folder.
+        of: the store, and whose part of it: a folder has turns of one alone.
+
+    Raises:
+        StoreUnavailableError: the folder belongs to another one.
+    """
+    file = path / "machine"
+    if not file.exists():
+        made = private_file(path / f"machine.{secrets.token_hex(4)}")
+        made.write_text(f"{secrets.token_hex(4)} {of}", encoding="ascii")
+        # Whole or not at all, and another process may have been first.
+        with suppress(FileExistsError):
+            os.link(made, file)
+        made.unlink()
+    name, _, theirs = file.read_text(encoding="ascii").partition(" ")
+    if theirs != of:
+        raise StoreUnavailableError(
+            f"folder {path} holds turns of another tenant or another database; give each its own folder (--home)"
+        )
+    return name
 
 
 def sync_folder(path: Path) -> None:

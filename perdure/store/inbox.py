@@ -29,19 +29,20 @@ CHUNK = 65_536
 class Inbox:
     """The inbox folder of a store, and this process's file in it. Usable from any thread."""
 
-    def __init__(self, folder: Path, refusal: str | None = None) -> None:
+    def __init__(self, folder: Path, refusal: str | None = None, machine: str = "") -> None:
         """Open the folder; the file appears with the first entry.
 
         Args:
             folder: where the files are.
             refusal: why nothing can be written, and entries are only to be looked at; None: it can be.
+            machine: begins the names of entries, where several machines share a store; empty: it is not shared.
 
         Raises:
             StoreUnavailableError: the folder cannot be written.
         """
         self._folder = folder if refusal is not None else prepare_folder(folder)
         self._refusal = refusal
-        self._path = folder / f"{uuid.uuid4().hex}.jsonl"
+        self._path = folder / f"{machine}{uuid.uuid4().hex}.jsonl"
         self._lock = threading.Lock()
         self._handle: int | None = None
         self._owner: FileLock | None = None

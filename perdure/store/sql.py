@@ -42,10 +42,12 @@ class Backend(Protocol):
     Attributes:
         path: the file, or what stands for it in messages.
         refusal: why it can only be read; None: it can be written.
+        compares: whether it finds nearest vectors itself.
     """
 
     path: Path
     refusal: str | None
+    compares: bool
 
     @property
     def displaced(self) -> bool:
@@ -73,6 +75,13 @@ class Backend(Protocol):
             StoreError: one of its kinds.
         """
 
+    def beside(self) -> AbstractContextManager[Connection]:
+        """Run a transaction that waits for no writer, on rows that no other one changes.
+
+        Raises:
+            StoreError: one of its kinds.
+        """
+
     @property
     def shared(self) -> bool:
         """Whether it is a server's, which other machines ask as well, and no file of this one."""
@@ -93,6 +102,18 @@ class Backend(Protocol):
         Raises:
             StoreError: one of its kinds.
         """
+
+    def lead(self) -> bool:
+        """Return whether this process is the one, of all machines, that looks after the database now.
+
+        To be called again and again: who is not heard of loses that.
+
+        Raises:
+            StoreError: one of its kinds.
+        """
+
+    def leading(self) -> AbstractContextManager[None]:
+        """Have writes in the block refused with `StoreBusyError` once another process leads."""
 
     def check_place(self) -> None:
         """See that the open file still stands where it did.

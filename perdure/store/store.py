@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from perdure.clock import Clock, SystemClock
-from perdure.errors import StoreFullError, StoreUnavailableError
-from perdure.store import outbox, spaces
+from perdure.errors import StoreBusyError, StoreFullError, StoreUnavailableError
+from perdure.store import outbox, shared_inbox, spaces
 from perdure.store.access import refusal
 from perdure.store.database import Database
-from perdure.store.folder import prepare_folder
+from perdure.store.folder import machine_of, prepare_folder
 from perdure.store.inbox import Inbox
 from perdure.store.inbox_lines import Entry
 from perdure.store.memo import Memo
@@ -27,7 +29,26 @@ from perdure.store.summary import USUAL, Summaries
 from perdure.store.tombstones import store_key
 from perdure.store.transaction import Author, Transaction
 
+KEPT = 90 * 86_400.0
+"""Seconds for which it is known which turns of another machine were dealt with."""
 Absent = Literal["create", "refuse", "empty"]
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A database that several machines share.
+
+    Attributes:
+        url: its address, `postgresql://...`.
+        tenant: whose memories in it.
+        direct: its address past a pooler; None: the same.
+        acknowledges: a turn is acknowledged when the database has it; else when this machine's disk has.
+    """
+
+    url: str = field(repr=False)
+    tenant: str = "default"
+    direct: str | None = field(default=None, repr=False)
+    acknowledges: bool = False
 
 
 class Store:
@@ -50,8 +71,7 @@ class Store:
         clock: Clock | None = None,
         summaries: Summaries = USUAL,
         absent: Absent = "create",
-        url: str | None = None,
-        tenant: str = "default",
+        server: Server | None = None,
     ) -> None:
         """Open the folder, creating what is missing.
 
@@ -61,8 +81,7 @@ class Store:
             folder: the data folder.
             clock: where the time comes from.
             summaries: which texts get a summary.
-            url: PostgreSQL's database that holds the truth; None: facts.db.
-            tenant: whose memories in that database.
+            server: the database that holds the truth; None: facts.db.
             absent: what to do if there is no store: "create" it, "refuse", or let an "empty" one that is nowhere
                 stand in for it, to be read.
 
@@ -73,9 +92,10 @@ class Store:
         self.folder = folder
         self.clock = clock or SystemClock()
         self.summaries = summaries
-        if url is not None:
+        self._server, self._machine = server, ""
+        if server is not None:
             self._stands_in, self.refusal = False, None
-            self._open_shared(url, tenant)
+            self._open_shared(server)
             return
         if not holds_something(folder):
             refuse_lost(folder)
@@ -122,21 +142,28 @@ class Store:
             self.inbox = Inbox(self.folder / "inbox", self.refusal)
             opened.pop_all()
 
-    def _open_shared(self, url: str, tenant: str) -> None:
+    def _open_shared(self, server: Server) -> None:
         """Open a database that other machines have open as well; this folder holds the inbox and what is derived."""
         from perdure.store.postgres.database import PostgresDatabase
 
         prepare_folder(self.folder)
         with ExitStack() as opened:
-            self.database = PostgresDatabase(url, tenant, self.folder)
+            self.database = PostgresDatabase(server.url, server.tenant, self.folder, server.direct)
             opened.callback(self.database.close)
             self._presence = Presence(self.folder)
             opened.callback(self._presence.close)
             with self.database.read() as connection:
                 self.key = store_key(connection)
             self._memo = None
-            self.inbox = Inbox(self.folder / "inbox", None)
+            of = hashlib.blake2b(server.tenant.encode(), key=self.key, digest_size=8).hexdigest()
+            self._machine = f"{machine_of(self.folder, of)}-"
+            self.inbox = Inbox(self.folder / "inbox", machine=self._machine)
             opened.pop_all()
+
+    @property
+    def machine(self) -> str:
+        """The name of this machine among those that share the store; empty: it is not shared."""
+        return self._machine.removesuffix("-")
 
     @property
     def lance_folder(self) -> Path:
@@ -175,6 +202,33 @@ class Store:
             run(connection, "DELETE FROM meta WHERE key = ?", (key,))
             if value is not None:
                 run(connection, "INSERT INTO meta VALUES (?, ?)", (key, value))
+
+    def acknowledge(self, entry: Entry) -> Entry:
+        """Put a turn into the inbox, and into the database's if the store acknowledges there; return it with its id.
+
+        While the database is away the turn stands in this machine's inbox alone, as it does else.
+
+        Raises:
+            StoreFullError, StoreUnavailableError: see `Inbox.append`; the turn was not kept.
+        """
+        entry = self.inbox.append(entry)
+        if self._server is not None and self._server.acknowledges:
+            with suppress(StoreUnavailableError, StoreBusyError), self.database.beside() as connection:
+                shared_inbox.put(connection, entry, self._machine, self.clock.now())
+        return entry
+
+    def release(self, entry_id: str) -> None:
+        """Drop a turn from the database's inbox that has been dealt with."""
+        if self._server is not None and self._server.acknowledges:
+            with suppress(StoreUnavailableError, StoreBusyError), self.database.beside() as connection:
+                shared_inbox.drop(connection, entry_id)
+
+    def orphans(self) -> list[Entry]:
+        """Return turns that the database acknowledged, and that their machine has not dealt with for a while."""
+        if not self.database.shared:
+            return []
+        with self.database.read() as connection:
+            return shared_inbox.waiting(connection, self._machine, self.clock.now())
 
     def waiting(self) -> list[Entry]:
         """Return the acknowledged turns of all processes that are not captured yet, oldest first.
@@ -219,9 +273,14 @@ class Store:
 
     def prune_finished(self) -> None:
         """Drop the notes on inbox entries whose file is gone: they can never come back."""
-        files = self.inbox.files()
+        files, mine = self.inbox.files(), f"{self._machine}*"
         with self.database.write(durable=False) as connection:
-            done = run(connection, "SELECT entry_id FROM inbox_done")
+            # Another machine's file cannot be seen from here: what is old enough is taken to be gone.
+            old = self.clock.now() - KEPT if self._machine else 0.0
+            run(connection, "DELETE FROM inbox_done WHERE entry_id NOT GLOB ? AND at < ?", (mine, old))
+            if self._machine:
+                shared_inbox.prune(connection)
+            done = run(connection, "SELECT entry_id FROM inbox_done WHERE entry_id GLOB ?", (mine,))
             gone = [row for row in done if row[0].partition(":")[0] not in files]
             connection.executemany("DELETE FROM inbox_done WHERE entry_id = ?", gone)
 

@@ -231,6 +231,10 @@ class Transaction:
         fail_point("vector.put")
         self.queue(fact_id)
 
+    def is_finished(self, entry_id: str) -> bool:
+        """Return whether an inbox entry has been dealt with; under this lock nobody else does."""
+        return bool(run(self.connection, "SELECT 1 FROM inbox_done WHERE entry_id = ?", (entry_id,)))
+
     def finish_entry(self, entry_id: str) -> None:
         """Note that an inbox entry has been dealt with, so that it is never dealt with twice."""
         run(self.connection, "INSERT OR IGNORE INTO inbox_done VALUES (?, ?)", (entry_id, self.now))

@@ -122,9 +122,9 @@ def pooled(server: Server, connections: int) -> Iterator[str]:
             f"pool_mode = transaction\ndefault_pool_size = {connections}\nmax_client_conn = 2000\n"
             f"max_db_connections = {connections}\nlogfile = {folder / 'log'}\npidfile = {folder / 'pid'}\n"
         )
-        if user():
+        if owner := user():
             for path in (folder, *folder.iterdir()):
-                shutil.chown(path, user())
+                shutil.chown(path, owner)
         process = subprocess.Popen(
             [program, str(folder / "bouncer.ini")], user=user(), cwd="/",
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

@@ -24,7 +24,7 @@ _SUBSTITUTES = (
     (re.compile(r"\bCROSS JOIN (\w+(?: \w+)?) ON\b"), r"JOIN \1 ON"),
     (re.compile(r"\bAS REAL\)"), "AS DOUBLE PRECISION)"),
     # Since version 16 the name is a word of the grammar, with another form.
-    (re.compile(r"\bjson_object\("), "object_of("),
+    (re.compile(r"\bjson_object\("), '"json_object"('),
     # A plus keeps SQLite from an index.
     (re.compile(r"(?<=[\s(])\+(?=[a-z])"), ""),
     (re.compile(r"[\w.]+ NOT IN \(\)"), "true"),

@@ -34,7 +34,7 @@ CREATE FUNCTION json_extract(object text, path text) RETURNS text LANGUAGE sql I
     $$ SELECT object::jsonb #>> string_to_array(substr(path, 3), '.') $$;
 CREATE FUNCTION json_set(object text, path text, value anyelement) RETURNS text LANGUAGE sql IMMUTABLE AS
     $$ SELECT jsonb_set(object::jsonb, string_to_array(substr(path, 3), '.'), to_jsonb(value))::text $$;
-CREATE FUNCTION object_of(name text, value json) RETURNS text LANGUAGE sql IMMUTABLE AS
+CREATE FUNCTION "json_object"(name text, value json) RETURNS text LANGUAGE sql IMMUTABLE AS
     $$ SELECT jsonb_build_object(name, value)::text $$;
 CREATE FUNCTION merged(of jsonb, with_ jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE name text; value jsonb;
@@ -265,6 +265,7 @@ DECLARE name text;
 BEGIN
     FOR name IN SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant'
         WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace
+        AND NOT c.relrowsecurity
     LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
         EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);
@@ -273,9 +274,42 @@ BEGIN
 END $$;
 """
 
-STEPS: Sequence[str] = (
-    _FUNCTIONS
-    + _TABLES.format(tenant=f"tenant text NOT NULL DEFAULT {_OWN}")
-    + _WALLED.format(own=_OWN.replace("'", "''")),
-)
-"""What brings the schema from each version to the next."""
+_SHARED = """
+-- Whose turn it is to do what only one may do; the number tells a former holder's writes from the present one's.
+CREATE TABLE leases (
+    name text NOT NULL, holder text NOT NULL, fence bigint NOT NULL, ends timestamptz NOT NULL, {tenant},
+    PRIMARY KEY (tenant, name)
+);
+-- Turns that were acknowledged by the database.
+CREATE TABLE inbox (
+    entry_id text NOT NULL, machine text NOT NULL, at double precision NOT NULL, entry text NOT NULL, {tenant},
+    PRIMARY KEY (tenant, entry_id)
+);
+-- What was said, and what changed: of each conversation the number of its last change.
+CREATE TABLE conversations (
+    scope text NOT NULL, scope_target text NOT NULL, session text NOT NULL, at double precision NOT NULL,
+    change bigint NOT NULL DEFAULT next_number('conversations'), {tenant},
+    PRIMARY KEY (tenant, scope, scope_target, session)
+);
+CREATE INDEX conversations_change ON conversations (tenant, change);
+CREATE TABLE said (
+    place bigint NOT NULL DEFAULT next_number('said'), scope text NOT NULL, scope_target text NOT NULL,
+    session text NOT NULL, line text NOT NULL, {tenant}, PRIMARY KEY (tenant, place),
+    FOREIGN KEY (tenant, scope, scope_target, session)
+        REFERENCES conversations (tenant, scope, scope_target, session) ON DELETE CASCADE ON UPDATE CASCADE
+);
+CREATE INDEX said_session ON said (tenant, scope, scope_target, session, place);
+"""
+
+NEAR = """
+ALTER TABLE vectors ADD COLUMN near halfvec;
+CREATE INDEX vectors_far ON vectors (tenant, rowid) WHERE near IS NULL;
+"""
+"""What makes vectors comparable in the database, where it has pgvector."""
+
+_TENANT = f"tenant text NOT NULL DEFAULT {_OWN}"
+_WALL = _WALLED.format(own=_OWN.replace("'", "''"))
+STEPS: Sequence[str] = (_FUNCTIONS + _TABLES.format(tenant=_TENANT) + _WALL, _SHARED.format(tenant=_TENANT) + _WALL)
+"""What brings the schema from each version to the next. Each only adds: the former perdure goes on beside it."""
+LEAST = 1
+"""The first version of the schema with which a perdure of an older one can work."""

@@ -1,0 +1,112 @@
+"""Where settings come from: the settings file, the environment, the host's config."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from perdure.engine.paths import CONFIG_VARIABLE, HOME_VARIABLE, config_file
+from perdure.errors import SettingsError
+
+PREFIX = "PERDURE_"
+_NOT_SETTINGS = frozenset({
+    HOME_VARIABLE, CONFIG_VARIABLE, "PERDURE_LOAD_EXTENSIONS", "PERDURE_VENV", "PERDURE_VAULT_PASSPHRASE",
+    "PERDURE_FAIL_POINT", "PERDURE_HELPER", "PERDURE_STORE_KEY",
+})  # fmt: skip
+_JSON = frozenset({"categories", "tag_patterns", "capture_patterns", "lance_storage_options", "directive_tasks"})
+"""Settings that are JSON in the environment."""
+_LISTS = frozenset({
+    "disabled_extensions", "sources", "extra_paths", "directive_entities", "directive_keywords",
+    "directive_session_tags", "embedder_fallbacks",
+})  # fmt: skip
+"""Settings that are lists with commas in the environment."""
+ADDRESSES = ("store_url", "store_direct_url")
+"""Settings that hold the address of a database, in which a password may stand."""
+
+
+def from_file(file: Path | None, environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return what stands in the settings file; None: the user's, if there is one.
+
+    Raises:
+        SettingsError: it cannot be read, or holds what it must not.
+    """
+    path = file or config_file(environ)
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        if file is not None or environ.get(CONFIG_VARIABLE):
+            raise SettingsError(f"settings file {path} does not exist") from None
+        return {}
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"settings file {path} cannot be read: {error}") from error
+    refuse_password(found, str(path))
+    return found
+
+
+def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return the settings that variables of the environment name.
+
+    Raises:
+        SettingsError: a value is not of its form.
+    """
+    found: dict[str, Any] = {}
+    for variable, text in environ.items():
+        if variable.startswith(PREFIX) and variable not in _NOT_SETTINGS:
+            key = variable.removeprefix(PREFIX).lower()
+            found[key] = of_text(key, variable, text)
+    return found
+
+
+def of_text(key: str, name: str, text: str) -> Any:
+    """Return the value of a setting that a variable of this name gives as text.
+
+    Raises:
+        SettingsError: it is not of the setting's form.
+    """
+    if key in _JSON:
+        return _json(name, text)
+    return _list(text) if key in _LISTS else text
+
+
+def _json(variable: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise SettingsError(f"{variable} must be a JSON object") from None
+
+
+def _list(text: str) -> list[str]:
+    return [name for part in text.split(",") if (name := part.strip())]
+
+
+def refuse_password(values: Mapping[str, Any], where: str) -> None:
+    """See that no address of a database that stands in a file brings a password.
+
+    Raises:
+        SettingsError: one does; neither it nor the address is named.
+    """
+    for name in ADDRESSES:
+        if names_password(str(values.get(name) or "")):
+            raise SettingsError(
+                f"setting {name} in {where} has a password, and files of settings hold none; leave it out there, and"
+                " set PGPASSWORD or PGSERVICEFILE in the environment, or the whole address as"
+                f" {PREFIX}{name.upper()}"
+            )
+
+
+def names_password(url: str) -> bool:
+    """Return whether the address of a database holds a password."""
+    try:
+        parts = urlsplit(url)
+        return bool(parts.password) or "password" in parse_qs(parts.query)
+    except ValueError:
+        return False
+
+
+def snake(key: str) -> str:
+    """Return a name in camelCase as settings are named."""
+    return "".join(f"_{char.lower()}" if char.isupper() else char for char in key)

@@ -1,0 +1,165 @@
+"""The record of conversations where several machines share a store: the database has it, and each machine files of it.
+
+The files are what the index reads, and are written anew from the database when a conversation has changed. So a
+conversation that went on at one machine is found at another, and a machine whose disk is gone has lost none.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from perdure.files.transcript_lines import accepted, header_line, line_of, redacted_again, values_of, without
+from perdure.files.transcript_log import EMPTY, TranscriptLog, safe_name
+from perdure.hooks.types import Message, Messages
+from perdure.store import said
+from perdure.store.folder import prepare_folder, private_file
+from perdure.store.scope import Scope
+from perdure.store.store import Store
+from perdure.text.fence import strip_fenced
+from perdure.text.history import TAIL
+from perdure.text.moments import seconds
+
+SEEN = "seen"
+"""The file that says up to which change of the database the files have come."""
+BATCH = 100
+"""Conversations that are brought up to date at a time."""
+
+
+def log_of(store: Store, strip: Callable[[str, str], str] | None = None) -> TranscriptLog:
+    """Return the record of a store's conversations.
+
+    Args:
+        store: the store.
+        strip: see `TranscriptLog`; None: nothing is recorded with it.
+    """
+    stripped = strip or (lambda text, session: strip_fenced(text, store.key, session))
+    if store.database.shared:
+        return SharedLog(store, stripped)
+    return TranscriptLog(store.folder, stripped, store.key)
+
+
+class SharedLog(TranscriptLog):
+    """The record in the database, and this machine's files of it. Usable from any thread."""
+
+    def __init__(self, store: Store, strip: Callable[[str, str], str]) -> None:
+        super().__init__(store.folder, strip, store.key)
+        self._store = store
+
+    def flush(self) -> None:
+        """Nothing is to be waited for: the database has it."""
+
+    def move(self, scope: Scope, to: Scope, sessions: Sequence[str] = (), dry_run: bool = False) -> tuple[int, int]:
+        """Give sessions of a scope to another scope; see `TranscriptLog.move`."""
+        self.folder(scope), self.folder(to)
+        moved = stayed = 0
+        with self._store.database.write(keep=not dry_run) as connection:
+            for session in said.sessions(connection, scope):
+                if not sessions or session in sessions:
+                    done = said.move(connection, scope, session, to)
+                    moved, stayed = moved + done, stayed + (not done)
+        self.pull()
+        return moved, stayed
+
+    def scrub(self, texts: Sequence[str]) -> int:
+        """Take texts out of every conversation; see `TranscriptLog.scrub`."""
+        wanted = sorted({text for text in texts if text}, key=len, reverse=True)
+        return self._changed(lambda line: without(line, wanted, self._key)) if wanted else 0
+
+    def redact_again(self) -> int:
+        """Pass every message through the present redactor; see `TranscriptLog.redact_again`."""
+        return self._changed(lambda line: redacted_again(line, self._key))
+
+    def accept(self) -> int:
+        """Take lines that were changed as they are; see `TranscriptLog.accept`."""
+        return self._changed(lambda line: accepted(line, self._key))
+
+    def drop_before(self, at: float, dry_run: bool = False) -> list[Path]:
+        """Remove the sessions to which nothing was added since `at`; see `TranscriptLog.drop_before`."""
+        with self._store.database.write(keep=not dry_run) as connection:
+            gone = said.before(connection, at)
+            for scope, session in gone:
+                said.drop(connection, scope, session)
+        self.pull()
+        return [self._file(scope, session) for scope, session in gone]
+
+    def pull(self) -> int:
+        """Bring the files up to date with the database; return how many conversations had changed.
+
+        Raises:
+            StoreError: the database cannot be read, or a file cannot be written; repeat it later.
+        """
+        pulled = 0
+        while True:
+            with self._store.database.read() as connection:
+                changed = said.since(connection, self._seen(), BATCH)
+                found = [(each, said.lines(connection, each.scope, each.session)) for each in changed]
+            for each, lines in found:
+                self._put(each, lines)
+            if changed:
+                with self._locked():
+                    self._write_seen(changed[-1].change)
+            pulled += len(changed)
+            if len(changed) < BATCH:
+                return pulled
+
+    def _add(
+        self, scope: Scope, session: str, now: float, fresh: Callable[[Sequence[bytes]], Messages], whole: bool = False
+    ) -> int:
+        self.folder(scope)
+        with self._store.database.write() as connection:
+            lines = said.lines(connection, scope, session, None if whole else TAIL)
+            added = [self._written(message, session, now) for message in fresh(lines)]
+            if added:
+                said.add(connection, scope, session, added, now)
+        self.pull()
+        return len(added)
+
+    def _written(self, message: Message, session: str, now: float) -> bytes:
+        return line_of(self._line(message, session, now, EMPTY), self._key).removesuffix(b"\n")
+
+    def _changed(self, change: Callable[[bytes], bytes]) -> int:
+        with self._store.database.write() as connection:
+            changed = said.rewrite(connection, change)
+        self.pull()
+        return changed
+
+    def _put(self, conversation: said.Conversation, lines: Sequence[bytes]) -> None:
+        """Write a conversation's file as the database has it, or remove it."""
+        path = self._file(conversation.scope, conversation.session)
+        if not lines:
+            if path.exists():
+                with self._locked(), suppress(FileNotFoundError):
+                    path.unlink()
+            return
+        prepare_folder(self._root)
+        with self._locked():
+            prepare_folder(path.parent)
+            started = _at(values_of(lines[0]), conversation.at)
+            header = header_line(conversation.scope, conversation.session, started, self._key)
+            draft = private_file(path.with_suffix(".tmp"))
+            draft.write_bytes(header + b"".join(line + b"\n" for line in lines))
+            os.utime(draft, (conversation.at, conversation.at))
+            draft.replace(path)
+
+    def _file(self, scope: Scope, session: str) -> Path:
+        return self.folder(scope) / f"{safe_name(session)}.jsonl"
+
+    def _seen(self) -> int:
+        try:
+            return int((self._root / SEEN).read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            return 0
+
+    def _write_seen(self, change: int) -> None:
+        # Another process may have come further; and what was read twice is written twice, to the same end.
+        path = private_file(self._root / SEEN)
+        path.write_text(str(max(change, self._seen())), encoding="ascii")
+
+
+def _at(values: Mapping[str, Any], otherwise: float) -> float:
+    at = seconds(values.get("timestamp"))
+    return otherwise if at is None else at

@@ -1,0 +1,128 @@
+"""Nearest vectors, found by the database that several machines share: no process holds them in memory.
+
+Within a scope of usual size every vector is compared. Beyond that a graph of all vectors (HNSW) is walked until enough
+are found that may be seen; what is found is then compared exactly.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from perdure.index.rounded import SPARE
+from perdure.index.vector_index import Survey, VectorHit, all_cosines, cosines, scan, surveyed
+from perdure.recent import Recent
+from perdure.store.postgres.vectors import EXACT, fill, graph, halfvec, indexed
+from perdure.store.scope import Scope
+from perdure.store.search import View
+from perdure.store.sql import Backend, Connection, run
+
+if TYPE_CHECKING:
+    from perdure.index.vector_index import Vector, Vectors
+
+LOOK = 60.0
+"""Seconds for which it is taken as known how large a scope is, and whether there is a graph."""
+UNFILLED = 2_000
+"""Vectors that a former perdure wrote, and that are read and compared here until they are made comparable."""
+WALK = (
+    "SET LOCAL hnsw.iterative_scan = strict_order", "SET LOCAL hnsw.ef_search = 200",
+    "SET LOCAL hnsw.max_scan_tuples = 200000", "SET LOCAL hnsw.scan_mem_multiplier = 4", "SET LOCAL enable_sort = off",
+)  # fmt: skip
+"""How far the graph is walked for what may be seen."""
+_JOINED = "facts JOIN vectors v ON v.fact_id = facts.id AND v.embedding_id = ? AND v.near IS NOT NULL"
+
+
+class DatabaseIndex:
+    """The vectors of one space, compared by the database. Usable from any thread."""
+
+    def __init__(self, database: Backend, embedding_id: str, dims: int) -> None:
+        self._database = database
+        self._embedding_id = embedding_id
+        self._dims = dims
+        self._lock = threading.Lock()
+        self._large: Recent[frozenset[Scope], tuple[float, bool]] = Recent(1024)
+        self._graph = (float("-inf"), False)
+
+    def search(self, query: Vector, view: View, limit: int) -> list[VectorHit]:
+        """Return up to `limit` facts that the view's audience may read, nearest first."""
+        condition, values = view.sql()
+        with self._database.read() as connection:
+            walks = self._walks(connection, view)
+            found = self._found(connection, query, (condition, values), limit + SPARE, walk=walks)
+            fresh = self._unfilled(connection)
+        exact = cosines(self._database, query, found, self._embedding_id)
+        hits = [VectorHit(fact_id, exact[fact_id]) for fact_id in found if fact_id in exact]
+        if fresh:
+            hits += scan(self._database, self._embedding_id, query, view, limit, among=fresh)
+            fill(self._database)
+        return sorted(hits, key=lambda hit: -hit.cosine)[:limit]
+
+    def survey(self, queries: Vectors, view: View, limit: int) -> Survey:
+        """Return up to `limit` facts that are nearest to any of the queries, and how far the queries are from all."""
+        import numpy as np
+
+        with self._database.read() as connection:
+            walks = self._walks(connection, view)
+        if walks:
+            return surveyed(self._database, self._embedding_id, self, queries, view, limit)
+        condition, values = view.sql()
+        parts = range(len(queries))
+        near = ", ".join(f"1 - (v.near <=> CAST(? AS halfvec)) AS c{part}" for part in parts)
+        around = ", ".join(f"sum(c{part}) OVER (), sum(c{part} * c{part}) OVER ()" for part in parts)
+        best = ", ".join(f"c{part}" for part in parts)
+        sql = (
+            f"SELECT id, count(*) OVER (), {around} FROM (SELECT facts.id AS id, {near} FROM {_JOINED}"
+            f" WHERE {condition}) AS seen ORDER BY greatest({best}) DESC LIMIT ?"
+        )
+        bound = (*(halfvec(query.tobytes()) for query in queries), self._embedding_id, *values, limit + SPARE)
+        with self._database.read() as connection:
+            rows = run(connection, sql, bound)
+        found = all_cosines(self._database, queries, [row[0] for row in rows], self._embedding_id)
+        ids = sorted(found, key=lambda fact_id: -max(found[fact_id]))[:limit]
+        exact = np.array([found[fact_id] for fact_id in ids], dtype=np.float32).reshape(len(ids), len(queries)).T
+        sums = np.array(rows[0][2:] if rows else [0.0, 0.0] * len(queries), dtype=np.float32).reshape(-1, 2)
+        count = rows[0][1] if rows else 0
+        return Survey(ids, exact, sums[:, 0], sums[:, 1], count, count)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _found(
+        self, connection: Connection, query: Vector, seen: tuple[str, Sequence[Any]], limit: int, *, walk: bool
+    ) -> list[str]:
+        condition, values = seen
+        near, given = "v.near <=> CAST(? AS halfvec)", halfvec(query.tobytes())
+        if walk:
+            for setting in WALK:
+                run(connection, setting)
+            near = f"{indexed('v.near', self._dims)} <=> CAST(? AS halfvec({self._dims}))"
+        sql = f"SELECT facts.id FROM {_JOINED} WHERE {condition} ORDER BY {near} LIMIT ?"
+        # The space stands in the statement itself: by that a graph that has this space alone is recognised.
+        space = self._embedding_id.replace("'", "''")
+        sql = sql.replace("v.embedding_id = ?", f"v.embedding_id = '{space}'") if walk else sql
+        bound = (*values, given, limit) if walk else (self._embedding_id, *values, given, limit)
+        return [fact_id for (fact_id,) in run(connection, sql, bound)]
+
+    def _unfilled(self, connection: Connection) -> list[str]:
+        sql = "SELECT fact_id FROM vectors WHERE near IS NULL AND embedding_id = ? LIMIT ?"
+        return [fact_id for (fact_id,) in run(connection, sql, (self._embedding_id, UNFILLED))]
+
+    def _walks(self, connection: Connection, view: View) -> bool:
+        """Return whether a view shows so many facts that comparing all would take longer, and there is a graph."""
+        now = time.monotonic()
+        with self._lock:
+            if now - self._graph[0] > LOOK:
+                there = run(connection, "SELECT to_regclass(?) IS NOT NULL", (graph(self._embedding_id),))
+                self._graph = (now, bool(there[0][0]))
+            if not self._graph[1]:
+                return False
+            scopes = view.audience.scopes
+            looked, large = self._large.get(scopes) or (float("-inf"), False)
+            if now - looked > LOOK:
+                condition, values = view.audience.sql()
+                sql = f"SELECT count(*) FROM (SELECT 1 FROM facts WHERE {condition} LIMIT ?) AS some"
+                large = run(connection, sql, (*values, EXACT + 1))[0][0] > EXACT
+                self._large.put(scopes, (now, large))
+            return large

@@ -1,0 +1,126 @@
+"""A connection to PostgreSQL that runs the statements of the store, and its errors in our own terms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from typing import Any
+
+from perdure.errors import ExtensionError, StoreBusyError, StoreError, StoreFullError, StoreUnavailableError
+from perdure.store.postgres.dialect import translated
+from perdure.store.postgres.vectors import NEARED, near
+from perdure.store.postgres.words import query, rank, vector
+from perdure.store.sql import Row
+
+try:
+    import psycopg
+    from psycopg import errors
+    from psycopg_pool import PoolTimeout
+except ImportError as error:
+    raise ExtensionError(
+        f"PostgreSQL's client is not installed ({error}); run: pip install 'perdure[postgres]'"
+    ) from error
+
+NUL = "\U0010fffe"
+"""Stands for NUL, with which the store parts the names in a key. It is no character, and in no text."""
+_INDEX = "INSERT INTO facts_fts (rowid, text, entity, key, value, category)"
+
+
+class PostgresConnection:
+    """A connection in a transaction of one tenant, as the store's statements know one."""
+
+    def __init__(self, raw: psycopg.Connection[Row], key: bytes, *, compares: bool = False) -> None:
+        """Run statements on a connection of the driver's.
+
+        Args:
+            raw: that connection.
+            key: of the store.
+            compares: whether the database has pgvector, so that vectors are kept as it compares them, too.
+        """
+        self._raw = raw
+        self.key = key
+        self.compares = compares
+        self._changes = 0
+        self.in_transaction = False
+
+    def execute(self, statements: str, bindings: Any = None, /) -> Iterator[Any]:
+        """Run a statement of the store, and return its rows."""
+        if statements.startswith(_INDEX):
+            row, *columns = bindings
+            statements = "INSERT INTO facts_fts (rowid, terms, words) VALUES (?, CAST(? AS tsvector), ?)"
+            bindings = (row, *vector(columns))
+        made = translated(statements)
+        placed = enumerate(() if isinstance(bindings, Mapping) else bindings or ())
+        named = bindings if isinstance(bindings, Mapping) else {f"p{at}": each for at, each in placed}
+        values = {name: _given(value) for name, value in named.items()}
+        sql = made.sql
+        if made.query is not None:
+            values[f"p{made.query}"], words = query(values[f"p{made.query}"])
+            if made.ranked:
+                order, more = self._rank(words)
+                sql = sql.replace("facts_fts.rank", order)
+                values |= more
+        elif self.compares and statements.startswith(NEARED):
+            sql, values = near(sql, values)
+        cursor = self._raw.execute(sql, values or None)
+        self._changes = cursor.rowcount
+        rows = cursor.fetchall() if cursor.description is not None else []
+        return iter([tuple(map(_found, row)) for row in rows])
+
+    def __enter__(self) -> PostgresConnection:
+        """What is read is of one moment in any case."""
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        """Nothing is to be done."""
+
+    def executemany(self, statements: str, sequenceofbindings: Any, /) -> Iterable[Any]:
+        """Run a statement once for each row of values."""
+        for bindings in sequenceofbindings:
+            self.execute(statements, bindings)
+        return ()
+
+    def last_insert_rowid(self) -> int:
+        """Return the number of the row that was inserted last."""
+        return int(self._raw.execute("SELECT current_setting('perdure.inserted')").fetchall()[0][0])
+
+    def changes(self) -> int:
+        """Return how many rows the last statement changed."""
+        return self._changes
+
+    def _rank(self, words: Sequence[str]) -> tuple[str, Mapping[str, str]]:
+        sql = "SELECT term, doc FROM facts_terms WHERE term = ANY (%s)"
+        documents: dict[str, int] = dict(self._raw.execute(sql, (list(words),)).fetchall())
+        sql = "SELECT name, value FROM counters WHERE name IN ('rows of words', 'words')"
+        counted: dict[str, int] = dict(self._raw.execute(sql).fetchall())
+        rows = int(counted.get("rows of words", 0))
+        return rank(words, documents, rows, counted.get("words", 0) / max(1, rows))
+
+
+def _given(value: Any) -> Any:
+    """Return a value as PostgreSQL takes it: its texts hold no NUL, and it takes a truth for no number."""
+    if isinstance(value, str):
+        return str(value).replace("\0", NUL)
+    return int(value) if isinstance(value, bool) else value
+
+
+def _found(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return int(value) if value == int(value) else float(value)
+    return value.replace(NUL, "\0") if isinstance(value, str) and NUL in value else value
+
+
+@contextmanager
+def in_our_terms() -> Iterator[None]:
+    """Raise what the driver raises as one of our errors; no text of a statement, and no address, is in it."""
+    try:
+        yield
+    except (errors.QueryCanceled, errors.LockNotAvailable) as error:
+        raise StoreBusyError("the database took too long and was broken off; retry") from error
+    except (errors.DiskFull, errors.OutOfMemory) as error:
+        raise StoreFullError("the database has no room left and kept nothing of this change") from error
+    except (PoolTimeout, psycopg.OperationalError) as error:
+        raise StoreUnavailableError(f"the database cannot be reached ({type(error).__name__})") from error
+    except psycopg.Error as error:
+        raise StoreError(f"the database refused a statement ({type(error).__name__})") from error

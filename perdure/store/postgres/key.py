@@ -1,0 +1,35 @@
+"""The secret of a store whose rows are on a server: it is never there."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+from perdure.errors import StoreUnavailableError
+from perdure.store.folder import private_file
+
+KEY_VARIABLE, KEY_FILE, KEY_BYTES = "PERDURE_STORE_KEY", "store.key", 32
+
+
+def key_of(folder: Path) -> bytes:
+    """Return the secret of the store: from the environment, or the file that is made once.
+
+    Raises:
+        StoreUnavailableError: it is no key.
+    """
+    path, named = folder / KEY_FILE, os.environ.get(KEY_VARIABLE)
+    if not named and not path.exists():
+        made = folder / f"{KEY_FILE}.{secrets.token_hex(4)}"
+        private_file(made)
+        made.write_text(secrets.token_hex(KEY_BYTES), encoding="ascii")
+        # Whole or not at all, and another process may have been first.
+        with suppress(FileExistsError):
+            os.link(made, path)
+        made.unlink()
+    where, text = (KEY_VARIABLE, named) if named else (str(path), path.read_text(encoding="ascii", errors="replace"))
+    if re.fullmatch(rf"[0-9a-fA-F]{{{2 * KEY_BYTES}}}", text.strip()) is None:
+        raise StoreUnavailableError(f"{where} is no key: it has to be {2 * KEY_BYTES} hex digits")
+    return bytes.fromhex(text.strip())

@@ -1,0 +1,102 @@
+"""Who of all machines looks after a tenant: a row with an end, and a number that grows with each new holder."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from perdure.errors import StoreBusyError
+from perdure.store.sql import Connection, Row, run
+
+if TYPE_CHECKING:
+    from perdure.store.postgres.database import PostgresDatabase
+
+NAME = "jobs"
+SECONDS = 30.0
+"""For how long a holder need not be heard of. By the server's clock: those of the machines may differ."""
+_ENDS = "clock_timestamp() + make_interval(secs => ?)"
+_RENEWED = f"UPDATE leases SET ends = {_ENDS} WHERE name = '{NAME}' AND holder = ? RETURNING fence"
+_TAKEN = (
+    f"INSERT INTO leases (name, holder, fence, ends) VALUES ('{NAME}', ?, 1, {_ENDS}) ON CONFLICT (name)"
+    " DO UPDATE SET holder = excluded.holder, ends = excluded.ends,"
+    " fence = leases.fence + CASE WHEN leases.holder = excluded.holder THEN 0 ELSE 1 END"
+    " WHERE leases.holder = excluded.holder OR leases.ends < clock_timestamp() RETURNING fence"
+)
+_LOST = "another process looks after the store by now; this one's job ends"
+_guarded: ContextVar[int | None] = ContextVar("perdure_fence", default=None)
+
+
+class Lease:
+    """The right of one process to run the jobs of a tenant. Usable from any thread."""
+
+    def __init__(self, database: PostgresDatabase, seconds: float = SECONDS) -> None:
+        """Prepare; nothing is asked of the server yet."""
+        self._database = database
+        self._seconds = seconds
+        self._holder = uuid.uuid4().hex
+        self._lock = threading.Lock()
+        self._renewed = float("-inf")
+        self._fence: int | None = None
+
+    def take(self) -> bool:
+        """Return whether this process holds it, and renew it in good time.
+
+        Raises:
+            StoreBusyError: a job of this process is at work, and another one holds it by now.
+            StoreError: the server cannot be asked.
+        """
+        with self._lock:
+            if self._fence is not None and time.monotonic() - self._renewed < self._seconds / 3:
+                return True
+            began, held, self._fence = time.monotonic(), self._fence, None
+            rows: list[Row] = []
+            if held is None and _guarded.get() is None:
+                with self._database.write(durable=False) as connection:
+                    rows = run(connection, _TAKEN, (self._holder, self._seconds))
+            elif held is not None:
+                # A job renews it in the middle of its work, perhaps within a write of its own.
+                with self._database.beside() as connection:
+                    rows = run(connection, _RENEWED, (self._seconds, self._holder))
+            self._fence, self._renewed = (rows[0][0], began) if rows else (None, float("-inf"))
+            if self._fence is None and _guarded.get() is not None:
+                raise StoreBusyError(_LOST)
+            return self._fence is not None
+
+    def give_up(self) -> None:
+        """Let others have it at once.
+
+        Raises:
+            StoreError: the server cannot be asked; then it ends by itself.
+        """
+        with self._lock:
+            if self._fence is None:
+                return
+            self._fence = None
+            with self._database.write(durable=False) as connection:
+                run(connection, f"UPDATE leases SET ends = clock_timestamp() WHERE name = '{NAME}' AND holder = ?",
+                    (self._holder,))  # fmt: skip
+
+    @contextmanager
+    def fenced(self) -> Iterator[None]:
+        """Have writes in the block refused once another process holds it."""
+        before = _guarded.set(self._fence)
+        try:
+            yield
+        finally:
+            _guarded.reset(before)
+
+
+def check(connection: Connection) -> None:
+    """See, in a write under the tenant's lock, that who writes for a job still holds the lease.
+
+    Raises:
+        StoreBusyError: another process does.
+    """
+    fence = _guarded.get()
+    if fence is not None and run(connection, f"SELECT fence FROM leases WHERE name = '{NAME}'") != [(fence,)]:
+        raise StoreBusyError(_LOST)

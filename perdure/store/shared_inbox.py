@@ -1,0 +1,40 @@
+"""Turns that the database acknowledged: whoever leads takes in what a machine that is gone has left there."""
+
+from __future__ import annotations
+
+import json
+
+from perdure.store.inbox_lines import Entry
+from perdure.store.sql import Connection, run
+
+PATIENCE = 60.0
+"""Seconds for which a machine's turns are left to it."""
+
+
+def put(connection: Connection, entry: Entry, machine: str, now: float) -> None:
+    """Keep a turn until it has been dealt with."""
+    run(connection, "INSERT OR IGNORE INTO inbox VALUES (?, ?, ?, ?)", (entry["id"], machine, now, json.dumps(entry)))
+
+
+def waiting(connection: Connection, machine: str, now: float) -> list[Entry]:
+    """Return the turns of other machines that wait for too long, oldest first."""
+    sql = (
+        "SELECT i.entry FROM inbox i WHERE i.machine <> ? AND i.at < ?"
+        " AND NOT EXISTS (SELECT 1 FROM inbox_done d WHERE d.entry_id = i.entry_id) ORDER BY i.at"
+    )
+    return [json.loads(entry) for (entry,) in run(connection, sql, (machine, now - PATIENCE))]
+
+
+def count(connection: Connection) -> int:
+    """Return how many turns stand there."""
+    return int(run(connection, "SELECT count(*) FROM inbox")[0][0])
+
+
+def prune(connection: Connection) -> None:
+    """Drop what has been dealt with, and was not dropped then."""
+    run(connection, "DELETE FROM inbox WHERE entry_id IN (SELECT entry_id FROM inbox_done)")
+
+
+def drop(connection: Connection, entry_id: str) -> None:
+    """Drop a turn that has been dealt with."""
+    run(connection, "DELETE FROM inbox WHERE entry_id = ?", (entry_id,))

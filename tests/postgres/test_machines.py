@@ -1,0 +1,158 @@
+"""Several machines, one memory: conversations, turns of a machine that is gone, and who looks after things."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from contextvars import Context
+from pathlib import Path
+
+import pytest
+
+from perdure import Memory, TurnContext
+from perdure.clock import ManualClock
+from perdure.errors import StoreBusyError, StoreUnavailableError
+from perdure.store import shared_inbox
+from perdure.store.postgres.database import PostgresDatabase
+from perdure.store.postgres.lease import Lease
+from perdure.store.sql import run
+from perdure.store.store import Server as Shared
+from perdure.store.store import Store
+from tests.postgres.server import Server
+from tests.waiting import until
+
+pytestmark = pytest.mark.postgres
+Open = Callable[..., Memory]
+FACT = "The staging database is called heron."
+SAID = [
+    {"role": "user", "content": "Which of the two quotes for the greenhouse was cheaper?"},
+    {"role": "assistant", "content": "Glasbau Weber, by 340 euros."},
+]
+
+
+@pytest.fixture
+def opened(server: Server, tenant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
+    """Return what opens the memory on a machine, whose folder is named."""
+    monkeypatch.setenv("PERDURE_STORE_KEY", "ab" * 32)
+    with ExitStack() as all_:
+
+        def open_(folder: str = "one", **given: object) -> Memory:
+            values = {"store_url": server.url, "store_tenant": tenant, "embedder": "none", "timers": False, **given}
+            return all_.enter_context(Memory.open(tmp_path / folder, **values))  # type: ignore[arg-type]
+
+        yield open_
+
+
+def test_a_conversation_of_one_machine_is_found_at_another_and_goes_on_there(opened: Open) -> None:
+    one, other = opened("one"), opened("other")
+    one.turns.after(SAID, True, TurnContext(session_id="s1"))
+    assert one.settle()
+
+    def found(words: str) -> list[str]:
+        other._engine.files.pull()
+        return [hit.snippet for hit in other.files.search(words).results]
+
+    assert until(lambda: any("greenhouse" in text for text in found("greenhouse quotes")))
+    more = [*SAID, {"role": "user", "content": "Then order from them, with the ventilation flap."}]
+    other.turns.after(more, True, TurnContext(session_id="s1"))
+    assert other.settle()
+    one._engine.files.pull()
+    [file] = list(one._engine.files.log._root.glob("*/*.jsonl"))
+    assert [line.count("greenhouse") + line.count("flap") for line in file.read_text().splitlines()] == [0, 1, 0, 1]
+
+
+def test_what_is_purged_leaves_the_conversations_of_all_machines(opened: Open) -> None:
+    one, other = opened("one"), opened("other")
+    one.turns.after([{"role": "user", "content": FACT}], True, TurnContext(session_id="s1"))
+    assert one.settle()
+    assert until(lambda: bool(one.admin.list()))
+    other._engine.files.pull()
+    [file] = list(other._engine.files.log._root.glob("*/*.jsonl"))
+    assert "heron" in file.read_text()
+    one.admin.purge(one.admin.list()[0].id)
+    assert one.settle()
+
+    def gone() -> bool:
+        other._engine.files.pull()
+        return "heron" not in file.read_text()
+
+    assert until(gone)
+    with one._engine.store.database.read() as connection:
+        assert not run(connection, "SELECT 1 FROM said WHERE line LIKE '%heron%'")
+
+
+def test_a_turn_that_the_database_acknowledged_outlives_its_machine(
+    opened: Open, server: Server, tenant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = opened("other")
+    lost = Store(tmp_path / "lost", server=Shared(server.url, tenant, acknowledges=True))
+    entry = {
+        "at": 1_700_000_000.0, "session": "s1", "cursor": "global\0s1", "tail": "", "scope": "global",
+        "host": "python", "turn": None, "messages": [{"role": "user", "text": FACT}],
+    }  # fmt: skip
+    lost.acknowledge(entry)
+    lost.close()
+    other._engine.drain.recover()
+    assert other.admin.list() == []  # it is left to its machine for a while
+    monkeypatch.setattr(shared_inbox, "PATIENCE", -1.0)
+    other._engine.drain.recover()
+    assert [fact.text for fact in other.admin.list()] == [FACT]
+    with other._engine.store.database.read() as connection:
+        assert shared_inbox.count(connection) == 0
+    # The machine comes back, and its disk has the turn as well.
+    with Memory.open(
+        tmp_path / "lost", store_url=server.url, store_tenant=tenant, embedder="none", timers=False
+    ) as back:
+        assert back.settle()
+        assert [fact.reinforced_count for fact in back.admin.list()] == [0]
+
+
+def test_a_folder_holds_turns_of_one_tenant_alone(opened: Open, tenant: str) -> None:
+    opened("one").close()
+    with pytest.raises(StoreUnavailableError, match="another tenant"):
+        opened("one", store_tenant=f"{tenant} and another")
+
+
+@pytest.fixture
+def databases(server: Server, tenant: str, tmp_path: Path) -> Iterator[list[PostgresDatabase]]:
+    (tmp_path / "machine").mkdir()
+    made = [PostgresDatabase(server.url, tenant, tmp_path / "machine") for _ in range(2)]
+    yield made
+    for each in made:
+        each.close()
+
+
+def test_one_leads_until_it_gives_up_or_is_not_heard_of(databases: list[PostgresDatabase]) -> None:
+    one, other = (Lease(each, seconds) for each, seconds in zip(databases, (30.0, 0.0), strict=True))
+    assert one.take()
+    assert not other.take()
+    assert one.take()
+    one.give_up()
+    assert other.take()
+    # That one's time is over at once.
+    assert one.take()
+
+
+def test_who_led_before_writes_nothing_more(databases: list[PostgresDatabase]) -> None:
+    one, other = Lease(databases[0], 0.0), Lease(databases[1], 30.0)
+    assert one.take()
+    with one.fenced():
+        with databases[0].write() as connection:
+            run(connection, "INSERT OR REPLACE INTO meta VALUES ('mine', 'one')")
+        assert Context().run(other.take)
+        with pytest.raises(StoreBusyError, match="another process"), databases[0].write() as connection:
+            run(connection, "INSERT OR REPLACE INTO meta VALUES ('mine', 'two')")
+        with pytest.raises(StoreBusyError):
+            one.take()
+    with databases[1].read() as connection:
+        assert run(connection, "SELECT value FROM meta WHERE key = 'mine'") == [("one",)]
+
+
+def test_jobs_run_at_one_machine_and_those_of_its_files_at_each(opened: Open) -> None:
+    one, other = (opened(name)._engine.timers for name in ("one", "other"))
+    assert "prune" in one.run_due()
+    assert other.run_due() == []
+    clock = ManualClock(4e9)
+    one._clock = other._clock = clock
+    assert {"files", "prune"} <= set(one.run_due())
+    assert other.run_due() == ["files"]
