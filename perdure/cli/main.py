@@ -79,6 +79,7 @@ GROUPS = {
     },
     "Keep safe": {
         "backup": "perdure.cli.backup",
+        "move": "perdure.cli.move",
         "export": "perdure.cli.exchange",
         "import": "perdure.cli.importing",
         "verify": "perdure.cli.verify",

@@ -38,6 +38,7 @@ SUMMARIES: dict[str, str] = {
     "lookup": "Show what is known about an entity, and a key of it; if nothing is, what names it.",
     "mcp": "Serve memory over stdin and stdout to a client of the Model Context Protocol.",
     "model": "Show or change the embedding model of the store.",
+    "move": "Move the memories to a PostgreSQL server, or from one into a folder.",
     "openclaw": "Make perdure the memory of OpenClaw, or take it out again.",
     "pin": "Keep a memory for good, and bring it up in every conversation.",
     "proposals": "See, accept or refuse what MEMORY.md could say of what you have said again and again.",

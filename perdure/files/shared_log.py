@@ -163,3 +163,19 @@ class SharedLog(TranscriptLog):
 def _at(values: Mapping[str, Any], otherwise: float) -> float:
     at = seconds(values.get("timestamp"))
     return otherwise if at is None else at
+
+
+def take_over(store: Store, home: Path) -> int:
+    """Have the database keep the conversations that a folder has recorded and that it lacks; return how many."""
+    taken = 0
+    for path in sorted((home / "transcripts").glob("*/*.jsonl")):
+        header, *lines = path.read_bytes().splitlines() or [b""]
+        about = values_of(header)
+        if about.get("type") != "session" or not lines:
+            continue
+        scope, session = Scope.parse(str(about["scope"])), str(about["id"])
+        with store.database.write() as connection:
+            if not said.lines(connection, scope, session, 1):
+                said.add(connection, scope, session, lines, path.stat().st_mtime)
+                taken += 1
+    return taken

@@ -20,6 +20,7 @@ from perdure.store.inbox import Inbox
 from perdure.store.inbox_lines import Entry
 from perdure.store.memo import Memo
 from perdure.store.migrations import check, migrate
+from perdure.store.moved import refuse_moved
 from perdure.store.presence import Presence
 from perdure.store.remembered import holds_something, refuse_lost
 from perdure.store.seals import seal
@@ -43,12 +44,14 @@ class Server:
         tenant: whose memories in it.
         direct: its address past a pooler; None: the same.
         acknowledges: a turn is acknowledged when the database has it; else when this machine's disk has.
+        moved: open it even if its memories were moved elsewhere: to be copied into.
     """
 
     url: str = field(repr=False)
     tenant: str = "default"
     direct: str | None = field(default=None, repr=False)
     acknowledges: bool = False
+    moved: bool = False
 
 
 class Store:
@@ -119,6 +122,8 @@ class Store:
         def look(connection: Connection) -> None:
             check(connection, path)
             refuse_lost(self.folder, connection)
+            if run(connection, "SELECT 1 FROM sqlite_schema WHERE name = 'meta'"):
+                refuse_moved(connection)
 
         with ExitStack() as opened:
             if self.refusal is None:
@@ -153,6 +158,8 @@ class Store:
             self._presence = Presence(self.folder)
             opened.callback(self._presence.close)
             with self.database.read() as connection:
+                if not server.moved:
+                    refuse_moved(connection)
                 self.key = store_key(connection)
             self._memo = None
             of = hashlib.blake2b(server.tenant.encode(), key=self.key, digest_size=8).hexdigest()

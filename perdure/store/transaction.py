@@ -41,7 +41,8 @@ _INSERT = (
     f"INSERT INTO facts ({', '.join(COLUMNS)}, entity_folded, key_folded)"
     f" VALUES ({', '.join('?' * (len(COLUMNS) + 2))})"
 )
-_INDEX = "INSERT INTO facts_fts (rowid, text, entity, key, value, category) VALUES (?, ?, ?, ?, ?, ?)"
+INDEX = "INSERT INTO facts_fts (rowid, text, entity, key, value, category) VALUES (?, ?, ?, ?, ?, ?)"
+"""Keeps the words of a fact: its row, and its texts as `fts_text` returns them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +271,7 @@ class Transaction:
 
     def _index(self, row: int, fact: Fact) -> None:
         texts = (fact.text, fact.entity, fact.key, fact.value, fact.category)
-        run(self.connection, _INDEX, (row, *(fts_text(text or "") for text in texts)))
+        run(self.connection, INDEX, (row, *(fts_text(text or "") for text in texts)))
 
     def _put_vector(self, fact_id: str, vector: StoredVector) -> None:
         run(

@@ -88,6 +88,7 @@ CALLS: Mapping[str, list[list[str]] | str] = {
     "lookup": [[f"ent {EVIL}"]],
     "hook": "speaks JSON with a host; nothing of it is for a terminal",
     "mcp": "speaks JSON of its protocol with a program; nothing of it is for a terminal",
+    "move": [["--to", "{files}/moved"], ["--to", "postgresql://somebody@127.0.0.1:1/there", "--dry-run"]],
     "ui": "prints an address of its own making; what is remembered stands in a page",
     "model fetch": [[EVIL, "--dry-run"]],
     "model list": [[]],

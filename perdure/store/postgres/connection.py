@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
@@ -24,6 +25,9 @@ except ImportError as error:
 
 NUL = "\U0010fffe"
 """Stands for NUL, with which the store parts the names in a key. It is no character, and in no text."""
+AT_ONCE = 250
+"""Rows that are inserted with one statement."""
+_INSERTED = re.compile(r"(INSERT INTO \w+(?: \([^)]*\))? VALUES )(\([?, ]+\))")
 _INDEX = "INSERT INTO facts_fts (rowid, text, entity, key, value, category)"
 
 
@@ -77,9 +81,24 @@ class PostgresConnection:
 
     def executemany(self, statements: str, sequenceofbindings: Any, /) -> Iterable[Any]:
         """Run a statement once for each row of values."""
-        for bindings in sequenceofbindings:
-            self.execute(statements, bindings)
+        rows = list(sequenceofbindings)
+        if statements.startswith(_INDEX):
+            made = [(row, *vector(columns)) for row, *columns in rows]
+            self._many("INSERT INTO facts_fts (rowid, terms, words) VALUES ", "(%s, CAST(%s AS tsvector), %s)", made)
+        elif (found := _INSERTED.fullmatch(statements)) is not None:
+            given = [tuple(map(_given, row)) for row in rows]
+            self._many(found[1], found[2].replace("?", "%s"), given)
+        else:
+            for bindings in rows:
+                self.execute(statements, bindings)
         return ()
+
+    def _many(self, begins: str, each: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Insert rows, many with one statement."""
+        cursor = psycopg.ClientCursor(self._raw)
+        for first in range(0, len(rows), AT_ONCE):
+            values = ", ".join(cursor.mogrify(each, row) for row in rows[first : first + AT_ONCE])
+            self._raw.execute(begins.encode() + values.encode())
 
     def last_insert_rowid(self) -> int:
         """Return the number of the row that was inserted last."""

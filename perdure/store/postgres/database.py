@@ -116,15 +116,22 @@ class PostgresDatabase:
         self._outside("ANALYZE facts, facts_fts, vectors, journal")
         if not self.compares:
             return "statistics are new"
-        filled = 0
-        while some := vectors.fill(self):
-            filled += some
-            pause()
+        filled = self.make_comparable(pause)
         with self.read() as connection:
             crowded = vectors.crowded(connection)
         for space, dims in crowded:
             self._outside(vectors.graph_sql(space, dims))
         return f"statistics are new, {filled} vectors made comparable, {len(crowded)} spaces have a graph"
+
+    def make_comparable(self, pause: Callable[[], None] = lambda: None) -> int:
+        """Have all vectors comparable; return how many were looked at, since they were not."""
+        done, last = 0, 0
+        while True:
+            some, last = vectors.fill(self, last)
+            done += some
+            if not some:
+                return done
+            pause()
 
     def shed(self, *, rows: bool = True) -> str | None:
         """Have the server clear away deleted rows; see `Backend.shed`. Its log and its backups are out of reach."""

@@ -8,13 +8,9 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
 
 from perdure.errors import StoreBusyError
-from perdure.store.sql import Connection, Row, run
-
-if TYPE_CHECKING:
-    from perdure.store.postgres.database import PostgresDatabase
+from perdure.store.sql import Backend, Connection, Row, run
 
 NAME = "jobs"
 SECONDS = 30.0
@@ -34,7 +30,7 @@ _guarded: ContextVar[int | None] = ContextVar("perdure_fence", default=None)
 class Lease:
     """The right of one process to run the jobs of a tenant. Usable from any thread."""
 
-    def __init__(self, database: PostgresDatabase, seconds: float = SECONDS) -> None:
+    def __init__(self, database: Backend, seconds: float = SECONDS) -> None:
         """Prepare; nothing is asked of the server yet."""
         self._database = database
         self._seconds = seconds

@@ -14,7 +14,7 @@ MOST_DIMS = 16_000
 """Of a `halfvec`."""
 EXACT = 20_000
 """Vectors of a scope that are all compared; `python -m bench.shared` prints what either way costs."""
-FILLED = 100
+FILLED = 500
 """Vectors that are made comparable at a time."""
 _INTO = "INSERT INTO vectors "
 _COLUMNS = "(near, fact_id, embedding_id, vector)"
@@ -43,20 +43,32 @@ def near(sql: str, values: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     return f"{_INTO}{_COLUMNS} {changed}", {**values, "near": halfvec(blob)}
 
 
-def fill(database: Backend) -> int:
-    """Make vectors comparable that a former perdure has written beside this one; return how many.
+def fill(database: Backend, after: int = 0) -> tuple[int, int]:
+    """Make vectors comparable that a former perdure has written beside this one, or a copy has brought.
+
+    Args:
+        database: one that compares.
+        after: only rows behind this one.
+
+    Returns:
+        How many were looked at, and the row of the last one.
 
     Raises:
         StoreError: one of its kinds.
     """
+    sql = "SELECT rowid, vector FROM vectors WHERE near IS NULL AND rowid > ? ORDER BY rowid LIMIT ?"
     with database.read() as connection:
-        rows = run(connection, "SELECT fact_id, embedding_id, vector FROM vectors WHERE near IS NULL ORDER BY rowid")
-    known = [(halfvec(blob), *key, blob) for *key, blob in rows[: 10 * FILLED]]
-    filled = [each for each in known if each[0] is not None][:FILLED]
-    sql = "UPDATE vectors SET near = CAST(? AS halfvec) WHERE fact_id = ? AND embedding_id = ? AND vector = ?"
-    with database.beside() as connection:
-        connection.executemany(sql, filled)
-    return len(filled)
+        rows = run(connection, sql, (after, FILLED))
+    made = [(row, blob, text) for row, blob in rows if (text := halfvec(blob)) is not None]
+    if made:
+        sql = (
+            "UPDATE vectors SET near = CAST(made.near AS halfvec)"
+            " FROM unnest(CAST(? AS bigint[]), CAST(? AS bytea[]), CAST(? AS text[])) AS made (row, vector, near)"
+            " WHERE vectors.rowid = made.row AND vectors.vector = made.vector"
+        )
+        with database.beside() as connection:
+            run(connection, sql, [list(column) for column in zip(*made, strict=True)])
+    return len(rows), rows[-1][0] if rows else after
 
 
 def graph(embedding_id: str) -> str:

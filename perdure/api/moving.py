@@ -1,0 +1,216 @@
+"""Moving a store from its folder to a server, or back: copied, compared, asked, and only then the one that counts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from perdure.api.evaluate import evaluate
+from perdure.care import move as rows
+from perdure.engine.engine import Engine
+from perdure.engine.opening import server_of
+from perdure.engine.setting_sources import names_password
+from perdure.engine.settings import Settings
+from perdure.errors import InputError, StoreCorruptError
+from perdure.files.shared_log import take_over
+from perdure.hooks.types import TurnContext
+from perdure.store.database import Database
+from perdure.store.folder import prepare_folder, private_file
+from perdure.store.migrations import migrate
+from perdure.store.moved import MOVED
+from perdure.store.presence import alone
+from perdure.store.remembered import FILE
+from perdure.store.scope import Scope
+from perdure.store.snapshot import unused
+from perdure.store.sql import run
+from perdure.store.store import Server, Store
+
+SAMPLE = 50
+"""Memories that are asked about before and after."""
+READY = 60.0
+"""Seconds for which the model is waited for."""
+KEY_VARIABLE, KEY_FILE = "PERDURE_STORE_KEY", "store.key"
+ASKERS = 3
+"""Scopes for which that is done, those with most memories."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What was moved.
+
+    Attributes:
+        to: where the memories are now, without a secret.
+        rows: of each table.
+        conversations: that went along.
+        asked: questions whose answers were compared.
+        same: of how many the memory asked about was found in the same place, or better.
+        setting: what has to be set from now on: `store_url` and its value, or that it is to be unset.
+    """
+
+    to: str
+    rows: Mapping[str, int]
+    conversations: int
+    asked: int
+    same: int
+    setting: tuple[str, str | None]
+
+
+def move(
+    home: Path,
+    to: str,
+    settings: Settings,
+    *,
+    dry_run: bool = False,
+    progress: rows.Progress = lambda done, total: None,
+) -> Moved:
+    """Move the memories of a store to a server, or from the server that the settings name into a folder.
+
+    Args:
+        home: the data folder.
+        to: `postgresql://...`, without a password, or a folder.
+        settings: by which the store is opened.
+        dry_run: tell what would be moved; nothing is changed.
+        progress: called with rows done and rows to do.
+
+    Raises:
+        InputError: there is nothing to move, or the target has memories of its own.
+        StoreError: one of its kinds; the store is where it was. Called again, a copy goes on where it was.
+    """
+    present = server_of(settings)
+    target: Server | None = None
+    if "://" in to:
+        if present is not None:
+            raise InputError("the memories are on a server already; move them into a folder: perdure move --to FOLDER")
+        if names_password(to):
+            raise InputError("the address has a password, which others could read; leave it out, and set PGPASSWORD")
+        target = Server(to, settings.store_tenant, settings.store_direct_url, moved=True)
+    elif present is None:
+        raise InputError("the memories are in a folder; that can be moved as it is, or name a server: postgresql://...")
+    folder = home if target is not None else Path(to).expanduser()
+    with _opened(home, present) as source:
+        if dry_run:
+            return Moved(_place(to), rows.counts(source), 0, 0, 0, _setting(to, target))
+        with alone(home) as free:
+            _see_free(free)
+        _prepare(source, folder, target)
+        before = _answers(home, settings)
+        with _opened(folder, target) as copy:
+            copied = rows.begin(source, copy)
+            counts = rows.copy(source, copy, progress)
+            copy.database.tidy(lambda: None)
+            rows.compare(counts, copy)
+            conversations = take_over(copy, home) if target is not None else _bring(home, folder)
+        after = _answers(folder, settings.model_copy(update={"store_url": None if target is None else target.url}))
+        worse = [name for name, share in before.items() if after[name] < share]
+        if worse:
+            raise StoreCorruptError(
+                f"over the copy {len(worse)} of {len(before)} figures of recall are worse, first {worse[0]}; the store"
+                " stays where it is"
+            )
+        with alone(home) as free:
+            _see_free(free)
+            rows.leave(source, copied, _place(to))
+    return Moved(_place(to), counts, conversations, len(before), len(before) - len(worse), _setting(to, target))
+
+
+@contextmanager
+def _opened(folder: Path, server: Server | None) -> Iterator[Store]:
+    store = Store(folder, absent="refuse", server=server)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def _see_free(free: bool) -> None:
+    if not free:
+        raise InputError("another program has the store open; close it, and run this again")
+
+
+def _prepare(source: Store, folder: Path, target: Server | None) -> None:
+    """Make what the copy is put into, with the key of the source: by that its seals hold."""
+    prepare_folder(folder)
+    if target is not None:
+        if os.environ.get(KEY_VARIABLE, source.key.hex()) != source.key.hex():
+            raise InputError(
+                f"{KEY_VARIABLE} names another key than the store has; unset it, and copy {KEY_FILE} instead"
+            )
+        file = folder / KEY_FILE
+        if not file.exists():
+            private_file(file).write_text(source.key.hex(), encoding="ascii")
+        return
+    path = folder / "facts.db"
+    if path.exists():
+        database = Database(path)
+        try:
+            with database.read() as connection:
+                marks: dict[str, str] = dict(
+                    run(connection, "SELECT key, value FROM meta WHERE key IN (?, ?)", (MOVED, rows.SOURCE))
+                )
+        finally:
+            database.close()
+        if not marks:
+            raise InputError(f"there is a store in {folder} already; name another folder")
+        if MOVED not in marks:
+            return  # what is there was begun before
+        kept = unused(prepare_folder(folder / "backups"), "facts-moved")
+        path.replace(kept)
+        for other in ("facts.db-wal", "facts.db-shm", FILE):
+            (folder / other).unlink(missing_ok=True)
+    database = Database(path)
+    try:
+        migrate(database)
+        with database.write() as connection:
+            run(connection, "UPDATE meta SET value = ? WHERE key = 'store_key'", (source.key.hex(),))
+            run(connection, "INSERT INTO meta VALUES (?, '')", (rows.SOURCE,))
+    finally:
+        database.close()
+
+
+def _answers(folder: Path, settings: Settings) -> dict[str, float]:
+    """Return how well memories are found, by whom, kind of question and rank."""
+    engine = Engine(folder, settings.model_copy(update={"timers": False}), guest=True)
+    try:
+        engine.model.wait(READY)
+        sql = (
+            "SELECT scope, scope_target FROM facts WHERE scope IN ('global', 'user', 'agent') AND superseded_at IS NULL"
+            " AND forgotten_at IS NULL GROUP BY scope, scope_target ORDER BY count(*) DESC, scope, scope_target LIMIT ?"
+        )
+        with engine.store.database.read() as connection:
+            scopes = [Scope(*row) for row in run(connection, sql, (ASKERS,))]
+        found = {}
+        for scope in scopes:
+            user, agent = (scope.name if scope.kind == kind else None for kind in ("user", "agent"))
+            context = TurnContext(user_id=user, agent_id=agent)
+            for kind, measure in evaluate(engine, context, SAMPLE).kinds.items():
+                for name in ("at_1", "at_3", "at_5", "in_block"):
+                    share = getattr(measure, name)
+                    if share is not None:
+                        found[f"{scope} {kind} {name}"] = share
+        return found
+    finally:
+        engine.close()
+
+
+def _bring(home: Path, folder: Path) -> int:
+    """Copy conversations from one folder to another; return how many."""
+    if home.resolve() != folder.resolve() and (home / "transcripts").is_dir():
+        shutil.copytree(home / "transcripts", folder / "transcripts", dirs_exist_ok=True)
+    return len(list((folder / "transcripts").glob("*/*.jsonl")))
+
+
+def _place(to: str) -> str:
+    """Return where memories are, without who may get in."""
+    if "://" not in to:
+        return str(Path(to).expanduser())
+    parts = urlsplit(to)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def _setting(to: str, target: Server | None) -> tuple[str, str | None]:
+    return "store_url", to if target is not None else None
