@@ -21,6 +21,7 @@ ROLE = "perdure"
 """Owns the database, and is no superuser: a superuser sees past the walls."""
 INSTALLED = "/usr/lib/postgresql/*/bin"
 """Where Debian has the programs of a server, without pgvector."""
+_BROUGHT = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
 USERS = ("postgres", "nobody")
 """As whom a server runs where the tests run as root, which it refuses."""
 
@@ -61,8 +62,7 @@ class Server:
         self.start()
         with psycopg.connect(self.as_("postgres", "postgres"), autocommit=True) as connection:
             connection.execute(f"CREATE ROLE {ROLE} LOGIN")
-            connection.execute(f"CREATE DATABASE {ROLE} OWNER {ROLE}")
-        self.url = self.as_(ROLE, ROLE)
+        self.url = self.database(ROLE)
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
@@ -73,10 +73,13 @@ class Server:
         """Stop it: "immediate" as a power cut does, "fast" in order."""
         self._run("pg_ctl", "-D", self._data, "-m", how, "-w", "stop")
 
-    def database(self, name: str) -> str:
-        """Make another database of the same role, and return its address."""
+    def database(self, name: str, *, compares: bool = True) -> str:
+        """Make a database of the role, with pgvector if it is there, and return its address."""
         with psycopg.connect(self.as_("postgres", "postgres"), autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name} OWNER {ROLE}")
+        with psycopg.connect(self.as_("postgres", name), autocommit=True) as connection:
+            if compares and connection.execute(_BROUGHT).fetchall():
+                connection.execute("CREATE EXTENSION vector")
         return self.as_(ROLE, name)
 
     def as_(self, role: str, database: str) -> str:

@@ -62,7 +62,7 @@ class PostgresDatabase:
         self._wrapped: WeakKeyDictionary[Any, PostgresConnection] = WeakKeyDictionary()
         wanted = refusing_writes_elsewhere(url)
         self._pool = ConnectionPool(
-            url, min_size=1, max_size=CONNECTIONS, timeout=REACH, open=False, check=ConnectionPool.check_connection,
+            url, min_size=1, max_size=CONNECTIONS, timeout=REACH, open=False,
             kwargs={"connect_timeout": int(PATIENCE), "application_name": "perdure", "prepare_threshold": None,
                     "cursor_factory": psycopg.ClientCursor, **({"target_session_attrs": wanted} if wanted else {})},
         )  # fmt: skip
@@ -78,10 +78,12 @@ class PostgresDatabase:
     def write(self, *, durable: bool = True, keep: bool = True) -> Iterator[PostgresConnection]:
         """Run a transaction; see `Database.write`. Those who write for one tenant do so one after the other."""
         with self._taken() as (raw, connection):
-            raw.execute(f"SET LOCAL lock_timeout = {int(PATIENCE * 1000)}")
-            raw.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (WRITERS, self._tenant))
-            if not durable:
-                raw.execute("SET LOCAL synchronous_commit = off")
+            asynchronous = "" if durable else "SET LOCAL synchronous_commit = off; "
+            raw.execute(
+                f"SET LOCAL lock_timeout = {int(PATIENCE * 1000)}; {asynchronous}"
+                "SELECT pg_advisory_xact_lock(%s, hashtext(%s))",
+                (WRITERS, self._tenant),
+            )
             connection.in_transaction = True
             try:
                 lease.check(connection)
@@ -90,7 +92,6 @@ class PostgresDatabase:
                     raw.commit()
             finally:
                 connection.in_transaction = False
-                raw.rollback()
 
     @contextmanager
     def beside(self) -> Iterator[PostgresConnection]:
@@ -102,14 +103,11 @@ class PostgresDatabase:
     @contextmanager
     def read(self, *, deadline: float | None = None) -> Iterator[PostgresConnection]:
         """Lend a connection that sees one state, for the block; see `Database.read`."""
-        with self._taken(deadline, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY") as (raw, connection):
-            try:
-                if deadline is not None:
-                    left = max(1, int((deadline - time.monotonic()) * 1000))
-                    raw.execute(f"SET LOCAL statement_timeout = {left}")
-                yield connection
-            finally:
-                raw.rollback()
+        first = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        if deadline is not None:
+            first += f"; SET LOCAL statement_timeout = {max(1, int((deadline - time.monotonic()) * 1000))}"
+        with self._taken(deadline, first) as (_, connection):
+            yield connection
 
     def tidy(self, pause: Callable[[], None]) -> str:
         """Have the server look at its statistics; what was deleted its own housekeeping clears away."""
@@ -180,13 +178,31 @@ class PostgresDatabase:
         if time.monotonic() < self._away:
             raise StoreUnavailableError("the database could not be reached a moment ago")
         patience = PATIENCE if deadline is None else max(0.01, deadline - time.monotonic())
-        with self._reached(), in_our_terms(), self._pool.connection(timeout=min(patience, REACH)) as raw:
+        with self._reached(), in_our_terms(), ExitStack() as taken:
+            raw = self._begun(f"{first}; SELECT set_config(%s, %s, true)", min(patience, REACH))
+            taken.callback(self._pool.putconn, raw)
             connection = self._wrapped.get(raw)
             if connection is None:
                 connection = self._wrapped[raw] = PostgresConnection(raw, self._key, compares=self.compares)
-            raw.execute(first)
-            raw.execute("SELECT set_config(%s, %s, true)", (TENANT, self._tenant))
-            yield raw, connection
+            try:
+                yield raw, connection
+            finally:
+                if not raw.closed:
+                    raw.rollback()
+
+    def _begun(self, first: str, patience: float) -> psycopg.Connection[Row]:
+        """Return a connection in a transaction of the tenant; after a restart of the server the old ones do not work."""
+        until = time.monotonic() + patience
+        while True:
+            raw: psycopg.Connection[Row] = self._pool.getconn(max(0.001, until - time.monotonic()))
+            try:
+                raw.execute(first, (TENANT, self._tenant))
+                return raw
+            except psycopg.OperationalError:
+                # It was broken, and is not taken back.
+                self._pool.putconn(raw)
+                if time.monotonic() >= until:
+                    raise
 
     @contextmanager
     def _reached(self) -> Iterator[None]:

@@ -1,0 +1,314 @@
+"""Measures a store on PostgreSQL beside one in a folder: recall, its vectors against an exact search, and writing.
+
+python -m bench.shared --facts 10000,100000 --clients 1,4,16 --json
+python -m bench.shared --facts 1000000 --clients 1 --vectors-only --json
+
+The server is started by the bench, with the defaults of PostgreSQL. Texts are made up; vectors are blends of those
+that the model gives to the memories of the labelled stores, so they lie where real ones do. Every scope has a topic:
+the writers whose memories its vectors are blended of. A query is one of its own topic, or of another. Clients are
+processes of their own, each with a memory that it opened; all ask at once.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import psycopg
+
+from bench.ann import DIMS, embedded, labelled
+from bench.latency import prompts
+from bench.store import bind, sentences
+from perdure.api.memory import Memory
+from perdure.hooks.types import TurnContext
+from perdure.index.database_index import DatabaseIndex
+from perdure.index.vector_index import ExactIndex, scan
+from perdure.store.scope import Audience
+from perdure.store.search import View
+from perdure.store.store import Server, Store
+from perdure.store.transaction import INDEX
+from perdure.text.normalise import fts_text
+from tests.postgres.server import Server as Running
+from tests.postgres.server import running
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+SHARES = (0.0001, 0.01, 0.05, 0.2)
+"""Of all rows, that each measured scope has; what is left belongs to somebody else."""
+REST = "rest"
+SEED = 24
+BATCH = 1_000
+OURS = "user"
+CHILD = (sys.executable, "-m", "bench.shared", "--child")
+ASKER = "0.05"
+"""Whose recall is timed: the one with that share of all rows."""
+
+
+class Blended:
+    """Vectors that are blends of two memories of one writer, with some noise."""
+
+    def __init__(self) -> None:
+        import numpy as np
+
+        memories, _ = labelled()
+        self._chance = np.random.default_rng(SEED)
+        vectors = embedded(list(memories), query=False)
+        writers = np.array(list(memories.values()))
+        self.topics = sorted(set(writers.tolist()))
+        self._of = [vectors[writers == topic] for topic in self.topics]
+
+    def draw(self, count: int, topics: Sequence[int]) -> Vectors:
+        """Return unit vectors of shape (count, dims)."""
+        import numpy as np
+
+        made = np.empty((count, DIMS), dtype=np.float32)
+        for row, topic in enumerate(self._chance.choice(topics, count)):
+            own = self._of[topic]
+            one, other = own[self._chance.integers(0, len(own), 2)]
+            made[row] = one + self._chance.uniform(0, 1) * other
+        made += 0.02 * self._chance.standard_normal(made.shape).astype(np.float32)
+        made /= np.linalg.norm(made, axis=1, keepdims=True)
+        return made
+
+
+def fill(store: Store, facts: int, blended: Blended) -> None:
+    """Store so many facts with their words and vectors, by SQL: what is measured here is not the storing."""
+    space, now = bind(store), store.clock.now()
+    texts = sentences(facts, SEED)
+    first = 0
+    for scope, count, topics in scopes(facts, len(blended.topics)):
+        for begun in range(0, count, BATCH):
+            some = list(islice(texts, min(BATCH, count - begun)))
+            ids = [f"{first + at:08d}-0000-4000-8000-000000000000" for at in range(len(some))]
+            vectors = blended.draw(len(some), topics)
+            with store.database.write(durable=False) as connection:
+                connection.executemany(
+                    "INSERT INTO facts (seq, id, text, created_at, last_confirmed_at, normalized_hash, scope,"
+                    " scope_target, embedding_model) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    [(first + at + 1, fact_id, text, now, now, fact_id, OURS, scope, space)
+                     for at, (fact_id, text) in enumerate(zip(ids, some, strict=True))],
+                )  # fmt: skip
+                words = [(first + at + 1, fts_text(text), "", "", "", "other") for at, text in enumerate(some)]
+                connection.executemany(INDEX, words)
+                connection.executemany(
+                    "INSERT INTO vectors (fact_id, embedding_id, vector) VALUES (?, ?, ?)",
+                    [(fact_id, space, vector.tobytes()) for fact_id, vector in zip(ids, vectors, strict=True)],
+                )
+                connection.executemany(
+                    "INSERT INTO journal (at, action, fact_id, channel, host, batch) VALUES (?, ?, ?, ?, ?, ?)",
+                    [(now, "add", fact_id, "library", "", "") for fact_id in ids],
+                )
+            first += len(some)
+    with store.database.write() as connection:
+        # What is stored from now on gets a number of its own.
+        list(connection.execute("DELETE FROM sqlite_sequence WHERE name = 'facts'"))
+        list(connection.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('facts', ?)", (first,)))
+    store.database.tidy(lambda: None)
+
+
+def scopes(facts: int, topics: int) -> Iterator[tuple[str, int, list[int]]]:
+    """Yield each scope, how many facts it has, and which topics."""
+    left = facts
+    for place, share in enumerate(SHARES):
+        count = max(1, round(share * facts))
+        left -= count
+        yield str(share), count, [2 * place, 2 * place + 1]
+    yield REST, left, list(range(topics))
+
+
+def vector_figures(store: Store, facts: int, blended: Blended, queries: int) -> list[dict[str, Any]]:
+    """Compare what the database finds with an exact search, for each scope, on its topic and off."""
+    space = store.space()
+    assert space is not None
+    index = DatabaseIndex(store.database, space.id, DIMS)
+    figures = []
+    for scope, count, topics in list(scopes(facts, len(blended.topics)))[: len(SHARES)]:
+        view = View(Audience.of(user=scope), store.clock.now())
+        others = [topic for topic in range(len(blended.topics)) if topic not in topics]
+        for name, of in (("on", topics), ("off", others)):
+            found = true = 0
+            times = []
+            for query in blended.draw(queries, of):
+                began = time.perf_counter()
+                hits = {hit.id for hit in index.search(query, view, 10)}
+                times.append(time.perf_counter() - began)
+                right = {hit.id for hit in scan(store.database, space.id, query, view, 10)}
+                found, true = found + len(hits & right), true + len(right)
+            figures.append({
+                "scope": float(scope), "rows": count, "topic": name, "recall_at_10": round(found / true, 4),
+                **_times(times),
+            })  # fmt: skip
+    return figures
+
+
+def matrix_ms(store: Store, blended: Blended, queries: int) -> float:
+    """Return the median time of the matrix in memory of a store in a folder, for the scope whose recall is timed."""
+    space = store.space()
+    assert space is not None
+    index, view = ExactIndex(store.database, space.id, DIMS), View(Audience.of(user=ASKER), store.clock.now())
+    times = []
+    for query in blended.draw(queries + 1, range(len(blended.topics))):
+        began = time.perf_counter()
+        index.search(query, view, 10)
+        times.append(time.perf_counter() - began)
+    return float(_times(times[1:])["p50_ms"])
+
+
+class Clients:
+    """Processes that each have the store open."""
+
+    def __init__(self, homes: Sequence[Path], server: Running | None, facts: int, asks: int, writes: int) -> None:
+        self._server = server
+        url = server.url if server is not None else ""
+        self._processes = [
+            subprocess.Popen(
+                [*CHILD, json.dumps([str(home), url, facts, asks, writes, at])],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1],
+            )
+            for at, home in enumerate(homes)
+        ]  # fmt: skip
+        for process in self._processes:
+            assert process.stdout is not None
+            process.stdout.readline()
+
+    def measured(self) -> dict[str, Any]:
+        """Have all ask, and then all write; return what that took."""
+        asked = [each for times in self._all("ask") for each in times]
+        connections = self._connections()
+        began = time.perf_counter()
+        written = sum(len(times) for times in self._all("write"))
+        return {
+            **_times(asked), "writes_per_s": round(written / (time.perf_counter() - began), 1),
+            **({"connections": connections} if self._server is not None else {}),
+        }  # fmt: skip
+
+    def close(self) -> None:
+        """End them."""
+        for process in self._processes:
+            process.communicate("end\n")
+
+    def _all(self, order: str) -> list[list[float]]:
+        for process in self._processes:
+            assert process.stdin is not None
+            process.stdin.write(f"{order}\n")
+            process.stdin.flush()
+        return [json.loads(process.stdout.readline()) for process in self._processes if process.stdout is not None]
+
+    def _connections(self) -> int:
+        if self._server is None:
+            return 0
+        with psycopg.connect(self._server.as_("postgres", "postgres")) as connection:
+            sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'perdure'"
+            return int(connection.execute(sql).fetchall()[0][0])
+
+
+def child(order: str) -> None:
+    """Be a client: say that the store is open, then do as told."""
+    home, url, facts, asks, writes, at = json.loads(order)
+    settings: dict[str, Any] = {"embedder": "hash", "embedder_model": str(DIMS), "timers": False}
+    with Memory.open(home, user=ASKER, **settings, **({"store_url": url} if url else {})) as memory:
+        memory.ready()
+        context = TurnContext(user_id=ASKER, session_id=f"bench {at}")
+        asked = prompts(facts, 16 * (asks + 1))[at::16]
+        memory.turns.before(asked[-1], context)
+        print("open", flush=True)
+        for line in sys.stdin:
+            times = []
+            for number in range({"ask": asks, "write": writes}.get(line.strip(), 0)):
+                began = time.perf_counter()
+                if line.strip() == "ask":
+                    memory.turns.before(asked[number], context)
+                else:
+                    memory.store(f"The part {at}x{number} of the machine {time.time_ns()} is kept in shelf {number}.")
+                times.append(time.perf_counter() - began)
+            if line.strip() == "end":
+                return
+            print(json.dumps(times), flush=True)
+
+
+def bench(
+    facts: int, clients: Sequence[int], blended: Blended, queries: int, asks: int, writes: int, beside: bool
+) -> dict[str, Any]:
+    """Measure at one size."""
+    with ExitStack() as ends:
+        root = Path(ends.enter_context(tempfile.TemporaryDirectory()))
+        server = ends.enter_context(running())
+        result: dict[str, Any] = {"facts": facts}
+        began = time.perf_counter()
+        store = Store(root / "0", server=Server(server.url))
+        fill(store, facts, blended)
+        result["filled_s"] = round(time.perf_counter() - began, 1)
+        result["vectors"] = vector_figures(store, facts, blended, queries)
+        result["database_mb"] = round(_megabytes(server), 1)
+        store.close()
+        (root / "key").write_bytes((root / "0" / "store.key").read_bytes())
+        local = root / "local"
+        if beside:
+            store = Store(local)
+            fill(store, facts, blended)
+            result["matrix_p50_ms"] = matrix_ms(store, blended, queries)
+            store.close()
+        for count in clients:
+            for name in ("shared", "local") if beside else ("shared",):
+                homes = [local] * count if name == "local" else [root / str(at) for at in range(count)]
+                for home in homes:
+                    home.mkdir(exist_ok=True)
+                    if name == "shared":
+                        (home / "store.key").write_bytes((root / "key").read_bytes())
+                running_clients = Clients(homes, server if name == "shared" else None, facts, asks, writes)
+                result.setdefault(name, {})[str(count)] = running_clients.measured()
+                running_clients.close()
+        return result
+
+
+def _megabytes(server: Running) -> float:
+    with psycopg.connect(server.url) as connection:
+        return float(connection.execute("SELECT pg_database_size(current_database())").fetchall()[0][0]) / 2**20
+
+
+def _times(seconds: Sequence[float]) -> dict[str, float]:
+    ordered = sorted(seconds)
+    return {
+        "p50_ms": round(statistics.median(ordered) * 1000, 2),
+        "p95_ms": round(ordered[int(0.95 * (len(ordered) - 1))] * 1000, 2),
+    }
+
+
+@click.command()
+@click.option("--facts", default="10000,100000", show_default=True, help="Sizes, with commas.")
+@click.option("--clients", default="1,4,16", show_default=True, help="How many ask at once, with commas.")
+@click.option("--queries", default=30, show_default=True, help="Of each scope, on its topic and off.")
+@click.option("--asks", default=30, show_default=True, help="Of each client.")
+@click.option("--writes", default=20, show_default=True, help="Of each client.")
+@click.option("--vectors-only", is_flag=True, help="Leave out the store in a folder.")
+@click.option("--child", "order", hidden=True)
+@click.option("--json", "as_json", is_flag=True)
+def main(
+    facts: str, clients: str, queries: int, asks: int, writes: int, vectors_only: bool, order: str | None, as_json: bool
+) -> None:
+    """Measure at each size."""
+    if order is not None:
+        child(order)
+        return
+    blended = Blended()
+    counts = [int(count) for count in clients.split(",")]
+    results = [bench(int(size), counts, blended, queries, asks, writes, not vectors_only) for size in facts.split(",")]
+    print(json.dumps(results, indent=None if as_json else 2))
+
+
+if __name__ == "__main__":
+    main()
