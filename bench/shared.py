@@ -30,9 +30,11 @@ from bench.ann import DIMS, embedded, labelled
 from bench.latency import prompts
 from bench.store import bind, sentences
 from perdure.api.memory import Memory
+from perdure.care.scrub import META as REDACTOR
 from perdure.hooks.types import TurnContext
 from perdure.index.database_index import DatabaseIndex
 from perdure.index.vector_index import ExactIndex, scan
+from perdure.secrets.redact import VERSION
 from perdure.store.scope import Audience
 from perdure.store.search import View
 from perdure.store.store import Server, Store
@@ -117,6 +119,8 @@ def fill(store: Store, facts: int, blended: Blended) -> None:
         # What is stored from now on gets a number of its own.
         list(connection.execute("DELETE FROM sqlite_sequence WHERE name = 'facts'"))
         list(connection.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('facts', ?)", (first,)))
+    # It would else be looked for secrets when it is first opened.
+    store.note(REDACTOR, str(VERSION))
     store.database.tidy(lambda: None)
 
 

@@ -308,5 +308,6 @@ def _visible(connection: Connection, term: str, view: View) -> frozenset[int]:
 def _holding(connection: Connection, term: str, seqs: Collection[int]) -> frozenset[int]:
     """Return which of the rows hold a term."""
     # The plus: all rows of a rare term are read quicker than a few are looked up in its list.
-    sql = "SELECT rowid FROM facts_fts WHERE facts_fts MATCH ? AND +rowid IN (SELECT value FROM json_each(?))"
+    held = "SELECT CAST(value AS BIGINT) FROM json_each(?)"
+    sql = f"SELECT rowid FROM facts_fts WHERE facts_fts MATCH ? AND +rowid IN ({held})"
     return frozenset(seq for (seq,) in run(connection, sql, (match_query([term]), json.dumps(list(seqs)))))

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from perdure import Memory, TurnContext
 from perdure.errors import StoreUnavailableError
 from perdure.store.postgres.database import PostgresDatabase
+from perdure.store.search import COMMON
 from perdure.store.sql import run
 from tests.postgres.server import Server
 from tests.waiting import until
@@ -62,6 +63,15 @@ def test_another_key_is_refused_and_the_database_has_none(opened: Open, server: 
         values = [value for (value,) in connection.execute("SELECT value FROM meta").fetchall()]
     assert values
     assert not any(key in value for value in values)
+
+
+def test_a_word_of_many_memories_is_counted(opened: Open) -> None:
+    memory = opened()
+    for number in range(COMMON + 6):
+        memory.store(f"Part {number} of the loom lies in shelf {number}.")
+    found = memory.recall("In which shelf of the loom lies part 7?")
+    assert found is not None
+    assert "shelf 7." in found.block
 
 
 def test_what_is_no_key_is_told(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:

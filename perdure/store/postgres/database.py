@@ -191,7 +191,7 @@ class PostgresDatabase:
                     raw.rollback()
 
     def _begun(self, first: str, patience: float) -> psycopg.Connection[Row]:
-        """Return a connection in a transaction of the tenant; after a restart of the server the old ones do not work."""
+        """Return a connection in a transaction of the tenant; after a restart of the server old ones do not work."""
         until = time.monotonic() + patience
         while True:
             raw: psycopg.Connection[Row] = self._pool.getconn(max(0.001, until - time.monotonic()))

@@ -1,0 +1,206 @@
+"""Stops a server as a power cut does, and kills processes, while others write; then compares what they were told.
+
+python -m bench.outage --stops 30 --kills 30 --corrections 1000 --json
+
+Each process is a machine of its own, with its own folder. It tells memories and turns one after the other, and says
+which ones were acknowledged. In the end all must be there, once, as they were sealed, each with its vector. Then
+eight processes correct one slot all at once.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import click
+
+from perdure.api.memory import Memory
+from perdure.errors import StoreError
+from perdure.hooks.types import TurnContext
+from perdure.store.sql import run
+from tests.postgres.server import Server, running
+
+SETTINGS: dict[str, Any] = {"embedder": "hash", "timers": False}
+CHILD = (sys.executable, "-m", "bench.outage", "--child")
+WRITERS = 4
+CORRECTORS = 8
+PATIENCE = 120.0
+SEED = 7
+
+
+class Writer:
+    """A process that writes, with the same folder each time it is started."""
+
+    def __init__(self, home: Path, url: str, number: int) -> None:
+        self.acknowledged: list[str] = []
+        self.begun: list[str] = []
+        self._home, self._url, self._number = home, url, number
+        self._starts = 0
+        self.start()
+
+    def start(self) -> None:
+        """Start it."""
+        self._starts += 1
+        order = json.dumps([str(self._home), self._url, f"{self._number}x{self._starts}", 0])
+        self.process = subprocess.Popen(
+            [*CHILD, order], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True,
+            cwd=Path(__file__).parents[1],
+        )  # fmt: skip
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def kill(self) -> None:
+        """Kill it, and wait until all that it had said is heard."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        self._reader.join()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            # What a kill has cut off was not said.
+            if line.endswith("\n"):
+                what, _, marker = line.rstrip("\n").partition(" ")
+                (self.acknowledged if what == "done" else self.begun).append(marker)
+
+
+def child(order: str) -> None:
+    """Be a writer: tell memories and turns until killed, or correct a slot so many times."""
+    home, url, name, corrections = json.loads(order)
+    with Memory.open(home, store_url=url, **SETTINGS) as memory:
+        memory.ready()
+        for number in range(corrections):
+            value = f"{name}-{number}"
+            memory.store(f"The port of the gateway is {value}.", entity="gateway", key="port", value=value)
+        number = 0
+        while not corrections:
+            number += 1
+            marker = f"m{name}n{number}"
+            text = f"The database of project {marker} is called heron {marker}."
+            print("begun", marker, flush=True)
+            with suppress(StoreError):
+                if number % 2:
+                    memory.store(text)
+                    print("done", marker, flush=True)
+                elif memory.turns.after([{"role": "user", "content": text}], True, TurnContext(session_id=marker)):
+                    print("done", marker, flush=True)
+            time.sleep(0.01)
+
+
+def cut_off(server: Server, writers: Sequence[Writer], stops: int, kills: int) -> None:
+    """Stop the server and kill writers, at random moments."""
+    chance = random.Random(SEED)
+    events = ["stop"] * stops + ["kill"] * kills
+    chance.shuffle(events)
+    for event in events:
+        time.sleep(chance.uniform(0.5, 2.0))
+        if event == "stop":
+            server.stop("immediate")
+            time.sleep(chance.uniform(0.1, 1.5))
+            server.start()
+        else:
+            writer = chance.choice(writers)
+            writer.kill()
+            writer.start()
+
+
+def checked(homes: Sequence[Path], url: str, writers: Sequence[Writer]) -> dict[str, int]:
+    """Bring in what waits in the folders, and compare."""
+    for home in homes:
+        with Memory.open(home, store_url=url, **SETTINGS) as memory:
+            memory.settle(PATIENCE)
+            until = time.monotonic() + PATIENCE
+            while memory._engine.store.waiting() and time.monotonic() < until:
+                time.sleep(0.2)
+    with Memory.open(homes[0], store_url=url, **SETTINGS) as memory:
+        memory.ready()
+        memory.sync_index()
+        with memory._engine.store.database.read() as connection:
+            rows = run(
+                connection,
+                "SELECT f.text, v.fact_id IS NOT NULL FROM facts f LEFT JOIN vectors v ON v.fact_id = f.id"
+                " WHERE f.superseded_at IS NULL AND f.forgotten_at IS NULL AND f.text LIKE '%heron%'",
+            )
+        damaged = len(memory.admin.verify())
+    found = Counter(word.rstrip(".") for text, _ in rows for word in text.split()[-1:])
+    acknowledged = [marker for writer in writers for marker in writer.acknowledged]
+    known = {marker for writer in writers for marker in writer.begun}
+    return {
+        "acknowledged": len(acknowledged),
+        "lost": sum(not found[marker] for marker in acknowledged),
+        "doubled": sum(count > 1 for count in found.values()),
+        "diverged": damaged + sum(not vector for _, vector in rows) + sum(marker not in known for marker in found),
+    }
+
+
+def corrected(folder: Path, key: bytes, url: str, corrections: int) -> dict[str, int]:
+    """Have several processes correct one slot at once, and count what is current then."""
+    homes = [_home(folder / f"corrector-{number}", key) for number in range(CORRECTORS)]
+    orders = [json.dumps([str(home), url, str(at), corrections // CORRECTORS]) for at, home in enumerate(homes)]
+    processes = [subprocess.Popen([*CHILD, order], cwd=Path(__file__).parents[1]) for order in orders]
+    failed = sum(process.wait() != 0 for process in processes)
+    with Memory.open(homes[0], store_url=url, **SETTINGS) as memory:
+        with memory._engine.store.database.read() as connection:
+            sql = "SELECT count(*) FILTER (WHERE superseded_at IS NULL), count(*) FROM facts WHERE key = 'port'"
+            [(current, versions)] = run(connection, sql)
+        damaged = len(memory.admin.verify())
+    return {"versions": versions, "current": current, "failed": failed, "damaged": damaged}
+
+
+def bench(stops: int, kills: int, corrections: int) -> dict[str, Any]:
+    """Do all of it."""
+    with running() as server, tempfile.TemporaryDirectory() as root:
+        folder = Path(root)
+        with Memory.open(folder / "first", store_url=server.url, **SETTINGS) as memory:
+            memory.ready()
+            key = memory._engine.store.key
+        homes = [_home(folder / f"writer-{number}", key) for number in range(WRITERS)]
+        writers = [Writer(home, server.url, number) for number, home in enumerate(homes)]
+        try:
+            cut_off(server, writers, stops, kills)
+        finally:
+            for writer in writers:
+                writer.kill()
+        return {
+            "stops": stops, "kills": kills, **checked(homes, server.url, writers),
+            "corrections": corrected(folder, key, server.url, corrections) if corrections else None,
+        }  # fmt: skip
+
+
+def _home(path: Path, key: bytes) -> Path:
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "store.key").write_text(key.hex())
+    return path
+
+
+@click.command()
+@click.option("--stops", default=30, show_default=True)
+@click.option("--kills", default=30, show_default=True)
+@click.option("--corrections", default=1_000, show_default=True)
+@click.option("--child", "order", hidden=True)
+@click.option("--json", "as_json", is_flag=True)
+def main(stops: int, kills: int, corrections: int, order: str | None, as_json: bool) -> None:
+    """Stop, kill, correct; exit code 1 if anything was lost, doubled or changed."""
+    if order is not None:
+        child(order)
+        return
+    result = bench(stops, kills, corrections)
+    print(json.dumps(result, indent=None if as_json else 2))
+    slot = result["corrections"] or {"current": 1, "failed": 0, "damaged": 0}
+    wrong = [result[name] for name in ("lost", "doubled", "diverged")] + [slot["failed"], slot["damaged"]]
+    sys.exit(int(any(wrong) or slot["current"] != 1))
+
+
+if __name__ == "__main__":
+    main()
