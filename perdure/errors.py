@@ -92,6 +92,10 @@ class StoreBusyError(StoreError):
     """Another process held the database for longer than the busy timeout."""
 
 
+class StorePurgedError(StoreUnavailableError):
+    """All memories of a tenant were purged, by some machine: there is no way back."""
+
+
 class StoreClosedError(StoreError):
     """The store was used after it had been closed."""
 

@@ -14,7 +14,7 @@ from perdure.store.remembered import FILE, Truth, judge
 
 MADE = (
     "facts.db*", "index-*.db*", "vault.db*", "lancedb", "lancedb-purged", "lancedb.sha256*", "inbox", "transcripts",
-    "backups", "exports", *STAGES, "remembered.json*", "*.lock", FOLDER,
+    "backups", "exports", *STAGES, "remembered.json*", "*.lock", "store.key*", "machine*", FOLDER,
 )  # fmt: skip
 """What perdure makes in a data folder. The folder may hold other files: it is the user's choice."""
 
@@ -40,7 +40,8 @@ def contents(folder: Path) -> Contents:
     Raises:
         InputError: it holds no store.
     """
-    if not (folder / "facts.db").is_file() and judge(folder).truth is Truth.NEW:
+    shared = (folder / "machine").is_file()
+    if not shared and not (folder / "facts.db").is_file() and judge(folder).truth is Truth.NEW:
         raise InputError(f"{folder} holds no store; name its folder with --home")
     made = sorted({path for pattern in MADE for path in folder.glob(pattern)})
     files = [file for path in made for file in ([path] if path.is_file() else path.rglob("*"))]
@@ -73,6 +74,16 @@ def remove(folder: Path) -> Contents:
     except OSError as error:
         raise StoreUnavailableError(f"{folder} could not be removed ({error.strerror}); look into it") from error
     return found
+
+
+def clear(folder: Path) -> list[Path]:
+    """Remove what a folder has of a store whose memories were purged as a whole; return that. The key stays."""
+    kept = {FOLDER, "machine", "store.key"}
+    gone = sorted({path for pattern in MADE for path in folder.glob(pattern) if path.name not in kept})
+    for path in gone:
+        if not path.name.endswith(".lock"):
+            _remove(path)
+    return [path for path in gone if not path.name.endswith(".lock")]
 
 
 def _remove(path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from perdure.care.exchange import fact_count
 from perdure.care.purge import PENDING, Doomed, Purge, certify, holding, plan, purges, resolve
 from perdure.care.purge import purge as remove
 from perdure.cli.options import dry_run_option, existing_store, home_option, json_option, yes_option
@@ -26,6 +27,7 @@ AUTHOR = Author(Channel.CLI, "cli")
 @click.command()
 @click.argument("ids", nargs=-1)
 @click.option("--query", help="Also every memory that holds this text.")
+@click.option("--tenant", is_flag=True, help="All memories of the tenant, of everybody, on the server.")
 @click.option("--status", "only_status", is_flag=True, help="Finish and show earlier purges.")
 @dry_run_option
 @yes_option
@@ -34,6 +36,7 @@ AUTHOR = Author(Channel.CLI, "cli")
 def purge(
     ids: tuple[str, ...],
     query: str | None,
+    tenant: bool,
     only_status: bool,
     home: Path | None,
     dry_run: bool,
@@ -52,6 +55,8 @@ def purge(
             dismiss(store.folder)
             _finish(store, output)
             return _show(output, as_json, purges(store))
+        if tenant:
+            return _purge_tenant(store, output, dry_run=dry_run, yes=yes)
         doomed = _plan(store, ids, query)
         if dry_run or not doomed:
             return _planned(store, output, doomed)
@@ -62,6 +67,28 @@ def purge(
         dismiss(store.folder)
         made = remove(store, [item.id for item in doomed], AUTHOR)
         return _show(output, as_json, [item for item in _finish(store, output) if item.id == made.id])
+
+
+def _purge_tenant(store: Store, output: Output, *, dry_run: bool, yes: bool) -> int:
+    from perdure.care.tenant import purge_tenant
+
+    count = fact_count(store)
+    if dry_run:
+        if output.as_json:
+            output.json({"would_remove_memories": count})
+        output.line(f"All {counted(count, 'memory')} of the tenant would be removed, with their history.")
+        return OK
+    if not yes:
+        confirm(f"Remove all {counted(count, 'memory')} of the tenant for good, with their history?")
+    dismiss(store.folder)
+    done = purge_tenant(store)
+    if output.as_json:
+        output.json(asdict(done))
+    output.line(f"{sum(done.rows.values())} rows of tenant {done.tenant} are gone, {done.left} are left")
+    output.line(f"Certificate: {done.certificate}")
+    for what in done.beyond:
+        output.line(f"  out of reach: {what}")
+    return OK if not done.left else FOUND_NOTHING
 
 
 def _finish(store: Store, output: Output) -> list[Purge]:

@@ -27,6 +27,7 @@ from perdure.capture.statements import CaptureRule
 from perdure.capture.used import used_in
 from perdure.capture.writing import Writer
 from perdure.care.purge import Purge, certify, purge
+from perdure.care.teardown import clear
 from perdure.clock import Clock, SystemClock
 from perdure.embed.base import Embedder
 from perdure.engine.composing import (
@@ -45,10 +46,11 @@ from perdure.engine.forking import watch
 from perdure.engine.jobs import REVIVE, timers_of
 from perdure.engine.llm import judge_of, llm_factory
 from perdure.engine.model import Model, Recipes
-from perdure.engine.opening import server_of
+from perdure.engine.opening import store_of
 from perdure.engine.scrubbing import Scrubbed, scrub_folder, scrub_if_due
 from perdure.engine.settings import Settings
 from perdure.engine.turn_intake import TurnIntake
+from perdure.errors import StorePurgedError
 from perdure.hooks.types import Channel, Messages, Placement, Recall, TurnContext
 from perdure.index.feeding import Feeding
 from perdure.index.indexer import mark_suspect, without_vector
@@ -62,7 +64,7 @@ from perdure.recall.shown import Ledger, earlier, newest_reply, of_passages, vis
 from perdure.store import left_out, receipts, reporting, spaces
 from perdure.store.earlier import is_due
 from perdure.store.scope import Audience, Scope
-from perdure.store.store import Store, VectorSpace
+from perdure.store.store import VectorSpace
 from perdure.store.transaction import Author
 from perdure.store.usage import note_recalled, used
 
@@ -88,10 +90,9 @@ class Engine:
         load = embedder_factory(settings, self.extensions)
         reranker = reranker_of(settings, self.extensions)
         make_llm = llm_factory(settings)
-        self.store = Store(
-            home, clock=self.clock, summaries=summaries_of(settings), absent="empty" if guest else "create",
-            server=server_of(settings),
-        )  # fmt: skip
+        self.store = store_of(
+            home, settings, clock=self.clock, summaries=summaries_of(settings), absent="empty" if guest else "create"
+        )
         self.gate = TurnGate()
         self._keeps_house = not guest and self.store.refusal is None
         self.keeper = Keeper(self.gate, self._tick)
@@ -344,6 +345,11 @@ class Engine:
         self.store.remember()
         if self.store.database.displaced:
             return  # nothing can be written: what waits goes on waiting
+        try:
+            self.store.check_purged()
+        except StorePurgedError:
+            clear(self.store.folder)
+            return
         self.drain.retry()
         # Until then the inbox holds what was recorded.
         self.files.log.flush()

@@ -162,6 +162,10 @@ class Database:
 
     shared = compares = False
 
+    def erase(self, now: float) -> tuple[dict[str, int], int]:
+        """A file is removed as one."""
+        raise StoreUnavailableError(f"{self.path} is removed as a whole: perdure uninstall")
+
     def beside(self) -> AbstractContextManager[apsw.Connection]:
         """Here there is one writer at a time."""
         return self.write()

@@ -1,22 +1,39 @@
-"""The mark of a store whose memories were moved elsewhere: what it still has is a former state."""
+"""The marks of a store whose memories are no longer there: they were moved elsewhere, or purged as a whole."""
 
 from __future__ import annotations
 
-from perdure.errors import StoreUnavailableError
-from perdure.store.sql import Connection, run
+import time
+
+from perdure.errors import StorePurgedError, StoreUnavailableError
+from perdure.store.sql import Connection, Row, run
 
 MOVED = "moved to"
-"""Under this name such a store says where they are now."""
+"""Under this name a store says where its memories are now."""
+PURGED = "purged"
+"""Under this name a tenant says when all of it was purged, in epoch seconds."""
 
 
 def refuse_moved(connection: Connection) -> None:
     """See that the memories of a store are still here.
 
     Raises:
-        StoreUnavailableError: they are not.
+        StoreUnavailableError: they were moved.
+        StorePurgedError: they were purged.
     """
     moved = run(connection, "SELECT value FROM meta WHERE key = ?", (MOVED,))
     if moved:
         raise StoreUnavailableError(
             f"the memories were moved to {moved[0][0]}; name that in the settings, or move them back: perdure move --to"
         )
+    refuse_purged(run(connection, "SELECT value FROM meta WHERE key = ?", (PURGED,)))
+
+
+def refuse_purged(rows: list[Row]) -> None:
+    """See that a store was not purged, by what stands under `PURGED`.
+
+    Raises:
+        StorePurgedError: it was.
+    """
+    if rows:
+        day = time.strftime("%Y-%m-%d", time.gmtime(float(rows[0][0])))
+        raise StorePurgedError(f"all memories of this tenant were purged on {day}; name another store_tenant")

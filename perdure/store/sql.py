@@ -115,6 +115,13 @@ class Backend(Protocol):
     def leading(self) -> AbstractContextManager[None]:
         """Have writes in the block refused with `StoreBusyError` once another process leads."""
 
+    def erase(self, now: float) -> tuple[dict[str, int], int]:
+        """Remove all that is in it; return how many rows of each table went, and how many are left.
+
+        Raises:
+            StoreError: one of its kinds; either all of it went, or nothing.
+        """
+
     def check_place(self) -> None:
         """See that the open file still stands where it did.
 

@@ -65,6 +65,7 @@ class Store:
         database: the truth.
         inbox: where turns are acknowledged.
         key: the secret from which all its hashes are made.
+        server: the database that holds the truth; None: facts.db.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class Store:
         self.folder = folder
         self.clock = clock or SystemClock()
         self.summaries = summaries
-        self._server, self._machine = server, ""
+        self.server, self._machine = server, ""
         if server is not None:
             self._stands_in, self.refusal = False, None
             self._open_shared(server)
@@ -219,14 +220,14 @@ class Store:
             StoreFullError, StoreUnavailableError: see `Inbox.append`; the turn was not kept.
         """
         entry = self.inbox.append(entry)
-        if self._server is not None and self._server.acknowledges:
+        if self.server is not None and self.server.acknowledges:
             with suppress(StoreUnavailableError, StoreBusyError), self.database.beside() as connection:
                 shared_inbox.put(connection, entry, self._machine, self.clock.now())
         return entry
 
     def release(self, entry_id: str) -> None:
         """Drop a turn from the database's inbox that has been dealt with."""
-        if self._server is not None and self._server.acknowledges:
+        if self.server is not None and self.server.acknowledges:
             with suppress(StoreUnavailableError, StoreBusyError), self.database.beside() as connection:
                 shared_inbox.drop(connection, entry_id)
 
@@ -236,6 +237,17 @@ class Store:
             return []
         with self.database.read() as connection:
             return shared_inbox.waiting(connection, self._machine, self.clock.now())
+
+    def check_purged(self) -> None:
+        """See that no other machine has purged all of a store that is shared.
+
+        Raises:
+            StorePurgedError: one has.
+            StoreError: it cannot be asked.
+        """
+        if self.server is not None:
+            with self.database.read() as connection:
+                refuse_moved(connection)
 
     def waiting(self) -> list[Entry]:
         """Return the acknowledged turns of all processes that are not captured yet, oldest first.

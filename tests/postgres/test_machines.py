@@ -7,11 +7,13 @@ from contextlib import ExitStack
 from contextvars import Context
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from perdure import Memory, TurnContext
+from perdure.care.tenant import purge_tenant
 from perdure.clock import ManualClock
-from perdure.errors import StoreBusyError, StoreUnavailableError
+from perdure.errors import StoreBusyError, StorePurgedError, StoreUnavailableError
 from perdure.store import shared_inbox
 from perdure.store.postgres.database import PostgresDatabase
 from perdure.store.postgres.lease import Lease
@@ -105,6 +107,30 @@ def test_a_turn_that_the_database_acknowledged_outlives_its_machine(
     ) as back:
         assert back.settle()
         assert [fact.reinforced_count for fact in back.admin.list()] == [0]
+
+
+def test_a_tenant_is_purged_everywhere_and_nothing_is_written_for_it_again(
+    opened: Open, server: Server, tenant: str
+) -> None:
+    one, other = opened("one"), opened("other")
+    one.turns.after([{"role": "user", "content": FACT}], True, TurnContext(session_id="s1"))
+    assert one.settle()
+    other._engine.files.pull()
+    folder = other._engine.store.folder
+    assert list(folder.glob("transcripts/*/*.jsonl"))
+    done = purge_tenant(one._engine.store)
+    assert (done.left, done.rows["facts"], len(done.certificate)) == (0, 1, 32)
+    assert not list(one._engine.store.folder.glob("transcripts"))
+    with pytest.raises(StorePurgedError, match="were purged on"):
+        other.store("The printer is called Otto.")
+    other._engine._tick()
+    assert not list(folder.glob("transcripts"))
+    with pytest.raises(StorePurgedError):
+        opened("a third")
+    with psycopg.connect(server.url) as connection:
+        connection.execute("SELECT set_config('perdure.tenant', %s, true)", (tenant,))
+        assert connection.execute("SELECT count(*) FROM facts").fetchall() == [(0,)]
+        assert connection.execute("SELECT key FROM meta").fetchall() == [("purged",)]
 
 
 def test_a_folder_holds_turns_of_one_tenant_alone(opened: Open, tenant: str) -> None:

@@ -15,8 +15,9 @@ from weakref import WeakKeyDictionary
 import psycopg
 from psycopg_pool import ConnectionPool
 
-from perdure.errors import StoreClosedError, StoreError, StoreUnavailableError
-from perdure.store.postgres import lease, vectors
+from perdure.errors import StoreClosedError, StoreError, StorePurgedError, StoreUnavailableError
+from perdure.store.moved import PURGED, refuse_purged
+from perdure.store.postgres import erase, lease, vectors
 from perdure.store.postgres.connection import PostgresConnection, in_our_terms
 from perdure.store.postgres.key import KEY_FILE, KEY_VARIABLE, key_of
 from perdure.store.postgres.migrate import migrate, refusing_writes_elsewhere
@@ -79,11 +80,14 @@ class PostgresDatabase:
         """Run a transaction; see `Database.write`. Those who write for one tenant do so one after the other."""
         with self._taken() as (raw, connection):
             asynchronous = "" if durable else "SET LOCAL synchronous_commit = off; "
-            raw.execute(
+            told = raw.execute(
                 f"SET LOCAL lock_timeout = {int(PATIENCE * 1000)}; {asynchronous}"
-                "SELECT pg_advisory_xact_lock(%s, hashtext(%s))",
-                (WRITERS, self._tenant),
+                "SELECT pg_advisory_xact_lock(%s, hashtext(%s)); SELECT value FROM meta WHERE key = %s",
+                (WRITERS, self._tenant, PURGED),
             )
+            while told.nextset():
+                pass
+            refuse_purged(told.fetchall())
             connection.in_transaction = True
             try:
                 lease.check(connection)
@@ -130,6 +134,18 @@ class PostgresDatabase:
             if not some:
                 return done
             pause()
+
+    def erase(self, now: float) -> tuple[dict[str, int], int]:
+        """Remove the tenant; return how many rows of each table went, and how many are left.
+
+        Raises:
+            StoreError: one of its kinds; either all of it went, or nothing.
+        """
+        with self.write() as connection:
+            gone = erase.erase(connection, now)
+        self.shed()
+        with self.read() as connection:
+            return gone, erase.left(connection)
 
     def shed(self, *, rows: bool = True) -> str | None:
         """Have the server clear away deleted rows; see `Backend.shed`. Its log and its backups are out of reach."""
@@ -209,6 +225,8 @@ class PostgresDatabase:
         """Let nobody wait for a server that was away a moment ago: a turn asks for several things."""
         try:
             yield
+        except StorePurgedError:
+            raise
         except StoreUnavailableError:
             self._away = time.monotonic() + REST
             raise
