@@ -87,7 +87,7 @@ class Blended:
         return made
 
 
-def fill(store: Store, facts: int, blended: Blended) -> None:
+def fill(store: Store, facts: int, blended: Blended, *, worded: bool = True) -> None:
     """Store so many facts with their words and vectors, by SQL: what is measured here is not the storing."""
     space, now = bind(store), store.clock.now()
     texts = sentences(facts, SEED)
@@ -105,7 +105,7 @@ def fill(store: Store, facts: int, blended: Blended) -> None:
                      for at, (fact_id, text) in enumerate(zip(ids, some, strict=True))],
                 )  # fmt: skip
                 words = [(first + at + 1, fts_text(text), "", "", "", "other") for at, text in enumerate(some)]
-                connection.executemany(INDEX, words)
+                connection.executemany(INDEX, words if worded else [])
                 connection.executemany(
                     "INSERT INTO vectors (fact_id, embedding_id, vector) VALUES (?, ?, ?)",
                     [(fact_id, space, vector.tobytes()) for fact_id, vector in zip(ids, vectors, strict=True)],
@@ -254,7 +254,7 @@ def bench(
         result: dict[str, Any] = {"facts": facts}
         began = time.perf_counter()
         store = Store(root / "0", server=Server(server.url))
-        fill(store, facts, blended)
+        fill(store, facts, blended, worded=beside)
         result["filled_s"] = round(time.perf_counter() - began, 1)
         result["vectors"] = vector_figures(store, facts, blended, queries)
         result["database_mb"] = round(_megabytes(server), 1)
@@ -298,20 +298,21 @@ def _times(seconds: Sequence[float]) -> dict[str, float]:
 @click.option("--queries", default=30, show_default=True, help="Of each scope, on its topic and off.")
 @click.option("--asks", default=30, show_default=True, help="Of each client.")
 @click.option("--writes", default=20, show_default=True, help="Of each client.")
-@click.option("--vectors-only", is_flag=True, help="Leave out the store in a folder.")
+@click.option("--vectors-only", is_flag=True, help="Leave out words, and the store in a folder.")
 @click.option("--child", "order", hidden=True)
 @click.option("--json", "as_json", is_flag=True)
 def main(
     facts: str, clients: str, queries: int, asks: int, writes: int, vectors_only: bool, order: str | None, as_json: bool
 ) -> None:
-    """Measure at each size."""
+    """Measure at each size; a line of JSON for each."""
     if order is not None:
         child(order)
         return
     blended = Blended()
     counts = [int(count) for count in clients.split(",")]
-    results = [bench(int(size), counts, blended, queries, asks, writes, not vectors_only) for size in facts.split(",")]
-    print(json.dumps(results, indent=None if as_json else 2))
+    for size in facts.split(","):
+        result = bench(int(size), counts, blended, queries, asks, writes, not vectors_only)
+        print(json.dumps(result, indent=None if as_json else 2), flush=True)
 
 
 if __name__ == "__main__":

@@ -122,7 +122,7 @@ class DatabaseIndex:
             looked, large = self._large.get(scopes) or (float("-inf"), False)
             if now - looked > LOOK:
                 condition, values = view.audience.sql()
-                sql = f"SELECT count(*) FROM (SELECT 1 FROM facts WHERE {condition} LIMIT ?) AS some"
+                sql = f"SELECT count(*) FROM (SELECT 1 FROM facts WHERE {condition} LIMIT ?) AS held"
                 large = run(connection, sql, (*values, EXACT + 1))[0][0] > EXACT
                 self._large.put(scopes, (now, large))
             return large

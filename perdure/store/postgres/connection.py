@@ -67,7 +67,7 @@ class PostgresConnection:
                 values |= more
         elif self.compares and statements.startswith(NEARED):
             sql, values = near(sql, values)
-        cursor = self._raw.execute(sql, values or None)
+        cursor = self._raw.execute(sql, values)
         self._changes = cursor.rowcount
         rows = cursor.fetchall() if cursor.description is not None else []
         return iter([tuple(map(_found, row)) for row in rows])
