@@ -48,10 +48,11 @@ with Memory.open(home, store_url=url, embedder="hash", timers=False) as memory:
 class Side:
     """One version, in a process of its own."""
 
-    def __init__(self, code: Path, home: Path, url: str, name: str, other: str) -> None:
+    def __init__(self, code: Path, home: Path, url: str, name: str, other: str, before: str = "") -> None:
+        """Start it; `before` is run first."""
         environment = {**os.environ, "PYTHONPATH": str(code), "PERDURE_LOAD_EXTENSIONS": "0"}
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", CHILD, str(home), url, name, other],
+            [sys.executable, "-P", "-c", before + CHILD, str(home), url, name, other],
             env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=home,
         )  # fmt: skip
         self._line()
@@ -80,14 +81,14 @@ class Side:
         return line
 
 
-def bench(former: Path, operations: int, server: Server) -> dict[str, Any]:
-    """Take turns."""
+def bench(former: Path, operations: int, server: Server, before: str = "") -> dict[str, Any]:
+    """Take turns; `before` is run first in the former one's process."""
     with tempfile.TemporaryDirectory() as root:
         homes = [Path(root) / name for name in ("former", "present")]
         for home in homes:
             home.mkdir()
             (home / "store.key").write_text("ab" * 32)
-        sides = [Side(former, homes[0], server.url, "a", "b")]
+        sides = [Side(former, homes[0], server.url, "a", "b", before)]
         sides.append(Side(Path(__file__).parents[1], homes[1], server.url, "b", "a"))
         lost = several = foreign = 0
         for number in range(operations // 4):

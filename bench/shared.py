@@ -111,8 +111,10 @@ def fill(store: Store, facts: int, blended: Blended, *, worded: bool = True) -> 
                     [(fact_id, space, vector.tobytes()) for fact_id, vector in zip(ids, vectors, strict=True)],
                 )
                 connection.executemany(
-                    "INSERT INTO journal (at, action, fact_id, channel, host, batch) VALUES (?, ?, ?, ?, ?, ?)",
-                    [(now, "add", fact_id, "library", "", "") for fact_id in ids],
+                    "INSERT INTO journal (at, action, fact_id, channel, host, batch, seal)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    # Sealed by nobody, but not to be sealed with the first memory that follows.
+                    [(now, "add", fact_id, "library", "", "", bytes(16)) for fact_id in ids],
                 )
             first += len(some)
     with store.database.write() as connection:

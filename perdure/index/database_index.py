@@ -31,7 +31,9 @@ WALK = (
     "SET LOCAL hnsw.max_scan_tuples = 200000", "SET LOCAL hnsw.scan_mem_multiplier = 4", "SET LOCAL enable_sort = off",
 )  # fmt: skip
 """How far the graph is walked for what may be seen."""
-_JOINED = "facts JOIN vectors v ON v.fact_id = facts.id AND v.embedding_id = ? AND v.near IS NOT NULL"
+_SEEN = "WITH seen AS MATERIALIZED (SELECT facts.id FROM facts WHERE {condition}) "
+"""What may be seen is looked for first: a scope has few rows of all, whatever the planner takes it for."""
+_OF = "JOIN vectors v ON v.fact_id = {facts}.id AND v.embedding_id = ? AND v.near IS NOT NULL"
 
 
 class DatabaseIndex:
@@ -73,10 +75,11 @@ class DatabaseIndex:
         around = ", ".join(f"sum(c{part}) OVER (), sum(c{part} * c{part}) OVER ()" for part in parts)
         best = ", ".join(f"c{part}" for part in parts)
         sql = (
-            f"SELECT id, count(*) OVER (), {around} FROM (SELECT facts.id AS id, {near} FROM {_JOINED}"
-            f" WHERE {condition}) AS seen ORDER BY greatest({best}) DESC LIMIT ?"
+            f"{_SEEN.format(condition=condition)} SELECT id, count(*) OVER (), {around}"
+            f" FROM (SELECT seen.id AS id, {near} FROM seen {_OF.format(facts='seen')}) AS compared"
+            f" ORDER BY greatest({best}) DESC LIMIT ?"
         )
-        bound = (*(halfvec(query.tobytes()) for query in queries), self._embedding_id, *values, limit + SPARE)
+        bound = (*values, *(halfvec(query.tobytes()) for query in queries), self._embedding_id, limit + SPARE)
         with self._database.read() as connection:
             rows = run(connection, sql, bound)
         found = all_cosines(self._database, queries, [row[0] for row in rows], self._embedding_id)
@@ -93,17 +96,20 @@ class DatabaseIndex:
         self, connection: Connection, query: Vector, seen: tuple[str, Sequence[Any]], limit: int, *, walk: bool
     ) -> list[str]:
         condition, values = seen
-        near, given = "v.near <=> CAST(? AS halfvec)", halfvec(query.tobytes())
-        if walk:
-            for setting in WALK:
-                run(connection, setting)
-            near = f"{indexed('v.near', self._dims)} <=> CAST(? AS halfvec({self._dims}))"
-        sql = f"SELECT facts.id FROM {_JOINED} WHERE {condition} ORDER BY {near} LIMIT ?"
+        given = halfvec(query.tobytes())
+        if not walk:
+            sql = (
+                f"{_SEEN.format(condition=condition)} SELECT seen.id FROM seen {_OF.format(facts='seen')}"
+                " ORDER BY v.near <=> CAST(? AS halfvec) LIMIT ?"
+            )
+            return [row[0] for row in run(connection, sql, (*values, self._embedding_id, given, limit))]
+        for setting in WALK:
+            run(connection, setting)
         # The space stands in the statement itself: by that a graph that has this space alone is recognised.
-        space = self._embedding_id.replace("'", "''")
-        sql = sql.replace("v.embedding_id = ?", f"v.embedding_id = '{space}'") if walk else sql
-        bound = (*values, given, limit) if walk else (self._embedding_id, *values, given, limit)
-        return [fact_id for (fact_id,) in run(connection, sql, bound)]
+        joined = _OF.format(facts="facts").replace("?", "'" + self._embedding_id.replace("'", "''") + "'")
+        near = f"{indexed('v.near', self._dims)} <=> CAST(? AS halfvec({self._dims}))"
+        sql = f"SELECT facts.id FROM facts {joined} WHERE {condition} ORDER BY {near} LIMIT ?"
+        return [row[0] for row in run(connection, sql, (*values, given, limit))]
 
     def _unfilled(self, connection: Connection) -> list[str]:
         sql = "SELECT fact_id FROM vectors WHERE near IS NULL AND embedding_id = ? LIMIT ?"

@@ -115,10 +115,10 @@ class PostgresDatabase:
 
     def tidy(self, pause: Callable[[], None]) -> str:
         """Have the server look at its statistics; what was deleted its own housekeeping clears away."""
+        filled = self.make_comparable(pause) if self.compares else 0
         self._outside("ANALYZE facts, facts_fts, vectors, journal")
         if not self.compares:
             return "statistics are new"
-        filled = self.make_comparable(pause)
         with self.read() as connection:
             crowded = vectors.crowded(connection)
         for space, dims in crowded:
