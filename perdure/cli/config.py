@@ -11,6 +11,7 @@ from perdure.cli.options import json_option
 from perdure.cli.output import FOUND_NOTHING, OK, Output, tell
 from perdure.engine.config_file import set_setting, unset_setting
 from perdure.engine.paths import config_file
+from perdure.engine.setting_sources import ADDRESSES, without_password
 from perdure.engine.settings import Settings, check_known
 
 DEFAULT = "default"
@@ -111,7 +112,8 @@ def path(as_json: bool) -> int:
 
 
 def _values() -> dict[str, Any]:
-    return Settings.load().model_dump(mode="json")
+    values = Settings.load().model_dump(mode="json")
+    return values | {name: without_password(values[name]) for name in ADDRESSES if values[name]}
 
 
 def _plain(value: Any) -> str:

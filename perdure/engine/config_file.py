@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from perdure.engine.setting_sources import refuse_password
 from perdure.engine.settings import Settings, check_known
 from perdure.errors import SettingsError
 from perdure.secrets.redact import redact
@@ -29,6 +30,7 @@ def set_setting(file: Path, name: str, text: str) -> Any:
         SettingsError: the setting is unknown, the value does not fit or is a secret, or the file cannot be changed.
     """
     value = Settings.parse(name, text)
+    refuse_password({name: value}, str(file))
     if redact(text).text != text:
         raise SettingsError(
             f"the value for {name} looks like a secret, and settings hold none; put it into an environment variable,"

@@ -107,6 +107,14 @@ def names_password(url: str) -> bool:
         return False
 
 
+def without_password(url: str) -> str:
+    """Return the address of a database as it may be shown: of one that holds a password, the server alone."""
+    if not names_password(url):
+        return url
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
 def snake(key: str) -> str:
     """Return a name in camelCase as settings are named."""
     return "".join(f"_{char.lower()}" if char.isupper() else char for char in key)

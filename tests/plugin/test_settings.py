@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from perdure.cli.main import cli
+from perdure.engine.config_file import set_setting
 from perdure.engine.settings import Settings
 from perdure.errors import SettingsError
 from perdure.hooks.types import Placement
@@ -178,3 +181,34 @@ def test_settings_do_not_change(empty: Path) -> None:
     settings = load(file=empty)
     with pytest.raises(ValueError, match="frozen"):
         settings.recall_limit = 3
+
+
+URL = "postgresql://perdure:hunter2@db.example/perdure"
+
+
+@pytest.mark.parametrize("url", [URL, "postgresql://perdure@db.example/perdure?password=hunter2"])
+@pytest.mark.parametrize("where", ["file", "host", "set"])
+def test_a_password_is_refused_where_it_would_lie_about_and_told_to_nobody(
+    tmp_path: Path, where: str, url: str
+) -> None:
+    file = written(tmp_path, f'store_url = "{url}"'.encode() if where == "file" else b"")
+    host = {"storeUrl": url} if where == "host" else None
+    with pytest.raises(SettingsError, match="has a password") as refused:
+        _ = (
+            set_setting(file, "store_direct_url", url)
+            if where == "set"
+            else Settings.load(environ={}, file=file, host_config=host)
+        )
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_password_of_the_environment_is_used_and_shown_to_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PERDURE_STORE_URL", URL)
+    assert Settings.load().store_url == URL
+    assert "hunter2" not in repr(Settings.load())
+    calls = (["config", "get", "store_url"], ["config", "show", "--json"], ["config", "show"])
+    shown = "".join(CliRunner().invoke(cli, call).output for call in calls)
+    assert "hunter2" not in shown
+    assert "postgresql://db.example/perdure" in shown
