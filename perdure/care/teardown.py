@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perdure.errors import InputError, StoreBusyError, StoreUnavailableError
-from perdure.store.folder import STAGES
+from perdure.store.folder import MACHINE, STAGES, was_opened
 from perdure.store.presence import FOLDER, alone
 from perdure.store.remembered import FILE, Truth, judge
 
 MADE = (
     "facts.db*", "index-*.db*", "vault.db*", "lancedb", "lancedb-purged", "lancedb.sha256*", "inbox", "transcripts",
-    "backups", "exports", *STAGES, "remembered.json*", "*.lock", "store.key*", "machine*", FOLDER,
+    "backups", "exports", *STAGES, "remembered.json*", "*.lock", "store.key*", f"{MACHINE}*", FOLDER,
 )  # fmt: skip
 """What perdure makes in a data folder. The folder may hold other files: it is the user's choice."""
 
@@ -40,8 +40,7 @@ def contents(folder: Path) -> Contents:
     Raises:
         InputError: it holds no store.
     """
-    shared = (folder / "machine").is_file()
-    if not shared and not (folder / "facts.db").is_file() and judge(folder).truth is Truth.NEW:
+    if not was_opened(folder) and judge(folder).truth is Truth.NEW:
         raise InputError(f"{folder} holds no store; name its folder with --home")
     made = sorted({path for pattern in MADE for path in folder.glob(pattern)})
     files = [file for path in made for file in ([path] if path.is_file() else path.rglob("*"))]
@@ -78,7 +77,7 @@ def remove(folder: Path) -> Contents:
 
 def clear(folder: Path) -> list[Path]:
     """Remove what a folder has of a store whose memories were purged as a whole; return that. The key stays."""
-    kept = {FOLDER, "machine", "store.key"}
+    kept = {FOLDER, MACHINE, "store.key"}
     gone = sorted({path for pattern in MADE for path in folder.glob(pattern) if path.name not in kept})
     for path in gone:
         if not path.name.endswith(".lock"):

@@ -14,6 +14,7 @@ from perdure.engine.paths import data_folder
 from perdure.engine.settings import Settings
 from perdure.errors import ModelError
 from perdure.store import spaces
+from perdure.store.folder import was_opened
 from perdure.store.spaces import VectorSpace
 
 
@@ -92,7 +93,7 @@ def _source(model: OnnxModel) -> str:
 
 def _of_store(folder: Path) -> VectorSpace | None:
     """Return the space of the store; a store that does not exist is not made."""
-    if not (folder / "facts.db").exists():
+    if not was_opened(folder):
         return None
     store = open_store(folder)
     try:

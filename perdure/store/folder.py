@@ -12,6 +12,8 @@ from perdure.store.access import unavailable
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
+MACHINE = "machine"
+"""The file with the name of this machine among those that share a store."""
 STAGES = ("restoring", "recovering")
 """Folders in which a new facts.db is put together before it takes the place of the former one."""
 
@@ -58,6 +60,11 @@ def private_file(path: Path) -> Path:
     return path
 
 
+def was_opened(path: Path) -> bool:
+    """Return whether a folder holds a store, or is one machine's folder of a store that several share."""
+    return (path / "facts.db").exists() or (path / MACHINE).exists()
+
+
 def machine_of(path: Path, of: str) -> str:
     """Return the name that a folder gives its machine, among those that share a store; it is made once.
 
@@ -68,9 +75,9 @@ def machine_of(path: Path, of: str) -> str:
     Raises:
         StoreUnavailableError: the folder belongs to another one.
     """
-    file = path / "machine"
+    file = path / MACHINE
     if not file.exists():
-        made = private_file(path / f"machine.{secrets.token_hex(4)}")
+        made = private_file(path / f"{MACHINE}.{secrets.token_hex(4)}")
         made.write_text(f"{secrets.token_hex(4)} {of}", encoding="ascii")
         # Whole or not at all, and another process may have been first.
         with suppress(FileExistsError):

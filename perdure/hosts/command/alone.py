@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from perdure.hosts.command.hooks import CommandHooks
+from perdure.store.folder import was_opened
 
 
 def handled(home: str, body: bytes) -> bytes:
@@ -19,5 +20,5 @@ def handled(home: str, body: bytes) -> bytes:
     """
     folder = Path(home)
     # A guest leaves the housekeeping to the helper that is being started; only a first one may make the store.
-    guest = (folder / "facts.db").exists()
+    guest = was_opened(folder)
     return CommandHooks(folder, embedder="none", guest=guest, timers=False, watch=False).answer(body)
