@@ -28,6 +28,7 @@ import click
 from perdure.api.memory import Memory
 from perdure.errors import StoreError
 from perdure.hooks.types import TurnContext
+from perdure.index.indexer import without_vector
 from perdure.store.sql import run
 from tests.postgres.server import Server, running
 
@@ -65,6 +66,8 @@ class Writer:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
         self._reader.join()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
 
     def _read(self) -> None:
         assert self.process.stdout is not None
@@ -81,8 +84,8 @@ def child(order: str) -> None:
     with Memory.open(home, store_url=url, **SETTINGS) as memory:
         memory.ready()
         for number in range(corrections):
-            value = f"{name}-{number}"
-            memory.store(f"The port of the gateway is {value}.", entity="gateway", key="port", value=value)
+            value = str(10_000 * (int(name) + 1) + number)
+            memory.store(f"The port is {value}.", entity="server", key="port", value=value)
         number = 0
         while not corrections:
             number += 1
@@ -125,7 +128,12 @@ def checked(homes: Sequence[Path], url: str, writers: Sequence[Writer]) -> dict[
                 time.sleep(0.2)
     with Memory.open(homes[0], store_url=url, **SETTINGS) as memory:
         memory.ready()
-        memory.sync_index()
+        space = memory._engine.store.space()
+        assert space is not None
+        until = time.monotonic() + PATIENCE
+        while without_vector(memory._engine.store, space.id, 1) and time.monotonic() < until:
+            memory._engine.start_worker()
+            time.sleep(0.2)
         with memory._engine.store.database.read() as connection:
             rows = run(
                 connection,

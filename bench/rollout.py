@@ -33,14 +33,17 @@ with Memory.open(home, store_url=url, embedder="hash", timers=False) as memory:
         number = int(line)
         text = f"The database of project {name}{number} is called heron {name}{number}."
         kept = memory.store(text)
-        memory.store(f"The port is {name}{number}.", entity="gateway", key="port", value=f"{name}{number}")
+        port = str(10_000 * ord(name) + number)
+        memory.store(f"The port is {port}.", entity="server", key="port", value=port)
         before = sys.argv[4]
         theirs = memory.recall(f"What is the database of project {before}{number - 1} called?")
-        found = number == 0 or (theirs is not None and f"heron {before}{number - 1}" in theirs.block)
+        found = theirs is not None and f"heron {before}{number - 1}." in theirs.block
+        # What the other has forgotten must not come up.
+        found = number == 0 or found == (number % 5 != 0)
         ports = [fact for fact in memory.admin.list() if fact.key == "port"]
         if number % 5 == 4:
             memory.forget(kept.id if hasattr(kept, "id") else kept.fact.id)
-        print(json.dumps([found, len(ports), ports[0].value == f"{name}{number}"]), flush=True)
+        print(json.dumps([found, len(ports), ports[0].value == port]), flush=True)
     print(json.dumps(len(memory.admin.verify())), flush=True)
 """
 
@@ -71,6 +74,8 @@ class Side:
         self._process.stdin.close()
         damaged = int(json.loads(self._line()))
         self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
         return damaged
 
     def _line(self) -> str:

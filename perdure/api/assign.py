@@ -86,11 +86,9 @@ def _copy_cursors(tx: Transaction, source: Scope, target: Scope, sessions: Seque
     """Remember how far the conversations were read, so that nothing of them is captured anew."""
     for prefix in ("", "distill\0"):
         start = f"{prefix}{source}\0"
-        # Compared whole: what SQLite cuts out of a text ends at a NUL.
-        rows = run(tx.connection, "SELECT session, tail FROM cursors WHERE session >= ? AND session < ?",
-                   (start, f"{start[:-1]}\1"))  # fmt: skip
-        for name, tail in rows:
+        # Compared here: what SQLite cuts out of a text ends at a NUL, and PostgreSQL knows none.
+        for name, tail in run(tx.connection, "SELECT session, tail FROM cursors"):
             session = name.removeprefix(start)
-            if not sessions or session in sessions:
+            if name.startswith(start) and (not sessions or session in sessions):
                 where = f"{prefix}{target}\0{session}"
                 run(tx.connection, "INSERT OR IGNORE INTO cursors VALUES (?, ?, ?)", (where, tail, tx.now))

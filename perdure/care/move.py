@@ -21,7 +21,7 @@ from perdure.text.normalise import fts_text
 BATCH = 500
 """Rows that are copied in one transaction: a kill loses the work on so many at the most."""
 PROGRESS, SOURCE = "move:", "move source"
-_OWN = ("store_key", "key_name", "index_generation", MOVED, SOURCE)
+_OWN = ("store_key", "key_name", MOVED, SOURCE)
 """What a store knows about itself alone."""
 Progress = Callable[[int, int], None]
 
@@ -45,6 +45,7 @@ class Table:
 
 TABLES = (
     Table("meta", "key", ("key", "value"), f"key NOT IN ({', '.join(map(repr, _OWN))}) AND key NOT LIKE 'lance%'"
+          " AND key NOT LIKE 'index_generation%'"
           f" AND key NOT LIKE '{PROGRESS}%'"),
     Table("facts", "seq", ("seq", *COLUMNS, "entity_folded", "key_folded")),
     Table("memory_links", "id", ("id", "source_fact_id", "target_fact_id", "link_type", "strength", "created_at")),

@@ -107,6 +107,8 @@ class Generations:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        # Where several machines share the store, each has an index of its own.
+        self._row = f"{_LIVE}@{store.machine}" if store.machine else _LIVE
         self._open: Generation | None = None
 
     def live(self) -> Generation | None:
@@ -174,7 +176,7 @@ class Generations:
             run(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
         sync_folder(self._store.folder)
         with self._store.database.write() as connection:
-            run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (_LIVE, str(generation.number)))
+            run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (self._row, str(generation.number)))
         self._open = generation
 
     def tidy(self) -> None:
@@ -194,7 +196,7 @@ class Generations:
             StoreError: it cannot be noted; the live one is still there.
         """
         with self._store.database.write() as connection:
-            run(connection, "DELETE FROM meta WHERE key = ?", (_LIVE,))
+            run(connection, "DELETE FROM meta WHERE key = ?", (self._row,))
         self.close()
         self.tidy()
 
@@ -214,7 +216,7 @@ class Generations:
         return self._store.folder / f"index-{number}.db"
 
     def _number(self) -> int:
-        return int(self._store.meta(_LIVE) or 0)
+        return int(self._store.meta(self._row) or 0)
 
     def _opened(self, number: int) -> Generation | None:
         path = self.path(number)

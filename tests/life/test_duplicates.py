@@ -112,6 +112,7 @@ def test_what_is_said_in_a_turn_is_compared_too(open_memory: OpenMemory, home: P
     assert fact.reinforced_count == 1
 
 
+@pytest.mark.sqlite
 def test_a_vector_duplicate_is_one_row_in_the_derived_index_too(open_memory: OpenMemory, home: Path) -> None:
     memory = open_memory(embedder="hash", vector_index="lance", duplicate_cosine=NEAR)
     first = memory.store(TEXT)

@@ -90,6 +90,7 @@ def test_what_nobody_gave_an_end_is_there_for_good(memory: Memory, clock: Manual
     assert len(memory.live_ids()) == 2
 
 
+@pytest.mark.sqlite
 def test_removal_from_both_stores_after_the_retention(open_memory: OpenMemory, clock: ManualClock, home: Path) -> None:
     memory = open_memory(embedder="hash", vector_index="lance", retention_days=10)
     assert memory.ready()

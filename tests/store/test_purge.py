@@ -285,6 +285,7 @@ class TestCertificate:
         ["transaction.begun:1", "commit.before:1", "commit.after:1"]
         + [f"commit.{when}:{number}" for number in (2, 3) for when in ("before", "after")],
     )
+    @pytest.mark.sqlite
     def test_a_kill_on_the_way_is_made_good_at_the_next_start(self, tmp_path: Path, point: str) -> None:
         folder = tmp_path / "killed"
         store = Store(folder, clock=ManualClock())
