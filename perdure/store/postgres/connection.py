@@ -61,6 +61,7 @@ class PostgresConnection:
         sql = made.sql
         if made.query is not None:
             values[f"p{made.query}"], words = query(values[f"p{made.query}"])
+            values["words"] = list(words)
             if made.ranked:
                 order, more = self._rank(words)
                 sql = sql.replace("facts_fts.rank", order)

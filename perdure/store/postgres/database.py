@@ -116,7 +116,7 @@ class PostgresDatabase:
     def tidy(self, pause: Callable[[], None]) -> str:
         """Have the server look at its statistics; what was deleted its own housekeeping clears away."""
         filled = self.make_comparable(pause) if self.compares else 0
-        self._outside("ANALYZE facts, facts_fts, vectors, journal")
+        self._outside("ANALYZE facts, facts_fts, facts_terms, facts_words, vectors, journal")
         if not self.compares:
             return "statistics are new"
         with self.read() as connection:
@@ -150,7 +150,9 @@ class PostgresDatabase:
     def shed(self, *, rows: bool = True) -> str | None:
         """Have the server clear away deleted rows; see `Backend.shed`. Its log and its backups are out of reach."""
         if rows:
-            self._outside("VACUUM facts, facts_fts, facts_terms, vectors, journal, memory_links, receipts, outbox")
+            self._outside(
+                "VACUUM facts, facts_fts, facts_terms, facts_words, vectors, journal, memory_links, receipts, outbox"
+            )
         return None
 
     def _outside(self, sql: str) -> None:

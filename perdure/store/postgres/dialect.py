@@ -39,7 +39,7 @@ class Statement:
 
     Attributes:
         sql: with places `%(p0)s`, `%(p1)s` and so on.
-        query: the number of the value that is a query of words; None: there is none.
+        query: the number of the value that is a query; its words are asked for as `words`. None: there is none.
         ranked: whether it orders by how well that query fits; then it names `facts_fts.rank`.
     """
 
@@ -71,7 +71,10 @@ def translated(sql: str) -> Statement:
 
     made = _TOKEN.sub(place, sql.replace("::", "\0")).replace("\0", "::")
     if query is not None:
-        made = made.replace(f"facts_fts MATCH %(p{query})s", f"facts_fts.terms @@ CAST(%(p{query})s AS tsquery)")
+        # Those that have a word at all are found by it, and only then compared with the query.
+        held = "facts_fts.rowid IN (SELECT w.rowid FROM facts_words w WHERE w.term = ANY (%(words)s))"
+        matches = f"{held} AND facts_fts.terms @@ CAST(%(p{query})s AS tsquery)"
+        made = made.replace(f"facts_fts MATCH %(p{query})s", matches)
     return Statement(made, query, _RANK in made)
 
 
