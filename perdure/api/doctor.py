@@ -25,6 +25,7 @@ from perdure.index.drift import drift
 from perdure.store import listing, reporting
 from perdure.store.finding import Finding
 from perdure.store.remembered import Truth, judge
+from perdure.store.store import Store
 from perdure.text.counted import counted
 
 MODEL_SECONDS = 60.0
@@ -74,9 +75,10 @@ def examine(home: str | Path | None = None, environ: Mapping[str, str] = os.envi
         return found  # said by the look at the host's record
     try:
         verdict = judge(folder)
-        if verdict.truth is Truth.NEW:
+        shared = Settings.load().store_url is not None
+        if not shared and verdict.truth is Truth.NEW:
             return [*found, Checkup("store", f"none in {folder} yet; the first memory makes it")]
-        if verdict.lost:
+        if not shared and verdict.lost:
             return [*found, Checkup("store", verdict.said, "perdure recover; until then turns are kept, none recalled")]
         with Memory.open(folder, guest=True) as memory:
             # One by one: what was found before a look breaks off is kept.
@@ -92,6 +94,8 @@ def _opened(memory: Memory) -> Iterator[Checkup]:
     store = engine.store
     yield _store(memory)
     yield _model(memory)
+    if store.server is not None:
+        yield _server(store, store.server.tenant)
     yield from _findings(
         "sqlite", f"version {checks.sqlite_release()} has no known fault", checks.sqlite_version(store)
     )
@@ -139,6 +143,12 @@ def _store(memory: Memory) -> Checkup:
     if refusal is None:
         return Checkup("store", state)
     return Checkup("store", f"{state}; {refusal}", "let the folder be written, or give it room; then start hosts again")
+
+
+def _server(store: Store, tenant: str) -> Checkup:
+    waiting = store.inbox_only()
+    state = f"{store.database.about()}, tenant {tenant}"
+    return Checkup("server", f"{state}; {counted(waiting, 'turn')} on this machine alone" if waiting else state)
 
 
 def _model(memory: Memory) -> Checkup:

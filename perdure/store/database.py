@@ -7,7 +7,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from weakref import WeakSet
 
@@ -25,6 +25,7 @@ from perdure.errors import (
 from perdure.failpoints import fail_point
 from perdure.store.access import reader, unreadable
 from perdure.store.folder import private_file
+from perdure.store.one_machine import OneMachine
 from perdure.store.sql import run
 
 BUSY_MS = 10_000
@@ -46,7 +47,7 @@ _abandoned: list[apsw.Connection] = []
 """Connections of the parent that a forked child must neither use nor close."""
 
 
-class Database:
+class Database(OneMachine):
     """Connections to one SQLite file in WAL mode. Usable from any thread."""
 
     def __init__(
@@ -159,24 +160,6 @@ class Database:
                         connection.close()
                     else:
                         self._readers.append(connection)
-
-    shared = compares = False
-
-    def erase(self, now: float) -> tuple[dict[str, int], int]:
-        """A file is removed as one."""
-        raise StoreUnavailableError(f"{self.path} is removed as a whole: perdure uninstall")
-
-    def beside(self) -> AbstractContextManager[apsw.Connection]:
-        """Here there is one writer at a time."""
-        return self.write()
-
-    def lead(self) -> bool:
-        """Who leads among the processes of one machine is told by a lock in the folder."""
-        return True
-
-    def leading(self) -> AbstractContextManager[None]:
-        """Such a lock is held until death, so nobody else leads before."""
-        return nullcontext()
 
     def tidy(self, pause: Callable[[], None]) -> str:
         """Let SQLite look after its statistics, merge the index of words, and give back much free room."""

@@ -25,9 +25,9 @@ def waiting(connection: Connection, machine: str, now: float) -> list[Entry]:
     return [json.loads(entry) for (entry,) in run(connection, sql, (machine, now - PATIENCE))]
 
 
-def count(connection: Connection) -> int:
-    """Return how many turns stand there."""
-    return int(run(connection, "SELECT count(*) FROM inbox")[0][0])
+def held(connection: Connection) -> set[str]:
+    """Return the ids of all turns that stand there."""
+    return {entry_id for (entry_id,) in run(connection, "SELECT entry_id FROM inbox")}
 
 
 def prune(connection: Connection) -> None:

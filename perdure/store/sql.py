@@ -115,6 +115,13 @@ class Backend(Protocol):
     def leading(self) -> AbstractContextManager[None]:
         """Have writes in the block refused with `StoreBusyError` once another process leads."""
 
+    def about(self) -> str:
+        """Return a line about the engine, for people, without an address.
+
+        Raises:
+            StoreError: one of its kinds.
+        """
+
     def erase(self, now: float) -> tuple[dict[str, int], int]:
         """Remove all that is in it; return how many rows of each table went, and how many are left.
 

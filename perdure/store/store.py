@@ -249,6 +249,19 @@ class Store:
             with self.database.read() as connection:
                 refuse_moved(connection)
 
+    def inbox_only(self) -> int:
+        """Return how many turns of this machine the database does not have yet, in any form.
+
+        Raises:
+            StoreError: the database cannot be read.
+            OSError: the inbox cannot be read.
+        """
+        left = {str(entry["id"]) for entry in self.waiting()}
+        if left and self.server is not None:
+            with self.database.read() as connection:
+                left -= shared_inbox.held(connection)
+        return len(left)
+
     def waiting(self) -> list[Entry]:
         """Return the acknowledged turns of all processes that are not captured yet, oldest first.
 

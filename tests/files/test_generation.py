@@ -103,6 +103,7 @@ def number(workshop: Workshop) -> int:
     return live.number if live else 0
 
 
+@pytest.mark.sqlite
 class TestRebuild:
     def test_is_one_file_more_and_one_row_changed(self, workshop: Workshop) -> None:
         workshop.note("a", "heron")
@@ -205,6 +206,7 @@ class TestRebuild:
         assert workshop.texts() == ["heron"]
 
 
+@pytest.mark.sqlite
 class TestWhoReads:
     def test_follows_to_the_new_generation(self, workshop: Workshop) -> None:
         workshop.note("a", "heron")
@@ -311,6 +313,7 @@ class TestWhoReads:
         assert other.texts() == ["heron"]
 
 
+@pytest.mark.sqlite
 class TestWhoWrites:
     @pytest.mark.parametrize("arguments", [(), ("--force",)])
     def test_is_one_at_a_time(self, workshop: Workshop, arguments: tuple[str, ...]) -> None:

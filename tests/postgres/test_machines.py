@@ -100,7 +100,7 @@ def test_a_turn_that_the_database_acknowledged_outlives_its_machine(
     other._engine.drain.recover()
     assert [fact.text for fact in other.admin.list()] == [FACT]
     with other._engine.store.database.read() as connection:
-        assert shared_inbox.count(connection) == 0
+        assert shared_inbox.held(connection) == set()
     # The machine comes back, and its disk has the turn as well.
     with Memory.open(
         tmp_path / "lost", store_url=server.url, store_tenant=tenant, embedder="none", timers=False

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure import Memory, TurnContext
+from perdure.api.doctor import examine
 from perdure.errors import StoreUnavailableError
 from perdure.store.postgres.database import PostgresDatabase
 from perdure.store.search import COMMON
@@ -155,3 +156,24 @@ def test_the_address_is_told_to_nobody(opened: Open, server: Server, tmp_path: P
     with pytest.raises(StoreUnavailableError) as failed:
         PostgresDatabase(url, "t", tmp_path)
     assert "hunter2" not in str(failed.value)
+
+
+def test_the_doctor_looks_at_the_server(
+    same_key: None, opened: Open, server: Server, tenant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened("one").store(FACT)
+    monkeypatch.setenv("PERDURE_STORE_URL", server.url)
+    monkeypatch.setenv("PERDURE_STORE_TENANT", tenant)
+    monkeypatch.setenv("PERDURE_EMBEDDER", "none")
+    found = {each.name: each for each in examine(tmp_path / "one")}
+    assert found["server"].state.startswith("PostgreSQL 18")
+    assert "with pgvector" in found["server"].state
+    assert not found["server"].wrong
+    assert found["store"].state.startswith("1 memory")
+    server.stop()
+    try:
+        [told] = [each for each in examine(tmp_path / "one") if each.name == "store"]
+    finally:
+        server.start()
+    assert told.wrong
+    assert "cannot be reached" in told.state

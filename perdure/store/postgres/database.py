@@ -135,6 +135,15 @@ class PostgresDatabase:
                 return done
             pause()
 
+    def about(self) -> str:
+        """Return the server's version, whether it compares vectors, and how long a question takes."""
+        began = time.monotonic()
+        with self.read() as connection:
+            [(version,)] = run(connection, "SELECT current_setting('server_version')")
+        took = 1000 * (time.monotonic() - began)
+        vectors = "with pgvector" if self.compares else "without pgvector: each process holds its vectors"
+        return f"PostgreSQL {version.split()[0]} {vectors}, {took:.1f} ms to ask"
+
     def erase(self, now: float) -> tuple[dict[str, int], int]:
         """Remove the tenant; return how many rows of each table went, and how many are left.
 
