@@ -155,8 +155,9 @@ def test_one_leads_until_it_gives_up_or_is_not_heard_of(databases: list[Postgres
     assert one.take()
     one.give_up()
     assert other.take()
-    # That one's time is over at once.
-    assert one.take()
+    # That one's time is over at once. Who was refused, or gave up, looks again after a third of its own.
+    assert not one.take()
+    assert Lease(databases[0], 30.0).take()
 
 
 def test_who_led_before_writes_nothing_more(databases: list[PostgresDatabase]) -> None:

@@ -36,7 +36,7 @@ class Lease:
         self._seconds = seconds
         self._holder = uuid.uuid4().hex
         self._lock = threading.Lock()
-        self._renewed = float("-inf")
+        self._renewed = self._looked = float("-inf")
         self._fence: int | None = None
 
     def take(self) -> bool:
@@ -51,7 +51,7 @@ class Lease:
                 return True
             began, held, self._fence = time.monotonic(), self._fence, None
             rows: list[Row] = []
-            if held is None and _guarded.get() is None:
+            if held is None and _guarded.get() is None and self._is_free(began):
                 with self._database.write(durable=False) as connection:
                     rows = run(connection, _TAKEN, (self._holder, self._seconds))
             elif held is not None:
@@ -62,6 +62,16 @@ class Lease:
             if self._fence is None and _guarded.get() is not None:
                 raise StoreBusyError(_LOST)
             return self._fence is not None
+
+    def _is_free(self, now: float) -> bool:
+        """Return whether the right may be free; asked seldom, and without keeping writers waiting."""
+        if now - self._looked < self._seconds / 3:
+            return False
+        self._looked = now
+        with self._database.read() as connection:
+            sql = f"SELECT ends < clock_timestamp() OR holder = ? FROM leases WHERE name = '{NAME}'"
+            rows = run(connection, sql, (self._holder,))
+        return not rows or bool(rows[0][0])
 
     def give_up(self) -> None:
         """Let others have it at once.
