@@ -15,14 +15,12 @@ import tempfile
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
 import psycopg
 
-from perdure.errors import ScopeError
 from perdure.store.postgres.database import PostgresDatabase
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import View
@@ -88,11 +86,9 @@ def scoped(url: str, folder: Path, scopes: int) -> dict[str, int]:
     taken: dict[Scope, str] = {}
     refused = 0
     for name in odd_names(scopes):
-        try:
-            with suppress(StopIteration):
-                taken.setdefault(next(iter(Audience.of(user=name).scopes - Audience.of().scopes)), name)
-        except ScopeError:
-            refused += 1
+        own = Audience.of(user=name).scopes - Audience.of().scopes
+        refused += not own
+        taken |= dict.fromkeys(own, name)
     database = PostgresDatabase(url, "scopes", folder)
     found = foreign = 0
     with database.write() as connection:
