@@ -108,7 +108,7 @@ def bench(former: Path, operations: int, server: Server, before: str = "") -> di
 
 
 @click.command()
-@click.option("--former", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True)
+@click.option("--former", type=click.Path(file_okay=False, path_type=Path), required=True)
 @click.option("--operations", default=1_000, show_default=True)
 @click.option("--installed-server", is_flag=True, help="Use the system's PostgreSQL, not the one with pgvector.")
 @click.option("--json", "as_json", is_flag=True)
