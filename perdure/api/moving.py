@@ -19,6 +19,7 @@ from perdure.engine.settings import Settings
 from perdure.errors import InputError, StoreCorruptError
 from perdure.files.shared_log import take_over
 from perdure.hooks.types import TurnContext
+from perdure.store.access import opened
 from perdure.store.database import Database
 from perdure.store.folder import prepare_folder, private_file
 from perdure.store.migrations import migrate
@@ -26,9 +27,10 @@ from perdure.store.moved import MOVED
 from perdure.store.presence import alone
 from perdure.store.remembered import FILE
 from perdure.store.scope import Scope
-from perdure.store.snapshot import unused
+from perdure.store.snapshot import snapshot, unused
 from perdure.store.sql import run
 from perdure.store.store import Server, Store
+from perdure.vault.vault import vault_file
 
 SAMPLE = 50
 """Memories that are asked about before and after."""
@@ -198,9 +200,13 @@ def _answers(folder: Path, settings: Settings) -> dict[str, float]:
 
 
 def _bring(home: Path, folder: Path) -> int:
-    """Copy conversations from one folder to another; return how many."""
-    if home.resolve() != folder.resolve() and (home / "transcripts").is_dir():
-        shutil.copytree(home / "transcripts", folder / "transcripts", dirs_exist_ok=True)
+    """Copy conversations, and the vault, from one folder to another; return how many conversations."""
+    if home.resolve() != folder.resolve():
+        if (home / "transcripts").is_dir():
+            shutil.copytree(home / "transcripts", folder / "transcripts", dirs_exist_ok=True)
+        if vault_file(home).is_file() and not vault_file(folder).exists():
+            with opened(vault_file(home), looks=True) as vault:
+                snapshot(vault, vault_file(folder))
     return len(list((folder / "transcripts").glob("*/*.jsonl")))
 
 

@@ -280,14 +280,19 @@ class Scheduler:
             raise Stopping("the host is ending")
 
     def _run(self) -> None:
+        told = ""
         while not self._stop.wait(TICK):
             try:
                 if self._lead():
                     self.run_due()
+                told = ""
             except StoreClosedError:
                 return
             except PerdureError as error:
-                _log.warning("timers wait: %s", type(error).__name__)
+                # A server may be away for hours.
+                if type(error).__name__ != told:
+                    told = type(error).__name__
+                    _log.warning("timers wait: %s", told)
 
     def _lead(self) -> bool:
         if not self._leader.is_locked:

@@ -50,7 +50,7 @@ from perdure.engine.opening import store_of
 from perdure.engine.scrubbing import Scrubbed, scrub_folder, scrub_if_due
 from perdure.engine.settings import Settings
 from perdure.engine.turn_intake import TurnIntake
-from perdure.errors import StorePurgedError
+from perdure.errors import StorePurgedError, StoreUnavailableError
 from perdure.hooks.types import Channel, Messages, Placement, Recall, TurnContext
 from perdure.index.feeding import Feeding
 from perdure.index.indexer import mark_suspect, without_vector
@@ -350,6 +350,8 @@ class Engine:
         except StorePurgedError:
             clear(self.store.folder)
             return
+        except StoreUnavailableError:
+            return  # a server that is away; the turns of the time wait in the inbox, and `status` tells
         self.drain.retry()
         # Until then the inbox holds what was recorded.
         self.files.log.flush()

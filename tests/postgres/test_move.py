@@ -11,6 +11,9 @@ from perdure.api import moving
 from perdure.care import move as rows
 from perdure.engine.settings import Settings
 from perdure.errors import InputError, StoreError, StoreUnavailableError
+from perdure.store.access import opened
+from perdure.store.sql import run
+from perdure.vault.vault import vault_file
 from tests.postgres.server import Server
 
 pytestmark = pytest.mark.postgres
@@ -35,7 +38,10 @@ def _filled(home: Path) -> list[tuple[str, str]]:
         return sorted((fact.id, fact.text) for fact in memory.admin.list())
 
 
-def test_a_store_is_moved_to_a_server_and_back_with_all_it_holds(server: Server, tenant: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", ["home", "elsewhere"])
+def test_a_store_is_moved_to_a_server_and_back_with_all_it_holds(
+    server: Server, tenant: str, tmp_path: Path, where: str
+) -> None:
     home = tmp_path / "home"
     before = _filled(home)
     moved = moving.move(home, server.url, _settings(tenant))
@@ -51,11 +57,16 @@ def test_a_store_is_moved_to_a_server_and_back_with_all_it_holds(server: Server,
         memory.undo()
         memory.store("The cat is called Mia.")
         after = sorted((fact.id, fact.text) for fact in memory.admin.list())
-    back = moving.move(home, str(home), _settings(tenant, store_url=server.url))
+    vault_file(home).touch()
+    with opened(vault_file(home)) as vault:
+        run(vault, "CREATE TABLE sealed (box BLOB)")
+    back = moving.move(home, str(tmp_path / where), _settings(tenant, store_url=server.url))
     assert back.same == back.asked
     with pytest.raises(StoreUnavailableError, match="were moved to"):
         Memory.open(home, store_url=server.url, store_tenant=tenant, embedder="hash", timers=False)
-    with Memory.open(home, embedder="hash", timers=False) as memory:
+    with opened(vault_file(tmp_path / where), looks=True) as vault:
+        assert run(vault, "SELECT name FROM sqlite_schema") == [("sealed",)]
+    with Memory.open(tmp_path / where, embedder="hash", timers=False) as memory:
         assert sorted((fact.id, fact.text) for fact in memory.admin.list()) == after
         assert memory.admin.verify() == []
         assert memory.files.search("printer Otto").results
