@@ -57,7 +57,7 @@ def test_a_store_is_moved_to_a_server_and_back_with_all_it_holds(
         memory.undo()
         memory.store("The cat is called Mia.")
         after = sorted((fact.id, fact.text) for fact in memory.admin.list())
-    vault_file(home).touch()
+    vault_file(home).touch(0o600)
     with opened(vault_file(home)) as vault:
         run(vault, "CREATE TABLE sealed (box BLOB)")
     back = moving.move(home, str(tmp_path / where), _settings(tenant, store_url=server.url))
