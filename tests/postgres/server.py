@@ -158,8 +158,12 @@ def _reachable(programs: Path, folder: Path, by: str) -> Path:
     with suppress(PermissionError, subprocess.CalledProcessError):
         subprocess.run([programs / "postgres", "--version"], user=by, cwd="/", check=True, capture_output=True)
         return programs
-    shutil.copytree(programs.parent, folder / "programs")
-    return folder / "programs" / "bin"
+    # With the libraries that the wheel brings beside its package.
+    package = programs.parents[1]
+    for part in (programs.parent, package.with_name(f"{package.name}.libs")):
+        if part.is_dir():
+            shutil.copytree(part, folder / "programs" / part.relative_to(package.parent), symlinks=True)
+    return folder / "programs" / package.name / programs.parent.name / "bin"
 
 
 def _listening(port: int) -> None:
