@@ -8,13 +8,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from perdure.api.evaluate import evaluate
 from perdure.care import move as rows
 from perdure.engine.engine import Engine
 from perdure.engine.opening import server_of
-from perdure.engine.setting_sources import names_password
+from perdure.engine.setting_sources import names_password, server_alone
 from perdure.engine.settings import Settings
 from perdure.errors import InputError, StoreCorruptError
 from perdure.files.shared_log import take_over
@@ -24,6 +23,7 @@ from perdure.store.database import Database
 from perdure.store.folder import prepare_folder, private_file
 from perdure.store.migrations import migrate
 from perdure.store.moved import MOVED
+from perdure.store.postgres.key import KEY_FILE, KEY_VARIABLE
 from perdure.store.presence import alone
 from perdure.store.remembered import FILE
 from perdure.store.scope import Scope
@@ -36,7 +36,6 @@ SAMPLE = 50
 """Memories that are asked about before and after."""
 READY = 60.0
 """Seconds for which the model is waited for."""
-KEY_VARIABLE, KEY_FILE = "PERDURE_STORE_KEY", "store.key"
 ASKERS = 3
 """Scopes for which that is done, those with most memories."""
 
@@ -145,15 +144,16 @@ def _prepare(source: Store, folder: Path, target: Server | None) -> None:
         file = folder / KEY_FILE
         if not file.exists():
             private_file(file).write_text(source.key.hex(), encoding="ascii")
+        elif file.read_text(encoding="ascii", errors="replace").strip() != source.key.hex():
+            raise InputError(f"{file} is the key of another store; move it away, and run this again")
         return
     path = folder / "facts.db"
     if path.exists():
         database = Database(path)
         try:
             with database.read() as connection:
-                marks: dict[str, str] = dict(
-                    run(connection, "SELECT key, value FROM meta WHERE key IN (?, ?)", (MOVED, rows.SOURCE))
-                )
+                sql = "SELECT key FROM meta WHERE key IN (?, ?)"
+                marks = {key for (key,) in run(connection, sql, (MOVED, rows.SOURCE))}
         finally:
             database.close()
         if not marks:
@@ -212,10 +212,7 @@ def _bring(home: Path, folder: Path) -> int:
 
 def _place(to: str) -> str:
     """Return where memories are, without who may get in."""
-    if "://" not in to:
-        return str(Path(to).expanduser())
-    parts = urlsplit(to)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    return server_alone(to) if "://" in to else str(Path(to).expanduser())
 
 
 def _setting(to: str, target: Server | None) -> tuple[str, str | None]:

@@ -78,11 +78,11 @@ def remove(folder: Path) -> Contents:
 def clear(folder: Path) -> list[Path]:
     """Remove what a folder has of a store whose memories were purged as a whole; return that. The key stays."""
     kept = {FOLDER, MACHINE, "store.key"}
-    gone = sorted({path for pattern in MADE for path in folder.glob(pattern) if path.name not in kept})
+    made = {path for pattern in MADE for path in folder.glob(pattern) if path.suffix != ".lock"}
+    gone = sorted(path for path in made if path.name not in kept)
     for path in gone:
-        if not path.name.endswith(".lock"):
-            _remove(path)
-    return [path for path in gone if not path.name.endswith(".lock")]
+        _remove(path)
+    return gone
 
 
 def _remove(path: Path) -> None:

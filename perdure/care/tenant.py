@@ -40,6 +40,17 @@ class TenantPurge:
     certificate: str = ""
 
 
+def tenant_of(store: Store) -> str:
+    """Return whose memories a store on a server holds.
+
+    Raises:
+        InputError: the store is in a folder.
+    """
+    if store.server is None:
+        raise InputError("the store is in a folder, and has no tenant; `perdure uninstall` removes it as a whole")
+    return store.server.tenant
+
+
 def purge_tenant(store: Store) -> TenantPurge:
     """Remove all memories of a tenant, of every scope. There is no way back, and its name is not used again.
 
@@ -47,15 +58,11 @@ def purge_tenant(store: Store) -> TenantPurge:
         InputError: the store is in a folder.
         StoreError: one of its kinds; either all rows went, or none.
     """
-    server = store.server
-    if server is None:
-        raise InputError(
-            "the store is in a folder, and has no tenant; `perdure uninstall` removes it with its memories"
-        )
+    tenant = tenant_of(store)
     now = store.clock.now()
     rows, left = store.database.erase(now)
     store.inbox.close()
     files = tuple(sorted(path.name for path in clear(store.folder)))
-    done = TenantPurge(server.tenant, now, rows, left, files, BEYOND)
+    done = TenantPurge(tenant, now, rows, left, files, BEYOND)
     told = json.dumps(asdict(done), sort_keys=True).encode()
     return replace(done, certificate=hashlib.blake2b(told, key=store.key, digest_size=16).hexdigest())

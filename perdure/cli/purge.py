@@ -55,6 +55,8 @@ def purge(
             dismiss(store.folder)
             _finish(store, output)
             return _show(output, as_json, purges(store))
+        if tenant and (ids or query):
+            raise InputError("--tenant removes all memories; leave out ids and --query")
         if tenant:
             return _purge_tenant(store, output, dry_run=dry_run, yes=yes)
         doomed = _plan(store, ids, query)
@@ -70,8 +72,9 @@ def purge(
 
 
 def _purge_tenant(store: Store, output: Output, *, dry_run: bool, yes: bool) -> int:
-    from perdure.care.tenant import purge_tenant
+    from perdure.care.tenant import purge_tenant, tenant_of
 
+    tenant_of(store)
     count = fact_count(store)
     if dry_run:
         if output.as_json:

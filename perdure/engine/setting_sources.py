@@ -109,8 +109,11 @@ def names_password(url: str) -> bool:
 
 def without_password(url: str) -> str:
     """Return the address of a database as it may be shown: of one that holds a password, the server alone."""
-    if not names_password(url):
-        return url
+    return server_alone(url) if names_password(url) else url
+
+
+def server_alone(url: str) -> str:
+    """Return where a database is, without who gets in."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 

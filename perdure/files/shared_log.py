@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -95,16 +94,17 @@ class SharedLog(TranscriptLog):
         pulled = 0
         while True:
             with self._store.database.read() as connection:
+                if not said.since(connection, self._seen(), 1):
+                    return pulled
+            prepare_folder(self._root)
+            # Read under the lock: else who read first might write last, and put an older state into the files.
+            with self._locked(), self._store.database.read() as connection:
                 changed = said.since(connection, self._seen(), BATCH)
-                found = [(each, said.lines(connection, each.scope, each.session)) for each in changed]
-            for each, lines in found:
-                self._put(each, lines)
-            if changed:
-                with self._locked():
-                    self._write_seen(changed[-1].change)
+                for each in changed:
+                    self._put(each, said.lines(connection, each.scope, each.session))
+                if changed:
+                    private_file(self._root / SEEN).write_text(str(changed[-1].change), encoding="ascii")
             pulled += len(changed)
-            if len(changed) < BATCH:
-                return pulled
 
     def _add(
         self, scope: Scope, session: str, now: float, fresh: Callable[[Sequence[bytes]], Messages], whole: bool = False
@@ -128,22 +128,18 @@ class SharedLog(TranscriptLog):
         return changed
 
     def _put(self, conversation: said.Conversation, lines: Sequence[bytes]) -> None:
-        """Write a conversation's file as the database has it, or remove it."""
+        """Write a conversation's file as the database has it, or remove it. Under the lock."""
         path = self._file(conversation.scope, conversation.session)
         if not lines:
-            if path.exists():
-                with self._locked(), suppress(FileNotFoundError):
-                    path.unlink()
+            path.unlink(missing_ok=True)
             return
-        prepare_folder(self._root)
-        with self._locked():
-            prepare_folder(path.parent)
-            started = _at(values_of(lines[0]), conversation.at)
-            header = header_line(conversation.scope, conversation.session, started, self._key)
-            draft = private_file(path.with_suffix(".tmp"))
-            draft.write_bytes(header + b"".join(line + b"\n" for line in lines))
-            os.utime(draft, (conversation.at, conversation.at))
-            draft.replace(path)
+        prepare_folder(path.parent)
+        started = _at(values_of(lines[0]), conversation.at)
+        header = header_line(conversation.scope, conversation.session, started, self._key)
+        draft = private_file(path.with_suffix(".tmp"))
+        draft.write_bytes(header + b"".join(line + b"\n" for line in lines))
+        os.utime(draft, (conversation.at, conversation.at))
+        draft.replace(path)
 
     def _file(self, scope: Scope, session: str) -> Path:
         return self.folder(scope) / f"{safe_name(session)}.jsonl"
@@ -153,11 +149,6 @@ class SharedLog(TranscriptLog):
             return int((self._root / SEEN).read_text(encoding="ascii"))
         except (OSError, ValueError):
             return 0
-
-    def _write_seen(self, change: int) -> None:
-        # Another process may have come further; and what was read twice is written twice, to the same end.
-        path = private_file(self._root / SEEN)
-        path.write_text(str(max(change, self._seen())), encoding="ascii")
 
 
 def _at(values: Mapping[str, Any], otherwise: float) -> float:

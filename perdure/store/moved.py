@@ -20,12 +20,14 @@ def refuse_moved(connection: Connection) -> None:
         StoreUnavailableError: they were moved.
         StorePurgedError: they were purged.
     """
-    moved = run(connection, "SELECT value FROM meta WHERE key = ?", (MOVED,))
-    if moved:
+    marks = dict[str, str](run(connection, "SELECT key, value FROM meta WHERE key IN (?, ?)", (MOVED, PURGED)))
+    if MOVED in marks:
         raise StoreUnavailableError(
-            f"the memories were moved to {moved[0][0]}; name that in the settings, or move them back: perdure move --to"
+            f"the memories were moved to {marks[MOVED]}; name that in the settings, or move them back:"
+            " perdure move --to"
         )
-    refuse_purged(run(connection, "SELECT value FROM meta WHERE key = ?", (PURGED,)))
+    if PURGED in marks:
+        refuse_purged([(marks[PURGED],)])
 
 
 def refuse_purged(rows: list[Row]) -> None:

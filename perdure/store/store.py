@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from perdure.clock import Clock, SystemClock
-from perdure.errors import StoreBusyError, StoreFullError, StoreUnavailableError
+from perdure.errors import StoreError, StoreFullError, StoreUnavailableError
 from perdure.store import outbox, shared_inbox, spaces
 from perdure.store.access import refusal
 from perdure.store.database import Database
@@ -221,14 +221,15 @@ class Store:
         """
         entry = self.inbox.append(entry)
         if self.server is not None and self.server.acknowledges:
-            with suppress(StoreUnavailableError, StoreBusyError), self.database.beside() as connection:
+            # Whatever keeps the database from it, the turn is kept here, and must not be taken in again.
+            with suppress(StoreError), self.database.beside() as connection:
                 shared_inbox.put(connection, entry, self._machine, self.clock.now())
         return entry
 
     def release(self, entry_id: str) -> None:
         """Drop a turn from the database's inbox that has been dealt with."""
         if self.server is not None and self.server.acknowledges:
-            with suppress(StoreUnavailableError, StoreBusyError), self.database.beside() as connection:
+            with suppress(StoreError), self.database.beside() as connection:
                 shared_inbox.drop(connection, entry_id)
 
     def orphans(self) -> list[Entry]:
@@ -307,11 +308,12 @@ class Store:
         """Drop the notes on inbox entries whose file is gone: they can never come back."""
         files, mine = self.inbox.files(), f"{self._machine}*"
         with self.database.write(durable=False) as connection:
-            # Another machine's file cannot be seen from here: what is old enough is taken to be gone.
-            old = self.clock.now() - KEPT if self._machine else 0.0
-            run(connection, "DELETE FROM inbox_done WHERE entry_id NOT GLOB ? AND at < ?", (mine, old))
             if self._machine:
+                # Before the notes by which it is known what has been dealt with.
                 shared_inbox.prune(connection)
+                # Another machine's file cannot be seen from here: what is old enough is taken to be gone.
+                old = self.clock.now() - KEPT
+                run(connection, "DELETE FROM inbox_done WHERE entry_id NOT GLOB ? AND at < ?", (mine, old))
             done = run(connection, "SELECT entry_id FROM inbox_done WHERE entry_id GLOB ?", (mine,))
             gone = [row for row in done if row[0].partition(":")[0] not in files]
             connection.executemany("DELETE FROM inbox_done WHERE entry_id = ?", gone)

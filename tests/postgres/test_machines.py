@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from contextvars import Context
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -13,8 +15,9 @@ import pytest
 from perdure import Memory, TurnContext
 from perdure.care.tenant import purge_tenant
 from perdure.clock import ManualClock
-from perdure.errors import StoreBusyError, StorePurgedError, StoreUnavailableError
-from perdure.store import shared_inbox
+from perdure.errors import StoreBusyError, StoreFullError, StorePurgedError, StoreUnavailableError
+from perdure.files.shared_log import SEEN, log_of
+from perdure.store import said, shared_inbox
 from perdure.store.postgres.database import PostgresDatabase
 from perdure.store.postgres.lease import Lease
 from perdure.store.sql import run
@@ -61,6 +64,46 @@ def test_a_conversation_of_one_machine_is_found_at_another_and_goes_on_there(ope
     one._engine.files.pull()
     [file] = list(one._engine.files.log._root.glob("*/*.jsonl"))
     assert [line.count("greenhouse") + line.count("flap") for line in file.read_text().splitlines()] == [0, 1, 0, 1]
+
+
+def test_who_reads_first_and_writes_last_leaves_no_older_state(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = opened("one"), opened("other")
+    one.turns.after(SAID[:1], True, TurnContext(session_id="s1"))
+    assert one.settle()
+    log, read = other._engine.files.log, said.lines
+    beside = threading.Thread(target=lambda: log_of(other._engine.store).pull())
+
+    def slow(*given: Any) -> list[bytes]:
+        found = read(*given)
+        if threading.current_thread() is threading.main_thread() and not beside.ident:
+            # Meanwhile the conversation goes on, and another process of this machine takes that over, if it may.
+            with one._engine.store.database.write() as connection:
+                said.add(connection, given[1], given[2], [b'{"role":"user","content":"later"}'], 1.8e9)
+            beside.start()
+            beside.join(1.0)
+        return found
+
+    other._engine.timers.stop()
+    other._engine.keeper.close()
+    (log._root / SEEN).unlink(missing_ok=True)
+    monkeypatch.setattr(said, "lines", slow)
+    log.pull()
+    beside.join()
+    [file] = list(log._root.glob("*/*.jsonl"))
+    assert "later" in file.read_text()
+
+
+def test_a_turn_is_kept_once_whatever_keeps_the_database_from_it(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = opened(ack="database")
+
+    def full(*_: object) -> None:
+        raise StoreFullError("no room left")
+
+    monkeypatch.setattr(shared_inbox, "put", full)
+    assert memory.turns.after([{"role": "user", "content": FACT}], True, TurnContext(session_id="s1")) == 1
+    assert memory.settle()
+    assert [fact.text for fact in memory.admin.list()] == [FACT]
+    assert memory._engine.store.waiting() == []
 
 
 def test_what_is_purged_leaves_the_conversations_of_all_machines(opened: Open) -> None:

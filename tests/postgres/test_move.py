@@ -109,6 +109,9 @@ def test_what_is_in_the_way_is_told_and_nothing_is_changed(server: Server, tenan
         other.store("The printer is called Otto.")
     with pytest.raises(StoreError):  # another key, as another machine's
         moving.move(home, server.url, _settings(tenant))
+    (home / "store.key").write_text("ab" * 32)
+    with pytest.raises(InputError, match="key of another store"):
+        moving.move(home, server.url, _settings(tenant))
     assert moving.move(home, server.url, _settings(tenant), dry_run=True).rows["facts"] > 3
     with Memory.open(home, embedder="hash", timers=False) as memory:
         assert sorted((fact.id, fact.text) for fact in memory.admin.list()) == before

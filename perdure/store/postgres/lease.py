@@ -83,7 +83,8 @@ class Lease:
             if self._fence is None:
                 return
             self._fence = None
-            with self._database.write(durable=False) as connection:
+            # Of its own row alone: whoever closes must not wait for writers.
+            with self._database.beside() as connection:
                 run(connection, f"UPDATE leases SET ends = clock_timestamp() WHERE name = '{NAME}' AND holder = ?",
                     (self._holder,))  # fmt: skip
 

@@ -33,30 +33,32 @@ def migrate(url: str) -> bool:
         StoreUnavailableError: it cannot be reached.
         StoreTooNewError: a newer perdure made its schema, and this one cannot work with it.
     """
-    with in_our_terms(), psycopg.connect(url, connect_timeout=PATIENCE, cursor_factory=psycopg.ClientCursor) as raw:
-        done = 0
-        with raw.transaction():
-            raw.execute("SELECT pg_advisory_xact_lock(%s, 0)", (MIGRATION,))
-            raw.execute("CREATE TABLE IF NOT EXISTS perdure_schema (version integer NOT NULL)")
-            raw.execute(
-                "CREATE TABLE IF NOT EXISTS perdure_steps"
-                " (step integer PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())"
+    client = psycopg.ClientCursor
+    with (
+        in_our_terms(),
+        psycopg.connect(url, connect_timeout=PATIENCE, cursor_factory=client) as raw,
+        raw.transaction(),
+    ):
+        raw.execute("SELECT pg_advisory_xact_lock(%s, 0)", (MIGRATION,))
+        raw.execute("CREATE TABLE IF NOT EXISTS perdure_schema (version integer NOT NULL)")
+        raw.execute(
+            "CREATE TABLE IF NOT EXISTS perdure_steps (step integer PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())"
+        )
+        rows = raw.execute("SELECT version FROM perdure_schema").fetchall()
+        least = int(rows[0][0]) if rows else 0
+        if least > len(STEPS):
+            raise StoreTooNewError(
+                f"the database asks for schema {least}, this perdure knows up to {len(STEPS)}; upgrade perdure"
             )
-            rows = raw.execute("SELECT version FROM perdure_schema").fetchall()
-            least = int(rows[0][0]) if rows else 0
-            if least > len(STEPS):
-                raise StoreTooNewError(
-                    f"the database asks for schema {least}, this perdure knows up to {len(STEPS)}; upgrade perdure"
-                )
-            found = raw.execute("SELECT max(step) FROM perdure_steps").fetchall()
-            done = max(least, int(found[0][0] or 0))
-            for number, step in enumerate(STEPS[done:], done + 1):
-                raw.execute(step)
-                raw.execute("INSERT INTO perdure_steps (step) VALUES (%s)", (number,))
-            if done < len(STEPS):
-                raw.execute("DELETE FROM perdure_schema")
-                raw.execute("INSERT INTO perdure_schema VALUES (%s)", (LEAST,))
-            return _compares(raw)
+        found = raw.execute("SELECT max(step) FROM perdure_steps").fetchall()
+        done = max(least, int(found[0][0] or 0))
+        for number, step in enumerate(STEPS[done:], done + 1):
+            raw.execute(step)
+            raw.execute("INSERT INTO perdure_steps (step) VALUES (%s)", (number,))
+        if done < len(STEPS):
+            raw.execute("DELETE FROM perdure_schema")
+            raw.execute("INSERT INTO perdure_schema VALUES (%s)", (LEAST,))
+        return _compares(raw)
 
 
 def refusing_writes_elsewhere(url: str) -> str | None:
