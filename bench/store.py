@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import timedelta
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +58,9 @@ def sentences(count: int, seed: int) -> Iterator[str]:
     """Yield sentences of about a dozen words, no two alike, from a vocabulary as skewed as a language's."""
     chance = random.Random(seed)
     words = ["".join(chance.choice("bdfgklmnprstvz") + chance.choice("aeiou") for _ in range(3)) for _ in range(5_000)]
-    weights = [1 / rank for rank in range(1, len(words) + 1)]
+    weights = list(accumulate(1 / rank for rank in range(1, len(words) + 1)))
     for number in range(count):
-        yield f"{' '.join(chance.choices(words, weights, k=12)).capitalize()} {seed}x{number}."
+        yield f"{' '.join(chance.choices(words, cum_weights=weights, k=12)).capitalize()} {seed}x{number}."
 
 
 def rows(texts: list[str], space_id: str) -> list[tuple[Fact, StoredVector]]:

@@ -110,13 +110,16 @@ def copy(source: Store, target: Store, progress: Progress = lambda done, total: 
         counts = {table.name: _count(reading, table) for table in TABLES}
         done, total = 0, sum(counts.values())
         for table in TABLES:
-            for rows in _batches(reading, target, table):
+            known = target.meta(PROGRESS + table.name)
+            after, copied = json.loads(known) if known else (None, 0)
+            for rows in _batches(reading, table, after):
+                copied += len(rows)
                 with target.database.write() as connection:
                     _put(connection, table, [row[1:] for row in rows])
                     run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)",
-                        (PROGRESS + table.name, json.dumps([rows[-1][0], done + len(rows)])))  # fmt: skip
-                done += len(rows)
-                progress(done, total)
+                        (PROGRESS + table.name, json.dumps([rows[-1][0], copied])))  # fmt: skip
+                progress(done + copied, total)
+            done += counts[table.name]
         last: dict[str, int] = dict(run(reading, "SELECT name, seq FROM sqlite_sequence"))
     with target.database.write() as connection:
         for name in COUNTED:
@@ -167,10 +170,8 @@ def _count(connection: Connection, table: Table) -> int:
     return int(run(connection, f"SELECT count(*) FROM {table.name} WHERE {table.only}")[0][0])
 
 
-def _batches(reading: Connection, target: Store, table: Table) -> Iterator[list[tuple[Any, ...]]]:
-    """Yield the rows that the target lacks, in batches, each row behind its key."""
-    known = target.meta(PROGRESS + table.name)
-    after = json.loads(known)[0] if known else None
+def _batches(reading: Connection, table: Table, after: Any) -> Iterator[list[tuple[Any, ...]]]:
+    """Yield the rows behind a key, or all, in batches, each row behind its own key."""
     columns = f"{table.key}, {', '.join(table.columns)}"
     # A path may be the same in several scopes: such a table is small, and copied at once.
     limit = BATCH if table.name != "file_roots" else 1 << 40
