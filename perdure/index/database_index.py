@@ -1,21 +1,23 @@
 """Nearest vectors, found by the database that several machines share: no process holds them in memory.
 
-Within a scope of usual size every vector is compared. Beyond that a graph of all vectors (HNSW) is walked until enough
-are found that may be seen; what is found is then compared exactly.
+In a scope of usual size every vector is compared. A larger one has a graph of its own (HNSW), which is walked until
+enough are found that may be seen: of a graph of all vectors, a question off the scope's topic found few. What is found
+is then compared exactly.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from perdure.index.rounded import SPARE
 from perdure.index.vector_index import Survey, VectorHit, all_cosines, cosines, scan, surveyed
 from perdure.recent import Recent
-from perdure.store.postgres.vectors import EXACT, fill, graph, halfvec, indexed
-from perdure.store.scope import Scope
+from perdure.store.postgres.vectors import Graph, fill, graph, graphs, halfvec, indexed
+from perdure.store.scope import Audience, Scope
 from perdure.store.search import View
 from perdure.store.sql import Backend, Connection, run
 
@@ -23,11 +25,11 @@ if TYPE_CHECKING:
     from perdure.index.vector_index import Vector, Vectors
 
 LOOK = 60.0
-"""Seconds for which it is taken as known how large a scope is, and whether there is a graph."""
+"""Seconds for which it is taken as known which scopes have a graph."""
 UNFILLED = 2_000
 """Vectors that a former perdure wrote, and that are read and compared here until they are made comparable."""
 WALK = (
-    "SET LOCAL hnsw.iterative_scan = strict_order", "SET LOCAL hnsw.ef_search = 200",
+    "SET LOCAL hnsw.iterative_scan = strict_order", "SET LOCAL hnsw.ef_search = 400",
     "SET LOCAL hnsw.max_scan_tuples = 200000", "SET LOCAL hnsw.scan_mem_multiplier = 4", "SET LOCAL enable_sort = off",
 )  # fmt: skip
 """How far the graph is walked for what may be seen."""
@@ -44,15 +46,19 @@ class DatabaseIndex:
         self._embedding_id = embedding_id
         self._dims = dims
         self._lock = threading.Lock()
-        self._large: Recent[frozenset[Scope], tuple[float, bool]] = Recent(1024)
-        self._graph = (float("-inf"), False)
+        self._known: Recent[frozenset[Scope], tuple[float, Mapping[Scope, Graph]]] = Recent(1024)
 
     def search(self, query: Vector, view: View, limit: int) -> list[VectorHit]:
         """Return up to `limit` facts that the view's audience may read, nearest first."""
-        condition, values = view.sql()
         with self._database.read() as connection:
-            walks = self._walks(connection, view)
-            found = self._found(connection, query, (condition, values), limit + SPARE, walk=walks)
+            graphs = self._graphs(connection, view.audience)
+            found = []
+            rest = view.audience.scopes - graphs.keys()
+            if rest or not graphs:
+                audience = replace(view.audience, scopes=rest)
+                found += self._compared(connection, query, replace(view, audience=audience), limit + SPARE)
+            for each in graphs.values():
+                found += self._walked(connection, query, view, limit + SPARE, each)
             fresh = self._unfilled(connection)
         exact = cosines(self._database, query, found, self._embedding_id)
         hits = [VectorHit(fact_id, exact[fact_id]) for fact_id in found if fact_id in exact]
@@ -66,8 +72,8 @@ class DatabaseIndex:
         import numpy as np
 
         with self._database.read() as connection:
-            walks = self._walks(connection, view)
-        if walks:
+            graphs = self._graphs(connection, view.audience)
+        if graphs:
             return surveyed(self._database, self._embedding_id, self, queries, view, limit)
         condition, values = view.sql()
         parts = range(len(queries))
@@ -92,43 +98,44 @@ class DatabaseIndex:
     def close(self) -> None:
         """Nothing is held."""
 
-    def _found(
-        self, connection: Connection, query: Vector, seen: tuple[str, Sequence[Any]], limit: int, *, walk: bool
-    ) -> list[str]:
-        condition, values = seen
+    def _compared(self, connection: Connection, query: Vector, view: View, limit: int) -> list[str]:
+        """Return what is nearest in what may be seen."""
+        condition, values = view.sql()
+        sql = (
+            f"{_SEEN.format(condition=condition)} SELECT seen.id FROM seen {_OF.format(facts='seen')}"
+            " ORDER BY v.near <=> CAST(? AS halfvec) LIMIT ?"
+        )
         given = halfvec(query.tobytes())
-        if not walk:
-            sql = (
-                f"{_SEEN.format(condition=condition)} SELECT seen.id FROM seen {_OF.format(facts='seen')}"
-                " ORDER BY v.near <=> CAST(? AS halfvec) LIMIT ?"
-            )
-            return [row[0] for row in run(connection, sql, (*values, self._embedding_id, given, limit))]
+        return [row[0] for row in run(connection, sql, (*values, self._embedding_id, given, limit))]
+
+    def _walked(self, connection: Connection, query: Vector, view: View, limit: int, graph: Graph) -> list[str]:
+        """Return what a graph leads to of what may be seen."""
         for setting in WALK:
             run(connection, setting)
-        # The space stands in the statement itself: by that a graph that has this space alone is recognised.
-        joined = _OF.format(facts="facts").replace("?", "'" + self._embedding_id.replace("'", "''") + "'")
-        near = f"{indexed('v.near', self._dims)} <=> CAST(? AS halfvec({self._dims}))"
-        sql = f"SELECT facts.id FROM facts {joined} WHERE {condition} ORDER BY {near} LIMIT ?"
-        return [row[0] for row in run(connection, sql, (*values, given, limit))]
+        condition, values = view.sql()
+        near = f"{indexed('near', self._dims)} <=> CAST(? AS halfvec({self._dims}))"
+        sql = (
+            f"SELECT facts.id FROM facts JOIN vectors v ON v.fact_id = facts.id"
+            f" WHERE {graph.condition} AND {condition} ORDER BY {near} LIMIT ?"
+        )
+        return [row[0] for row in run(connection, sql, (*values, halfvec(query.tobytes()), limit))]
 
     def _unfilled(self, connection: Connection) -> list[str]:
         sql = "SELECT fact_id FROM vectors WHERE near IS NULL AND embedding_id = ? LIMIT ?"
         return [fact_id for (fact_id,) in run(connection, sql, (self._embedding_id, UNFILLED))]
 
-    def _walks(self, connection: Connection, view: View) -> bool:
-        """Return whether a view shows so many facts that comparing all would take longer, and there is a graph."""
+    def _graphs(self, connection: Connection, audience: Audience) -> Mapping[Scope, Graph]:
+        """Return the graphs of those scopes of an audience that have one."""
         now = time.monotonic()
         with self._lock:
-            if now - self._graph[0] > LOOK:
-                there = run(connection, "SELECT to_regclass(?) IS NOT NULL", (graph(self._embedding_id),))
-                self._graph = (now, bool(there[0][0]))
-            if not self._graph[1]:
-                return False
-            scopes = view.audience.scopes
-            looked, large = self._large.get(scopes) or (float("-inf"), False)
+            looked, found = self._known.get(audience.scopes) or (float("-inf"), {})
             if now - looked > LOOK:
-                condition, values = view.audience.sql()
-                sql = f"SELECT count(*) FROM (SELECT 1 FROM facts WHERE {condition} LIMIT ?) AS held"
-                large = run(connection, sql, (*values, EXACT + 1))[0][0] > EXACT
-                self._large.put(scopes, (now, large))
-            return large
+                there = graphs(connection)
+                found = {}
+                for scope in audience.scopes if there else ():
+                    [(crowd,)] = run(connection, "SELECT crowd_of(current_setting('perdure.tenant'), ?, ?)", scope)
+                    made = graph(connection, self._embedding_id, crowd)
+                    if there.get(made.name):
+                        found[scope] = made
+                self._known.put(audience.scopes, (now, found))
+            return found

@@ -10,7 +10,7 @@ import pytest
 
 from bench.ann import DIMS, SPACE, Synthetic, fill
 from perdure import Memory
-from perdure.index import database_index
+from perdure.care.tenant import purge_tenant
 from perdure.index.database_index import DatabaseIndex
 from perdure.index.tiered_index import TieredIndex
 from perdure.index.vector_index import ExactIndex, scan
@@ -68,12 +68,12 @@ def test_a_survey_tells_what_the_matrix_tells(store: Store, queries: np.ndarray)
 def test_a_large_scope_is_walked_and_nothing_of_another_comes(
     store: Store, queries: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (vectors, database_index):
-        monkeypatch.setattr(module, "EXACT", 50)
-    assert "1 spaces have a graph" in store.database.tidy(lambda: None)
+    monkeypatch.setattr(vectors, "EXACT", 50)
+    monkeypatch.setattr(vectors, "SPARSE", 20)
+    assert "2 scopes have a graph" in store.database.tidy(lambda: None)
     index = DatabaseIndex(store.database, SPACE.id, DIMS)
     with store.database.read() as connection:
-        assert index._walks(connection, _view("anna"))
+        assert list(index._graphs(connection, _view("anna").audience)) == [OWN]
         own = {row[0] for row in run(connection, "SELECT id FROM facts WHERE scope_target = 'anna'")}
     same = 0
     for query in queries:
@@ -82,6 +82,24 @@ def test_a_large_scope_is_walked_and_nothing_of_another_comes(
         assert found <= own
         same += len(found & {hit.id for hit in scan(store.database, SPACE.id, query, _view("anna"), 10)})
     assert same >= 0.95 * 10 * len(queries)
+
+
+def test_a_vector_follows_its_memory_into_another_scope_and_small_scopes_lose_their_graph(
+    store: Store, queries: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vectors, "EXACT", 50)
+    monkeypatch.setattr(vectors, "SPARSE", 20)
+    store.database.tidy(lambda: None)
+    with store.database.write() as connection:
+        run(connection, "UPDATE vectors SET crowd = NULL WHERE rowid % 7 = 0")  # as they were before a scope had one
+        run(connection, "UPDATE facts SET scope_target = 'anna' WHERE seq > 10")
+    assert "1 scopes have a graph" in store.database.tidy(lambda: None)
+    found = DatabaseIndex(store.database, SPACE.id, DIMS).search(queries[0], _view("anna"), 200)
+    true = scan(store.database, SPACE.id, queries[0], _view("anna"), 200)
+    assert len({hit.id for hit in found} & {hit.id for hit in true}) >= 190
+    purge_tenant(store)
+    with store.database.read() as connection:
+        assert vectors.graphs(connection) == {}
 
 
 def test_what_a_former_perdure_wrote_is_found_and_made_comparable(store: Store, queries: np.ndarray) -> None:

@@ -119,14 +119,24 @@ class PostgresDatabase:
         self._outside("ANALYZE facts, facts_fts, facts_terms, facts_words, vectors, journal")
         if not self.compares:
             return "statistics are new"
+        return f"statistics are new, {filled} vectors made comparable, {self._graphs()} scopes have a graph"
+
+    def _graphs(self) -> int:
+        """Make and remove graphs, so that each large scope has one; return how many there are."""
         with self.read() as connection:
-            crowded = vectors.crowded(connection)
-        for space, dims in crowded:
-            self._outside(vectors.graph_sql(space, dims))
-        return f"statistics are new, {filled} vectors made comparable, {len(crowded)} spaces have a graph"
+            there, crowds = vectors.graphs(connection), vectors.crowds(connection)
+        kept = {graph.name for graph, _, _ in crowds if there.get(graph.name)}
+        for name in there.keys() - kept:
+            self._outside(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
+        made = [(graph, dims) for graph, dims, count in crowds if graph.name not in kept and count > vectors.EXACT]
+        for graph, dims in made:
+            self._outside(graph.sql(dims))
+        return len(kept) + len(made)
 
     def make_comparable(self, pause: Callable[[], None] = lambda: None) -> int:
         """Have all vectors comparable; return how many were looked at, since they were not."""
+        while vectors.place(self):
+            pause()
         done, last = 0, 0
         while True:
             some, last = vectors.fill(self, last)
@@ -152,6 +162,8 @@ class PostgresDatabase:
         """
         with self.write() as connection:
             gone = erase.erase(connection, now)
+        if self.compares:
+            self._graphs()
         self.shed()
         with self.read() as connection:
             return gone, erase.left(connection)

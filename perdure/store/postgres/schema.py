@@ -327,6 +327,39 @@ INSERT INTO facts_words (term, rowid, tenant) SELECT unnest(tsvector_to_array(te
 ALTER TABLE facts_fts FORCE ROW LEVEL SECURITY;
 """
 
+_CROWDS = """
+-- In whose crowd a vector is: by that a large scope has a graph of its own. Names are of any form, this has one form.
+CREATE FUNCTION crowd_of(tenant text, scope text, target text) RETURNS text LANGUAGE sql IMMUTABLE AS
+    $$ SELECT left(encode(sha256(convert_to(tenant || E'\\n' || scope || E'\\n' || target, 'UTF8')), 'hex'), 16) $$;
+ALTER TABLE vectors ADD COLUMN crowd text;
+CREATE INDEX vectors_alone ON vectors (tenant, rowid) WHERE crowd IS NULL;
+CREATE FUNCTION join_crowd() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    SELECT crowd_of(f.tenant, f.scope, f.scope_target) INTO NEW.crowd FROM facts f
+        WHERE f.tenant = NEW.tenant AND f.id = NEW.fact_id;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER vectors_crowd BEFORE INSERT ON vectors FOR EACH ROW EXECUTE FUNCTION join_crowd();
+CREATE FUNCTION change_crowd() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE vectors SET crowd = crowd_of(NEW.tenant, NEW.scope, NEW.scope_target)
+        WHERE tenant = NEW.tenant AND fact_id = NEW.id;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER facts_crowd AFTER UPDATE OF scope, scope_target ON facts FOR EACH ROW
+    WHEN ((OLD.scope, OLD.scope_target) IS DISTINCT FROM (NEW.scope, NEW.scope_target)) EXECUTE FUNCTION change_crowd();
+-- Graphs of all vectors, whatever their scope.
+DO $$
+DECLARE name text;
+BEGIN
+    FOR name IN SELECT relname FROM pg_class WHERE relname ~ '^near_[0-9a-f]{16}$' AND relkind = 'i'
+        AND relnamespace = current_schema()::regnamespace
+    LOOP
+        EXECUTE format('DROP INDEX %I', name);
+    END LOOP;
+END $$;
+"""
+
 NEAR = """
 ALTER TABLE vectors ADD COLUMN near halfvec;
 CREATE INDEX vectors_far ON vectors (tenant, rowid) WHERE near IS NULL;
@@ -335,7 +368,9 @@ CREATE INDEX vectors_far ON vectors (tenant, rowid) WHERE near IS NULL;
 
 _TENANT = f"tenant text NOT NULL DEFAULT {_OWN}"
 _WALL = _WALLED.format(own=_OWN.replace("'", "''"))
-STEPS: Sequence[str] = (_FUNCTIONS + _TABLES.format(tenant=_TENANT) + _WALL, _SHARED.format(tenant=_TENANT) + _WALL)
+STEPS: Sequence[str] = (
+    _FUNCTIONS + _TABLES.format(tenant=_TENANT) + _WALL, _SHARED.format(tenant=_TENANT) + _WALL, _CROWDS,
+)  # fmt: skip
 """What brings the schema from each version to the next. Each only adds: the former perdure goes on beside it."""
 LEAST = 1
 """The first version of the schema with which a perdure of an older one can work."""

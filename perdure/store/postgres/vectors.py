@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from perdure.store.sql import Backend, Connection, run
@@ -12,8 +13,10 @@ NEARED = "INSERT OR REPLACE INTO vectors "
 """How a statement of the store begins that keeps a vector."""
 MOST_DIMS = 16_000
 """Of a `halfvec`."""
-EXACT = 20_000
+EXACT = 10_000
 """Vectors of a scope that are all compared; `python -m bench.shared` prints what either way costs."""
+SPARSE = 5_000
+"""With fewer a scope loses its graph again."""
 FILLED = 500
 """Vectors that are made comparable at a time."""
 _INTO = "INSERT INTO vectors "
@@ -71,30 +74,80 @@ def fill(database: Backend, after: int = 0) -> tuple[int, int]:
     return len(rows), rows[-1][0] if rows else after
 
 
-def graph(embedding_id: str) -> str:
-    """Return the name of the graph of a space's vectors."""
-    return f"near_{hashlib.blake2b(embedding_id.encode(), digest_size=8).hexdigest()}"
+def place(database: Backend) -> int:
+    """Note whose vectors those are that were there before that was noted; return how many, of those that are left."""
+    sql = (
+        "UPDATE vectors SET crowd = crowd_of(f.tenant, f.scope, f.scope_target) FROM facts f"
+        " WHERE f.id = vectors.fact_id AND vectors.rowid IN ("
+        "SELECT rowid FROM vectors WHERE crowd IS NULL ORDER BY rowid LIMIT ?) RETURNING vectors.rowid"
+    )
+    with database.beside() as connection:
+        return len(run(connection, sql, (FILLED,)))
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A graph of the vectors of one space in one scope that has too many to compare all.
+
+    Attributes:
+        name: of the index; it begins with what those of the tenant begin with.
+        embedding_id: the space.
+        crowd: the scope, as it stands beside its vectors.
+    """
+
+    name: str
+    embedding_id: str
+    crowd: str
+
+    @property
+    def condition(self) -> str:
+        """What holds for just its vectors, in the words by which the planner knows the graph again."""
+        return f"embedding_id = {_quoted(self.embedding_id)} AND crowd = {_quoted(self.crowd)} AND near IS NOT NULL"
+
+    def sql(self, dims: int) -> str:
+        """Return the statement that makes it, while others read and write."""
+        return (
+            f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {self.name} ON vectors"
+            f" USING hnsw (({indexed('near', dims)}) halfvec_cosine_ops) WITH (ef_construction = 200)"
+            f" WHERE {self.condition}"
+        )
 
 
 def indexed(column: str, dims: int) -> str:
-    """Return the expression that the graph is of."""
+    """Return the expression that a graph is of."""
     return f"CAST({column} AS halfvec({dims}))"
 
 
-def graph_sql(embedding_id: str, dims: int) -> str:
-    """Return the statement that makes the graph of a space's vectors, while others read and write."""
-    of = embedding_id.replace("'", "''")
-    return (
-        f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {graph(embedding_id)} ON vectors"
-        f" USING hnsw (({indexed('near', dims)}) halfvec_cosine_ops) WHERE embedding_id = '{of}' AND near IS NOT NULL"
-    )
-
-
-def crowded(connection: Connection) -> list[tuple[str, int]]:
-    """Return the spaces, with their dimensions, of which one scope has more vectors than are all compared."""
+def graphs(connection: Connection) -> dict[str, bool]:
+    """Return the names of the tenant's graphs, and whether each is whole, or its making was cut off."""
     sql = (
-        "SELECT e.id, e.dims FROM embeddings e WHERE e.state = 'active' AND EXISTS ("
-        "SELECT 1 FROM facts f JOIN vectors v ON v.fact_id = f.id AND v.embedding_id = e.id"
-        " GROUP BY f.scope, f.scope_target HAVING count(*) > ?)"
+        "SELECT c.relname, i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
+        " WHERE i.indrelid = CAST('vectors' AS regclass) AND starts_with(c.relname, ?)"
     )
-    return [(name, dims) for name, dims in run(connection, sql, (EXACT,))]
+    return dict(run(connection, sql, (_prefix(connection),)))
+
+
+def graph(connection: Connection, embedding_id: str, crowd: str) -> Graph:
+    """Return the graph that a scope's vectors of a space have, or would have."""
+    space = hashlib.blake2b(embedding_id.encode(), digest_size=8).hexdigest()
+    return Graph(f"{_prefix(connection)}{crowd}_{space}", embedding_id, crowd)
+
+
+def crowds(connection: Connection) -> list[tuple[Graph, int, int]]:
+    """Return the graph of each scope that has, or may keep, one, with the vectors' dimensions and their count."""
+    sql = (
+        "SELECT v.embedding_id, v.crowd, e.dims, count(*) FROM vectors v JOIN embeddings e ON e.id = v.embedding_id"
+        " WHERE e.state = 'active' AND v.near IS NOT NULL GROUP BY 1, 2, 3 HAVING count(*) > ?"
+    )
+    rows = run(connection, sql, (SPARSE,))
+    return [(graph(connection, space, crowd), dims, count) for space, crowd, dims, count in rows]
+
+
+def _prefix(connection: Connection) -> str:
+    [(own,)] = run(connection, "SELECT crowd_of(current_setting('perdure.tenant'), '', '')")
+    return f"near_{own}_"
+
+
+def _quoted(text: str) -> str:
+    doubled = text.replace("'", "''")
+    return f"'{doubled}'"
