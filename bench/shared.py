@@ -3,10 +3,10 @@
 python -m bench.shared --facts 10000,100000 --clients 1,4,16 --json
 python -m bench.shared --facts 1000000 --clients 1 --vectors-only --json
 
-The server is started by the bench, with the defaults of PostgreSQL. Texts are made up; vectors are blends of those
-that the model gives to the memories of the labelled stores, so they lie where real ones do. Every scope has a topic:
-the writers whose memories its vectors are blended of. A query is one of its own topic, or of another. Clients are
-processes of their own, each with a memory that it opened; all ask at once.
+The server is started by the bench, with the defaults of PostgreSQL but for the memory in which graphs are made. Texts
+are made up; vectors are blends of those that the model gives to the memories of the labelled stores, so they lie where
+real ones do. Every scope has a topic: the writers whose memories its vectors are blended of. A query is one of its own
+topic, or of another. Clients are processes of their own, each with a memory that it opened; all ask at once.
 """
 
 from __future__ import annotations
@@ -56,6 +56,8 @@ SEED = 24
 BATCH = 1_000
 OURS = "user"
 CHILD = (sys.executable, "-m", "bench.shared", "--child")
+GRAPHS = "4GB"
+"""Of the server's memory, for the graph of the largest scope; taken only while it is made."""
 ASKER = "0.05"
 """Whose recall is timed: the one with that share of all rows."""
 
@@ -253,6 +255,9 @@ def bench(
     with ExitStack() as ends:
         root = Path(ends.enter_context(tempfile.TemporaryDirectory()))
         server = ends.enter_context(running())
+        with psycopg.connect(server.as_("postgres", "postgres"), autocommit=True) as connection:
+            connection.execute(f"ALTER SYSTEM SET maintenance_work_mem = '{GRAPHS}'")
+            connection.execute("SELECT pg_reload_conf()")
         result: dict[str, Any] = {"facts": facts}
         began = time.perf_counter()
         store = Store(root / "0", server=Server(server.url))
