@@ -145,6 +145,7 @@ class TestRebuild:
         assert workshop.index.sync(workshop.roots).added == 1
         assert workshop.texts() == ["crane False", "heron"]
 
+    @pytest.mark.sqlite
     def test_that_fails_at_its_last_step_leaves_the_live_one(self, workshop: Workshop, other: Workshop) -> None:
         workshop.note("a", "heron")
         workshop.index.sync(workshop.roots)

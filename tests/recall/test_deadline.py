@@ -231,6 +231,7 @@ def test_a_source_that_hangs_leaves_the_facts(desk: Desk, release: threading.Eve
         assert not receipt.found.passages
 
 
+@pytest.mark.sqlite
 def test_a_writer_that_holds_the_database_costs_a_turn_nothing(desk: Desk) -> None:
     desk.put(ANSWER)
     other = apsw.Connection(str(desk.store.database.path))

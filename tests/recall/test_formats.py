@@ -187,6 +187,7 @@ desk.close()
 """
 
 
+@pytest.mark.sqlite
 def test_two_processes_give_the_same_bytes(desk: Desk) -> None:
     for number in range(6):
         desk.put(f"The staging database has a replica {'abcdef'[number] * 9}.", source_date=number * 100 * DAY)
