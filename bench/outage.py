@@ -26,7 +26,7 @@ from typing import Any
 import click
 
 from perdure.api.memory import Memory
-from perdure.errors import StoreError
+from perdure.errors import StoreError, StoreUnavailableError
 from perdure.hooks.types import TurnContext
 from perdure.index.indexer import without_vector
 from perdure.store.sql import run
@@ -81,7 +81,7 @@ class Writer:
 def child(order: str) -> None:
     """Be a writer: tell memories and turns until killed, or correct a slot so many times."""
     home, url, name, corrections = json.loads(order)
-    with Memory.open(home, store_url=url, **SETTINGS) as memory:
+    with opened(home, url) as memory:
         memory.ready()
         for number in range(corrections):
             value = str(10_000 * (int(name) + 1) + number)
@@ -99,6 +99,15 @@ def child(order: str) -> None:
                 elif memory.turns.after([{"role": "user", "content": text}], True, TurnContext(session_id=marker)):
                     print("done", marker, flush=True)
             time.sleep(0.01)
+
+
+def opened(home: str, url: str) -> Memory:
+    """Open the memory; a server that is just away is asked again, as hosts do."""
+    while True:
+        try:
+            return Memory.open(home, store_url=url, **SETTINGS)
+        except StoreUnavailableError:
+            time.sleep(0.2)
 
 
 def cut_off(server: Server, writers: Sequence[Writer], stops: int, kills: int) -> None:

@@ -27,8 +27,9 @@ def part_by_folder() -> None:
 
     begin, place = PostgresDatabase.__init__, Store.__init__
 
-    def parted(self: PostgresDatabase, url: str, tenant: str, folder: Path, direct: str | None = None) -> None:
-        begin(self, url, f"{tenant}:{hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]}", folder, direct)
+    def parted(self: PostgresDatabase, url: str, tenant: str, folder: Path, *rest: Any, **named: Any) -> None:
+        own = f"{tenant}:{hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]}"
+        begin(self, url, own, folder, *rest, **named)
 
     def placed(self: Store, folder: Path, **given: Any) -> None:
         place(self, folder, **{**given, "server": given.get("server") or Server(os.environ[VARIABLE])})

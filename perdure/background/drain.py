@@ -34,6 +34,8 @@ POISON = (PerdureError, ArithmeticError, AttributeError, LookupError, RuntimeErr
 """What an entry may be to blame for."""
 PROBLEM = "drain_problem"
 """Under this name the store keeps why turns wait, for who asks from another process."""
+ORPHANS = 60.0
+"""Seconds between two looks for turns of other machines."""
 RETRY = 1.0
 MOST = 60.0
 """Seconds after the first failure until the next try, and at the most; they double with each further one."""
@@ -68,6 +70,7 @@ class Drain:
         self._recovered = True
         self._wait = RETRY
         self._again_at = 0.0
+        self._looked = float("-inf")
         self.problem: str | None = None
 
     def accept(self, entry: Entry, record: Callable[[], None] | None = None) -> None:
@@ -84,10 +87,7 @@ class Drain:
                     fail_point("drain.recovered")
                 self._recorded(partial(self._restore, entries))
                 _log.info("recovered %d inbox entries of another process", len(entries))
-            for entry in self._store.orphans():
-                self._capture(entry)
-                self._recorded(partial(self._restore, [entry]))
-                self._store.release(str(entry["id"]))
+            self._take_in()
             self._store.prune_finished()
         except WAITS as error:
             self._failed(error)
@@ -104,6 +104,19 @@ class Drain:
             self._own(entry, record)
         if not self._recovered:
             self.recover()
+        elif time.monotonic() - self._looked > ORPHANS:
+            try:
+                self._take_in()
+            except WAITS as error:
+                self._failed(error)
+
+    def _take_in(self) -> None:
+        """Capture what the database acknowledged for machines that have not dealt with it."""
+        self._looked = time.monotonic()
+        for entry in self._store.orphans():
+            self._capture(entry)
+            self._recorded(partial(self._restore, [entry]))
+            self._store.release(str(entry["id"]))
 
     def _own(self, entry: Entry, record: Callable[[], None] | None) -> None:
         try:

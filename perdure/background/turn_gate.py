@@ -6,6 +6,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from perdure.store.patience import hurried
+
 PATIENCE = 1.0
 """Seconds after which background work goes on all the same: a turn that hangs must not stop it for good."""
 
@@ -21,12 +23,13 @@ class TurnGate:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Mark a turn as running for the block."""
+        """Mark a turn as running for the block. It waits for no database for long."""
         with self._lock:
             self._turns += 1
             self._idle.clear()
         try:
-            yield
+            with hurried():
+                yield
         finally:
             with self._lock:
                 self._turns -= 1

@@ -353,6 +353,7 @@ class Engine:
         except StoreUnavailableError:
             return  # a server that is away; the turns of the time wait in the inbox, and `status` tells
         self.drain.retry()
+        self.files.pull()
         # Until then the inbox holds what was recorded.
         self.files.log.flush()
         self.store.inbox.empty()

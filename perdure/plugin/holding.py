@@ -16,18 +16,24 @@ from perdure.engine.settings import Settings
 from perdure.engine.turn_intake import TurnIntake
 from perdure.files.transcript_log import TranscriptLog
 from perdure.hooks.types import Messages, TurnContext
+from perdure.store.folder import prepare_folder
 from perdure.store.inbox import Inbox
 from perdure.store.inbox_lines import Entry
+from perdure.store.postgres.key import known_key
 from perdure.store.remembered import Remembered
+from perdure.store.store import machine_prefix
 from perdure.text.fence import strip_fenced
 
 
 class Holding:
-    """Takes turns in for a store that the folder remembers. It opens nothing but the inbox. Usable from any thread."""
+    """Takes turns in for a store that the folder remembers, or that is on a server. Usable from any thread.
 
-    def __init__(self, folder: Path, key: bytes, settings: Settings, clock: Clock) -> None:
-        """Prepare; the inbox is opened with the first turn."""
-        self._folder = folder
+    It opens nothing but the inbox.
+    """
+
+    def __init__(self, folder: Path, key: bytes, settings: Settings, clock: Clock, machine: str = "") -> None:
+        """Prepare; the inbox is opened with the first turn. A `machine` is that of `Inbox`."""
+        self._folder, self._machine = folder, machine
         self._settings = settings
         # How far conversations were read stands in the store: what is taken in twice is recognised by capture.
         self._log = TranscriptLog(folder, lambda text, session: strip_fenced(text, key, session))
@@ -49,11 +55,20 @@ class Holding:
     ) -> Self | None:
         """Return what holds the turns of a data folder; None if it remembers no store. The arguments: `Memory.open`'s.
 
+        A store on a server need not have been opened here, if its key is there.
+
         Raises:
             SettingsError: a setting is unknown or does not fit.
+            StoreUnavailableError: the folder is another store's, or cannot be written.
         """
         del agent, user, scopes  # each turn names its own caller
         folder, loaded = data_folder(home), Settings.load(settings, host_config=host_config)
+        if loaded.store_url is not None:
+            key = known_key(folder)
+            if key is None:
+                return None
+            machine = machine_prefix(prepare_folder(folder), loaded.store_tenant, key)
+            return cls(folder, key, loaded, clock or SystemClock(), machine)
         remembered = Remembered.read(folder)
         if remembered is None or not remembered.key:
             return None
@@ -92,5 +107,5 @@ class Holding:
     def _append(self, entry: Entry) -> Entry:
         with self._lock:
             if self._inbox is None:
-                self._inbox = Inbox(self._folder / "inbox")
+                self._inbox = Inbox(self._folder / "inbox", machine=self._machine)
             return self._inbox.append(entry)

@@ -11,6 +11,8 @@ MOVED = "moved to"
 """Under this name a store says where its memories are now."""
 PURGED = "purged"
 """Under this name a tenant says when all of it was purged, in epoch seconds."""
+MARKS = "SELECT key, value FROM meta WHERE key IN (?, ?)"
+"""Finds both."""
 
 
 def refuse_moved(connection: Connection) -> None:
@@ -20,22 +22,17 @@ def refuse_moved(connection: Connection) -> None:
         StoreUnavailableError: they were moved.
         StorePurgedError: they were purged.
     """
-    marks = dict[str, str](run(connection, "SELECT key, value FROM meta WHERE key IN (?, ?)", (MOVED, PURGED)))
+    refuse_marked(run(connection, MARKS, (MOVED, PURGED)))
+
+
+def refuse_marked(rows: list[Row]) -> None:
+    """See that a store has no mark, by what `MARKS` finds; see `refuse_moved`."""
+    marks = dict[str, str](rows)
     if MOVED in marks:
         raise StoreUnavailableError(
             f"the memories were moved to {marks[MOVED]}; name that in the settings, or move them back:"
             " perdure move --to"
         )
     if PURGED in marks:
-        refuse_purged([(marks[PURGED],)])
-
-
-def refuse_purged(rows: list[Row]) -> None:
-    """See that a store was not purged, by what stands under `PURGED`.
-
-    Raises:
-        StorePurgedError: it was.
-    """
-    if rows:
-        day = time.strftime("%Y-%m-%d", time.gmtime(float(rows[0][0])))
+        day = time.strftime("%Y-%m-%d", time.gmtime(float(marks[PURGED])))
         raise StorePurgedError(f"all memories of this tenant were purged on {day}; name another store_tenant")

@@ -20,6 +20,10 @@ class OneMachine:
         """Run a transaction; see `Backend.write`."""
         raise NotImplementedError
 
+    def ending(self) -> AbstractContextManager[apsw.Connection]:
+        """Here nobody adds anything beside a writer."""
+        return self.write()
+
     def beside(self) -> AbstractContextManager[apsw.Connection]:
         """Here there is one writer at a time."""
         return self.write()

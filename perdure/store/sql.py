@@ -75,6 +75,13 @@ class Backend(Protocol):
             StoreError: one of its kinds.
         """
 
+    def ending(self) -> AbstractContextManager[Connection]:
+        """Run a transaction beside which nobody else adds anything, not even a turn.
+
+        Raises:
+            StoreError: one of its kinds.
+        """
+
     def beside(self) -> AbstractContextManager[Connection]:
         """Run a transaction that waits for no writer, on rows that no other one changes.
 

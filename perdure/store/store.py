@@ -30,8 +30,8 @@ from perdure.store.summary import USUAL, Summaries
 from perdure.store.tombstones import store_key
 from perdure.store.transaction import Author, Transaction
 
-KEPT = 90 * 86_400.0
-"""Seconds for which it is known which turns of another machine were dealt with."""
+KEPT, OWN_KEPT = 90 * 86_400.0, 86_400.0
+"""Seconds for which it is known which turns of another machine, and of this one, were dealt with."""
 Absent = Literal["create", "refuse", "empty"]
 
 
@@ -154,7 +154,7 @@ class Store:
 
         prepare_folder(self.folder)
         with ExitStack() as opened:
-            self.database = PostgresDatabase(server.url, server.tenant, self.folder, server.direct)
+            self.database = PostgresDatabase(server.url, server.tenant, self.folder, server.direct, moved=server.moved)
             opened.callback(self.database.close)
             self._presence = Presence(self.folder)
             opened.callback(self._presence.close)
@@ -163,8 +163,7 @@ class Store:
                     refuse_moved(connection)
                 self.key = store_key(connection)
             self._memo = None
-            of = hashlib.blake2b(server.tenant.encode(), key=self.key, digest_size=8).hexdigest()
-            self._machine = f"{machine_of(self.folder, of)}-"
+            self._machine = machine_prefix(self.folder, server.tenant, self.key)
             self.inbox = Inbox(self.folder / "inbox", machine=self._machine)
             opened.pop_all()
 
@@ -305,7 +304,11 @@ class Store:
             run(connection, "INSERT OR IGNORE INTO inbox_done VALUES (?, ?)", (entry_id, self.clock.now()))
 
     def prune_finished(self) -> None:
-        """Drop the notes on inbox entries whose file is gone: they can never come back."""
+        """Drop the notes on inbox entries whose file is gone: they can never come back.
+
+        Where a store is shared, another machine may be about to take in what stood in the database: own notes stay
+        for a while.
+        """
         files, mine = self.inbox.files(), f"{self._machine}*"
         with self.database.write(durable=False) as connection:
             if self._machine:
@@ -314,7 +317,8 @@ class Store:
                 # Another machine's file cannot be seen from here: what is old enough is taken to be gone.
                 old = self.clock.now() - KEPT
                 run(connection, "DELETE FROM inbox_done WHERE entry_id NOT GLOB ? AND at < ?", (mine, old))
-            done = run(connection, "SELECT entry_id FROM inbox_done WHERE entry_id GLOB ?", (mine,))
+            until = self.clock.now() - OWN_KEPT if self._machine else float("inf")
+            done = run(connection, "SELECT entry_id FROM inbox_done WHERE entry_id GLOB ? AND at < ?", (mine, until))
             gone = [row for row in done if row[0].partition(":")[0] not in files]
             connection.executemany("DELETE FROM inbox_done WHERE entry_id = ?", gone)
 
@@ -352,6 +356,16 @@ class Store:
         self.database.close()
         if self._presence is not None:
             self._presence.close()
+
+
+def machine_prefix(folder: Path, tenant: str, key: bytes) -> str:
+    """Return how the names of turns begin that a machine takes in for a tenant.
+
+    Raises:
+        StoreUnavailableError: the folder is one of another tenant, or of another database.
+    """
+    of = hashlib.blake2b(tenant.encode(), key=key, digest_size=8).hexdigest()
+    return f"{machine_of(folder, of)}-"
 
 
 def _none(folder: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -72,6 +73,19 @@ class Server:
     def stop(self, how: str = "immediate") -> None:
         """Stop it: "immediate" as a power cut does, "fast" in order."""
         self._run("pg_ctl", "-D", self._data, "-m", how, "-w", "stop")
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Have it answer nothing in the block, and close nothing either, as a machine that is cut off."""
+        first = int((self._data / "postmaster.pid").read_text().split()[0])
+        processes = [first, *_children(first)]
+        for process in processes:
+            os.kill(process, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for process in processes:
+                os.kill(process, signal.SIGCONT)
 
     def database(self, name: str, *, compares: bool = True) -> str:
         """Make a database of the role, with pgvector if it is there, and return its address."""
@@ -151,6 +165,15 @@ def free_port() -> int:
     with closing(socket()) as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])
+
+
+def _children(process: int) -> list[int]:
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            if int(stat.read_text().rsplit(")", 1)[1].split()[1]) == process:
+                found.append(int(stat.parent.name))
+    return found
 
 
 def _reachable(programs: Path, folder: Path, by: str) -> Path:

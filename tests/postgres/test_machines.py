@@ -18,6 +18,7 @@ from perdure.clock import ManualClock
 from perdure.errors import StoreBusyError, StoreFullError, StorePurgedError, StoreUnavailableError
 from perdure.files.shared_log import SEEN, log_of
 from perdure.store import said, shared_inbox
+from perdure.store.moved import MOVED
 from perdure.store.postgres.database import PostgresDatabase
 from perdure.store.postgres.lease import Lease
 from perdure.store.sql import run
@@ -54,15 +55,14 @@ def test_a_conversation_of_one_machine_is_found_at_another_and_goes_on_there(ope
     assert one.settle()
 
     def found(words: str) -> list[str]:
-        other._engine.files.pull()
         return [hit.snippet for hit in other.files.search(words).results]
 
     assert until(lambda: any("greenhouse" in text for text in found("greenhouse quotes")))
     more = [*SAID, {"role": "user", "content": "Then order from them, with the ventilation flap."}]
     other.turns.after(more, True, TurnContext(session_id="s1"))
     assert other.settle()
-    one._engine.files.pull()
     [file] = list(one._engine.files.log._root.glob("*/*.jsonl"))
+    assert until(lambda: "flap" in file.read_text())
     assert [line.count("greenhouse") + line.count("flap") for line in file.read_text().splitlines()] == [0, 1, 0, 1]
 
 
@@ -111,17 +111,13 @@ def test_what_is_purged_leaves_the_conversations_of_all_machines(opened: Open) -
     one.turns.after([{"role": "user", "content": FACT}], True, TurnContext(session_id="s1"))
     assert one.settle()
     assert until(lambda: bool(one.admin.list()))
-    other._engine.files.pull()
+    assert until(lambda: list(other._engine.files.log._root.glob("*/*.jsonl")))
     [file] = list(other._engine.files.log._root.glob("*/*.jsonl"))
     assert "heron" in file.read_text()
     one.admin.purge(one.admin.list()[0].id)
     assert one.settle()
 
-    def gone() -> bool:
-        other._engine.files.pull()
-        return "heron" not in file.read_text()
-
-    assert until(gone)
+    assert until(lambda: "heron" not in file.read_text())
     with one._engine.store.database.read() as connection:
         assert not run(connection, "SELECT 1 FROM said WHERE line LIKE '%heron%'")
 
@@ -155,24 +151,25 @@ def test_a_turn_that_the_database_acknowledged_outlives_its_machine(
 def test_a_tenant_is_purged_everywhere_and_nothing_is_written_for_it_again(
     opened: Open, server: Server, tenant: str
 ) -> None:
-    one, other = opened("one"), opened("other")
+    one, other = opened("one"), opened("other", ack="database")
     one.turns.after([{"role": "user", "content": FACT}], True, TurnContext(session_id="s1"))
     assert one.settle()
-    other._engine.files.pull()
     folder = other._engine.store.folder
-    assert list(folder.glob("transcripts/*/*.jsonl"))
+    assert until(lambda: list(folder.glob("transcripts/*/*.jsonl")))
     done = purge_tenant(one._engine.store)
     assert (done.left, done.rows["facts"], len(done.certificate)) == (0, 1, 32)
     assert not list(one._engine.store.folder.glob("transcripts"))
     with pytest.raises(StorePurgedError, match="were purged on"):
         other.store("The printer is called Otto.")
-    other._engine._tick()
-    assert not list(folder.glob("transcripts"))
+    # A turn of which it hears too late is kept nowhere but in its own inbox, which goes.
+    other.turns.after([{"role": "user", "content": "The cat is called Mia."}], True, TurnContext(session_id="s2"))
+    assert until(lambda: not list(folder.glob("transcripts")))
     with pytest.raises(StorePurgedError):
         opened("a third")
     with psycopg.connect(server.url) as connection:
         connection.execute("SELECT set_config('perdure.tenant', %s, true)", (tenant,))
-        assert connection.execute("SELECT count(*) FROM facts").fetchall() == [(0,)]
+        for table in ("facts", "inbox", "said"):
+            assert connection.execute(f"SELECT count(*) FROM {table}").fetchall() == [(0,)]
         assert connection.execute("SELECT key FROM meta").fetchall() == [("purged",)]
 
 
@@ -216,6 +213,43 @@ def test_who_led_before_writes_nothing_more(databases: list[PostgresDatabase]) -
             one.take()
     with databases[1].read() as connection:
         assert run(connection, "SELECT value FROM meta WHERE key = 'mine'") == [("one",)]
+
+
+def test_who_works_for_the_one_that_leads_is_refused_with_it(databases: list[PostgresDatabase]) -> None:
+    leading, worker, other = (Lease(databases[at], seconds) for at, seconds in ((0, 0.0), (0, 30.0), (1, 30.0)))
+    assert leading.take()
+    with worker.fenced():
+        with databases[0].write() as connection:
+            run(connection, "INSERT OR REPLACE INTO meta VALUES ('mine', 'one')")
+        assert Context().run(other.take)
+        with pytest.raises(StoreBusyError, match="another process"), databases[0].write() as connection:
+            run(connection, "INSERT OR REPLACE INTO meta VALUES ('mine', 'two')")
+    assert not leading.take()
+    with pytest.raises(StoreBusyError, match="another process"), leading.fenced():
+        pass
+
+
+def test_own_turns_are_known_for_a_while_as_another_machine_may_hold_them(opened: Open) -> None:
+    memory = opened(ack="database")
+    memory.turns.after([{"role": "user", "content": FACT}], True, TurnContext(session_id="s1"))
+    assert memory.settle()
+    store = memory._engine.store
+    store.inbox.empty()
+    store.prune_finished()
+    with store.database.read() as connection:
+        assert len(run(connection, "SELECT 1 FROM inbox_done")) == 1
+
+
+def test_nothing_is_written_to_a_store_that_was_moved_away(opened: Open) -> None:
+    memory = opened()
+    memory.store(FACT)
+    with memory._engine.store.database.ending() as connection:
+        run(connection, "INSERT INTO meta VALUES (?, ?)", (MOVED, "elsewhere"))
+    with pytest.raises(StoreUnavailableError, match="moved to elsewhere"):
+        memory.store("The printer is called Otto.")
+    assert memory.turns.after([{"role": "user", "content": "My cat is Mia."}], True, TurnContext(session_id="s")) == 1
+    assert until(lambda: memory._engine.drain.problem)
+    assert [fact.text for fact in memory.admin.list()] == [FACT]
 
 
 def test_jobs_run_at_one_machine_and_those_of_its_files_at_each(opened: Open) -> None:

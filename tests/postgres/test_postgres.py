@@ -14,11 +14,14 @@ from hypothesis import strategies as st
 
 from perdure import Memory, TurnContext
 from perdure.api.doctor import examine
-from perdure.errors import StoreUnavailableError
+from perdure.errors import InputError, SettingsError, StoreUnavailableError
+from perdure.hooks.host import HookRunner
+from perdure.plugin.plugin import hookimpls_for
 from perdure.store.postgres.database import PostgresDatabase
+from perdure.store.postgres.migrate import MIGRATION
 from perdure.store.search import COMMON
 from perdure.store.sql import run
-from tests.postgres.server import Server
+from tests.postgres.server import Server, running
 from tests.waiting import until
 
 pytestmark = pytest.mark.postgres
@@ -141,12 +144,105 @@ def test_what_is_said_while_the_server_is_away_is_there_when_it_is_back(opened: 
     finally:
         server.start()
 
-    def known() -> list[str]:
-        with suppress(StoreUnavailableError):  # nobody is kept waiting for a server that was away a moment ago
-            return sorted(fact.text for fact in memory.admin.list())
-        return []
+    assert until(lambda: _texts(memory) == ["The printer is called Otto.", FACT])
 
-    assert until(lambda: known() == ["The printer is called Otto.", FACT])
+
+def test_a_turn_does_not_wait_for_a_server_that_answers_nothing(opened: Open, server: Server) -> None:
+    memory = opened()
+    memory.store("The printer is called Otto.")
+    turn = TurnContext(session_id="s1")
+    with server.frozen():
+        assert memory.turns.before("What is the printer called?", turn) is None
+        assert memory.turns.after([{"role": "user", "content": FACT}], True, turn) == 1
+        with pytest.raises(StoreUnavailableError):
+            opened("one more")
+    assert until(lambda: _texts(memory) == ["The printer is called Otto.", FACT])
+
+
+def _texts(memory: Memory) -> list[str]:
+    with suppress(StoreUnavailableError):  # nobody is kept waiting for a server that was away a moment ago
+        return sorted(fact.text for fact in memory.admin.list())
+    return []
+
+
+def test_a_process_that_starts_while_the_server_is_away_keeps_what_is_said(
+    same_key: None, opened: Open, server: Server, tenant: str, tmp_path: Path
+) -> None:
+    runner = HookRunner()
+    runner.register(
+        hookimpls_for(home=tmp_path / "one", store_url=server.url, store_tenant=tenant, embedder="none", timers=False)
+    )
+    turn = TurnContext(session_id="s1")
+    server.stop()
+    try:
+        assert runner.before_agent_start("What is the staging database called?", [], turn) == ()
+        runner.agent_end([{"role": "user", "content": FACT}], True, turn)
+        runner.host_stopping(turn)
+    finally:
+        server.start()
+    memory = opened("one")
+    assert until(lambda: _texts(memory) == [FACT])
+
+
+def test_writers_that_wait_keep_nobody_from_reading(
+    same_key: None, opened: Open, server: Server, tenant: str, tmp_path: Path
+) -> None:
+    memory = opened()
+    memory.store(FACT)
+    other = PostgresDatabase(server.url, tenant, tmp_path)
+    threads = [threading.Thread(target=memory.store, args=(f"Part {at} is in shelf {at}.",)) for at in range(6)]
+    with other.write():
+        for thread in threads:
+            thread.start()
+        found = memory.recall("What is the staging database called?")
+        assert found is not None
+        assert _texts(memory) == [FACT]
+    for thread in threads:
+        thread.join()
+    other.close()
+    assert len(_texts(memory)) == 7
+
+
+def test_who_opens_a_database_that_is_up_to_date_waits_for_no_lock_of_its_schema(opened: Open, server: Server) -> None:
+    opened("one").close()
+    with psycopg.connect(server.url) as connection:
+        connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (MIGRATION,))
+        opened("one")
+
+
+def test_of_several_servers_the_one_that_takes_writes_is_opened(
+    same_key: None, opened: Open, server: Server, tenant: str
+) -> None:
+    with running() as standby:
+        with psycopg.connect(standby.as_("postgres", "postgres"), autocommit=True) as connection:
+            connection.execute("ALTER DATABASE perdure SET default_transaction_read_only = on")
+        memory = opened(store_url=f"postgresql://perdure@127.0.0.1:{standby.port},127.0.0.1:{server.port}/perdure")
+        memory.store(FACT)
+    assert _texts(opened("other")) == [FACT]
+
+
+def test_a_role_that_sees_all_tenants_is_refused(opened: Open, server: Server) -> None:
+    opened().store(FACT)
+    with pytest.raises(StoreUnavailableError, match="is a superuser"):
+        opened("other", store_url=server.as_("postgres", "perdure"))
+
+
+@pytest.mark.parametrize("name", ["", "a\0b"])
+def test_a_tenant_has_a_name(server: Server, tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="no name"):
+        PostgresDatabase(server.url, name, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://u:hunter%zz2@127.0.0.1/d", "postgrsql://u:hunter2@127.0.0.1/d", "host=h password=hunter2"]
+)
+def test_what_is_no_address_is_not_told(tmp_path: Path, url: str) -> None:
+    with pytest.raises(SettingsError, match="write postgresql://") as failed:
+        PostgresDatabase(url, "t", tmp_path)
+    told: BaseException | None = failed.value
+    while told is not None:
+        assert "hunter" not in str(told)
+        told = told.__cause__ or (None if told.__suppress_context__ else told.__context__)
 
 
 def test_the_address_is_told_to_nobody(opened: Open, server: Server, tmp_path: Path) -> None:

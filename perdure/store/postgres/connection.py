@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 
-from perdure.errors import ExtensionError, StoreBusyError, StoreError, StoreFullError, StoreUnavailableError
+from perdure.errors import (
+    ExtensionError,
+    SettingsError,
+    StoreBusyError,
+    StoreError,
+    StoreFullError,
+    StoreUnavailableError,
+)
+from perdure.store.patience import patience
 from perdure.store.postgres.dialect import translated
 from perdure.store.postgres.vectors import NEARED, near
 from perdure.store.postgres.words import query, rank, vector
@@ -17,6 +26,7 @@ from perdure.store.sql import Row
 try:
     import psycopg
     from psycopg import errors
+    from psycopg.conninfo import conninfo_to_dict
     from psycopg_pool import PoolTimeout
 except ImportError as error:
     raise ExtensionError(
@@ -29,6 +39,30 @@ AT_ONCE = 250
 """Rows that are inserted with one statement."""
 _INSERTED = re.compile(r"(INSERT INTO \w+(?: \([^)]*\))? VALUES )(\([?, ]+\))")
 _INDEX = "INSERT INTO facts_fts (rowid, text, entity, key, value, category)"
+
+
+REACH = 2
+"""Seconds for which a connection is waited for; libpq takes no less."""
+GRACE = 0.25
+"""Seconds that the server has to break off by itself what has a deadline."""
+
+
+class Impatient(psycopg.Connection[Row]):
+    """A connection that waits for no answer without an end: a server that is frozen closes nothing."""
+
+    deadline: float | None = None
+
+    def wait(self, *given: Any, **named: Any) -> Any:
+        """Wait for an answer as long as the thread has patience, and until the deadline; then close the connection."""
+        named["timeout"] = patience()
+        if self.deadline is not None:
+            named["timeout"] = min(named["timeout"], max(0.0, self.deadline - time.monotonic()) + GRACE)
+        try:
+            return super().wait(*given, **named)
+        except errors._WaitTimeout:
+            # What it would answer now belongs to a question that nobody asks any more.
+            self.pgconn.finish()
+            raise
 
 
 class PostgresConnection:
@@ -131,6 +165,31 @@ def _found(value: Any) -> Any:
     return value.replace(NUL, "\0") if isinstance(value, str) and NUL in value else value
 
 
+def options(url: str) -> dict[str, Any]:
+    """Return with what a connection is made, beside its address.
+
+    Of several servers the one is taken that can be written, unless the address says it itself.
+
+    Raises:
+        SettingsError: it is no address; it is not told, as there may be a password in it.
+    """
+    try:
+        told = conninfo_to_dict(url)
+    except psycopg.Error:
+        told = {}
+    if not url.startswith(("postgresql://", "postgres://")) or not told:
+        raise SettingsError("store_url is no address of a PostgreSQL database; write postgresql://USER@HOST/DATABASE")
+    made: dict[str, Any] = {
+        "application_name": "perdure", "prepare_threshold": None, "cursor_factory": psycopg.ClientCursor,
+        # A machine that is cut off is noticed within half a minute.
+        "connect_timeout": REACH, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
+        "tcp_user_timeout": 25_000,
+    }  # fmt: skip
+    if "," in str(told.get("host") or ""):
+        made["target_session_attrs"] = "read-write"
+    return {name: value for name, value in made.items() if name not in told}
+
+
 @contextmanager
 def in_our_terms() -> Iterator[None]:
     """Raise what the driver raises as one of our errors; no text of a statement, and no address, is in it."""
@@ -138,9 +197,23 @@ def in_our_terms() -> Iterator[None]:
         yield
     except (errors.QueryCanceled, errors.LockNotAvailable) as error:
         raise StoreBusyError("the database took too long and was broken off; retry") from error
+    except (errors.DeadlockDetected, errors.SerializationFailure) as error:
+        raise StoreBusyError(
+            "the database kept nothing of this change, as another one was in its way; retry"
+        ) from error
     except (errors.DiskFull, errors.OutOfMemory) as error:
-        raise StoreFullError("the database has no room left and kept nothing of this change") from error
+        raise StoreFullError(
+            "the database has no room left and kept nothing of this change; free some on its server, and retry"
+        ) from error
+    except errors.ReadOnlySqlTransaction as error:
+        raise StoreUnavailableError(
+            "the server can only be read; name the one that takes writes in store_url, or all with commas"
+        ) from error
     except (PoolTimeout, psycopg.OperationalError) as error:
-        raise StoreUnavailableError(f"the database cannot be reached ({type(error).__name__})") from error
+        raise StoreUnavailableError(
+            f"the database cannot be reached ({type(error).__name__}); check the server, and PERDURE_STORE_URL"
+        ) from error
     except psycopg.Error as error:
-        raise StoreError(f"the database refused a statement ({type(error).__name__})") from error
+        raise StoreError(
+            f"the database refused a statement ({type(error).__name__}); `perdure doctor` looks at both"
+        ) from error

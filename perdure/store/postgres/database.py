@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -13,14 +14,15 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import psycopg
-from psycopg_pool import ConnectionPool
+from psycopg_pool import ConnectionPool, PoolTimeout
 
-from perdure.errors import StoreClosedError, StoreError, StorePurgedError, StoreUnavailableError
-from perdure.store.moved import PURGED, refuse_purged
+from perdure.errors import InputError, StoreBusyError, StoreClosedError, StoreError, StoreUnavailableError
+from perdure.store.moved import MARKS, MOVED, PURGED, refuse_marked
+from perdure.store.patience import hurried, patience
 from perdure.store.postgres import erase, lease, vectors
-from perdure.store.postgres.connection import PostgresConnection, in_our_terms
+from perdure.store.postgres.connection import REACH, Impatient, PostgresConnection, in_our_terms, options
 from perdure.store.postgres.key import KEY_FILE, KEY_VARIABLE, key_of
-from perdure.store.postgres.migrate import migrate, refusing_writes_elsewhere
+from perdure.store.postgres.migrate import migrate
 from perdure.store.postgres.schema import TENANT
 from perdure.store.sql import Row, run
 from perdure.text.normalise import NORMALISER_VERSION
@@ -29,10 +31,14 @@ CONNECTIONS = 4
 """Of a process at the most: one writes, the others read."""
 PATIENCE = 10.0
 """Seconds for which a writer waits for the others."""
-REACH, REST = 2.0, 1.0
-"""Seconds for which a connection is waited for, and for which none is asked for after that was in vain."""
-WRITERS = 0x70726472
-"""The lock of those who write for one tenant."""
+REST = 1.0
+"""Seconds for which no connection is asked for after that was in vain."""
+RECONNECTS = 4.0
+"""Seconds for which the pool tries again by itself, later and later; then who asks next has it try at once."""
+STALE = 120
+"""Seconds after which a writer that does nothing loses its lock: its machine may be cut off."""
+WRITERS, ENDS = 0x70726472, 0x70726474
+"""The lock of those who write for one tenant, and the one of who moves or purges it, beside which nobody adds."""
 # That the server is away is told by what raises; the pool would tell it to the host's terminal as well.
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
@@ -42,7 +48,7 @@ class PostgresDatabase:
 
     shared = True
 
-    def __init__(self, url: str, tenant: str, folder: Path, direct: str | None = None) -> None:
+    def __init__(self, url: str, tenant: str, folder: Path, direct: str | None = None, *, moved: bool = False) -> None:
         """Open the database, and bring its schema up to date.
 
         Args:
@@ -50,22 +56,30 @@ class PostgresDatabase:
             tenant: whose rows are seen.
             folder: of this machine; the key lies there, unless the environment names it.
             direct: the address past a pooler, by which the schema is brought up to date; None: the same.
+            moved: write even if the memories were moved elsewhere, or purged.
 
         Raises:
+            InputError: it is no name of a tenant.
+            SettingsError: it is no address.
             StoreUnavailableError: it cannot be reached.
+            StorePurgedError: the tenant was purged.
             StoreTooNewError: a newer perdure made its schema.
         """
+        if not tenant or "\0" in tenant:
+            raise InputError(
+                f"store_tenant {tenant!r} is no name; give it at least one character, and none that is NUL"
+            )
         self.path = Path("postgresql")
         self.refusal: str | None = None
         self.displaced = False
-        self._key, self._away = key_of(folder), 0.0
+        self._key, self._away, self._moved = key_of(folder), 0.0, moved
         self._tenant, self._process, self._closed = tenant, os.getpid(), False
         self._wrapped: WeakKeyDictionary[Any, PostgresConnection] = WeakKeyDictionary()
-        wanted = refusing_writes_elsewhere(url)
+        # Threads that wait for the writers' lock would else hold all connections, and nobody could read.
+        self._writing, self._room = threading.Lock(), threading.BoundedSemaphore(CONNECTIONS)
         self._pool = ConnectionPool(
-            url, min_size=1, max_size=CONNECTIONS, timeout=REACH, open=False,
-            kwargs={"connect_timeout": int(PATIENCE), "application_name": "perdure", "prepare_threshold": None,
-                    "cursor_factory": psycopg.ClientCursor, **({"target_session_attrs": wanted} if wanted else {})},
+            url, connection_class=Impatient, min_size=1, max_size=CONNECTIONS, timeout=REACH, open=False,
+            reconnect_timeout=RECONNECTS, kwargs=options(url),
         )  # fmt: skip
         self.compares = migrate(direct or url)
         self._lease = lease.Lease(self)
@@ -78,16 +92,15 @@ class PostgresDatabase:
     @contextmanager
     def write(self, *, durable: bool = True, keep: bool = True) -> Iterator[PostgresConnection]:
         """Run a transaction; see `Database.write`. Those who write for one tenant do so one after the other."""
-        with self._taken() as (raw, connection):
+        with self._alone(), self._taken() as (raw, connection):
             asynchronous = "" if durable else "SET LOCAL synchronous_commit = off; "
-            told = raw.execute(
+            self._first(
+                raw,
                 f"SET LOCAL lock_timeout = {int(PATIENCE * 1000)}; {asynchronous}"
-                "SELECT pg_advisory_xact_lock(%s, hashtext(%s)); SELECT value FROM meta WHERE key = %s",
-                (WRITERS, self._tenant, PURGED),
+                f"SET LOCAL idle_in_transaction_session_timeout = {STALE * 1000};"
+                " SELECT pg_advisory_xact_lock(%s, hashtext(%s))",
+                (WRITERS, self._tenant),
             )
-            while told.nextset():
-                pass
-            refuse_purged(told.fetchall())
             connection.in_transaction = True
             try:
                 lease.check(connection)
@@ -98,11 +111,27 @@ class PostgresDatabase:
                 connection.in_transaction = False
 
     @contextmanager
+    def ending(self) -> Iterator[PostgresConnection]:
+        """Run a write beside which nobody else adds anything, not even a turn."""
+        with self.write() as connection:
+            run(connection, "SELECT pg_advisory_xact_lock(?, hashtext(?))", (ENDS, self._tenant))
+            yield connection
+
+    @contextmanager
     def beside(self) -> Iterator[PostgresConnection]:
         """Run a transaction that waits for no writer. Only for rows that no other transaction of the store changes."""
         with self._taken() as (raw, connection):
+            self._first(raw, "SELECT pg_advisory_xact_lock_shared(%s, hashtext(%s))", (ENDS, self._tenant))
             yield connection
             raw.commit()
+
+    def _first(self, raw: psycopg.Connection[Row], locks: str, values: tuple[Any, ...]) -> None:
+        """Begin to change something, if the memories are still here."""
+        told = raw.execute(f"{locks}; {MARKS.replace('?', '%s')}", (*values, MOVED, PURGED))
+        while told.nextset():
+            pass
+        if not self._moved:
+            refuse_marked(told.fetchall())
 
     @contextmanager
     def read(self, *, deadline: float | None = None) -> Iterator[PostgresConnection]:
@@ -160,7 +189,7 @@ class PostgresDatabase:
         Raises:
             StoreError: one of its kinds; either all of it went, or nothing.
         """
-        with self.write() as connection:
+        with self.ending() as connection:
             gone = erase.erase(connection, now)
         if self.compares:
             self._graphs()
@@ -171,20 +200,22 @@ class PostgresDatabase:
     def shed(self, *, rows: bool = True) -> str | None:
         """Have the server clear away deleted rows; see `Backend.shed`. Its log and its backups are out of reach."""
         if rows:
-            self._outside(
-                "VACUUM facts, facts_fts, facts_terms, facts_words, vectors, journal, memory_links, receipts, outbox"
-            )
+            with self.read() as connection:
+                names = erase.tables(connection)
+            self._outside(f"VACUUM {', '.join(names)}")
         return None
 
     def _outside(self, sql: str) -> None:
         """Run what runs in no transaction."""
-        with in_our_terms(), self._pool.connection() as raw:
+        with in_our_terms(), self._reached(), self._lent(REACH) as raw:
+            raw.deadline = None
             raw.commit()
             raw.autocommit = True
             try:
                 raw.execute(sql)
             finally:
-                raw.autocommit = False
+                if not raw.closed:
+                    raw.autocommit = False
 
     def lead(self) -> bool:
         """Return whether this process looks after the tenant; see `Backend.lead`."""
@@ -200,26 +231,36 @@ class PostgresDatabase:
     def close(self) -> None:
         """Close all connections."""
         if not self._closed and self._process == os.getpid():
-            with suppress(StoreError):
+            with suppress(StoreError), hurried(REST):
                 self._lease.give_up()
             self._closed = True
-            self._pool.close()
+            self._pool.close(REST)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Be the one thread of this process that writes."""
+        if not self._writing.acquire(timeout=PATIENCE):
+            raise StoreBusyError("another thread has been writing for too long; retry")
+        try:
+            yield
+        finally:
+            self._writing.release()
 
     @contextmanager
     def _taken(
         self, deadline: float | None = None, first: str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
-    ) -> Iterator[tuple[psycopg.Connection[Row], PostgresConnection]]:
+    ) -> Iterator[tuple[Impatient, PostgresConnection]]:
         """Take a connection into a transaction of the tenant: here alone it is named."""
         if self._process != os.getpid():
             raise StoreClosedError("the database was opened before this process was forked; open it anew here")
         if self._closed:
             raise StoreClosedError("the database is closed")
         if time.monotonic() < self._away:
-            raise StoreUnavailableError("the database could not be reached a moment ago")
-        patience = PATIENCE if deadline is None else max(0.01, deadline - time.monotonic())
-        with self._reached(), in_our_terms(), ExitStack() as taken:
-            raw = self._begun(f"{first}; SELECT set_config(%s, %s, true)", min(patience, REACH))
-            taken.callback(self._pool.putconn, raw)
+            raise StoreUnavailableError("the database could not be reached a moment ago; retry in a second")
+        left = min(REACH, patience()) if deadline is None else max(0.01, deadline - time.monotonic())
+        named = f"{first}; SELECT set_config(%s, %s, true)"
+        with in_our_terms(), self._reached(), self._lent(min(left, REACH), named, (TENANT, self._tenant)) as raw:
+            raw.deadline = deadline
             connection = self._wrapped.get(raw)
             if connection is None:
                 connection = self._wrapped[raw] = PostgresConnection(raw, self._key, compares=self.compares)
@@ -229,13 +270,27 @@ class PostgresDatabase:
                 if not raw.closed:
                     raw.rollback()
 
-    def _begun(self, first: str, patience: float) -> psycopg.Connection[Row]:
-        """Return a connection in a transaction of the tenant; after a restart of the server old ones do not work."""
-        until = time.monotonic() + patience
-        while True:
-            raw: psycopg.Connection[Row] = self._pool.getconn(max(0.001, until - time.monotonic()))
+    @contextmanager
+    def _lent(self, seconds: float, first: str = "SELECT 1", values: tuple[Any, ...] = ()) -> Iterator[Impatient]:
+        """Lend a connection on which the first statement worked: after a restart of the server old ones do not."""
+        until = time.monotonic() + seconds
+        if not self._room.acquire(timeout=seconds):
+            raise StoreBusyError("all connections of this process are at work; retry")
+        try:
+            raw = self._begun(until, first, values)
             try:
-                raw.execute(first, (TENANT, self._tenant))
+                yield raw
+            finally:
+                self._pool.putconn(raw)
+        finally:
+            self._room.release()
+
+    def _begun(self, until: float, first: str, values: tuple[Any, ...]) -> Impatient:
+        while True:
+            raw = self._pool.getconn(max(0.001, until - time.monotonic()))
+            raw.deadline = until
+            try:
+                raw.execute(first, values)
                 return raw
             except psycopg.OperationalError:
                 # It was broken, and is not taken back.
@@ -248,9 +303,9 @@ class PostgresDatabase:
         """Let nobody wait for a server that was away a moment ago: a turn asks for several things."""
         try:
             yield
-        except StorePurgedError:
+        except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable):
             raise
-        except StoreUnavailableError:
+        except (PoolTimeout, psycopg.OperationalError):
             self._away = time.monotonic() + REST
             raise
 
@@ -260,12 +315,18 @@ class PostgresDatabase:
         Raises:
             StoreUnavailableError: what is there was written with another key.
         """
-        name = hashlib.sha256(self._key).hexdigest()[:16]
-        with self.write() as connection:
-            run(connection, "INSERT OR IGNORE INTO meta VALUES (?, ?)", ("normaliser", str(NORMALISER_VERSION)))
-            run(connection, "INSERT OR IGNORE INTO meta VALUES (?, ?)", ("key_name", name))
-            [(known,)] = run(connection, "SELECT value FROM meta WHERE key = 'key_name'")
-        if known != name:
+        begins = {"normaliser": str(NORMALISER_VERSION), "key_name": hashlib.sha256(self._key).hexdigest()[:16]}
+        sql = "SELECT key, value FROM meta WHERE key IN (?, ?, ?, ?)"
+        with hurried(), self.read() as connection:
+            known = dict[str, str](run(connection, sql, (*begins, MOVED, PURGED)))
+        if PURGED in known and not self._moved:
+            refuse_marked([(PURGED, known[PURGED])])
+        if not begins.keys() <= known.keys() and MOVED not in known:
+            with self.write() as connection:
+                for each in begins.items():
+                    run(connection, "INSERT OR IGNORE INTO meta VALUES (?, ?)", each)
+                known = dict(run(connection, sql, (*begins, MOVED, PURGED)))
+        if known.get("key_name", begins["key_name"]) != begins["key_name"]:
             raise StoreUnavailableError(
                 f"the database was written with another key; set {KEY_VARIABLE}, or copy {KEY_FILE} from a machine"
                 " that has it"

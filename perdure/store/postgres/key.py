@@ -20,16 +20,37 @@ def key_of(folder: Path) -> bytes:
     Raises:
         StoreUnavailableError: it is no key.
     """
-    path, named = folder / KEY_FILE, os.environ.get(KEY_VARIABLE)
-    if not named and not path.exists():
-        made = folder / f"{KEY_FILE}.{secrets.token_hex(4)}"
-        private_file(made)
-        made.write_text(secrets.token_hex(KEY_BYTES), encoding="ascii")
-        # Whole or not at all, and another process may have been first.
-        with suppress(FileExistsError):
-            os.link(made, path)
-        made.unlink()
-    where, text = (KEY_VARIABLE, named) if named else (str(path), path.read_text(encoding="ascii", errors="replace"))
+    known = known_key(folder)
+    if known is not None:
+        return known
+    path, made = folder / KEY_FILE, folder / f"{KEY_FILE}.{secrets.token_hex(4)}"
+    private_file(made).write_text(secrets.token_hex(KEY_BYTES), encoding="ascii")
+    # Whole or not at all, and another process may have been first.
+    with suppress(FileExistsError):
+        os.link(made, path)
+    made.unlink()
+    return _read(path)
+
+
+def known_key(folder: Path) -> bytes | None:
+    """Return the secret of the store; None: it has none yet.
+
+    Raises:
+        StoreUnavailableError: it is no key.
+    """
+    named, path = os.environ.get(KEY_VARIABLE), folder / KEY_FILE
+    if named:
+        return _bytes(named, KEY_VARIABLE)
+    return _read(path) if path.exists() else None
+
+
+def _read(path: Path) -> bytes:
+    return _bytes(path.read_text(encoding="ascii", errors="replace"), str(path))
+
+
+def _bytes(text: str, where: str) -> bytes:
     if re.fullmatch(rf"[0-9a-fA-F]{{{2 * KEY_BYTES}}}", text.strip()) is None:
-        raise StoreUnavailableError(f"{where} is no key: it has to be {2 * KEY_BYTES} hex digits")
+        raise StoreUnavailableError(
+            f"{where} is no key: it has to be {2 * KEY_BYTES} hex digits; make one with: openssl rand -hex {KEY_BYTES}"
+        )
     return bytes.fromhex(text.strip())

@@ -38,6 +38,7 @@ class Lease:
         self._lock = threading.Lock()
         self._renewed = self._looked = float("-inf")
         self._fence: int | None = None
+        self._led = False
 
     def take(self) -> bool:
         """Return whether this process holds it, and renew it in good time.
@@ -59,6 +60,7 @@ class Lease:
                 with self._database.beside() as connection:
                     rows = run(connection, _RENEWED, (self._seconds, self._holder))
             self._fence, self._renewed = (rows[0][0], began) if rows else (None, float("-inf"))
+            self._led = self._led or bool(rows)
             if self._fence is None and _guarded.get() is not None:
                 raise StoreBusyError(_LOST)
             return self._fence is not None
@@ -90,8 +92,21 @@ class Lease:
 
     @contextmanager
     def fenced(self) -> Iterator[None]:
-        """Have writes in the block refused once another process holds it."""
-        before = _guarded.set(self._fence)
+        """Have writes in the block refused once another process holds it.
+
+        Who never held it works for who does, as the worker process, or does what a person asked for.
+
+        Raises:
+            StoreBusyError: this process held it, and does no more.
+            StoreError: the server cannot be asked.
+        """
+        fence = self._fence
+        if fence is None:
+            if self._led:
+                raise StoreBusyError(_LOST)
+            with self._database.read() as connection:
+                fence = _present(connection)
+        before = _guarded.set(fence)
         try:
             yield
         finally:
@@ -105,5 +120,11 @@ def check(connection: Connection) -> None:
         StoreBusyError: another process does.
     """
     fence = _guarded.get()
-    if fence is not None and run(connection, f"SELECT fence FROM leases WHERE name = '{NAME}'") != [(fence,)]:
+    if fence is not None and _present(connection) != fence:
         raise StoreBusyError(_LOST)
+
+
+def _present(connection: Connection) -> int:
+    """Return the number of the present holder, or the last one; 0: there was none."""
+    [(fence,)] = run(connection, f"SELECT coalesce(max(fence), 0) FROM leases WHERE name = '{NAME}'")
+    return int(fence)
