@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from perdure.engine.opening import server_of
 from perdure.engine.setting_sources import names_password, server_alone
 from perdure.engine.settings import Settings
 from perdure.errors import InputError, StoreCorruptError
-from perdure.files.shared_log import take_over
+from perdure.files.shared_log import SharedLog, forget_seen, take_over
 from perdure.hooks.types import TurnContext
 from perdure.store.access import opened
 from perdure.store.database import Database
@@ -82,41 +81,67 @@ def move(
         InputError: there is nothing to move, or the target has memories of its own.
         StoreError: one of its kinds; the store is where it was. Called again, a copy goes on where it was.
     """
-    present = server_of(settings)
-    target: Server | None = None
-    if "://" in to:
-        if present is not None:
-            raise InputError("the memories are on a server already; move them into a folder: perdure move --to FOLDER")
-        if names_password(to):
-            raise InputError("the address has a password, which others could read; leave it out, and set PGPASSWORD")
-        target = Server(to, settings.store_tenant, settings.store_direct_url, moved=True)
-    elif present is None:
-        raise InputError("the memories are in a folder; that can be moved as it is, or name a server: postgresql://...")
+    present, target = server_of(settings), _target(to, settings)
     folder = home if target is not None else Path(to).expanduser()
     with _opened(home, present) as source:
         if dry_run:
             return Moved(_place(to), rows.counts(source), 0, 0, 0, _setting(to, target))
         with alone(home) as free:
             _see_free(free)
+        rows.see_captured(source)
         _prepare(source, folder, target)
+        for each in (home, folder):
+            forget_seen(each)
         before = _answers(home, settings)
         with _opened(folder, target) as copy:
             copied = rows.begin(source, copy)
             counts = rows.copy(source, copy, progress)
             copy.database.tidy(lambda: None)
             rows.compare(counts, copy)
-            conversations = take_over(copy, home) if target is not None else _bring(home, folder)
+            conversations = take_over(copy, home) if target is not None else _bring(source, folder)
+            rows.admit(copy)
         after = _answers(folder, settings.model_copy(update={"store_url": None if target is None else target.url}))
-        worse = [name for name, share in before.items() if after[name] < share]
-        if worse:
-            raise StoreCorruptError(
-                f"over the copy {len(worse)} of {len(before)} figures of recall are worse, first {worse[0]}; the store"
-                " stays where it is"
-            )
+        same = _compared(before, after)
         with alone(home) as free:
             _see_free(free)
             rows.leave(source, copied, _place(to))
-    return Moved(_place(to), counts, conversations, len(before), len(before) - len(worse), _setting(to, target))
+        with _opened(folder, target) as copy:
+            rows.finish(copy)
+    return Moved(_place(to), counts, conversations, len(before), same, _setting(to, target))
+
+
+def _target(to: str, settings: Settings) -> Server | None:
+    """Return the server that is moved to; None: it is a folder."""
+    present = settings.store_url is not None
+    if "://" not in to:
+        if not present:
+            raise InputError(
+                "the memories are in a folder; that can be moved as it is, or name a server: postgresql://..."
+            )
+        return None
+    if present:
+        raise InputError("the memories are on a server already; move them into a folder: perdure move --to FOLDER")
+    if names_password(to):
+        raise InputError(
+            "the address has a password, which others could read, or is not of the form postgresql://USER@HOST/DATABASE;"
+            " leave a password out, and set PGPASSWORD"
+        )
+    return Server(to, settings.store_tenant, settings.store_direct_url, moved=True)
+
+
+def _compared(before: Mapping[str, float], after: Mapping[str, float]) -> int:
+    """Return how many figures of recall are over a copy as they were before, or better.
+
+    Raises:
+        StoreCorruptError: some are worse.
+    """
+    worse = [name for name, share in before.items() if after[name] < share]
+    if worse:
+        raise StoreCorruptError(
+            f"over the copy {len(worse)} of {len(before)} figures of recall are worse, first {worse[0]}; the store"
+            " stays where it is, and `perdure eval` shows what it finds"
+        )
+    return len(before)
 
 
 @contextmanager
@@ -199,15 +224,15 @@ def _answers(folder: Path, settings: Settings) -> dict[str, float]:
         engine.close()
 
 
-def _bring(home: Path, folder: Path) -> int:
-    """Copy conversations, and the vault, from one folder to another; return how many conversations."""
-    if home.resolve() != folder.resolve():
-        if (home / "transcripts").is_dir():
-            shutil.copytree(home / "transcripts", folder / "transcripts", dirs_exist_ok=True)
-        if vault_file(home).is_file() and not vault_file(folder).exists():
-            with opened(vault_file(home), looks=True) as vault:
-                snapshot(vault, vault_file(folder))
-    return len(list((folder / "transcripts").glob("*/*.jsonl")))
+def _bring(source: Store, folder: Path) -> int:
+    """Write conversations out of the database into a folder, and copy the vault; return how many conversations."""
+    conversations = SharedLog(source, lambda text, session: text, folder).write_out()
+    forget_seen(folder)
+    home = source.folder
+    if home.resolve() != folder.resolve() and vault_file(home).is_file() and not vault_file(folder).exists():
+        with opened(vault_file(home), looks=True) as vault:
+            snapshot(vault, vault_file(folder))
+    return conversations
 
 
 def _place(to: str) -> str:

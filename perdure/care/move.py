@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from perdure.errors import InputError, StoreBusyError, StoreCorruptError
+from perdure.store import shared_inbox
 from perdure.store.fact import COLUMNS
-from perdure.store.journal import newest
 from perdure.store.moved import MOVED
-from perdure.store.seals import damages
+from perdure.store.remembered import store_id
+from perdure.store.seals import UNSEALED, damages
 from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 from perdure.store.transaction import INDEX
+from perdure.text.counted import counted
 from perdure.text.normalise import fts_text
 
 BATCH = 500
@@ -66,12 +68,35 @@ TABLES = (
 """In the order in which they are copied: what is pointed at comes before what points."""
 COUNTED = ("facts", "journal")
 """Tables whose last number is kept even if its row is gone: a number is given once."""
+UNTOLD: Mapping[str, Sequence[str]] = {
+    "facts": sorted(UNSEALED), "memory_links": (), "vectors": (), "journal": (), "seals": ()
+}  # fmt: skip
+"""Of the tables under seals what may change with neither a row of the journal nor another number of rows."""
 
 
 def counts(store: Store) -> dict[str, int]:
     """Return how many rows each table has that would be copied."""
     with store.database.read() as connection:
         return {table.name: _count(connection, table) for table in TABLES}
+
+
+def see_captured(source: Store) -> None:
+    """See that all turns that were acknowledged have been captured: what waits in an inbox is not copied.
+
+    Raises:
+        StoreBusyError: some have not been.
+        StoreError: the database cannot be read.
+    """
+    left = {str(entry["id"]) for entry in source.waiting()}
+    if source.database.shared:
+        with source.database.read() as connection:
+            held = shared_inbox.held(connection)
+        left |= {entry_id for entry_id in held if not source.is_finished(entry_id)}
+    if left:
+        raise StoreBusyError(
+            f"the inbox holds {counted(len(left), 'turn')} not captured yet; stop what uses the store, then:"
+            " perdure jobs run files. What another machine left is taken in when it is a minute old"
+        )
 
 
 def begin(source: Store, target: Store) -> str:
@@ -81,22 +106,24 @@ def begin(source: Store, target: Store) -> str:
         That state.
 
     Raises:
-        InputError: the other store has memories of its own.
+        InputError: the other store has memories or conversations of its own.
     """
-    with source.database.read() as connection:
-        state = _state(source, newest(connection))
-    begun, moved = target.meta(SOURCE), target.meta(MOVED) is not None
-    with target.database.read() as connection:
-        held: int = run(connection, "SELECT count(*) FROM facts")[0][0]
-    if begun is None and held and not moved:
-        raise InputError(f"the target holds {held} memories already; name another folder, or another store_tenant")
-    if moved or begun != state:
-        with target.database.write() as connection:
+    with source.database.read() as connection, connection:
+        state = _state(source, connection)
+    begun, moved = target.meta(SOURCE) or "", target.meta(MOVED) is not None
+    if not moved and not begun.startswith(store_id(source.key)):
+        _see_empty(target)
+    with target.database.write() as connection:
+        if begun != state:
             for table in reversed(TABLES):
                 run(connection, f"DELETE FROM {table.name} WHERE {table.only}")
             run(connection, "DELETE FROM facts_fts" if target.database.shared else _NO_WORDS)
-            run(connection, "DELETE FROM meta WHERE key LIKE ? OR key = ?", (f"{PROGRESS}%", MOVED))
+            run(connection, "DELETE FROM meta WHERE key LIKE ?", (f"{PROGRESS}%",))
             run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (SOURCE, state))
+        if target.database.shared:
+            # Until all of it is there nobody else opens it. Who did would bring the files of conversations up to
+            # date with what it has, and so remove those that are still to be taken over.
+            run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (MOVED, str(source.folder)))
     return state
 
 
@@ -106,7 +133,7 @@ def copy(source: Store, target: Store, progress: Progress = lambda done, total: 
     Raises:
         StoreError: one of its kinds; called again, it goes on where it was.
     """
-    with source.database.read() as reading:
+    with source.database.read() as reading, reading:
         counts = {table.name: _count(reading, table) for table in TABLES}
         done, total = 0, sum(counts.values())
         for table in TABLES:
@@ -132,14 +159,17 @@ def compare(counts: dict[str, int], target: Store) -> None:
     """See that a copy has every row, each as it was sealed.
 
     Raises:
-        StoreCorruptError: it has not.
+        StoreCorruptError: it has not; called again, `begin` begins anew.
     """
-    with target.database.read() as connection:
-        for table in TABLES:
-            if (there := _count(connection, table)) != counts[table.name]:
-                raise StoreCorruptError(f"the copy has {there} rows of {table.name}, not {counts[table.name]}")
-        for damage in damages(connection):
-            raise StoreCorruptError(f"a {damage.kind} of the copy does not fit its seal: {damage.id} {damage.how}")
+    if (wrong := _wrong(counts, target)) is not None:
+        target.note(SOURCE, store_id(target.key))
+        raise StoreCorruptError(f"{wrong}; run it again, which begins anew, or look into the store: perdure verify")
+
+
+def admit(target: Store) -> None:
+    """Let a copy be opened that is complete."""
+    with target.database.write() as connection:
+        run(connection, "DELETE FROM meta WHERE key = ?", (MOVED,))
 
 
 def leave(source: Store, copied: str, where: str) -> None:
@@ -151,28 +181,68 @@ def leave(source: Store, copied: str, where: str) -> None:
         where: the place of the copy, in words, without a secret.
 
     Raises:
-        StoreBusyError: something was written; copy anew.
+        StoreBusyError: something was written, or a turn was acknowledged; copy anew.
     """
-    with source.database.write() as connection:
-        if _state(source, newest(connection)) != copied:
+    with source.database.ending() as connection:
+        see_captured(source)
+        if _state(source, connection) != copied:
             raise StoreBusyError("somebody wrote to the store meanwhile; stop what uses it, and run it again")
         run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (MOVED, where))
+
+
+def finish(target: Store) -> None:
+    """Drop the marks of the copying: a store that counts is not begun anew."""
+    with target.database.write() as connection:
+        run(connection, "DELETE FROM meta WHERE key LIKE ? OR key = ?", (f"{PROGRESS}%", SOURCE))
 
 
 _NO_WORDS = "INSERT INTO facts_fts (facts_fts) VALUES ('delete-all')"
 
 
-def _state(store: Store, journal: int) -> str:
-    return json.dumps({"key": hashlib.sha256(store.key).hexdigest()[:16], "journal": journal})
+def _see_empty(target: Store) -> None:
+    nouns = {"facts": "memories"} | ({"said": "lines of conversations"} if target.database.shared else {})
+    with target.database.read() as connection:
+        for table, noun in nouns.items():
+            held: int = run(connection, f"SELECT count(*) FROM {table}")[0][0]
+            if held:
+                raise InputError(f"the target holds {held} {noun} already; name another folder or store_tenant")
+
+
+def _wrong(counts: dict[str, int], target: Store) -> str | None:
+    with target.database.read() as connection:
+        for table in TABLES:
+            if (there := _count(connection, table)) != counts[table.name]:
+                return f"the copy has {there} rows of {table.name}, not {counts[table.name]}"
+        for damage in damages(connection):
+            return f"a {damage.kind} of the copy does not fit its seal: {damage.id} {damage.how}"
+    return None
+
+
+def _state(store: Store, connection: Connection) -> str:
+    """Return the store's name and a hash of all that is copied, which differs once anything of it does.
+
+    The journal tells of what is sealed, which is most of it. Use counts, receipts, cursors and the like change without
+    it, so they are read: that takes a small part of the time of a copy.
+    """
+    state = hashlib.blake2b(key=store.key, digest_size=16)
+    for table in TABLES:
+        columns = tuple(UNTOLD.get(table.name, table.columns))
+        number = f"SELECT count(*), max({table.key}) FROM {table.name}"
+        for rows in _batches(connection, replace(table, columns=columns)) if columns else [run(connection, number)]:
+            # Within a batch in an order of its own: roots of several scopes may have the same key.
+            state.update("".join(sorted(map(repr, rows))).encode("utf-8", "surrogatepass"))
+    if store.database.shared:
+        state.update(repr(run(connection, "SELECT max(change) FROM conversations")).encode())
+    return f"{store_id(store.key)} {state.hexdigest()}"
 
 
 def _count(connection: Connection, table: Table) -> int:
     return int(run(connection, f"SELECT count(*) FROM {table.name} WHERE {table.only}")[0][0])
 
 
-def _batches(reading: Connection, table: Table, after: Any) -> Iterator[list[tuple[Any, ...]]]:
+def _batches(reading: Connection, table: Table, after: Any = None) -> Iterator[list[tuple[Any, ...]]]:
     """Yield the rows behind a key, or all, in batches, each row behind its own key."""
-    columns = f"{table.key}, {', '.join(table.columns)}"
+    columns = ", ".join((table.key, *table.columns))
     # A path may be the same in several scopes: such a table is small, and copied at once.
     limit = BATCH if table.name != "file_roots" else 1 << 40
     while True:

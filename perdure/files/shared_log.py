@@ -6,6 +6,7 @@ conversation that went on at one machine is found at another, and a machine whos
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -44,8 +45,9 @@ def log_of(store: Store, strip: Callable[[str, str], str] | None = None) -> Tran
 class SharedLog(TranscriptLog):
     """The record in the database, and this machine's files of it. Usable from any thread."""
 
-    def __init__(self, store: Store, strip: Callable[[str, str], str]) -> None:
-        super().__init__(store.folder, strip, store.key)
+    def __init__(self, store: Store, strip: Callable[[str, str], str], folder: Path | None = None) -> None:
+        """Keep the files in the store's folder, or in another one."""
+        super().__init__(folder or store.folder, strip, store.key)
         self._store = store
 
     def flush(self) -> None:
@@ -106,6 +108,21 @@ class SharedLog(TranscriptLog):
                     private_file(self._root / SEEN).write_text(str(changed[-1].change), encoding="ascii")
             pulled += len(changed)
 
+    def write_out(self) -> int:
+        """Write the files of all conversations anew, and remove those of others; return how many there are.
+
+        Raises:
+            StoreError: the database cannot be read, or a file cannot be written.
+        """
+        forget_seen(self._root.parent)
+        self.pull()
+        with self._store.database.read() as connection:
+            kept = {self._file(scope, session) for scope, session in said.before(connection, math.inf)}
+        for path in self._root.glob("*/*.jsonl"):
+            if path not in kept and _conversation(path) is not None:
+                path.unlink()
+        return len(kept)
+
     def _add(
         self, scope: Scope, session: str, now: float, fresh: Callable[[Sequence[bytes]], Messages], whole: bool = False
     ) -> int:
@@ -156,17 +173,54 @@ def _at(values: Mapping[str, Any], otherwise: float) -> float:
     return otherwise if at is None else at
 
 
+def forget_seen(folder: Path) -> None:
+    """Have the files of a folder written anew: the numbers of changes that it has seen are another database's."""
+    (folder / "transcripts" / SEEN).unlink(missing_ok=True)
+
+
 def take_over(store: Store, home: Path) -> int:
-    """Have the database keep the conversations that a folder has recorded and that it lacks; return how many."""
-    taken = 0
+    """Have the database keep the conversations that a folder has recorded, as they are there, and no others.
+
+    Other machines learn of each that changed, or is gone.
+
+    Returns:
+        How many the folder has.
+
+    Raises:
+        StoreError: the database cannot be read or written; called again, it goes on.
+    """
+    log = SharedLog(store, lambda text, session: text, home)
+    with store.database.read() as connection:
+        known = {log._file(scope, session): (scope, session) for scope, session in said.before(connection, math.inf)}
+    kept = 0
     for path in sorted((home / "transcripts").glob("*/*.jsonl")):
-        header, *lines = path.read_bytes().splitlines() or [b""]
-        about = values_of(header)
-        if about.get("type") != "session" or not lines:
+        # The first line may be damaged, or gone with what was purged.
+        found = _conversation(path) or known.get(path)
+        lines = _messages(path)
+        if found is None or not lines:
             continue
-        scope, session = Scope.parse(str(about["scope"])), str(about["id"])
+        known.pop(log._file(*found), None)
+        kept += 1
         with store.database.write() as connection:
-            if not said.lines(connection, scope, session, 1):
-                said.add(connection, scope, session, lines, path.stat().st_mtime)
-                taken += 1
-    return taken
+            if said.lines(connection, *found) != lines:
+                said.drop(connection, *found)
+                said.add(connection, *found, lines, path.stat().st_mtime)
+    with store.database.write() as connection:
+        for scope, session in known.values():
+            said.drop(connection, scope, session)
+    return kept
+
+
+def _conversation(path: Path) -> tuple[Scope, str] | None:
+    """Return which conversation a file is of, by its first line; None: it does not tell."""
+    with path.open("rb") as file:
+        about = values_of(file.readline())
+    return (Scope.parse(str(about["scope"])), str(about["id"])) if about.get("type") == "session" else None
+
+
+def _messages(path: Path) -> list[bytes]:
+    """Return the lines of a file behind its first one, as a database takes them: in UTF-8."""
+    # What stands behind the last line end is what a kill left.
+    lines = path.read_bytes().split(b"\n")[:-1]
+    told = [line for line in lines if line and values_of(line).get("type") != "session"]
+    return [line.decode("utf-8", "replace").encode() for line in told]
