@@ -7,16 +7,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from perdure.errors import InputError, StoreBusyError, StoreUnavailableError
+import apsw
+
+from perdure.errors import InputError, StoreBusyError, StoreError, StoreUnavailableError
+from perdure.store.access import opened
 from perdure.store.folder import MACHINE, STAGES, was_opened
+from perdure.store.moved import MOVED
+from perdure.store.postgres.key import known_key
 from perdure.store.presence import FOLDER, alone
-from perdure.store.remembered import FILE, Truth, judge
+from perdure.store.remembered import FILE, Remembered, Truth, holds_something, judge
+from perdure.store.sql import run
+from perdure.store.tombstones import store_key
 
 MADE = (
     "facts.db*", "index-*.db*", "vault.db*", "lancedb", "lancedb-purged", "lancedb.sha256*", "inbox", "transcripts",
     "backups", "exports", *STAGES, "remembered.json*", "*.lock", "store.key*", f"{MACHINE}*", FOLDER,
 )  # fmt: skip
 """What perdure makes in a data folder. The folder may hold other files: it is the user's choice."""
+DERIVED = ("index-*.db*", "inbox", "transcripts")
+"""What a machine's folder has of a shared store."""
+COPIES = ("facts.db*", "lancedb", "lancedb-purged", "lancedb.sha256*", "backups", "exports", *STAGES, f"{FILE}*")
+"""What a folder has of a store that was moved to a shared one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +86,53 @@ def remove(folder: Path) -> Contents:
     return found
 
 
-def clear(folder: Path) -> list[Path]:
-    """Remove what a folder has of a store whose memories were purged as a whole; return that. The key stays."""
-    kept = {FOLDER, MACHINE, "store.key"}
-    made = {path for pattern in MADE for path in folder.glob(pattern) if path.suffix != ".lock"}
-    gone = sorted(path for path in made if path.name not in kept)
+def doomed(folder: Path, *, copies: bool = False) -> list[Path]:
+    """Return what a machine's folder has of a shared store that was purged as a whole.
+
+    Nothing, if the folder holds a store of its own as well.
+
+    Args:
+        folder: the data folder, which the machine has for that store.
+        copies: also a store that was moved to that one, with its backups and exports.
+
+    Raises:
+        StoreUnavailableError: the key of the shared store is no key.
+    """
+    if _has_own(folder, known_key(folder)):
+        return []
+    patterns = (*DERIVED, *COPIES) if copies else DERIVED
+    return sorted(path for pattern in patterns for path in folder.glob(pattern))
+
+
+def clear(folder: Path, *, copies: bool = False) -> list[Path]:
+    """Remove what a folder has of a shared store that was purged as a whole, and return that; see `doomed`.
+
+    Raises:
+        StoreUnavailableError: the key of the shared store is no key.
+    """
+    gone = doomed(folder, copies=copies)
     for path in gone:
         _remove(path)
     return gone
+
+
+def remaining(folder: Path) -> list[str]:
+    """Return the names of what else a machine's folder holds that perdure made, such as the vault."""
+    made = {path for pattern in MADE for path in folder.glob(pattern) if path.suffix != ".lock"}
+    return sorted({path.name for path in made - {*doomed(folder, copies=True)}} - {FOLDER, MACHINE, "store.key"})
+
+
+def _has_own(folder: Path, key: bytes | None) -> bool:
+    """Return whether a folder holds a store beside the shared one with that key; one that was moved there is none."""
+    if not holds_something(folder):
+        remembered = Remembered.read(folder)
+        return remembered is not None and remembered.key != key
+    try:
+        with opened(folder / "facts.db", looks=True) as connection:
+            moved = run(connection, "SELECT 1 FROM meta WHERE key = ?", (MOVED,))
+            return not moved or store_key(connection) != key
+    except (StoreError, apsw.Error):
+        return True  # nobody knows
 
 
 def _remove(path: Path) -> None:

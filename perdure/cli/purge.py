@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
@@ -50,15 +52,15 @@ def purge(
     Example: perdure purge 3f2c9a1e --dry-run
     """
     output = Output(as_json)
+    if tenant and not only_status:
+        if ids or query:
+            raise InputError("--tenant removes all memories; leave out ids and --query")
+        return _purge_tenant(home, output, dry_run=dry_run, yes=yes)
     with existing_store(home, "empty") as store:
         if only_status:
             dismiss(store.folder)
             _finish(store, output)
             return _show(output, as_json, purges(store))
-        if tenant and (ids or query):
-            raise InputError("--tenant removes all memories; leave out ids and --query")
-        if tenant:
-            return _purge_tenant(store, output, dry_run=dry_run, yes=yes)
         doomed = _plan(store, ids, query)
         if dry_run or not doomed:
             return _planned(store, output, doomed)
@@ -71,27 +73,53 @@ def purge(
         return _show(output, as_json, [item for item in _finish(store, output) if item.id == made.id])
 
 
-def _purge_tenant(store: Store, output: Output, *, dry_run: bool, yes: bool) -> int:
+def _purge_tenant(home: Path | None, output: Output, *, dry_run: bool, yes: bool) -> int:
     from perdure.care.tenant import purge_tenant, tenant_of
+    from perdure.engine.opening import open_tenant
+    from perdure.engine.paths import data_folder
 
-    tenant_of(store)
-    count = fact_count(store)
-    if dry_run:
-        if output.as_json:
-            output.json({"would_remove_memories": count})
-        output.line(f"All {counted(count, 'memory')} of the tenant would be removed, with their history.")
-        return OK
-    if not yes:
-        confirm(f"Remove all {counted(count, 'memory')} of the tenant for good, with their history?")
-    dismiss(store.folder)
-    done = purge_tenant(store)
+    with closing(open_tenant(data_folder(home))) as store:
+        tenant_of(store)
+        if dry_run:
+            return _planned_tenant(store, output)
+        if not yes and not output.as_json:
+            _planned_tenant(store, output)
+        if not yes:
+            confirm("Remove all of it for good?")
+        dismiss(store.folder)
+        done = purge_tenant(store)
     if output.as_json:
         output.json(asdict(done))
     output.line(f"{sum(done.rows.values())} rows of tenant {done.tenant} are gone, {done.left} are left")
+    _name(output, {"removed": done.files, "stays": done.stays})
     output.line(f"Certificate: {done.certificate}")
-    for what in done.beyond:
-        output.line(f"  out of reach: {what}")
+    _name(output, {"out of reach": done.beyond})
     return OK if not done.left else FOUND_NOTHING
+
+
+def _planned_tenant(store: Store, output: Output) -> int:
+    from perdure.care.teardown import doomed, remaining
+    from perdure.care.tenant import purged_at
+
+    files = [path.relative_to(store.folder).as_posix() for path in doomed(store.folder, copies=True)]
+    count, stays, at = fact_count(store), remaining(store.folder), purged_at(store)
+    if output.as_json:
+        output.json({
+            "would_remove_memories": count, "would_remove_files": files, "would_stay": stays, "purged_at": at,
+        })  # fmt: skip
+    if at is not None:
+        day = time.strftime("%Y-%m-%d", time.gmtime(at))
+        output.line(f"The tenant was purged on {day}; what is left of it would be removed, and that certified.")
+    else:
+        output.line(f"All {counted(count, 'memory')} of the tenant would be removed, with their history.")
+    _name(output, {"would be removed": files, "would stay": stays})
+    return OK
+
+
+def _name(output: Output, found: Mapping[str, Sequence[str]]) -> None:
+    for how, names in found.items():
+        for name in names:
+            output.line(f"  {how}: {name}")
 
 
 def _finish(store: Store, output: Output) -> list[Purge]:

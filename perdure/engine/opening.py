@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from perdure.care.teardown import clear
 from perdure.engine.settings import Settings
-from perdure.errors import StorePurgedError
-from perdure.store.store import Absent, Server, Store
+from perdure.errors import StorePurgedError, StoreUnavailableError
+from perdure.store.folder import MACHINE
+from perdure.store.postgres.key import known_key
+from perdure.store.store import Absent, Server, Store, machine_prefix
 
 
 def server_of(settings: Settings) -> Server | None:
@@ -19,15 +22,17 @@ def server_of(settings: Settings) -> Server | None:
 
 
 def store_of(home: Path, settings: Settings, **given: Any) -> Store:
-    """Open a store; see `Store`. A folder whose memories were purged elsewhere loses what it has of them.
+    """Open a store; see `Store`. A machine's folder of a store that was purged elsewhere loses what it has of it.
 
     Raises:
         PerdureError: it cannot be opened.
     """
+    server = server_of(settings)
     try:
-        return Store(home, server=server_of(settings), **given)
+        return Store(home, server=server, **given)
     except StorePurgedError:
-        clear(home)
+        if server is not None and _serves(home, server):
+            clear(home)
         raise
 
 
@@ -38,3 +43,27 @@ def open_store(folder: Path, *, absent: Absent = "create") -> Store:
         PerdureError: it cannot be opened, or a setting cannot be used.
     """
     return store_of(folder, Settings.load(), absent=absent)
+
+
+def open_tenant(folder: Path) -> Store:
+    """Open the store that the settings name to purge all of it, also if that was begun before; nothing is removed.
+
+    Raises:
+        PerdureError: it cannot be opened, or a setting cannot be used.
+    """
+    server = server_of(Settings.load())
+    try:
+        return Store(folder, server=server, absent="empty")
+    except StorePurgedError:
+        if server is None:
+            raise
+        return Store(folder, server=replace(server, moved=True))
+
+
+def _serves(home: Path, server: Server) -> bool:
+    """Return whether a folder is a machine's for this very tenant, with this very key; nothing is made there."""
+    try:
+        key = known_key(home)
+        return key is not None and (home / MACHINE).exists() and bool(machine_prefix(home, server.tenant, key))
+    except StoreUnavailableError:
+        return False

@@ -83,7 +83,7 @@ def machine_of(path: Path, of: str) -> str:
         with suppress(FileExistsError):
             os.link(made, file)
         made.unlink()
-    name, _, theirs = file.read_text(encoding="ascii").partition(" ")
+    name, _, theirs = file.read_text(encoding="ascii", errors="replace").partition(" ")
     if theirs != of:
         raise StoreUnavailableError(
             f"folder {path} holds turns of another tenant or another database; give each its own folder (--home)"

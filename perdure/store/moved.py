@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 from perdure.errors import StorePurgedError, StoreUnavailableError
+from perdure.store.access import opened
 from perdure.store.sql import Connection, Row, run
+from perdure.store.tombstones import store_key
 
 MOVED = "moved to"
 """Under this name a store says where its memories are now."""
@@ -36,3 +39,23 @@ def refuse_marked(rows: list[Row]) -> None:
     if PURGED in marks:
         day = time.strftime("%Y-%m-%d", time.gmtime(float(marks[PURGED])))
         raise StorePurgedError(f"all memories of this tenant were purged on {day}; name another store_tenant")
+
+
+def refuse_own(folder: Path, key: bytes) -> None:
+    """See that a folder that is to serve a shared store holds no memories of another one, which nobody would see.
+
+    Raises:
+        StoreUnavailableError: it does, or that cannot be told.
+    """
+    path = folder / "facts.db"
+    if not path.exists():
+        return
+    with opened(path, looks=True) as connection:
+        if not run(connection, "SELECT 1 FROM sqlite_schema WHERE name = 'facts'"):
+            return
+        if store_key(connection) != key and run(connection, "SELECT 1 FROM facts LIMIT 1"):
+            refuse_moved(connection)
+            raise StoreUnavailableError(
+                f"the folder {folder} holds memories of its own; move them to the server, with store_url unset:"
+                " perdure move --to URL, or name another folder with --home"
+            )

@@ -20,7 +20,7 @@ from perdure.store.inbox import Inbox
 from perdure.store.inbox_lines import Entry
 from perdure.store.memo import Memo
 from perdure.store.migrations import check, migrate
-from perdure.store.moved import refuse_moved
+from perdure.store.moved import refuse_moved, refuse_own
 from perdure.store.presence import Presence
 from perdure.store.remembered import holds_something, refuse_lost
 from perdure.store.seals import seal
@@ -162,6 +162,8 @@ class Store:
                 if not server.moved:
                     refuse_moved(connection)
                 self.key = store_key(connection)
+            if not server.moved:
+                refuse_own(self.folder, self.key)
             self._memo = None
             self._machine = machine_prefix(self.folder, server.tenant, self.key)
             self.inbox = Inbox(self.folder / "inbox", machine=self._machine)

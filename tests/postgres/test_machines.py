@@ -260,3 +260,12 @@ def test_jobs_run_at_one_machine_and_those_of_its_files_at_each(opened: Open) ->
     one._clock = other._clock = clock
     assert {"files", "prune"} <= set(one.run_due())
     assert other.run_due() == ["files"]
+
+
+def test_a_folder_with_memories_of_its_own_serves_no_shared_store(opened: Open, tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "one", embedder="none", timers=False) as own:
+        own.store(FACT)
+    with pytest.raises(StoreUnavailableError, match="memories of its own"):
+        opened("one")
+    with Memory.open(tmp_path / "one", embedder="none", timers=False) as own:
+        assert [fact.text for fact in own.admin.list()] == [FACT]

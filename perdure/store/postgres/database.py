@@ -321,7 +321,7 @@ class PostgresDatabase:
             known = dict[str, str](run(connection, sql, (*begins, MOVED, PURGED)))
         if PURGED in known and not self._moved:
             refuse_marked([(PURGED, known[PURGED])])
-        if not begins.keys() <= known.keys() and MOVED not in known:
+        if not begins.keys() <= known.keys() and not {MOVED, PURGED} & known.keys():
             with self.write() as connection:
                 for each in begins.items():
                     run(connection, "INSERT OR IGNORE INTO meta VALUES (?, ?)", each)
