@@ -7,10 +7,11 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import unquote
 
 from perdure.engine.paths import CONFIG_VARIABLE, HOME_VARIABLE, config_file
 from perdure.errors import SettingsError
+from perdure.regex import lazy
 
 PREFIX = "PERDURE_"
 _NOT_SETTINGS = frozenset({
@@ -26,6 +27,16 @@ _LISTS = frozenset({
 """Settings that are lists with commas in the environment."""
 ADDRESSES = ("store_url", "store_direct_url")
 """Settings that hold the address of a database, in which a password may stand."""
+# libpq takes nearly any character in a password. So the address is not searched for one: it has to be of the form in
+# which there is room for none, but behind the user's name and in the options.
+_HOST = r"(?:[^@/?:,=\s\[\]]*|\[[^@/?=\s\[\]]*\])(?::[0-9]*)?"
+_ADDRESS = lazy(
+    r"(?![\s\S]*%(?![0-9a-fA-F]{2}))"
+    rf"(?P<scheme>postgres(?:ql)?://)(?:(?P<user>[^@/?]*)@)?"
+    rf"(?P<server>{_HOST}(?:,{_HOST})*(?:/[^@?=\s]*)?)(?:\?(?P<options>[^@]*))?"
+)
+_SECRET = lazy(r"(?i)(?:password|secret|scram_\w*key)\s*=")
+_HIDDEN = "postgresql://..."
 
 
 def from_file(file: Path | None, environ: Mapping[str, str]) -> dict[str, Any]:
@@ -87,24 +98,22 @@ def refuse_password(values: Mapping[str, Any], where: str) -> None:
     """See that no address of a database that stands in a file brings a password.
 
     Raises:
-        SettingsError: one does; neither it nor the address is named.
+        SettingsError: one does, or may; neither it nor the address is named.
     """
     for name in ADDRESSES:
-        if names_password(str(values.get(name) or "")):
+        url = str(values.get(name) or "")
+        if url and names_password(url):
             raise SettingsError(
-                f"setting {name} in {where} has a password, and files of settings hold none; leave it out there, and"
-                " set PGPASSWORD or PGSERVICEFILE in the environment, or the whole address as"
-                f" {PREFIX}{name.upper()}"
+                f"setting {name} in {where} has a password, or may have one, and files of settings hold none; write"
+                " postgresql://USER@HOST/DATABASE, with special characters as % codes, and set PGPASSWORD or"
+                f" PGSERVICEFILE in the environment, or the whole address as {PREFIX}{name.upper()}"
             )
 
 
 def names_password(url: str) -> bool:
-    """Return whether the address of a database holds a password."""
-    try:
-        parts = urlsplit(url)
-        return bool(parts.password) or "password" in parse_qs(parts.query)
-    except ValueError:
-        return False
+    """Return whether the address of a database holds a password, or something that may be one."""
+    found = _ADDRESS.fullmatch(url)
+    return found is None or ":" in (found["user"] or "") or bool(_SECRET.search(unquote(found["options"] or "")))
 
 
 def without_password(url: str) -> str:
@@ -113,9 +122,9 @@ def without_password(url: str) -> str:
 
 
 def server_alone(url: str) -> str:
-    """Return where a database is, without who gets in."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    """Return where a database is, without who gets in; of what may not be shown at all, nothing."""
+    found = _ADDRESS.fullmatch(url)
+    return found["scheme"] + found["server"] if found else _HIDDEN
 
 
 def snake(key: str) -> str:
