@@ -8,9 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import cast
-
-import apsw
+from typing import TYPE_CHECKING, cast
 
 from perdure.care.exports import daily_files
 from perdure.clock import Clock, SystemClock
@@ -32,6 +30,9 @@ from perdure.store.store import Store
 from perdure.store.tombstones import is_purged, store_key
 from perdure.store.transaction import Author, Transaction
 from perdure.vault.vault import vault_file
+
+if TYPE_CHECKING:
+    import apsw
 
 _KINDS = {
     "facts-before-restore-": "before a restore",

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import apsw
-
 from perdure.text.normalise import fts_text
 
 MIN_TEXT = 12
@@ -30,6 +28,7 @@ KINDS = {
     "index": "index: the text stands in a file or session file that is not ours",
     "vault": "vault",
     "exports": "export",
+    "facts.db": "a store that nobody opens any more",
 }
 BEYOND = (
     "transcripts and session files that the host keeps itself",
@@ -37,6 +36,12 @@ BEYOND = (
     "backups and exports that were copied out of the data folder",
 )
 """What no search of the data folder can see."""
+BEYOND_SHARED = (
+    *BEYOND,
+    "the server's log and its backups, until they have run out",
+    "folders of other machines, until a program there has its folder to itself",
+)
+"""What no search of this machine's folder can see where several share a store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +96,16 @@ def pieces(text: str) -> list[str]:
     return [text[start : start + PIECE] for start in range(0, len(text) - PIECE, step)]
 
 
-def search(folder: Path, needles: Iterable[Needles], only: Iterable[str] | None = None) -> Searched:
+def search(
+    folder: Path, needles: Iterable[Needles], only: Iterable[str] | None = None, *, shared: bool = False
+) -> Searched:
     """Look for the needles in the bytes of every file of a data folder.
 
     Args:
         folder: the data folder.
         needles: what to look for.
         only: names in the folder to look at; None: all.
+        shared: whether the truth is on a server; a facts.db is then one that nobody opens any more.
     """
     patterns = [pattern for some in needles for pattern in some.patterns()]
     names = None if only is None else set(only)
@@ -110,7 +118,7 @@ def search(folder: Path, needles: Iterable[Needles], only: Iterable[str] | None 
             continue
         looked, found = _holds(path, patterns)
         files, size = files + 1, size + looked
-        if found and _is_ours(relative):
+        if found and _is_ours(relative) and not (shared and relative.name.startswith("facts.db")):
             ours.append(relative.as_posix())
         elif found:
             kept[relative.as_posix()] = _kind(relative)
@@ -148,6 +156,8 @@ def _file(path: Path) -> Iterator[bytes]:
 def _database(path: Path) -> Iterator[bytes]:
     # Read through SQLite's own file layer: to close a file that was opened beside it would drop all locks that
     # this process holds on the database.
+    import apsw
+
     try:
         file = apsw.VFSFile("", str(path), [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
     except apsw.CantOpenError:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import apsw
 from filelock import FileLock, Timeout
 
 from perdure.care.words import damaged_words
@@ -93,6 +92,8 @@ def pages(store: Store) -> Iterator[Finding]:
 
 def schema(store: Store) -> Iterator[Finding]:
     """Compare tables and indexes with those that this version makes."""
+    import apsw
+
     sql = "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL"
     fresh = apsw.Connection(":memory:")
     try:
@@ -173,6 +174,8 @@ def permissions(store: Store) -> Iterator[Finding]:
 
 def sqlite_release() -> str:
     """Return the release of SQLite that is in use."""
+    import apsw
+
     return apsw.sqlite_lib_version()
 
 

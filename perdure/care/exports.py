@@ -114,29 +114,34 @@ def daily_export(
     return path
 
 
-def take_out(store: Store, fact_ids: Collection[str], patterns: Sequence[bytes]) -> None:
+def take_out(
+    store: Store, fact_ids: Collection[str], gone: Collection[str] = (), patterns: Sequence[bytes] = ()
+) -> None:
     """Take purged facts out of all exports of the folder; to be called when nobody else has the store open.
 
     Args:
         store: the truth, in which they are no more, or only in other words.
         fact_ids: of the facts.
+        gone: more facts, of which it is known that they are no more.
         patterns: bytes that no line may hold.
 
     Raises:
         StoreError: an export could not be read or written; the others may be done.
     """
-    gone = set(fact_ids)
+    changed, absent = set(fact_ids), set(gone)
 
     def look(raw: bytes, line: dict[str, Any]) -> bytes | None:
         held = any(pattern in raw for pattern in patterns)
         match line.get("type"):
-            case "fact" if held or line.get("id") in gone:
+            case "fact" if line.get("id") in absent:
+                return None
+            case "fact" if held or line.get("id") in changed:
                 present = _present(store, str(line.get("id")))
                 if present is None or any(pattern in present for pattern in patterns):
-                    gone.add(str(line.get("id")))
+                    absent.add(str(line.get("id")))
                     return None
                 return present
-            case "link" if {line.get("source_fact_id"), line.get("target_fact_id")} & gone:
+            case "link" if {line.get("source_fact_id"), line.get("target_fact_id")} & absent:
                 return None
         return None if held else raw
 

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from perdure.care.certificate import BEYOND, MIN_TEXT, Needles, Searched, pieces, search
+from perdure.care import elsewhere
+from perdure.care.certificate import BEYOND, BEYOND_SHARED, MIN_TEXT, Needles, Searched, pieces, search
 from perdure.care.exports import take_out
 from perdure.errors import AmbiguousIdError, InputError, NotFoundError
 from perdure.index.drift import drop_index
@@ -25,7 +26,7 @@ from perdure.store.presence import alone
 from perdure.store.removal import remove
 from perdure.store.seals import seal
 from perdure.store.search import MIN_PREFIX
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Backend, Connection, run
 from perdure.store.store import Store
 from perdure.store.tombstones import bury
 from perdure.store.tombstones import is_purged as is_purged
@@ -34,6 +35,8 @@ from perdure.text.counted import counted
 
 PENDING = "pending"
 CERTIFIED = "certified"
+Place = tuple[str, str, str]
+_BODIES: tuple[Place, ...] = (("receipts", "id", "body"), ("inbox_parked", "entry_id", "entry"))
 _TEXTS = ("text", "why", "summary", "value", "metadata", "entity", "key")
 
 
@@ -132,6 +135,11 @@ def _derived(connection: Connection, fact_id: str) -> list[str]:
     return [row[0] for row in run(connection, sql, (fact_id,))]
 
 
+def bodies(database: Backend) -> tuple[Place, ...]:
+    """Return the columns beside the facts in which JSON holds what was said or asked: table, key and column."""
+    return (*_BODIES, ("inbox", "entry_id", "entry")) if database.shared else _BODIES
+
+
 def purge(store: Store, fact_ids: Sequence[str], author: Author) -> Purge:
     """Remove facts for good, over all scopes. When this returns they are in no table any more.
 
@@ -152,7 +160,7 @@ def purge(store: Store, fact_ids: Sequence[str], author: Author) -> Purge:
         for fact_id in ids:
             _remove(tx, store.key, fact_id, name)
         needles = without_survivors(tx.connection, needles)
-        _scrub(tx.connection, needles.texts, ids)
+        _scrub(tx.connection, bodies(store.database), needles.texts, ids)
         detail = json.dumps({"facts": ids, "waiting": "not yet begun"})
         row = (name, tx.now, PENDING, detail, needles.masked(store.key, name))
         run(tx.connection, "INSERT INTO purges VALUES (?, ?, ?, ?, ?)", row)
@@ -166,7 +174,7 @@ def purges(store: Store) -> list[Purge]:
     """Return all purges of a store, oldest first."""
     with store.database.read() as connection:
         rows = run(connection, "SELECT id, asked_at, state, detail FROM purges ORDER BY asked_at, id")
-    return [_purge(*row) for row in rows]
+    return [_purge(*row, beyond=BEYOND_SHARED if store.database.shared else BEYOND) for row in rows]
 
 
 def certify(store: Store, clean: Callable[[Sequence[str]], None] = lambda texts: None) -> list[Purge]:
@@ -184,20 +192,24 @@ def certify(store: Store, clean: Callable[[Sequence[str]], None] = lambda texts:
     """
     with store.database.read() as connection:
         rows = run(connection, "SELECT id, needles, detail FROM purges WHERE state = ?", (PENDING,))
+        now, before = elsewhere.state(connection), elsewhere.state(connection, certified=True)
     if not rows:
         return []
     needles = [Needles.unmasked(masked, store.key, name) for name, masked, _ in rows]
     fact_ids = [fact_id for *_, detail in rows for fact_id in json.loads(detail)["facts"]]
     searched, damaged = None, 0
-    with alone(store.folder) as free:
+    with elsewhere.turn(), alone(store.folder) as free:
         if free and not all(json.loads(detail).get("scrub") for *_, detail in rows):
             damaged = drop_damaged(store.folder / "inbox")
         waiting = _clean(store, needles, fact_ids, clean) if free else "another process has the store open"
         if waiting is None:
-            searched = search(store.folder, needles)
+            searched = search(store.folder, needles, shared=store.database.shared)
             waiting = f"the text is still in {', '.join(searched.ours)}" if searched.ours else None
         names = [name for name, *_ in rows]
         _report(store, names, waiting, searched, damaged)
+        if waiting is None and store.database.shared and elsewhere.followed(store.folder) in (now, before):
+            # Nothing is left here of what others have purged either.
+            elsewhere.note(store.folder, now._replace(pending=0))
     return [purge for purge in purges(store) if purge.id in names]
 
 
@@ -214,8 +226,13 @@ def _clean(
     held = search(store.folder, needles, ["inbox"]).ours or unadopted(store.folder / "inbox")
     if held:
         return f"{', '.join(held)} holds turns of a process that has ended; the next start of a host takes them in"
-    clean([text for some in needles for text in some.texts])
-    take_out(store, fact_ids, [pattern for some in needles for pattern in some.patterns()])
+    texts = [text for some in needles for text in some.texts]
+    if store.database.shared:
+        # Other machines went on: since the facts were removed a turn may have come in, or been parked.
+        with store.database.write() as connection:
+            _scrub(connection, bodies(store.database), texts)
+    clean(texts)
+    take_out(store, fact_ids, patterns=[pattern for some in needles for pattern in some.patterns()])
     # LanceDB compresses texts and keeps old versions, so no search of its files says anything: it is built anew.
     drop_index(store)
     return store.database.shed()
@@ -260,13 +277,13 @@ def _remove(tx: Transaction, key: bytes, fact_id: str, purge_id: str) -> None:
     remove(tx, fact_id, "purge", {"purge": purge_id})
 
 
-def _scrub(connection: Connection, texts: Sequence[str], ids: Sequence[str]) -> None:
-    """Take the texts out of receipts and parked turns, and whole questions that brought one of the facts up.
+def _scrub(connection: Connection, places: Sequence[Place], texts: Sequence[str], ids: Sequence[str] = ()) -> None:
+    """Take the texts out of receipts and turns, and whole questions that brought one of the facts up.
 
     Of other wordings of questions nobody knows what they name, so all of them go.
     """
     bringing_up = receipts.naming(connection, ids)
-    for table, column, name in (("receipts", "body", "id"), ("inbox_parked", "entry", "entry_id")):
+    for table, name, column in places:
         for row_id, body in run(connection, f"SELECT {name}, {column} FROM {table}"):
             before = json.loads(body)
             after = _without(before, texts)
@@ -274,8 +291,9 @@ def _scrub(connection: Connection, texts: Sequence[str], ids: Sequence[str]) -> 
                 after["query"] = ""
                 after.pop("expansion", None)
             if after != before:
-                new = json.dumps(after, ensure_ascii=False)
-                run(connection, f"UPDATE {table} SET {column} = ? WHERE {name} = ?", (new, row_id))
+                # In ASCII, as half a character in a turn could not be written else.
+                sql = f"UPDATE {table} SET {column} = ? WHERE {name} = ?"
+                run(connection, sql, (json.dumps(after), row_id))
     expansions.clear(connection)
 
 
@@ -293,9 +311,10 @@ def _without(value: Any, texts: Sequence[str]) -> Any:
             return value
 
 
-def _purge(name: str, asked_at: float, state: str, detail: str) -> Purge:
+def _purge(name: str, asked_at: float, state: str, detail: str, *, beyond: tuple[str, ...]) -> Purge:
     found = json.loads(detail)
     kept = tuple((path, kind) for path, kind in found.get("kept", ()))
     waiting = found.get("waiting") if state == PENDING else None
     counts = found.get("files", 0), found.get("size", 0)
-    return Purge(name, asked_at, state, tuple(found["facts"]), waiting, *counts, kept, found.get("damaged", 0))
+    damaged = found.get("damaged", 0)
+    return Purge(name, asked_at, state, tuple(found["facts"]), waiting, *counts, kept, damaged, beyond)

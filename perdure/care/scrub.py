@@ -1,6 +1,7 @@
 """What was stored before the redactor knew a secret: it is passed through the present one, once.
 
-Facts are rewritten in place, since a new version would leave the old one behind; so are receipts and parked turns.
+Facts are rewritten in place, since a new version would leave the old one behind; so are receipts, parked turns, and
+turns that wait in a database which several machines share.
 The old bytes go the way that those of a purge go: see `perdure.care.purge.certify`.
 """
 
@@ -8,12 +9,12 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from perdure.care.certificate import Needles
-from perdure.care.purge import PENDING, needles_of, without_survivors
+from perdure.care.purge import PENDING, Place, bodies, needles_of, without_survivors
 from perdure.secrets.redact import VERSION
 from perdure.store.fact import SELECT, Fact, from_row
 from perdure.store.safe import safe_fact, safe_values
@@ -24,7 +25,6 @@ from perdure.store.transaction import Author
 
 META = "redactor"
 BATCH = 200
-BODIES = (("receipts", "id", "body"), ("inbox_parked", "entry_id", "entry"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +35,17 @@ class Found:
         facts: ids of facts.
         receipts: ids of receipts.
         parked: ids of parked turns.
+        waiting: ids of turns that wait in the database.
     """
 
     facts: tuple[str, ...]
     receipts: tuple[str, ...]
     parked: tuple[str, ...]
+    waiting: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         """Return whether anything was found."""
-        return bool(self.facts or self.receipts or self.parked)
+        return bool(self.facts or self.receipts or self.parked or self.waiting)
 
 
 def is_due(store: Store) -> bool:
@@ -58,7 +60,7 @@ def done(store: Store) -> None:
 
 
 def find(store: Store, pause: Callable[[], object] = lambda: None) -> Found:
-    """Look through all facts, receipts and parked turns, and change nothing.
+    """Look through all facts, receipts, and turns that were parked or wait in the database, and change nothing.
 
     Args:
         store: the truth.
@@ -70,8 +72,9 @@ def find(store: Store, pause: Callable[[], object] = lambda: None) -> Found:
         after = rows[-1][0]
         facts += [fact.id for fact in map(from_row, (row[1:] for row in rows)) if _scrubbed(fact) != fact]
         pause()
-    bodies = [tuple(row_id for row_id, body in _bodies(store, *place) if _clean(body) != body) for place in BODIES]
-    return Found(tuple(facts), *bodies)
+    places = bodies(store.database)
+    ids = [tuple(row_id for row_id, body in _bodies(store, *place) if _clean(body) != body) for place in places]
+    return Found(tuple(facts), *ids)
 
 
 def scrub(store: Store, found: Found, author: Author) -> str | None:
@@ -97,7 +100,7 @@ def scrub(store: Store, found: Found, author: Author) -> str | None:
             clean = _scrubbed(fact)
             said += _changed(fact.metadata, clean.metadata)
             tx.rewrite(clean, {"scrub": name})
-        said += _rewrite_bodies(tx.connection, found)
+        said += _rewrite_bodies(tx.connection, found, bodies(store.database))
         needles = without_survivors(tx.connection, Needles((*needles.texts, *said), needles.vectors))
         detail = json.dumps({"facts": there, "waiting": "not yet begun", "scrub": True})
         row = (name, tx.now, PENDING, detail, needles.masked(store.key, name))
@@ -116,10 +119,10 @@ def _bodies(store: Store, table: str, name: str, column: str) -> list[tuple[str,
         return [(row[0], row[1]) for row in run(connection, f"SELECT {name}, {column} FROM {table}")]
 
 
-def _rewrite_bodies(connection: Connection, found: Found) -> list[str]:
+def _rewrite_bodies(connection: Connection, found: Found, places: Sequence[Place]) -> list[str]:
     """Return the questions and messages that stood there."""
     said: list[str] = []
-    for (table, name, column), ids in zip(BODIES, (found.receipts, found.parked), strict=True):
+    for (table, name, column), ids in zip(places, (found.receipts, found.parked, found.waiting), strict=False):
         for row_id in ids:
             for (body,) in run(connection, f"SELECT {column} FROM {table} WHERE {name} = ?", (row_id,)):
                 said += _changed(json.loads(body), json.loads(_clean(body)))
@@ -130,7 +133,8 @@ def _rewrite_bodies(connection: Connection, found: Found) -> list[str]:
 def _clean(body: str) -> str:
     before = json.loads(body)
     after = safe_values(before)
-    return body if after == before else json.dumps(after, ensure_ascii=False)
+    # In ASCII, as half a character in a turn could not be written else.
+    return body if after == before else json.dumps(after)
 
 
 def _changed(before: Any, after: Any) -> list[str]:

@@ -12,6 +12,8 @@ from perdure.care import backup as backups
 from perdure.cli.options import dry_run_option, existing_store, home_option, json_option
 from perdure.cli.output import Output, steps
 from perdure.engine.paths import data_folder
+from perdure.engine.settings import Settings
+from perdure.errors import InputError
 from perdure.hosts.command.dismissal import dismiss
 
 
@@ -51,6 +53,7 @@ def restore(file: Path, dry_run: bool, home: Path | None, as_json: bool) -> int:
 
     Example: perdure backup restore facts-20260401T120000Z.db
     """
+    refuse_shared("put a backup into a folder")
     folder = data_folder(home)
     beside = backups.backups_folder(folder) / file.name
     if not dry_run:
@@ -89,6 +92,22 @@ def list_(home: Path | None, as_json: bool) -> int:
     else:
         output.line("there are no backups yet")
     return 0
+
+
+def refuse_shared(what: str) -> None:
+    """See that the memories are in a folder.
+
+    Args:
+        what: is wanted, in words.
+
+    Raises:
+        InputError: they are on a server.
+    """
+    if Settings.load().store_url is not None:
+        raise InputError(
+            "the memories are in PostgreSQL, and a backup of the server brings them back; to "
+            f"{what} all the same, unset store_url (PERDURE_STORE_URL), and take it to a server with perdure move"
+        )
 
 
 def _when(at: float) -> str:

@@ -10,6 +10,7 @@ import click
 
 from perdure.care.recovery import Recovery
 from perdure.care.recovery import recover as bring_back
+from perdure.cli.backup import refuse_shared
 from perdure.cli.options import home_option, json_option
 from perdure.cli.output import FOUND_NOTHING, OK, Output, steps
 from perdure.engine.paths import data_folder
@@ -31,6 +32,7 @@ def recover(home: Path | None, apply_: bool, accept: bool, as_json: bool) -> int
     """
     if apply_ and accept:
         raise InputError("give --apply to bring memories back, or --accept to take facts.db as it is")
+    refuse_shared("recover what is in a folder")
     if apply_ or accept:
         dismiss(data_folder(home))
     with steps("putting together", quiet=as_json):

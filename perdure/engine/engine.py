@@ -344,7 +344,7 @@ class Engine:
             return
         self.store.remember()
         if self.store.database.displaced:
-            return  # nothing can be written: what waits goes on waiting
+            return  # what waits goes on waiting
         try:
             self.store.check_purged()
         except StorePurgedError:
@@ -353,12 +353,12 @@ class Engine:
         except StoreUnavailableError:
             return  # a server that is away; the turns of the time wait in the inbox, and `status` tells
         self.drain.retry()
-        self.files.pull()
         # Until then the inbox holds what was recorded.
         self.files.log.flush()
         self.store.inbox.empty()
         self.feed.look()
         self._switch_if_due()
+        self.files.follow()
 
     def _switch_if_due(self) -> None:
         # Its worker may have been killed. One that cannot go on says so, and is not started again and again.

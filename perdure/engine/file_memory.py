@@ -13,6 +13,7 @@ from perdure.background.file_sync import FileSync
 from perdure.background.keeper import Keeper
 from perdure.background.turn_gate import TurnGate
 from perdure.capture.intake import Intake, as_sequence
+from perdure.care.elsewhere import follow
 from perdure.clock import Clock
 from perdure.embed.base import Embedder
 from perdure.engine.file_purge import recordable
@@ -145,6 +146,15 @@ class FileMemory:
         """
         if self.log.pull():
             self.sync.start()
+
+    def follow(self) -> None:
+        """Take over what other machines have recorded, and take out what they have purged.
+
+        Raises:
+            StoreError, OSError: something cannot be read or written; repeat it later.
+        """
+        self.pull()
+        follow(self._store, files_options(self._settings))
 
     def ended(self, session: str) -> None:
         """Have all of a conversation indexed, once what was said in it is recorded."""

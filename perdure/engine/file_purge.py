@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from perdure.capture.sentences import clauses, sentences
-from perdure.files import registry, rows
+from perdure.care.elsewhere import drop_unused
+from perdure.files import registry
 from perdure.files.index import FileIndex
 from perdure.files.options import FilesOptions
 from perdure.files.shared_log import log_of
@@ -31,7 +32,7 @@ def cleaner(store: Store, options: FilesOptions) -> Callable[[Sequence[str]], No
             if scrubbed or _holds(index, texts):
                 # From nothing, so that no free page and no vector of what is gone stays behind.
                 index.sync(registry.roots(store, log), force=True, patience=-1)
-                _drop_unused(index)
+                drop_unused(index)
         finally:
             index.close()
 
@@ -53,7 +54,7 @@ def redact_again(store: Store, options: FilesOptions) -> int:
         changed = log.redact_again()
         if changed or _holds_secrets(index):
             index.sync(registry.roots(store, log), force=True, patience=-1)
-            _drop_unused(index)
+            drop_unused(index)
         return changed
     finally:
         index.close()
@@ -92,14 +93,3 @@ def _holds_secrets(index: FileIndex) -> bool:
         return False
     with generation.database.read() as connection:
         return any(redact(text).kinds for (text,) in run(connection, "SELECT text FROM chunks"))
-
-
-def _drop_unused(index: FileIndex) -> None:
-    generation = index.generations.live()
-    if generation is None:
-        return
-    with generation.database.write() as connection:
-        rows.trim_cache(connection, 0)
-    with generation.database.read() as connection:
-        run(connection, "VACUUM")
-        run(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
