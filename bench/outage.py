@@ -32,7 +32,7 @@ from perdure.index.indexer import without_vector
 from perdure.store.sql import run
 from tests.postgres.server import Server, running
 
-SETTINGS: dict[str, Any] = {"embedder": "hash", "timers": False}
+SETTINGS: dict[str, Any] = {"embedder": "hash", "timers": False, "capture_day_facts": 1_000_000}
 CHILD = (sys.executable, "-m", "bench.outage", "--child")
 WRITERS = 4
 CORRECTORS = 8

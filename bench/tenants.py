@@ -46,11 +46,16 @@ def interleaved(url: str, folder: Path, tenants: int) -> dict[str, int]:
             for name, database in chance.sample(list(zip(names, opened, strict=True)), len(names)):
                 with database.write() as connection:
                     run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", ("mine", name))
+                    sql = (
+                        "INSERT OR IGNORE INTO facts (id, text, created_at, normalized_hash) VALUES ('one', ?, 0.0, '')"
+                    )
+                    run(connection, sql, (f"of {name}",))
                 with database.read() as connection:
                     rows = run(connection, "SELECT key, value, tenant FROM meta WHERE key = 'mine'")
+                    rows += run(connection, "SELECT id, text, tenant FROM facts")
                 with lock:
                     seen["reads"] += 1
-                    seen["foreign"] += rows != [("mine", name, name)]
+                    seen["foreign"] += rows != [("mine", name, name), ("one", f"of {name}", name)]
         for database in opened:
             database.close()
 
