@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 import psycopg
@@ -65,15 +65,19 @@ ASKER = "0.05"
 class Blended:
     """Vectors that are blends of two memories of one writer, with some noise."""
 
-    def __init__(self) -> None:
+    def __init__(self, vectors: Vectors, writers: Sequence[str]) -> None:
+        """Blend vectors of shape (memories, dims), each of the writer that is named for it."""
         import numpy as np
 
-        memories, _ = labelled()
         self._chance = np.random.default_rng(SEED)
-        vectors = embedded(list(memories), query=False)
-        writers = np.array(list(memories.values()))
-        self.topics = sorted(set(writers.tolist()))
-        self._of = [vectors[writers == topic] for topic in self.topics]
+        self.topics = sorted(set(writers))
+        self._of = [vectors[np.array(writers) == topic] for topic in self.topics]
+
+    @classmethod
+    def real(cls) -> Self:
+        """Blend the vectors of the labelled stores' memories."""
+        memories, _ = labelled()
+        return cls(embedded(list(memories), query=False), list(memories.values()))
 
     def draw(self, count: int, topics: Sequence[int]) -> Vectors:
         """Return unit vectors of shape (count, dims)."""
@@ -262,6 +266,7 @@ def bench(
         began = time.perf_counter()
         store = Store(root / "0", server=Server(server.url))
         fill(store, facts, blended, worded=beside)
+        _tell(f"{facts} memories are there; looking for vectors")
         result["filled_s"] = round(time.perf_counter() - began, 1)
         result["vectors"] = vector_figures(store, facts, blended, queries)
         result["database_mb"] = round(_megabytes(server), 1)
@@ -280,10 +285,15 @@ def bench(
                     home.mkdir(exist_ok=True)
                     if name == "shared":
                         (home / "store.key").write_bytes((root / "key").read_bytes())
+                _tell(f"{count} clients ask and write: {name}")
                 running_clients = Clients(homes, server if name == "shared" else None, facts, asks, writes)
                 result.setdefault(name, {})[str(count)] = running_clients.measured()
                 running_clients.close()
         return result
+
+
+def _tell(what: str) -> None:
+    print(what, file=sys.stderr, flush=True)
 
 
 def _megabytes(server: Running) -> float:
@@ -315,7 +325,7 @@ def main(
     if order is not None:
         child(order)
         return
-    blended = Blended()
+    blended = Blended.real()
     counts = [int(count) for count in clients.split(",")]
     for size in facts.split(","):
         result = bench(int(size), counts, blended, queries, asks, writes, not vectors_only)
