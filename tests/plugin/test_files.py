@@ -524,7 +524,7 @@ class TestHosts:
         ann.files.add(tmp_path / "ann")
         assert memory.files.status().dirty == 0
         assert ann.files.status().added == ("memory/a.md",)
-        engine_of(memory).files.index.sync(engine_of(memory).files.sync.roots())
+        engine_of(memory).files.index.sync(engine_of(memory).files.sync.roots(), patience=-1)
         assert (memory.files.status().files, memory.files.status().without_vector) == (1, 0)
         assert (ann.files.status().files, ann.files.status().without_vector) == (2, 1)
 
