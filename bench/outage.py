@@ -37,6 +37,8 @@ CHILD = (sys.executable, "-m", "bench.outage", "--child")
 WRITERS = 4
 CORRECTORS = 8
 PATIENCE = 120.0
+PAUSE = 0.1
+"""Seconds between two things that a writer says: turns are captured more slowly than they are acknowledged."""
 SEED = 7
 
 
@@ -98,7 +100,7 @@ def child(order: str) -> None:
                     print("done", marker, flush=True)
                 elif memory.turns.after([{"role": "user", "content": text}], True, TurnContext(session_id=marker)):
                     print("done", marker, flush=True)
-            time.sleep(0.01)
+            time.sleep(PAUSE)
 
 
 def opened(home: str, url: str) -> Memory:
@@ -131,10 +133,7 @@ def checked(homes: Sequence[Path], url: str, writers: Sequence[Writer]) -> dict[
     """Bring in what waits in the folders, and compare."""
     for home in homes:
         with Memory.open(home, store_url=url, **SETTINGS) as memory:
-            memory.settle(PATIENCE)
-            until = time.monotonic() + PATIENCE
-            while memory._engine.store.waiting() and time.monotonic() < until:
-                time.sleep(0.2)
+            _drain(memory)
     with Memory.open(homes[0], store_url=url, **SETTINGS) as memory:
         memory.ready()
         space = memory._engine.store.space()
@@ -159,6 +158,17 @@ def checked(homes: Sequence[Path], url: str, writers: Sequence[Writer]) -> dict[
         "doubled": sum(count > 1 for count in found.values()),
         "diverged": damaged + sum(not vector for _, vector in rows) + sum(marker not in known for marker in found),
     }
+
+
+def _drain(memory: Memory) -> None:
+    """Wait until all turns of a machine are captured, or none was for a while."""
+    left, since = -1, time.monotonic()
+    while now := len(memory._engine.store.waiting()):
+        if now != left:
+            left, since = now, time.monotonic()
+        elif time.monotonic() - since > PATIENCE:
+            return
+        time.sleep(0.2)
 
 
 def corrected(folder: Path, key: bytes, url: str, corrections: int) -> dict[str, int]:
