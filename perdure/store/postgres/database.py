@@ -236,9 +236,17 @@ class PostgresDatabase:
             self._closed = True
             self._pool.close(REST)
 
+    def _see_open(self) -> None:
+        if self._process != os.getpid():
+            raise StoreClosedError("the database was opened before this process was forked; open it anew here")
+        if self._closed:
+            raise StoreClosedError("the database is closed")
+
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Be the one thread of this process that writes."""
+        # In a forked child nobody would ever let go of the lock.
+        self._see_open()
         if not self._writing.acquire(timeout=PATIENCE):
             raise StoreBusyError("another thread has been writing for too long; retry")
         try:
@@ -251,10 +259,7 @@ class PostgresDatabase:
         self, deadline: float | None = None, first: str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
     ) -> Iterator[tuple[Impatient, PostgresConnection]]:
         """Take a connection into a transaction of the tenant: here alone it is named."""
-        if self._process != os.getpid():
-            raise StoreClosedError("the database was opened before this process was forked; open it anew here")
-        if self._closed:
-            raise StoreClosedError("the database is closed")
+        self._see_open()
         if time.monotonic() < self._away:
             raise StoreUnavailableError("the database could not be reached a moment ago; retry in a second")
         left = min(REACH, patience()) if deadline is None else max(0.01, deadline - time.monotonic())
