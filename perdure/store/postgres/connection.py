@@ -27,6 +27,7 @@ try:
     import psycopg
     from psycopg import errors
     from psycopg.conninfo import conninfo_to_dict
+    from psycopg.pq import TransactionStatus
     from psycopg_pool import PoolTimeout
 except ImportError as error:
     raise ExtensionError(
@@ -59,9 +60,10 @@ class Impatient(psycopg.Connection[Row]):
             named["timeout"] = min(named["timeout"], max(0.0, self.deadline - time.monotonic()) + GRACE)
         try:
             return super().wait(*given, **named)
-        except errors._WaitTimeout:
-            # What it would answer now belongs to a question that nobody asks any more.
-            self.pgconn.finish()
+        except psycopg.OperationalError:
+            if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
+                # What it would answer now belongs to a question that nobody asks any more.
+                self.pgconn.finish()
             raise
 
 
