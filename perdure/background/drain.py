@@ -107,6 +107,7 @@ class Drain:
         elif time.monotonic() - self._looked > ORPHANS:
             try:
                 self._take_in()
+                self._worked()
             except WAITS as error:
                 self._failed(error)
 

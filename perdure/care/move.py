@@ -11,7 +11,7 @@ from typing import Any
 from perdure.errors import InputError, StoreBusyError, StoreCorruptError
 from perdure.store import shared_inbox
 from perdure.store.fact import COLUMNS
-from perdure.store.moved import MOVED
+from perdure.store.moved import MARKS, MOVED, PURGED, refuse_marked
 from perdure.store.remembered import store_id
 from perdure.store.seals import UNSEALED, damages
 from perdure.store.sql import Connection, run
@@ -107,9 +107,13 @@ def begin(source: Store, target: Store) -> str:
 
     Raises:
         InputError: the other store has memories or conversations of its own.
+        StorePurgedError: the other store was purged as a whole.
     """
     with source.database.read() as connection, connection:
         state = _state(source, connection)
+    with target.database.read() as connection:
+        # A name that was purged is not used again: other machines tell by the mark what to remove.
+        refuse_marked(run(connection, MARKS, (PURGED, PURGED)))
     begun, moved = target.meta(SOURCE) or "", target.meta(MOVED) is not None
     if not moved and not begun.startswith(store_id(source.key)):
         _see_empty(target)

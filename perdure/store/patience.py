@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-TURN, USUAL = 2.0, 300.0
-"""Seconds, in a turn and else. A server that is frozen, or cut off, ends no connection by itself."""
-_patience: ContextVar[float] = ContextVar("perdure_patience", default=USUAL)
+TURN = 2.0
+"""Seconds, in a turn. A server that is frozen ends no connection by itself."""
+_patience: ContextVar[float] = ContextVar("perdure_patience", default=math.inf)
 
 
 def patience() -> float:
-    """Return for how many seconds this thread waits for one answer."""
+    """Return for how many seconds this thread waits for one answer; without an end where it may make an index."""
     return _patience.get()
 
 

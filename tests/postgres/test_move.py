@@ -10,8 +10,16 @@ import pytest
 from perdure import Memory, TurnContext
 from perdure.api import moving
 from perdure.care import move as rows
+from perdure.care.tenant import purge_tenant
 from perdure.engine.settings import Settings
-from perdure.errors import InputError, StoreBusyError, StoreCorruptError, StoreError, StoreUnavailableError
+from perdure.errors import (
+    InputError,
+    StoreBusyError,
+    StoreCorruptError,
+    StoreError,
+    StorePurgedError,
+    StoreUnavailableError,
+)
 from perdure.files.shared_log import SEEN
 from perdure.store import shared_inbox
 from perdure.store.access import opened
@@ -370,3 +378,15 @@ def test_a_copy_that_does_not_fit_is_begun_anew(server: Server, tenant: str, tmp
     with _opened(home, server, tenant) as memory:
         assert sorted((fact.id, fact.text) for fact in memory.admin.list()) == before
         assert memory.admin.verify() == []
+
+
+def test_a_tenant_that_was_purged_is_not_moved_into(server: Server, tenant: str, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    before = _filled(home)
+    with Memory.open(tmp_path / "other", store_url=server.url, store_tenant=tenant, embedder="none") as other:
+        other.store("The printer is called Otto.")
+        purge_tenant(other._engine.store)
+    with pytest.raises(StorePurgedError, match="name another store_tenant"):
+        moving.move(home, server.url, _settings(tenant))
+    with Memory.open(home, embedder="hash", timers=False) as memory:
+        assert sorted((fact.id, fact.text) for fact in memory.admin.list()) == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -55,9 +56,10 @@ class Impatient(psycopg.Connection[Row]):
 
     def wait(self, *given: Any, **named: Any) -> Any:
         """Wait for an answer as long as the thread has patience, and until the deadline; then close the connection."""
-        named["timeout"] = patience()
+        seconds = patience()
         if self.deadline is not None:
-            named["timeout"] = min(named["timeout"], max(0.0, self.deadline - time.monotonic()) + GRACE)
+            seconds = min(seconds, max(0.0, self.deadline - time.monotonic()) + GRACE)
+        named["timeout"] = None if math.isinf(seconds) else seconds
         try:
             return super().wait(*given, **named)
         except psycopg.OperationalError:
@@ -199,7 +201,7 @@ def in_our_terms() -> Iterator[None]:
         yield
     except (errors.QueryCanceled, errors.LockNotAvailable) as error:
         raise StoreBusyError("the database took too long and was broken off; retry") from error
-    except (errors.DeadlockDetected, errors.SerializationFailure) as error:
+    except (errors.DeadlockDetected, errors.SerializationFailure, errors.IdleInTransactionSessionTimeout) as error:
         raise StoreBusyError(
             "the database kept nothing of this change, as another one was in its way; retry"
         ) from error

@@ -154,7 +154,11 @@ class PostgresDatabase:
         """Make and remove graphs, so that each large scope has one; return how many there are."""
         with self.read() as connection:
             there, crowds = vectors.graphs(connection), vectors.crowds(connection)
+            # Of a process that is gone, perhaps: the server goes on all the same.
+            making = vectors.being_made(connection)
         kept = {graph.name for graph, _, _ in crowds if there.get(graph.name)}
+        there = {name: whole for name, whole in there.items() if name not in making}
+        crowds = [each for each in crowds if each[0].name not in making]
         for name in there.keys() - kept:
             self._outside(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
         made = [(graph, dims) for graph, dims, count in crowds if graph.name not in kept and count > vectors.EXACT]
@@ -302,6 +306,9 @@ class PostgresDatabase:
                 self._pool.putconn(raw)
                 if time.monotonic() >= until:
                     raise
+            except BaseException:
+                self._pool.putconn(raw)
+                raise
 
     @contextmanager
     def _reached(self) -> Iterator[None]:

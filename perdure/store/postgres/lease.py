@@ -15,6 +15,8 @@ from perdure.store.sql import Backend, Connection, Row, run
 NAME = "jobs"
 SECONDS = 30.0
 """For how long a holder need not be heard of. By the server's clock: those of the machines may differ."""
+GIVING_UP = 1.0
+"""Seconds that a close waits for."""
 _ENDS = "clock_timestamp() + make_interval(secs => ?)"
 _RENEWED = f"UPDATE leases SET ends = {_ENDS} WHERE name = '{NAME}' AND holder = ? RETURNING fence"
 _TAKEN = (
@@ -81,7 +83,10 @@ class Lease:
         Raises:
             StoreError: the server cannot be asked; then it ends by itself.
         """
-        with self._lock:
+        # Who is waiting for writers in `take` may take long; then the lease ends by itself.
+        if not self._lock.acquire(timeout=GIVING_UP):
+            return
+        try:
             if self._fence is None:
                 return
             self._fence = None
@@ -89,6 +94,8 @@ class Lease:
             with self._database.beside() as connection:
                 run(connection, f"UPDATE leases SET ends = clock_timestamp() WHERE name = '{NAME}' AND holder = ?",
                     (self._holder,))  # fmt: skip
+        finally:
+            self._lock.release()
 
     @contextmanager
     def fenced(self) -> Iterator[None]:

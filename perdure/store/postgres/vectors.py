@@ -127,6 +127,15 @@ def graphs(connection: Connection) -> dict[str, bool]:
     return dict(run(connection, sql, (_prefix(connection),)))
 
 
+def being_made(connection: Connection) -> set[str]:
+    """Return the names of graphs that the server is making."""
+    sql = (
+        "SELECT c.relname FROM pg_stat_progress_create_index p JOIN pg_class c ON c.oid = p.index_relid"
+        " WHERE p.datname = current_database()"
+    )
+    return {name for (name,) in run(connection, sql)}
+
+
 def graph(connection: Connection, embedding_id: str, crowd: str) -> Graph:
     """Return the graph that a scope's vectors of a space have, or would have."""
     space = hashlib.blake2b(embedding_id.encode(), digest_size=8).hexdigest()
