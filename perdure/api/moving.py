@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from perdure.engine.settings import Settings
 from perdure.errors import InputError, StoreCorruptError
 from perdure.files.shared_log import SharedLog, forget_seen, take_over
 from perdure.hooks.types import TurnContext
+from perdure.store import said
 from perdure.store.access import opened
 from perdure.store.database import Database
 from perdure.store.folder import prepare_folder, private_file
@@ -83,6 +85,8 @@ def move(
     """
     present, target = server_of(settings), _target(to, settings)
     folder = home if target is not None else Path(to).expanduser()
+    if target is not None and not dry_run and (ended := _ended(home, to, target)) is not None:
+        return ended
     with _opened(home, present) as source:
         if dry_run:
             return Moved(_place(to), rows.counts(source), 0, 0, 0, _setting(to, target))
@@ -99,7 +103,6 @@ def move(
             copy.database.tidy(lambda: None)
             rows.compare(counts, copy)
             conversations = take_over(copy, home) if target is not None else _bring(source, folder)
-            rows.admit(copy)
         after = _answers(folder, settings.model_copy(update={"store_url": None if target is None else target.url}))
         same = _compared(before, after)
         with alone(home) as free:
@@ -108,6 +111,24 @@ def move(
         with _opened(folder, target) as copy:
             rows.finish(copy)
     return Moved(_place(to), counts, conversations, len(before), same, _setting(to, target))
+
+
+def _ended(home: Path, to: str, target: Server) -> Moved | None:
+    """Let in a copy whose source was left, if a move was killed between the two; None: it was not."""
+    path = home / "facts.db"
+    if not path.is_file():
+        return None
+    with opened(path, looks=True) as connection:
+        known = run(connection, "SELECT 1 FROM sqlite_schema WHERE name = 'meta'")
+        if not known or run(connection, "SELECT value FROM meta WHERE key = ?", (MOVED,)) != [(_place(to),)]:
+            return None
+    with _opened(home, target) as copy:
+        if not rows.is_begun(copy):
+            return None
+        with copy.database.read() as connection:
+            conversations = len(said.before(connection, math.inf))
+        rows.finish(copy)
+        return Moved(_place(to), rows.counts(copy), conversations, 0, 0, _setting(to, target))
 
 
 def _target(to: str, settings: Settings) -> Server | None:
@@ -201,7 +222,7 @@ def _prepare(source: Store, folder: Path, target: Server | None) -> None:
 
 def _answers(folder: Path, settings: Settings) -> dict[str, float]:
     """Return how well memories are found, by whom, kind of question and rank."""
-    engine = Engine(folder, settings.model_copy(update={"timers": False}), guest=True)
+    engine = Engine(folder, settings.model_copy(update={"timers": False}), guest=True, moved=True)
     try:
         engine.model.wait(READY)
         sql = (

@@ -125,9 +125,10 @@ def begin(source: Store, target: Store) -> str:
             run(connection, "DELETE FROM meta WHERE key LIKE ?", (f"{PROGRESS}%",))
             run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (SOURCE, state))
         if target.database.shared:
-            # Until all of it is there nobody else opens it. Who did would bring the files of conversations up to
-            # date with what it has, and so remove those that are still to be taken over.
-            run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (MOVED, str(source.folder)))
+            # Until it counts nobody else opens it: what is written to it would be lost if the copy begins anew. And
+            # files of conversations, brought up to date with what it has, would be gone before they are taken over.
+            where = f"{source.folder}, or are on their way from there: run that `perdure move` again"
+            run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (MOVED, where))
     return state
 
 
@@ -170,12 +171,6 @@ def compare(counts: dict[str, int], target: Store) -> None:
         raise StoreCorruptError(f"{wrong}; run it again, which begins anew, or look into the store: perdure verify")
 
 
-def admit(target: Store) -> None:
-    """Let a copy be opened that is complete."""
-    with target.database.write() as connection:
-        run(connection, "DELETE FROM meta WHERE key = ?", (MOVED,))
-
-
 def leave(source: Store, copied: str, where: str) -> None:
     """Mark a store as moved, so that nobody opens it again, if nothing was written since it was copied.
 
@@ -194,10 +189,15 @@ def leave(source: Store, copied: str, where: str) -> None:
         run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (MOVED, where))
 
 
+def is_begun(target: Store) -> bool:
+    """Return whether a store is a copy, of the store with its key, that was not let in yet."""
+    return (target.meta(SOURCE) or "").startswith(store_id(target.key)) and target.meta(MOVED) is not None
+
+
 def finish(target: Store) -> None:
-    """Drop the marks of the copying: a store that counts is not begun anew."""
+    """Let a copy be opened whose source was left, and drop the marks of the copying: it is not begun anew."""
     with target.database.write() as connection:
-        run(connection, "DELETE FROM meta WHERE key LIKE ? OR key = ?", (f"{PROGRESS}%", SOURCE))
+        run(connection, "DELETE FROM meta WHERE key LIKE ? OR key IN (?, ?)", (f"{PROGRESS}%", SOURCE, MOVED))
 
 
 _NO_WORDS = "INSERT INTO facts_fts (facts_fts) VALUES ('delete-all')"

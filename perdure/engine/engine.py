@@ -77,8 +77,10 @@ _log = logging.getLogger("perdure.plugin")
 class Engine:
     """Recalls, captures and keeps one data folder in order. Usable from any thread; `close` it in the end."""
 
-    def __init__(self, home: Path, settings: Settings, *, clock: Clock | None = None, guest: bool = False) -> None:
-        """Open the folder and start what works in the background; a `guest` makes no store, and keeps no house.
+    def __init__(
+        self, home: Path, settings: Settings, *, clock: Clock | None = None, guest: bool = False, moved: bool = False
+    ) -> None:
+        """Open the folder and start what works in the background; `guest` and `moved` are those of `store_of`.
 
         Raises:
             PerdureError: the folder or a setting cannot be used.
@@ -90,9 +92,8 @@ class Engine:
         load = embedder_factory(settings, self.extensions)
         reranker = reranker_of(settings, self.extensions)
         make_llm = llm_factory(settings)
-        self.store = store_of(
-            home, settings, clock=self.clock, summaries=summaries_of(settings), absent="empty" if guest else "create"
-        )
+        given = {"clock": self.clock, "summaries": summaries_of(settings)}
+        self.store = store_of(home, settings, guest=guest, moved=moved, **given)
         self.gate = TurnGate()
         self._keeps_house = not guest and self.store.refusal is None
         self.keeper = Keeper(self.gate, self._tick)

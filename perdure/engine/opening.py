@@ -21,13 +21,24 @@ def server_of(settings: Settings) -> Server | None:
     return Server(settings.store_url, settings.store_tenant, settings.store_direct_url, settings.ack == "database")
 
 
-def store_of(home: Path, settings: Settings, **given: Any) -> Store:
+def store_of(home: Path, settings: Settings, *, guest: bool = False, moved: bool = False, **given: Any) -> Store:
     """Open a store; see `Store`. A machine's folder of a store that was purged elsewhere loses what it has of it.
+
+    Args:
+        home: the data folder.
+        settings: by which the store is opened.
+        guest: make no store where there is none; who asks so keeps no house, either.
+        moved: on a server, open it even if its memories were moved elsewhere: to look into a copy.
+        given: arguments of `Store`.
 
     Raises:
         PerdureError: it cannot be opened.
     """
     server = server_of(settings)
+    if server is not None:
+        server = replace(server, moved=moved)
+    if guest:
+        given["absent"] = "empty"
     try:
         return Store(home, server=server, **given)
     except StorePurgedError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -390,3 +391,35 @@ def test_a_tenant_that_was_purged_is_not_moved_into(server: Server, tenant: str,
         moving.move(home, server.url, _settings(tenant))
     with Memory.open(home, embedder="hash", timers=False) as memory:
         assert sorted((fact.id, fact.text) for fact in memory.admin.list()) == before
+
+
+def test_a_copy_is_opened_by_nobody_before_the_store_was_left(
+    server: Server, tenant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    before = _filled(home)
+    leave, finish = rows.leave, rows.finish
+
+    def looked(*given: Any) -> None:
+        with pytest.raises(StoreUnavailableError, match="on their way"):
+            Memory.open(tmp_path / "other", store_url=server.url, store_tenant=tenant, embedder="none", timers=False)
+        leave(*given)
+
+    def cut(copy: Store) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(rows, "leave", looked)
+    monkeypatch.setattr(rows, "finish", cut)
+    (tmp_path / "other").mkdir()
+    with Memory.open(home, embedder="none", timers=False) as memory:
+        (tmp_path / "other" / "store.key").write_text(memory._engine.store.key.hex())
+    with pytest.raises(KeyboardInterrupt):
+        moving.move(home, server.url, _settings(tenant))
+    monkeypatch.setattr(rows, "finish", finish)
+    again = moving.move(home, server.url, _settings(tenant))
+    assert again.rows["facts"] > len(before) > 3
+    assert again.conversations == 1
+    with Memory.open(home, store_url=server.url, store_tenant=tenant, embedder="hash", timers=False) as memory:
+        assert sorted((fact.id, fact.text) for fact in memory.admin.list()) == before
+    with pytest.raises(StoreUnavailableError, match="were moved to"):
+        moving.move(home, server.url, _settings(tenant))
