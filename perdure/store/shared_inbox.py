@@ -16,13 +16,13 @@ def put(connection: Connection, entry: Entry, machine: str, now: float) -> None:
     run(connection, "INSERT OR IGNORE INTO inbox VALUES (?, ?, ?, ?)", (entry["id"], machine, now, json.dumps(entry)))
 
 
-def waiting(connection: Connection, machine: str, now: float) -> list[Entry]:
-    """Return the turns of other machines that wait for too long, oldest first."""
+def waiting(connection: Connection, now: float) -> list[tuple[str, Entry]]:
+    """Return the turns that wait for too long, oldest first, each behind the name of its machine."""
     sql = (
-        "SELECT i.entry FROM inbox i WHERE i.machine <> ? AND i.at < ?"
+        "SELECT i.machine, i.entry FROM inbox i WHERE i.at < ?"
         " AND NOT EXISTS (SELECT 1 FROM inbox_done d WHERE d.entry_id = i.entry_id) ORDER BY i.at"
     )
-    return [json.loads(entry) for (entry,) in run(connection, sql, (machine, now - PATIENCE))]
+    return [(machine, json.loads(entry)) for machine, entry in run(connection, sql, (now - PATIENCE,))]
 
 
 def held(connection: Connection) -> set[str]:

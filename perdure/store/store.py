@@ -234,11 +234,21 @@ class Store:
                 shared_inbox.drop(connection, entry_id)
 
     def orphans(self) -> list[Entry]:
-        """Return turns that the database acknowledged, and that their machine has not dealt with for a while."""
+        """Return turns that the database acknowledged, and that their machine has not dealt with for a while.
+
+        Also this one's, if its inbox does not have them any more.
+
+        Raises:
+            StoreError: the database cannot be read.
+            OSError: the inbox cannot be read.
+        """
         if not self.database.shared:
             return []
         with self.database.read() as connection:
-            return shared_inbox.waiting(connection, self._machine, self.clock.now())
+            left = shared_inbox.waiting(connection, self.clock.now())
+        mine = any(machine == self._machine for machine, _ in left)
+        here = {entry.get("id") for entry in self.inbox.entries()} if mine else set()
+        return [entry for machine, entry in left if machine != self._machine or entry["id"] not in here]
 
     def check_purged(self) -> None:
         """See that no other machine has purged all of a store that is shared.

@@ -240,6 +240,23 @@ def test_own_turns_are_known_for_a_while_as_another_machine_may_hold_them(opened
         assert len(run(connection, "SELECT 1 FROM inbox_done")) == 1
 
 
+def test_a_turn_that_only_the_database_has_is_taken_in_by_its_own_machine(
+    opened: Open, server: Server, tenant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_inbox, "PATIENCE", -1.0)
+    own = Store(tmp_path / "one", server=Shared(server.url, tenant, acknowledges=True))
+    own.acknowledge({
+        "at": 1_700_000_000.0, "session": "s1", "cursor": "global\0s1", "tail": "", "scope": "global",
+        "host": "python", "turn": None, "messages": [{"role": "user", "text": FACT}],
+    })  # fmt: skip
+    assert own.orphans() == []  # its inbox has it
+    own.close()
+    for path in (tmp_path / "one" / "inbox").iterdir():
+        path.unlink()
+    memory = opened("one")
+    assert until(lambda: [fact.text for fact in memory.admin.list()] == [FACT])
+
+
 def test_nothing_is_written_to_a_store_that_was_moved_away(opened: Open) -> None:
     memory = opened()
     memory.store(FACT)

@@ -268,7 +268,11 @@ class PostgresDatabase:
             raise StoreUnavailableError("the database could not be reached a moment ago; retry in a second")
         left = min(REACH, patience()) if deadline is None else max(0.01, deadline - time.monotonic())
         named = f"{first}; SELECT set_config(%s, %s, true)"
-        with in_our_terms(), self._reached(), self._lent(min(left, REACH), named, (TENANT, self._tenant)) as raw:
+        with (
+            in_our_terms(),
+            self._reached(deadline),
+            self._lent(min(left, REACH), named, (TENANT, self._tenant)) as raw,
+        ):
             raw.deadline = deadline
             connection = self._wrapped.get(raw)
             if connection is None:
@@ -311,14 +315,20 @@ class PostgresDatabase:
                 raise
 
     @contextmanager
-    def _reached(self) -> Iterator[None]:
-        """Let nobody wait for a server that was away a moment ago: a turn asks for several things."""
+    def _reached(self, deadline: float | None = None) -> Iterator[None]:
+        """Let nobody wait for a server that was away a moment ago: a turn asks for several things.
+
+        Whose own deadline passes soon does not know that it is away.
+        """
+        began = time.monotonic()
         try:
             yield
         except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable):
             raise
         except (PoolTimeout, psycopg.OperationalError):
-            self._away = time.monotonic() + REST
+            now = time.monotonic()
+            if deadline is None or now - began >= REST:
+                self._away = now + REST
             raise
 
     def _begin(self) -> None:
