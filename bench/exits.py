@@ -41,7 +41,7 @@ LIMIT = 3.0
 """Seconds in which a process is to end."""
 LINGER = 5.0
 """Seconds in which its worker is to be gone."""
-HANG = 60.0
+HANG = 30.0
 """Seconds after which a process counts as hung, and a worker as left behind."""
 PER_HOME = 10
 _EXPECTED = {"itself": 0, "SIGTERM": 0, "SIGINT": (130, -signal.SIGINT, 1), "SIGKILL": -signal.SIGKILL}

@@ -126,11 +126,11 @@ def status_of(engine: Engine, audience: Audience) -> Status:
 
 @dataclass(frozen=True, slots=True)
 class LostStatus:
-    """The state of a store that cannot be opened, as its facts.db is not what the folder remembers.
+    """The state of a store that cannot be opened: its facts.db is not what the folder remembers, or its server is away.
 
     Attributes:
         home: the data folder.
-        truth: how facts.db is; see `perdure.store.remembered.Truth`.
+        truth: how facts.db is, see `perdure.store.remembered.Truth`; "unavailable": of a server nobody knows.
         problem: that in a sentence, with what to do.
         inbox: acknowledged turns that wait until it is back.
     """

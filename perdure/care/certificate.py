@@ -36,9 +36,10 @@ BEYOND = (
     "backups and exports that were copied out of the data folder",
 )
 """What no search of the data folder can see."""
+SERVER = "the server's log and its backups, until they have run out"
 BEYOND_SHARED = (
     *BEYOND,
-    "the server's log and its backups, until they have run out",
+    SERVER,
     "folders of other machines, until a program there has its folder to itself",
 )
 """What no search of this machine's folder can see where several share a store."""

@@ -122,7 +122,8 @@ def _bodies(store: Store, table: str, name: str, column: str) -> list[tuple[str,
 def _rewrite_bodies(connection: Connection, found: Found, places: Sequence[Place]) -> list[str]:
     """Return the questions and messages that stood there."""
     said: list[str] = []
-    for (table, name, column), ids in zip(places, (found.receipts, found.parked, found.waiting), strict=False):
+    each = (found.receipts, found.parked, found.waiting)[: len(places)]
+    for (table, name, column), ids in zip(places, each, strict=True):
         for row_id in ids:
             for (body,) in run(connection, f"SELECT {column} FROM {table} WHERE {name} = ?", (row_id,)):
                 said += _changed(json.loads(body), json.loads(_clean(body)))

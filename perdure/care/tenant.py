@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 
 from perdure.care.certificate import BEYOND as OUTSIDE
+from perdure.care.certificate import SERVER
 from perdure.care.teardown import clear, remaining
 from perdure.errors import InputError
 from perdure.store.moved import PURGED
 from perdure.store.store import Store
 
 BEYOND = (
-    "the server's log and its backups, until they have run out",
+    SERVER,
     "folders of other machines, until a program opens them or is running there",
     "a store that another machine moved to this one, its backups and exports; run perdure purge --tenant there",
     *OUTSIDE,

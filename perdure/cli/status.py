@@ -2,41 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
 from perdure.api.memory import Memory
-from perdure.api.status import Status, lost_status
+from perdure.api.status import LostStatus, Status, lost_status
 from perdure.cli.options import home_option, json_option
 from perdure.cli.output import FOUND_NOTHING, OK, Output
 from perdure.engine.paths import data_folder
 from perdure.engine.settings import Settings
 from perdure.errors import StoreBusyError, StorePurgedError, StoreUnavailableError
 from perdure.store.inbox import waiting_in
-
-
-@dataclass(frozen=True, slots=True)
-class AwayStatus:
-    """The state of a store whose database cannot be used, as far as this machine knows it.
-
-    Attributes:
-        home: the data folder of this machine.
-        truth: "unavailable".
-        problem: why, and what to do.
-        inbox: turns in this machine's inbox, which are captured when the database is back.
-    """
-
-    home: str
-    truth: str
-    problem: str
-    inbox: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the values as JSON can hold them."""
-        return asdict(self)
 
 
 @click.command()
@@ -59,7 +36,7 @@ def status(home: Path | None, as_json: bool) -> int:
     return OK if isinstance(state, Status) else FOUND_NOTHING
 
 
-def _asked(home: Path | None) -> Status | AwayStatus:
+def _asked(home: Path | None) -> Status | LostStatus:
     try:
         with Memory.open(home, timers=False, guest=True) as memory:
             memory.ready()
@@ -70,4 +47,4 @@ def _asked(home: Path | None) -> Status | AwayStatus:
         if Settings.load().store_url is None:
             raise
         folder = data_folder(home)
-        return AwayStatus(str(folder), "unavailable", str(error), waiting_in(folder / "inbox"))
+        return LostStatus(str(folder), "unavailable", str(error), waiting_in(folder / "inbox"))

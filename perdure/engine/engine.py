@@ -92,8 +92,8 @@ class Engine:
         load = embedder_factory(settings, self.extensions)
         reranker = reranker_of(settings, self.extensions)
         make_llm = llm_factory(settings)
-        given = {"clock": self.clock, "summaries": summaries_of(settings)}
-        self.store = store_of(home, settings, guest=guest, moved=moved, **given)
+        summaries = summaries_of(settings)
+        self.store = store_of(home, settings, guest=guest, moved=moved, clock=self.clock, summaries=summaries)
         self.gate = TurnGate()
         self._keeps_house = not guest and self.store.refusal is None
         self.keeper = Keeper(self.gate, self._tick)
@@ -345,7 +345,7 @@ class Engine:
             return
         self.store.remember()
         if self.store.database.displaced:
-            return  # what waits goes on waiting
+            return  # nothing can be written: what waits goes on waiting
         try:
             self.store.check_purged()
         except StorePurgedError:

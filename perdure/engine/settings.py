@@ -68,7 +68,8 @@ class Settings(BaseModel):
     )
     store_tenant: str = Field("default", description="Whose memories in that database; each sees its own alone.")
     ack: Literal["local", "database"] = Field(
-        "local", description="What has a turn when it is acknowledged: this machine's disk, or that database as well."
+        "local",
+        description="Where a turn is once acknowledged: on this machine's disk, or in that database too.",
     )
     vector_index: Literal["auto", "exact", "lance"] = Field("auto", description="Which vector index answers.")
     recall_limit: int = Field(10, ge=1, le=100, description="Memories in a block at the most.")

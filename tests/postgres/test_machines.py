@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from contextvars import Context
 from pathlib import Path
 from typing import Any
@@ -27,26 +26,13 @@ from perdure.store.store import Store
 from tests.postgres.server import Server
 from tests.waiting import until
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("same_key")]
 Open = Callable[..., Memory]
 FACT = "The staging database is called heron."
 SAID = [
     {"role": "user", "content": "Which of the two quotes for the greenhouse was cheaper?"},
     {"role": "assistant", "content": "Glasbau Weber, by 340 euros."},
 ]
-
-
-@pytest.fixture
-def opened(server: Server, tenant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
-    """Return what opens the memory on a machine, whose folder is named."""
-    monkeypatch.setenv("PERDURE_STORE_KEY", "ab" * 32)
-    with ExitStack() as all_:
-
-        def open_(folder: str = "one", **given: object) -> Memory:
-            values = {"store_url": server.url, "store_tenant": tenant, "embedder": "none", "timers": False, **given}
-            return all_.enter_context(Memory.open(tmp_path / folder, **values))  # type: ignore[arg-type]
-
-        yield open_
 
 
 def test_a_conversation_of_one_machine_is_found_at_another_and_goes_on_there(opened: Open) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -27,23 +27,6 @@ from tests.waiting import until
 pytestmark = pytest.mark.postgres
 Open = Callable[..., Memory]
 FACT = "The staging database is called heron."
-
-
-@pytest.fixture
-def opened(server: Server, tenant: str, tmp_path: Path) -> Iterator[Open]:
-    """Return what opens a memory on the server; the folder is that of one machine."""
-    with ExitStack() as all_:
-
-        def open_(folder: str = "one", **given: object) -> Memory:
-            values = {"store_url": server.url, "store_tenant": tenant, "embedder": "none", "timers": False, **given}
-            return all_.enter_context(Memory.open(tmp_path / folder, **values))  # type: ignore[arg-type]
-
-        yield open_
-
-
-@pytest.fixture
-def same_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PERDURE_STORE_KEY", "ab" * 32)
 
 
 def test_what_one_machine_is_told_another_knows(same_key: None, opened: Open, tmp_path: Path) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import psycopg
@@ -32,28 +31,13 @@ from perdure.store.transaction import Author
 from tests.cli.calling import call
 from tests.postgres.server import Server
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("same_key")]
 Open = Callable[..., Memory]
 AUTHOR = Author(Channel.LIBRARY, "test")
 FACT = "My neighbour Xylophilus Quagmire owes me seven hundred crowns."
 OTHER = "The printer is called Otto."
 SECRET = "sk-proj-aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xYz"
 TRACES = ("Quagmire", "quagmire", "quagmir")
-
-
-@pytest.fixture
-def opened(server: Server, tenant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
-    """Return what opens the memory on a machine, whose folder is named."""
-    monkeypatch.setenv("PERDURE_STORE_KEY", "ab" * 32)
-    with ExitStack() as all_:
-
-        def open_(folder: str = "one", **given: object) -> Memory:
-            values = {"store_url": server.url, "store_tenant": tenant, "embedder": "none", "timers": False, **given}
-            memory = all_.enter_context(Memory.open(tmp_path / folder, **values))  # type: ignore[arg-type]
-            assert memory.settle()  # what is done at a start is done
-            return memory
-
-        yield open_
 
 
 def _left(server: Server, tenant: str) -> list[str]:
@@ -230,8 +214,9 @@ def test_a_store_in_a_folder_has_no_other_machines(tmp_path: Path) -> None:
 
 
 def test_a_store_that_was_moved_is_named_and_holds_up_no_certificate(
-    server: Server, tenant: str, tmp_path: Path
+    server: Server, tenant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("PERDURE_STORE_KEY")  # the store brings its own
     home = tmp_path / "home"
     with Memory.open(home, embedder="none", timers=False) as memory:
         wanted = memory.store(FACT)

@@ -219,5 +219,5 @@ def in_our_terms() -> Iterator[None]:
         ) from error
     except psycopg.Error as error:
         raise StoreError(
-            f"the database refused a statement ({type(error).__name__}); `perdure doctor` looks at both"
+            f"the database refused a statement ({type(error).__name__}); look into it with perdure doctor"
         ) from error

@@ -302,17 +302,17 @@ class PostgresDatabase:
         while True:
             raw = self._pool.getconn(max(0.001, until - time.monotonic()))
             raw.deadline = until
-            try:
-                raw.execute(first, values)
+            with ExitStack() as failed:
+                # One that is broken the pool does not take back.
+                failed.callback(self._pool.putconn, raw)
+                try:
+                    raw.execute(first, values)
+                except psycopg.OperationalError:
+                    if time.monotonic() >= until:
+                        raise
+                    continue
+                failed.pop_all()
                 return raw
-            except psycopg.OperationalError:
-                # It was broken, and is not taken back.
-                self._pool.putconn(raw)
-                if time.monotonic() >= until:
-                    raise
-            except BaseException:
-                self._pool.putconn(raw)
-                raise
 
     @contextmanager
     def _reached(self, deadline: float | None = None) -> Iterator[None]:
