@@ -21,8 +21,6 @@ from typing import Any
 from filelock import FileLock
 
 from perdure.api.memory import Memory
-from perdure.care.importing import Incoming, Load, bring_in
-from perdure.care.purge import certify, purge
 from perdure.embed.deterministic import HashEmbedder
 from perdure.engine.engine import Engine
 from perdure.engine.settings import Settings
@@ -30,6 +28,8 @@ from perdure.engine.work import work
 from perdure.errors import NotFoundError
 from perdure.failpoints import VARIABLE
 from perdure.hooks.types import Channel, TurnContext
+from perdure.maintenance.importing import Incoming, Load, bring_in
+from perdure.maintenance.purge import certify, purge
 from perdure.store import lifecycle
 from perdure.store.fact import CATEGORIES, Fact
 from perdure.store.sql import run

@@ -25,8 +25,8 @@ _PROSE = "It depends on what you mean by that, so let us look at the parts one a
 _CHILD = """
 import json, resource, sys, time
 from pathlib import Path
-from perdure.care.foreign_chatgpt import load_chatgpt
-from perdure.care.talks import hear
+from perdure.importers.chatgpt import load_chatgpt
+from perdure.importers.conversation_import import hear
 from perdure.store.store import Store
 
 def peak():

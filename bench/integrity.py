@@ -30,8 +30,8 @@ from agmi.attacks.at_rest import AT_REST_ATTACKS_WITH_SNAPSHOT, SnapshotRollback
 from agmi.check import LABELS, verdict
 
 from perdure.api.memory import Memory
-from perdure.care.anchor import anchor, unanchored
 from perdure.errors import PerdureError, StoreLostError
+from perdure.maintenance.anchor import anchor, unanchored
 from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.text.normalise import fingerprint, fts_text

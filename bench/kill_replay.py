@@ -25,7 +25,7 @@ from perdure.cli.replay import Listener, play_dialogues, start_of
 from perdure.clock import ManualClock
 from perdure.files.transcripts import FORMATS, Dialogue, read_transcript
 from perdure.hooks.fake_host import Turn
-from perdure.index.lance import LanceIndex
+from perdure.lance.table import LanceIndex
 from perdure.store import outbox
 from perdure.store.store import Store
 

@@ -29,7 +29,7 @@ from bench.crash_child import ABSENT, Actor
 from perdure.engine.settings import Settings
 from perdure.store.damaged_turns import damaged_turns
 from perdure.store.inbox import Inbox
-from perdure.store.remembered import FILE
+from perdure.store.rollback_guard import FILE
 from perdure.store.sql import run
 from perdure.store.store import Store
 

@@ -29,9 +29,9 @@ import click
 from bench.locomo import VARIABLE, Turn, turns
 from perdure.api.memory import Memory
 from perdure.clock import ManualClock
+from perdure.consolidation.consolidate import Consolidated
+from perdure.consolidation.reflect import Pattern
 from perdure.hooks.types import TurnContext
-from perdure.learn.consolidate import Consolidated
-from perdure.learn.reflect import Pattern
 
 FORTNIGHT = 14 * 86_400.0
 LOWER = (0.85, 0.75)

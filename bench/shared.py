@@ -30,10 +30,10 @@ from bench.ann import DIMS, embedded, labelled
 from bench.latency import prompts
 from bench.store import bind, sentences
 from perdure.api.memory import Memory
-from perdure.care.scrub import META as REDACTOR
 from perdure.hooks.types import TurnContext
-from perdure.index.database_index import DatabaseIndex
 from perdure.index.vector_index import ExactIndex, scan
+from perdure.maintenance.scrub import META as REDACTOR
+from perdure.postgres.index import DatabaseIndex
 from perdure.secrets.redact import VERSION
 from perdure.store.scope import Audience
 from perdure.store.search import View

@@ -21,7 +21,7 @@ from typing import Any
 import click
 import psycopg
 
-from perdure.store.postgres.database import PostgresDatabase
+from perdure.postgres.database import PostgresDatabase
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import View
 from perdure.store.sql import run

@@ -71,7 +71,7 @@ class StoreLostError(StoreError):
     """What stands in the place of facts.db is not what the data folder remembers; nothing was changed.
 
     Attributes:
-        truth: "missing", "older", "foreign" or "rekeyed"; see `perdure.store.remembered.Truth`.
+        truth: "missing", "older", "foreign" or "rekeyed"; see `perdure.store.rollback_guard.Truth`.
     """
 
     def __init__(self, message: str, truth: str) -> None:

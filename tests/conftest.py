@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from itertools import chain
 from pathlib import Path
@@ -15,11 +15,12 @@ import pytest
 
 from perdure.api.memory import Memory
 from perdure.clock import ManualClock
+from perdure.hooks.fake_host import FakeHost
+from perdure.hooks.host import HookRunner
+from perdure.plugin.plugin import hookimpls_for
 from perdure.store.store import Store
+from tests.kit import OpenHost, OpenMemory
 from tests.on_postgres import kept, part_by_folder
-
-OpenMemory = Callable[..., Memory]
-"""Takes a folder, if not `home`, and settings."""
 
 # A shell that runs the tests in the background has SIGINT ignored; processes that a test interrupts would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -125,3 +126,18 @@ def open_memory(home: Path, clock: ManualClock) -> Iterator[OpenMemory]:
             return memory
 
         yield open_
+
+
+@pytest.fixture
+def open_host(open_memory: OpenMemory) -> OpenHost:
+    """Start hosts with a memory."""
+
+    def open_(memory: Memory | None = None, **arguments: Any) -> tuple[FakeHost, Memory]:
+        memory = memory or open_memory()
+        runner = HookRunner()
+        runner.register(hookimpls_for(memory=memory))
+        host = FakeHost(runner, **arguments)
+        host.start()
+        return host, memory
+
+    return open_

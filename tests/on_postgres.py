@@ -22,7 +22,7 @@ def part_by_folder() -> None:
     """Have every store on the server, each data folder a tenant: a folder opened twice is one, and two are two."""
     if VARIABLE not in os.environ:
         return
-    from perdure.store.postgres.database import PostgresDatabase
+    from perdure.postgres.database import PostgresDatabase
     from perdure.store.store import Server, Store
 
     begin, place = PostgresDatabase.__init__, Store.__init__

@@ -46,15 +46,15 @@ IO_MODULES = {
 SQLITE = {
     "perdure/store/access.py": "opens SQLite's files, and puts its errors in words",
     "perdure/store/database.py": "the backend itself",
-    "perdure/store/one_machine.py": "what that backend answers of other machines; SQLite's version",
+    "perdure/store/single_node.py": "what that backend answers of other machines; SQLite's version",
     "perdure/store/snapshot.py": "copies such a file page by page",
     "perdure/store/stems.py": "FTS5's tokenizer, by which words are found in both backends",
-    "perdure/care/backup.py": "copies facts.db, and puts a copy in its place",
-    "perdure/care/certificate.py": "asks SQLite for the bytes of its files, past its locks",
-    "perdure/care/checks.py": "a fresh schema to compare facts.db with",
-    "perdure/care/foreign_hybrid.py": "reads the facts.db of another system",
-    "perdure/care/recovery_sources.py": "reads what is left of a damaged facts.db",
-    "perdure/care/teardown.py": "asks a facts.db beside a shared store whose it is",
+    "perdure/maintenance/backup.py": "copies facts.db, and puts a copy in its place",
+    "perdure/maintenance/certificate.py": "asks SQLite for the bytes of its files, past its locks",
+    "perdure/maintenance/checks.py": "a fresh schema to compare facts.db with",
+    "perdure/importers/hybrid.py": "reads the facts.db of another system",
+    "perdure/maintenance/recovery_sources.py": "reads what is left of a damaged facts.db",
+    "perdure/maintenance/teardown.py": "asks a facts.db beside a shared store whose it is",
 }
 """The modules that know SQLite's driver, and why each does: what works on the store must run over a server, too."""
 
@@ -232,8 +232,8 @@ def test_downwards_is_allowed(path: str, source: str) -> None:
         ("perdure/store/a.py", "from perdure import recall", "store (level 5) imports perdure.recall"),
         ("perdure/store/a.py", "import perdure.embed.load", "store (level 5) imports perdure.embed"),
         ("perdure/store/a.py", "import re, perdure.plugin", "store (level 5) imports perdure.plugin"),
-        ("perdure/net/a.py", "import perdure.llm.client", "net (level 4) imports perdure.llm"),
-        ("perdure/embed/a.py", "import perdure.llm.client", "embed (level 5) imports perdure.llm"),
+        ("perdure/net/a.py", "import perdure.models.llm", "net (level 4) imports perdure.llm"),
+        ("perdure/embed/a.py", "import perdure.models.llm", "embed (level 5) imports perdure.llm"),
         ("perdure/llm/a.py", "import perdure.store.store", "llm (level 5) imports perdure.store"),
         ("perdure/capture/a.py", "import perdure.files.chunk", "capture (level 7) imports perdure.files"),
         ("perdure/text/a.py", "from perdure.ranking.fuse import f", "text (level 2) imports perdure.ranking"),

@@ -108,7 +108,7 @@ SENTENCE_TRANSFORMERS = """
 import os
 from pathlib import Path
 from perdure import Memory
-from tests.embed.test_sentence_transformers import save_tiny_bert
+from tests.models.test_sentence_transformers import save_tiny_bert
 
 repository = Path(os.environ["HF_HUB_CACHE"]) / "models--somebody--tiny"
 save_tiny_bert(repository / "snapshots" / "abc", seed=1)

@@ -12,19 +12,19 @@ from perdure.api.audit import Audit
 from perdure.api.fact_search import Hit, search_facts
 from perdure.api.inbox import InboxTurn
 from perdure.background.revive import revive_if_due
-from perdure.care.backup import backup
-from perdure.care.exchange import Exported, export
-from perdure.care.importing import Imported, bring_in
-from perdure.care.purge import Purge
-from perdure.care.sources import load_source
-from perdure.care.verify import verify
+from perdure.consolidation import classify
+from perdure.consolidation.classify import Classified
 from perdure.engine.engine import Engine, audience_of
 from perdure.engine.jobs import DAY, run_and_wait
 from perdure.engine.scrubbing import Scrubbed
 from perdure.errors import InputError
 from perdure.hooks.types import Channel, TurnContext
-from perdure.learn import classify
-from perdure.learn.classify import Classified
+from perdure.importers.sources import load_source
+from perdure.maintenance.backup import backup
+from perdure.maintenance.exchange import Exported, export
+from perdure.maintenance.importing import Imported, bring_in
+from perdure.maintenance.purge import Purge
+from perdure.maintenance.verify import verify
 from perdure.store import lifecycle, listing, search
 from perdure.store.expiry import Pruned, prune
 from perdure.store.fact import Fact
@@ -37,7 +37,7 @@ from perdure.store.schedule import JobState
 from perdure.store.scope import ALL_SCOPES, Scope
 from perdure.store.search import View
 from perdure.store.transaction import Author
-from perdure.text.counted import counted
+from perdure.text.pluralize import counted
 
 
 class Admin:
@@ -241,7 +241,7 @@ class Admin:
         return audit.audit(self._engine, audience_of(self._context), self._author(), fix=fix, progress=progress)
 
     def classify(self, *, dry_run: bool = False, progress: Progress = no_progress) -> Sequence[Classified]:
-        """Give memories of the category "other" a better one; see `perdure.learn.classify`.
+        """Give memories of the category "other" a better one; see `perdure.consolidation.classify`.
 
         Args:
             dry_run: only say what would be done.
@@ -376,7 +376,7 @@ class Admin:
 
         Args:
             path: what to read.
-            kind: one of `perdure.care.sources.KINDS`; None: found out.
+            kind: one of `perdure.importers.sources.KINDS`; None: found out.
             trust: let what is read be recalled unasked, as if the user had said it.
             dry_run: only say what would be done.
 

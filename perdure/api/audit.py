@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from perdure.consolidation.suspicions import NONE, SHARED, SINGLE, Desk, Suspect
 from perdure.engine.engine import Engine
-from perdure.learn.suspicions import NONE, SHARED, SINGLE, Desk, Suspect
 from perdure.store import lifecycle, links
 from perdure.store.listing import Progress, every
 from perdure.store.scope import Audience, Scope

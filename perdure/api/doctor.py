@@ -15,18 +15,18 @@ from typing import Any
 
 from perdure import telemetry
 from perdure.api.memory import Memory
-from perdure.care import checks
-from perdure.care.exports import newest_export
 from perdure.engine.engine import Engine
 from perdure.engine.paths import HOME_VARIABLE, data_folder, recorded_home
 from perdure.engine.settings import Settings
 from perdure.errors import PerdureError
-from perdure.index.drift import drift
+from perdure.lance.drift import drift
+from perdure.maintenance import checks
+from perdure.maintenance.exports import newest_export
 from perdure.store import listing, reporting
 from perdure.store.finding import Finding
-from perdure.store.remembered import Truth, judge
+from perdure.store.rollback_guard import Truth, judge
 from perdure.store.store import Store
-from perdure.text.counted import counted
+from perdure.text.pluralize import counted
 
 MODEL_SECONDS = 60.0
 LAG_SECONDS = 86_400.0

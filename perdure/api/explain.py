@@ -15,7 +15,7 @@ from perdure.store.search import View
 from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 from perdure.store.trust import AUTO_RECALLED
-from perdure.text.counted import counted
+from perdure.text.pluralize import counted
 
 INJECTED = "injected"
 NO_EVIDENCE = "no evidence"

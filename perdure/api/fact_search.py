@@ -13,9 +13,9 @@ from perdure.errors import InputError
 from perdure.index.vector_index import Survey, VectorHit, scan, surveyed
 from perdure.ranking.gates import Evidence, Gate
 from perdure.recall.aliases import spelled
-from perdure.recall.legs import Legs, VectorLeg
+from perdure.recall.filter import in_order
 from perdure.recall.query import understand
-from perdure.recall.sift import in_order
+from perdure.recall.retrievers import Legs, VectorLeg
 from perdure.store.aliases import Names, naming
 from perdure.store.fact import Fact
 from perdure.store.listing import MAX_LIMIT, Chosen, Filter

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perdure.api.evaluate import evaluate
-from perdure.care import move as rows
 from perdure.engine.engine import Engine
 from perdure.engine.opening import server_of
 from perdure.engine.setting_sources import names_password, server_alone
@@ -18,15 +17,16 @@ from perdure.engine.settings import Settings
 from perdure.errors import InputError, StoreCorruptError
 from perdure.files.shared_log import SharedLog, forget_seen, take_over
 from perdure.hooks.types import TurnContext
-from perdure.store import said
+from perdure.maintenance import move as rows
+from perdure.postgres.key import KEY_FILE, KEY_VARIABLE
+from perdure.store import conversation_lines as said
 from perdure.store.access import opened
 from perdure.store.database import Database
 from perdure.store.folder import prepare_folder, private_file
 from perdure.store.migrations import migrate
 from perdure.store.moved import MOVED
-from perdure.store.postgres.key import KEY_FILE, KEY_VARIABLE
 from perdure.store.presence import alone
-from perdure.store.remembered import FILE
+from perdure.store.rollback_guard import FILE
 from perdure.store.scope import Scope
 from perdure.store.snapshot import snapshot, unused
 from perdure.store.sql import run

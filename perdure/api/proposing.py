@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from perdure.consolidation.proposals import Proposal, answer, proposals, propose
 from perdure.engine.engine import Engine, audience_of
 from perdure.errors import InputError
 from perdure.hooks.types import TurnContext
-from perdure.learn.proposals import Proposal, answer, proposals, propose
 from perdure.store.scope import Scope
 
 

@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from perdure.background.drain import PROBLEM
-from perdure.care.exports import daily_files
 from perdure.engine.engine import Engine
 from perdure.engine.llm import llm_state
 from perdure.engine.paths import data_folder
+from perdure.maintenance.exports import daily_files
 from perdure.store.damaged_turns import damaged_turns
 from perdure.store.expiry import parked_expiry
 from perdure.store.inbox import waiting_in
 from perdure.store.journal import newest
-from perdure.store.left_out import counts
-from perdure.store.remembered import Truth, judge
+from perdure.store.redaction_stats import counts
+from perdure.store.rollback_guard import Truth, judge
 from perdure.store.scope import Audience
 from perdure.store.search import View
 from perdure.store.sql import run
-from perdure.text.counted import counted
+from perdure.text.pluralize import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Status:
     Attributes:
         home: the data folder.
         truth: how facts.db stands to what the folder remembers: "sound"; "replaced" while it was open, so that nothing
-            is written any more; else see `perdure.store.remembered.Truth`.
+            is written any more; else see `perdure.store.rollback_guard.Truth`.
         read_only: why nothing can be written in it; None: it can.
         facts: facts that the caller may read.
         model: "ready: ...", "loading", or why recall goes by words alone.
@@ -130,7 +130,7 @@ class LostStatus:
 
     Attributes:
         home: the data folder.
-        truth: how facts.db is, see `perdure.store.remembered.Truth`; "unavailable": of a server nobody knows.
+        truth: how facts.db is, see `perdure.store.rollback_guard.Truth`; "unavailable": of a server nobody knows.
         problem: that in a sentence, with what to do.
         inbox: acknowledged turns that wait until it is back.
     """

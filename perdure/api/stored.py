@@ -13,7 +13,8 @@ from perdure.capture.pipeline import confirmed
 from perdure.capture.writing import Prepared, Writer, Written
 from perdure.errors import InputError, StoreError
 from perdure.hooks.types import Channel
-from perdure.store import left_out, lifecycle
+from perdure.store import lifecycle
+from perdure.store import redaction_stats as left_out
 from perdure.store.fact import COLUMNS, Fact
 from perdure.store.store import Store
 from perdure.store.transaction import Transaction

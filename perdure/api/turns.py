@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from perdure.api import past
+from perdure.api import turn_history as past
 from perdure.api.explain import Why
 from perdure.api.files import Files
-from perdure.api.past import PastTurn
+from perdure.api.turn_history import PastTurn
 from perdure.engine.engine import Engine, audience_of, overheard
 from perdure.engine.llm import in_turn
 from perdure.hooks.types import Messages, Recall, TurnContext

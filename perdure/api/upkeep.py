@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from perdure.api.proposing import Proposals
 from perdure.background.revive import Revived, revive
+from perdure.consolidation import checkpoints
+from perdure.consolidation.checkpoints import Checkpoint
+from perdure.consolidation.consolidate import Consolidated, consolidate
+from perdure.consolidation.distill import Distilled, distill
+from perdure.consolidation.reflect import Reflected, Window, reflect
 from perdure.engine.engine import Engine, audience_of
 from perdure.engine.file_purge import recordable
 from perdure.hooks.types import Channel, TurnContext
-from perdure.learn import checkpoints
-from perdure.learn.checkpoints import Checkpoint
-from perdure.learn.consolidate import Consolidated, consolidate
-from perdure.learn.distill import Distilled, distill
-from perdure.learn.reflect import Reflected, Window, reflect
 from perdure.store.listing import Progress, no_progress
 from perdure.store.scope import Audience
 from perdure.store.search import View

@@ -8,7 +8,7 @@ from perdure.background.scheduler import Pause
 from perdure.files.transcript_log import TranscriptLog
 from perdure.store import expiry, receipts
 from perdure.store.store import Store
-from perdure.text.counted import counted
+from perdure.text.pluralize import counted
 
 RECEIPTS = 500
 """Receipts that are dropped in one transaction."""

@@ -18,9 +18,9 @@ from perdure.background.earlier_rules import GUESSES, TOO_UNCERTAIN, class_by_wo
 from perdure.capture.compare import Action, compare
 from perdure.capture.decide import own_view
 from perdure.capture.lifetimes import lifetime
-from perdure.care.backup import backups
 from perdure.errors import PerdureError
 from perdure.hooks.types import Channel
+from perdure.maintenance.backup import backups
 from perdure.ranking.decay import expiry
 from perdure.store.access import opened
 from perdure.store.earlier import REVIVED, boundary, is_due

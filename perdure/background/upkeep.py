@@ -6,9 +6,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from perdure.background.scheduler import Pause
-from perdure.care.backup import BackupFile, backup, backups, vault_of
-from perdure.care.exports import daily_export, newest_export
-from perdure.care.verify import REPAIRABLE_UNASKED, fix, verify
+from perdure.maintenance.backup import BackupFile, backup, backups, vault_of
+from perdure.maintenance.exports import daily_export, newest_export
+from perdure.maintenance.verify import REPAIRABLE_UNASKED, fix, verify
 from perdure.store.folder import sync_folder
 from perdure.store.store import Store
 

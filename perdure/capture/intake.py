@@ -16,8 +16,8 @@ from perdure.secrets.redact import redact
 from perdure.text.clean import clip, message_text
 from perdure.text.fence import strip_fenced
 from perdure.text.history import MAX_RAW, unread
-from perdure.text.moments import seconds
 from perdure.text.scripts import dense_script
+from perdure.text.timestamps import seconds
 
 LOOKED_BACK = 12
 """So many messages before the new ones are looked at for what the user said last: tools speak between."""

@@ -10,7 +10,7 @@ from perdure.capture.compare import Action
 from perdure.capture.decide import SURE, Decision, Levels, candidates, decide, own_view
 from perdure.capture.writing import Prepared
 from perdure.errors import ModelError
-from perdure.llm.purposes import DECISIONS, Asker
+from perdure.llm import DECISIONS, Asker
 from perdure.store.fact import Fact
 from perdure.store.store import Store
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from perdure.capture import answers
+from perdure.capture.attribution import is_own
 from perdure.capture.compare import Action
 from perdure.capture.dates import dated
 from perdure.capture.decide import Decision, own_view
@@ -16,7 +17,6 @@ from perdure.capture.guards import Guard, Quota, held
 from perdure.capture.lifetimes import lifetime
 from perdure.capture.rules import guarded
 from perdure.capture.statements import CaptureRule, Choice, Statement, statements
-from perdure.capture.whose import is_own
 from perdure.capture.writing import Prepared, Writer, Written
 from perdure.hooks.types import Channel
 from perdure.store.fact import Fact

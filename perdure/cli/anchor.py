@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from perdure.care.anchor import anchor as anchor_of
 from perdure.cli.options import home_option, json_option
 from perdure.cli.output import OK, Output
 from perdure.engine.opening import open_store
 from perdure.engine.paths import data_folder
+from perdure.maintenance.anchor import anchor as anchor_of
 
 
 @click.command()

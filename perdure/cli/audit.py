@@ -12,7 +12,7 @@ from perdure.api.memory import Memory
 from perdure.cli.options import dry_run_option, on_memory
 from perdure.cli.output import SHORT_ID, Output, progress
 from perdure.store.listing import Progress
-from perdure.text.counted import counted
+from perdure.text.pluralize import counted
 
 
 @click.command()

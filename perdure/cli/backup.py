@@ -8,13 +8,13 @@ from pathlib import Path
 
 import click
 
-from perdure.care import backup as backups
 from perdure.cli.options import dry_run_option, existing_store, home_option, json_option
 from perdure.cli.output import Output, steps
 from perdure.engine.paths import data_folder
 from perdure.engine.settings import Settings
 from perdure.errors import InputError
 from perdure.hosts.command.dismissal import dismiss
+from perdure.maintenance import backup as backups
 
 
 @click.group(invoke_without_command=True)

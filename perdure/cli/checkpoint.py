@@ -10,8 +10,8 @@ import click
 from perdure.api.memory import Memory
 from perdure.cli.options import limit_option, on_memory
 from perdure.cli.output import Output
+from perdure.consolidation.checkpoints import Checkpoint
 from perdure.hooks.types import Channel
-from perdure.learn.checkpoints import Checkpoint
 
 
 @click.group()

@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 from perdure.api.doctor import examine
-from perdure.api.foreign_audit import ForeignAudit, audit_source
 from perdure.cli.options import home_option, json_option
 from perdure.cli.output import Output, progress
 from perdure.hosts.connect.checkup import checkups as agent_checkups
 from perdure.hosts.openclaw.checkup import checkups as openclaw_checkups
+from perdure.importers.audit import ForeignAudit, audit_source
 
 
 @click.command()

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import click
 
-from perdure.care.exchange import export as export_store
-from perdure.care.exchange import fact_count
-from perdure.care.exports import daily_export
-from perdure.care.markdown_export import Pages, export_pages
 from perdure.cli.options import existing_store, home_option, json_option
 from perdure.cli.output import Output, progress
 from perdure.engine.settings import Settings
 from perdure.errors import InputError
+from perdure.maintenance.exchange import export as export_store
+from perdure.maintenance.exchange import fact_count
+from perdure.maintenance.exports import daily_export
+from perdure.maintenance.markdown_export import Pages, export_pages
 
 
 @click.command()

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from perdure.api.fading import ending
+from perdure.api.expiration import ending
 from perdure.api.memory import Memory
 from perdure.api.stored import Stored
 from perdure.cli.options import dry_run_option, limit_option, moment, on_memory, scope_option
@@ -24,8 +24,8 @@ from perdure.store.fact import Fact
 from perdure.store.inventory import Page, State, state_of
 from perdure.store.listing import Filter
 from perdure.store.scope import Scope
-from perdure.text.counted import counted
 from perdure.text.normalise import fts_text
+from perdure.text.pluralize import counted
 
 NAMING = 50
 """Memories among which `perdure lookup` finds those that name something."""

@@ -20,7 +20,7 @@ from perdure.files.options import SOURCES
 from perdure.files.roots import Kind
 from perdure.files.search import HYBRID, Answer
 from perdure.files.turns import Turn, read_turns, session_of
-from perdure.text.counted import counted
+from perdure.text.pluralize import counted
 
 SNIPPET = 200
 """Characters of a result that a table shows."""

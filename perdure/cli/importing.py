@@ -9,9 +9,6 @@ from pathlib import Path
 import click
 
 from perdure.capture.describe import CategoryPatterns, compile_categories
-from perdure.care.importing import Imported, bring_in
-from perdure.care.sources import KINDS, open_source
-from perdure.care.talks import Heard, Talks, hear
 from perdure.cli.facts import day
 from perdure.cli.options import dry_run_option, home_option, json_option
 from perdure.cli.output import Output, agree, is_asked, progress
@@ -20,6 +17,9 @@ from perdure.engine.paths import data_folder
 from perdure.engine.settings import Settings
 from perdure.errors import InputError
 from perdure.hosts.repository import project_of
+from perdure.importers.conversation_import import Heard, Talks, hear
+from perdure.importers.sources import KINDS, open_source
+from perdure.maintenance.importing import Imported, bring_in
 from perdure.store.store import Store
 
 _SHOWN = 10

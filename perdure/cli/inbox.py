@@ -12,7 +12,7 @@ from perdure.api.inbox import InboxTurn
 from perdure.api.memory import Memory
 from perdure.cli.options import dry_run_option, on_memory, store_options
 from perdure.cli.output import Output
-from perdure.text.counted import counted
+from perdure.text.pluralize import counted
 
 
 @click.group(invoke_without_command=True)

@@ -13,10 +13,10 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from perdure.cli.log_lines import line_handler
 from perdure.cli.output import complain, complain_of_call
 from perdure.cli.summaries import SUMMARIES
 from perdure.errors import PerdureError
-from perdure.hosts.log_lines import line_handler
 
 GROUPS = {
     "Start": {

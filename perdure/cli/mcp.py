@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from perdure.cli.options import agent_option, home_option, user_option
-from perdure.hosts.extras import need
+from perdure.extras import need
 from perdure.hosts.repository import project_of
 
 

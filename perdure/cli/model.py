@@ -26,7 +26,7 @@ from perdure.index.reembed import prune as prune_spaces
 from perdure.store import spaces
 from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
-from perdure.text.counted import counted
+from perdure.text.pluralize import counted
 
 POLL_SECONDS = 0.2
 RESTART_SECONDS = 2.0

@@ -8,11 +8,11 @@ from typing import Any
 from perdure.cli.output import Output, progress
 from perdure.embed.catalogue import MODELS, OnnxModel
 from perdure.embed.load import find_weights, known_model
-from perdure.embed.model_cache import fetch, may_fetch
 from perdure.engine.opening import open_store
 from perdure.engine.paths import data_folder
 from perdure.engine.settings import Settings
 from perdure.errors import ModelError
+from perdure.models.model_cache import fetch, may_fetch
 from perdure.store import spaces
 from perdure.store.folder import was_opened
 from perdure.store.spaces import VectorSpace

@@ -9,7 +9,7 @@ import click
 from perdure.api.memory import Memory
 from perdure.cli.options import dry_run_option, on_memory
 from perdure.cli.output import FOUND_NOTHING, OK, SHORT_ID, Output
-from perdure.learn.proposals import Proposal
+from perdure.consolidation.proposals import Proposal
 
 
 @click.group()

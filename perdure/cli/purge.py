@@ -10,18 +10,18 @@ from pathlib import Path
 
 import click
 
-from perdure.care.exchange import fact_count
-from perdure.care.purge import PENDING, Doomed, Purge, certify, holding, plan, purges, resolve
-from perdure.care.purge import purge as remove
 from perdure.cli.options import dry_run_option, existing_store, home_option, json_option, yes_option
 from perdure.cli.output import FOUND_NOTHING, OK, Output, confirm, steps
 from perdure.errors import InputError
 from perdure.hooks.types import Channel
 from perdure.hosts.command.dismissal import dismiss
+from perdure.maintenance.exchange import fact_count
+from perdure.maintenance.purge import PENDING, Doomed, Purge, certify, holding, plan, purges, resolve
+from perdure.maintenance.purge import purge as remove
 from perdure.store.damaged_turns import damaged_turns
 from perdure.store.store import Store
 from perdure.store.transaction import Author
-from perdure.text.counted import counted
+from perdure.text.pluralize import counted
 
 AUTHOR = Author(Channel.CLI, "cli")
 
@@ -74,9 +74,9 @@ def purge(
 
 
 def _purge_tenant(home: Path | None, output: Output, *, dry_run: bool, yes: bool) -> int:
-    from perdure.care.tenant import purge_tenant, tenant_of
     from perdure.engine.opening import open_tenant
     from perdure.engine.paths import data_folder
+    from perdure.maintenance.tenant import purge_tenant, tenant_of
 
     with closing(open_tenant(data_folder(home))) as store:
         tenant_of(store)
@@ -98,8 +98,8 @@ def _purge_tenant(home: Path | None, output: Output, *, dry_run: bool, yes: bool
 
 
 def _planned_tenant(store: Store, output: Output) -> int:
-    from perdure.care.teardown import doomed, remaining
-    from perdure.care.tenant import purged_at
+    from perdure.maintenance.teardown import doomed, remaining
+    from perdure.maintenance.tenant import purged_at
 
     files = [path.relative_to(store.folder).as_posix() for path in doomed(store.folder, copies=True)]
     count, stays, at = fact_count(store), remaining(store.folder), purged_at(store)

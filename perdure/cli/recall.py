@@ -18,7 +18,7 @@ from perdure.cli.options import moment, on_memory
 from perdure.cli.output import SHORT_ID, Output, steps
 from perdure.errors import InputError
 from perdure.recall.receipt import Receipt
-from perdure.text.counted import counted
+from perdure.text.pluralize import counted
 
 SHOWN = 10
 """Candidates that did not come up and that `why` shows without --all."""

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import click
 
-from perdure.care.recovery import Recovery
-from perdure.care.recovery import recover as bring_back
 from perdure.cli.backup import refuse_shared
 from perdure.cli.options import home_option, json_option
 from perdure.cli.output import FOUND_NOTHING, OK, Output, steps
 from perdure.engine.paths import data_folder
 from perdure.errors import InputError
 from perdure.hosts.command.dismissal import dismiss
-from perdure.store.remembered import Truth
-from perdure.text.counted import counted
+from perdure.maintenance.recovery import Recovery
+from perdure.maintenance.recovery import recover as bring_back
+from perdure.store.rollback_guard import Truth
+from perdure.text.pluralize import counted
 
 
 @click.command()

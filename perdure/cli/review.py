@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from perdure.api.beside import Beside, beside
 from perdure.api.memory import Memory
+from perdure.api.related_change import Beside, beside
 from perdure.cli.facts import day
 from perdure.cli.options import dry_run_option, limit_option, moment, on_memory, store_options
 from perdure.cli.output import SHORT_ID, Output

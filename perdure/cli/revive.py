@@ -9,7 +9,7 @@ import click
 from perdure.api.memory import Memory
 from perdure.cli.options import dry_run_option, on_memory
 from perdure.cli.output import SHORT_ID, Output, steps, tell
-from perdure.text.counted import counted
+from perdure.text.pluralize import counted
 
 
 @click.command()

@@ -13,7 +13,7 @@ from perdure.engine.settings import Settings
 from perdure.store.fact import CATEGORIES
 from perdure.store.listing import Filter
 from perdure.store.scope import EVERYONE, Scope
-from perdure.text.counted import counted
+from perdure.text.pluralize import counted
 
 
 @click.group()

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from perdure.care.purge import PENDING
 from perdure.cli.options import dry_run_option, existing_store, home_option, json_option
 from perdure.cli.output import Output, steps
 from perdure.engine.file_memory import files_options
 from perdure.engine.scrubbing import scrub_folder
 from perdure.engine.settings import Settings
 from perdure.hooks.types import Channel
+from perdure.maintenance.purge import PENDING
 from perdure.store.transaction import Author
 
 

@@ -9,14 +9,14 @@ from dataclasses import asdict
 
 import click
 
-from perdure.api.fading import Ending, ending
+from perdure.api.expiration import Ending, ending
 from perdure.api.memory import Memory
 from perdure.cli.options import on_memory
 from perdure.cli.output import OK, SHORT_ID, Output
 from perdure.store.fact import Fact
 from perdure.store.inventory import state_of, why_hidden
 from perdure.store.scope import Scope
-from perdure.text.counted import counted
+from perdure.text.pluralize import counted
 
 
 @click.command()

@@ -8,7 +8,7 @@ import click
 
 from perdure.cli.options import agent_option, home_option, user_option
 from perdure.cli.output import Output
-from perdure.hosts.extras import need
+from perdure.extras import need
 
 
 @click.command()

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from perdure.care.teardown import Contents, contents, remove
 from perdure.cli.main import COMMANDS
 from perdure.cli.options import dry_run_option, home_option, json_option, yes_option
 from perdure.cli.output import OK, Output, confirm
@@ -14,6 +13,7 @@ from perdure.engine.paths import data_folder, forget_home, recorded_host
 from perdure.hosts.command.dismissal import dismiss
 from perdure.hosts.connect.records import recorded as recorded_files
 from perdure.hosts.connect.survey import CONNECTED
+from perdure.maintenance.teardown import Contents, contents, remove
 
 
 @click.command()

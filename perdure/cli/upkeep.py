@@ -10,7 +10,7 @@ from perdure.api.memory import Memory
 from perdure.cli.options import dry_run_option, on_memory
 from perdure.cli.output import Output, steps, tell
 from perdure.hooks.types import Channel
-from perdure.text.counted import counted
+from perdure.text.pluralize import counted
 
 
 @click.command()

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import click
 
-from perdure.care.anchor import unanchored
-from perdure.care.checks import lost
-from perdure.care.verify import CHECKS, fix
-from perdure.care.verify import verify as look
 from perdure.cli.options import dry_run_option, home_option, json_option
 from perdure.cli.output import Output, complain, notice, progress, steps
 from perdure.engine.opening import open_store
 from perdure.engine.paths import data_folder
 from perdure.errors import PerdureError
+from perdure.maintenance.anchor import unanchored
+from perdure.maintenance.checks import lost
+from perdure.maintenance.verify import CHECKS, fix
+from perdure.maintenance.verify import verify as look
 from perdure.store.finding import Finding
-from perdure.store.remembered import Truth, judge
+from perdure.store.rollback_guard import Truth, judge
 
 SOUND, FINDINGS, NOT_LOOKED = 0, 1, 2
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perdure.embed.catalogue import MODELS, RECALL, OnnxModel
-from perdure.embed.model_cache import fetched
 from perdure.errors import ModelError, SettingsError
+from perdure.models.model_cache import fetched
 
 if TYPE_CHECKING:
     from perdure.embed.base import Embedder

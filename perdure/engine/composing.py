@@ -13,8 +13,8 @@ from perdure.embed.base import Embedder
 from perdure.engine.builtins import BUILTINS
 from perdure.engine.extensions import ExtensionManager
 from perdure.engine.settings import Settings
-from perdure.index.tiered_index import TieredIndex
 from perdure.index.vector_index import Surveyor
+from perdure.lance.tiered import TieredIndex
 from perdure.ranking.adjust import Adjustments
 from perdure.recall.directives import directives
 from perdure.recall.options import RecallOptions
@@ -123,7 +123,7 @@ def json_settings(settings: Settings) -> dict[str, Any]:
 def vector_index(store: Store, space: VectorSpace, settings: Settings, on_trouble: Callable[[], None]) -> Surveyor:
     """Return what finds nearest vectors: the database where it can, else what this process and LanceDB hold."""
     if store.database.compares:
-        from perdure.index.database_index import DatabaseIndex
+        from perdure.postgres.index import DatabaseIndex
 
         return DatabaseIndex(store.database, space.id, space.dims)
     return TieredIndex(

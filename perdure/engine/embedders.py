@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from perdure.engine.settings import Settings
 
 REMOTE = ("openai", "gemini", "google", "voyage", "mistral", "ollama", "openai-compatible")
-"""The names of `perdure.embed.providers.PROVIDERS`, which are not loaded before they are needed."""
+"""The names of `perdure.models.providers.PROVIDERS`, which are not loaded before they are needed."""
 _log = logging.getLogger("perdure.plugin")
 
 
@@ -56,7 +56,7 @@ def remote_embedder(name: str, settings: Settings) -> Embedder:
         SettingsError: a setting does not fit, or a fallback is of another model.
         ModelError: the key is missing, or nobody answered.
     """
-    from perdure.embed.providers import PROVIDERS, connect
+    from perdure.models.providers import PROVIDERS, connect
 
     model = settings.embedder_model or PROVIDERS[name].model
 
@@ -105,7 +105,7 @@ def shifted_embedder(settings: Settings) -> Embedder:
 
 def sentence_transformers_embedder(settings: Settings) -> Embedder:
     """Load any model of the sentence-transformers package."""
-    from perdure.embed.sentence_transformers import SentenceTransformerEmbedder
+    from perdure.models.sentence_transformers import SentenceTransformerEmbedder
 
     return SentenceTransformerEmbedder(settings.embedder_model or "sentence-transformers/all-MiniLM-L6-v2")
 
@@ -120,7 +120,7 @@ def _first_of(settings: Settings, names: Sequence[str], model: str | None, probl
 
 def _usable(settings: Settings, names: Sequence[str], model: str | None) -> list[Embedder]:
     """Connect to fallbacks, written "name" or "name=address"; one that cannot be used is left out and logged."""
-    from perdure.embed.providers import connect
+    from perdure.models.providers import connect
 
     found: list[Embedder] = []
     for each in names:
@@ -142,6 +142,6 @@ def _usable(settings: Settings, names: Sequence[str], model: str | None) -> list
 
 
 def _chained(embedders: Sequence[Embedder]) -> Embedder:
-    from perdure.embed.failover import FailoverEmbedder
+    from perdure.models.failover import FailoverEmbedder
 
     return embedders[0] if len(embedders) == 1 else FailoverEmbedder(embedders)

@@ -26,8 +26,6 @@ from perdure.capture.pipeline import Capturer
 from perdure.capture.statements import CaptureRule
 from perdure.capture.used import used_in
 from perdure.capture.writing import Writer
-from perdure.care.purge import Purge, certify, purge
-from perdure.care.teardown import clear
 from perdure.clock import Clock, SystemClock
 from perdure.embed.base import Embedder
 from perdure.engine.composing import (
@@ -56,12 +54,15 @@ from perdure.index.feeding import Feeding
 from perdure.index.indexer import mark_suspect, without_vector
 from perdure.index.scaled_index import ScaledIndex
 from perdure.index.vector_index import Surveyor, VectorIndex
+from perdure.maintenance.purge import Purge, certify, purge
+from perdure.maintenance.teardown import clear
 from perdure.native import at_exit
 from perdure.recall.expand import Expander
 from perdure.recall.pipeline import Asked, Recaller
 from perdure.recall.receipt import Receipt
-from perdure.recall.shown import Ledger, earlier, newest_reply, of_passages, visible
-from perdure.store import left_out, receipts, reporting, spaces
+from perdure.recall.session_state import Ledger, earlier, newest_reply, of_passages, visible
+from perdure.store import receipts, reporting, spaces
+from perdure.store import redaction_stats as left_out
 from perdure.store.earlier import is_due
 from perdure.store.scope import Audience, Scope
 from perdure.store.store import VectorSpace

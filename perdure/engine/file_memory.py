@@ -13,7 +13,6 @@ from perdure.background.file_sync import FileSync
 from perdure.background.keeper import Keeper
 from perdure.background.turn_gate import TurnGate
 from perdure.capture.intake import Intake, as_sequence
-from perdure.care.elsewhere import follow
 from perdure.clock import Clock
 from perdure.embed.base import Embedder
 from perdure.engine.file_purge import recordable
@@ -31,6 +30,7 @@ from perdure.files.search import Answer, Ask, Draft, FileSearch, citation
 from perdure.files.shared_log import log_of
 from perdure.files.turns import Threshold
 from perdure.hooks.types import Messages, TurnContext
+from perdure.maintenance.remote_purges import follow
 from perdure.ranking.calibration import Scale
 from perdure.recall import sources
 from perdure.recall.sources import Passage

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from perdure.capture.sentences import clauses, sentences
-from perdure.care.elsewhere import drop_unused
 from perdure.files import registry
 from perdure.files.index import FileIndex
 from perdure.files.options import FilesOptions
 from perdure.files.shared_log import log_of
+from perdure.maintenance.remote_purges import drop_unused
 from perdure.secrets.redact import redact
 from perdure.store.sql import run
 from perdure.store.store import Store

@@ -15,6 +15,7 @@ from perdure.background.upkeep import export_day, reconcile, rotate
 from perdure.capture.describe import CategoryPatterns, compile_categories
 from perdure.capture.pipeline import Capturer
 from perdure.clock import Clock
+from perdure.consolidation.classify import OTHER, classify
 from perdure.embed.base import Embedder
 from perdure.engine.file_memory import FileMemory
 from perdure.engine.settings import Settings
@@ -22,15 +23,14 @@ from perdure.files.transcript_log import TranscriptLog
 from perdure.hooks.types import Channel, Recall, TurnContext
 from perdure.index.calibrate import calibrate
 from perdure.index.indexer import Indexer
-from perdure.learn.classify import OTHER, classify
-from perdure.llm.purposes import Asker
+from perdure.llm import Asker
 from perdure.recall.receipt import Receipt
 from perdure.store.scope import GLOBAL, Audience, Scope
 from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
-from perdure.text.counted import counted
+from perdure.text.pluralize import counted
 
 MINUTE = 60.0
 HOUR = 3_600.0

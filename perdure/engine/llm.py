@@ -14,7 +14,7 @@ from perdure.store.llm_tokens import TokenMeter
 from perdure.store.store import Store
 
 if TYPE_CHECKING:
-    from perdure.llm.client import Llm
+    from perdure.models.llm import Llm
 
 
 def llm_factory(settings: Settings) -> Callable[[Store], Llm | None]:
@@ -25,10 +25,10 @@ def llm_factory(settings: Settings) -> Callable[[Store], Llm | None]:
     """
     if settings.llm_endpoint is None:
         return lambda store: None
-    from perdure.llm.client import Llm
-    from perdure.llm.purposes import Tier
-    from perdure.net.address import Address, Key
-    from perdure.net.endpoint import Endpoint
+    from perdure.llm import Tier
+    from perdure.models.address import Address, Key
+    from perdure.models.endpoint import Endpoint
+    from perdure.models.llm import Llm
 
     if settings.llm_model is None:
         raise SettingsError("llm_endpoint is set and llm_model is not; set llm_model to the name of a model there")

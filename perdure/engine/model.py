@@ -20,11 +20,11 @@ from perdure.index.calibrate import known, measure
 from perdure.index.vector_index import Surveyor
 from perdure.ranking.calibration import Scale
 from perdure.recall.gate import LearnedGate, shipped
-from perdure.recall.legs import VectorLeg
+from perdure.recall.retrievers import VectorLeg
 from perdure.store import spaces
 from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
-from perdure.text.counted import counted
+from perdure.text.pluralize import counted
 
 RECIPE = (
     "embedder", "embedder_model", "model_path", "embedder_endpoint", "embedder_key_env", "embedder_dims",

@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from perdure.care.teardown import clear
 from perdure.engine.settings import Settings
 from perdure.errors import StorePurgedError, StoreUnavailableError
+from perdure.maintenance.teardown import clear
+from perdure.postgres.key import known_key
 from perdure.store.folder import MACHINE
-from perdure.store.postgres.key import known_key
 from perdure.store.store import Absent, Server, Store, machine_prefix
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from perdure.background.worker_process import WorkerProcess
-from perdure.care import exports
-from perdure.care.purge import CERTIFIED, certify
-from perdure.care.scrub import done, find, is_due, scrub
 from perdure.engine.file_purge import cleaner, redact_again
 from perdure.files.options import FilesOptions
+from perdure.maintenance import exports
+from perdure.maintenance.purge import CERTIFIED, certify
+from perdure.maintenance.scrub import done, find, is_due, scrub
 from perdure.store.damaged_turns import redact_again as redact_damaged
 from perdure.store.store import Store
 from perdure.store.transaction import Author

@@ -14,7 +14,7 @@ from perdure.hooks.types import Messages, TurnContext
 from perdure.recent import Recent
 from perdure.store.inbox_lines import PROJECT, Entry
 from perdure.store.scope import Scope
-from perdure.text.moments import seconds
+from perdure.text.timestamps import seconds
 
 CURSORS = 1024
 """Conversations of which it is at hand how far they were read, those that went on last; the store knows the others."""

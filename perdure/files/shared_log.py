@@ -15,13 +15,13 @@ from typing import Any
 from perdure.files.transcript_lines import accepted, header_line, line_of, redacted_again, values_of, without
 from perdure.files.transcript_log import EMPTY, TranscriptLog, safe_name
 from perdure.hooks.types import Message, Messages
-from perdure.store import said
+from perdure.store import conversation_lines as said
 from perdure.store.folder import prepare_folder, private_file
 from perdure.store.scope import Scope
 from perdure.store.store import Store
 from perdure.text.fence import strip_fenced
 from perdure.text.history import TAIL
-from perdure.text.moments import seconds
+from perdure.text.timestamps import seconds
 
 SEEN = "seen"
 """The file that says up to which change of the database the files have come."""

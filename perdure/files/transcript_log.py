@@ -43,7 +43,7 @@ from perdure.regex import lazy
 from perdure.store.folder import FILE_MODE, prepare_folder, private_file, sync_folder
 from perdure.store.scope import Scope
 from perdure.text.history import TAIL, mark, new_messages
-from perdure.text.moments import seconds
+from perdure.text.timestamps import seconds
 
 PATIENCE = 10.0
 """Seconds to wait for another process that writes."""

@@ -13,7 +13,7 @@ from perdure.errors import InputError
 from perdure.files.turns import json_lines
 from perdure.regex import lazy
 from perdure.text.clean import message_text
-from perdure.text.moments import seconds
+from perdure.text.timestamps import seconds
 
 FORMATS = ("auto", "openclaw", "messages", "locomo")
 _LOCOMO_TIME = "%I:%M %p on %d %B, %Y"

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from perdure.secrets.redact import redact
 from perdure.text.clean import clean, clip, message_text
-from perdure.text.moments import seconds
+from perdure.text.timestamps import seconds
 
 MAX_TEXT = 16_384
 """Characters of a turn; what comes behind them is cut off."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from perdure.api.memory import Memory
+from perdure.extras import need
 from perdure.hooks.types import Placement
 from perdure.hosts.carrier import Carrier
-from perdure.hosts.extras import need
 
 need("agent_framework", "agent-framework")
 

@@ -7,8 +7,8 @@ from inspect import iscoroutinefunction
 from typing import Any
 
 from perdure.api.memory import Memory
+from perdure.extras import need
 from perdure.hosts.carrier import Carrier
-from perdure.hosts.extras import need
 from perdure.hosts.turnwise import Turnwise
 
 need("agno.agent", "agno")

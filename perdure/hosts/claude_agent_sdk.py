@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from perdure.api.memory import Memory
+from perdure.extras import need
 from perdure.hosts.carrier import Carrier
-from perdure.hosts.extras import need
 from perdure.recent import Recent
-from perdure.text.typed import said
+from perdure.text.host_markup import said
 
 need("claude_agent_sdk", "claude-agent-sdk")
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from perdure.api.memory import Memory
+from perdure.extras import need
 from perdure.hooks.types import Message, Placement
 from perdure.hosts.carrier import Carrier
-from perdure.hosts.extras import need
 from perdure.hosts.turnwise import Turnwise, beside
 
 need("google.adk", "google-adk")

@@ -12,7 +12,7 @@ from perdure.api.memory import Memory
 from perdure.errors import ExtensionError
 from perdure.hooks.types import Message
 from perdure.hosts.carrier import Carrier
-from perdure.text.typed import said
+from perdure.text.host_markup import said
 
 try:
     from agent.memory_provider import MemoryProvider

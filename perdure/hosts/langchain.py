@@ -7,9 +7,9 @@ from typing import Any
 
 from perdure.api.memory import Memory
 from perdure.api.tools import ALIKE, Tool
+from perdure.extras import need
 from perdure.hooks.types import Message, Placement, Recall
 from perdure.hosts.carrier import Carrier
-from perdure.hosts.extras import need
 from perdure.recent import Recent
 
 need("langchain.agents", "langchain")

@@ -8,9 +8,9 @@ from inspect import isawaitable
 from typing import Any
 
 from perdure.api.memory import Memory
+from perdure.extras import need
 from perdure.hooks.types import Message, Placement
 from perdure.hosts.carrier import Carrier
-from perdure.hosts.extras import need
 from perdure.hosts.turnwise import Turnwise, beside
 
 need("agents", "openai-agents")

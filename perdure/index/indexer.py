@@ -10,10 +10,10 @@ from perdure.embed.base import Embedder
 from perdure.errors import InputError, ModelError, PerdureError, StoreUnavailableError
 from perdure.failpoints import fail_point
 from perdure.hooks.types import Channel
-from perdure.index.drift import drop_index, unproved
 from perdure.index.feeding import CROSSOVER, Feeding
-from perdure.index.lance import OPTIMIZE_AFTER, LanceIndex, rows_of, table_name
-from perdure.index.lance_files import check_files, missing_files, record_files
+from perdure.lance.drift import drop_index, unproved
+from perdure.lance.files import check_files, missing_files, record_files
+from perdure.lance.table import OPTIMIZE_AFTER, LanceIndex, rows_of, table_name
 from perdure.store import outbox
 from perdure.store.fact import live_sql
 from perdure.store.outbox import Batch, IndexState
@@ -21,7 +21,7 @@ from perdure.store.slots import vector_text
 from perdure.store.sql import run
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import Author, StoredVector
-from perdure.text.counted import counted
+from perdure.text.pluralize import counted
 
 EMBED_BATCH = 4
 BULK, LARGEST = 1_000, 20_000

@@ -15,7 +15,7 @@ from perdure.api.memory import Memory
 from perdure.errors import PerdureError, StoreLostError, StoreUnavailableError
 from perdure.hooks.spec import DEFAULT_PROJECT, HOOK_NAMES
 from perdure.hooks.types import Messages, Recall, ToolResult, TurnContext
-from perdure.plugin.holding import Holding
+from perdure.plugin.fallback_inbox import Holding
 from perdure.recent import Recent
 
 RETRY_SECONDS = 60.0

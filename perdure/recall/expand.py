@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from perdure.errors import ModelError, StoreError
-from perdure.llm.purposes import WORDINGS, Asker
+from perdure.llm import WORDINGS, Asker
 from perdure.ranking.gates import Evidence, Gate
-from perdure.recall.legs import Found
+from perdure.recall.retrievers import Found
 from perdure.recall.slot import Slot, Ticket
 from perdure.recall.sources import Passage
 from perdure.store import expansions

@@ -18,7 +18,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 
 from perdure.recall.cues import FORMS, MARKS, MATCHED
-from perdure.recall.parts import size
+from perdure.recall.query_segmentation import size
 from perdure.regex import lazy
 from perdure.store.stems import stem, terms
 from perdure.text.normalise import fold

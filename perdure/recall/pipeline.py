@@ -17,18 +17,18 @@ from perdure.ranking.diversity import diverse, jaccard
 from perdure.ranking.fuse import Fused, relative_cut
 from perdure.recall.aliases import Speller, set_aside
 from perdure.recall.block import Entry, category_of, dated, indexed, line, render
+from perdure.recall.conflicts import Stale, in_order, marks, newest_first, overtaken
 from perdure.recall.dates import colliding
 from perdure.recall.directives import facts_of, matching
 from perdure.recall.expand import Expand, Expander, merged
-from perdure.recall.legs import CountTokens, Found, Legs, VectorLeg, token_counter
-from perdure.recall.newest import Stale, in_order, marks, newest_first, overtaken
+from perdure.recall.filter import NO_EVIDENCE, gate_of, passed, shown_of, standing_of
+from perdure.recall.filter import in_order as by_evidence
 from perdure.recall.options import DATES, DIRECTIVE, LINKS, NEWEST, PROFILE, PROGRESSIVE, RecallOptions
 from perdure.recall.profile import Profile, reread, standing
 from perdure.recall.query import Query, understand
 from perdure.recall.receipt import Receipt
 from perdure.recall.rerank import Reranker, Reranking
-from perdure.recall.sift import NO_EVIDENCE, gate_of, passed, shown_of, standing_of
-from perdure.recall.sift import in_order as by_evidence
+from perdure.recall.retrievers import CountTokens, Found, Legs, VectorLeg, token_counter
 from perdure.recall.sources import Source
 from perdure.store.fact import Fact
 from perdure.store.links import related

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from perdure.recall.parts import parts
+from perdure.recall.query_segmentation import parts
 from perdure.regex import lazy
 from perdure.text.clean import clean
 from perdure.text.normalise import fold, match_terms
@@ -74,7 +74,7 @@ class Query:
         text: what the vector leg embeds.
         terms: what the lexical leg looks for.
         trivial: why nothing should be recalled for it, or None. Of a trivial prompt nothing more is read.
-        parts: the prompt in the parts that it is asked in; see `perdure.recall.parts`.
+        parts: the prompt in the parts that it is asked in; see `perdure.recall.query_segmentation`.
     """
 
     text: str

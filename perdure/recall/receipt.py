@@ -8,8 +8,8 @@ from typing import Any
 
 from perdure.ranking.gates import Evidence
 from perdure.recall.expand import OFF, Expansion
-from perdure.recall.legs import Found
 from perdure.recall.options import RecallOptions
+from perdure.recall.retrievers import Found
 from perdure.secrets.redact import redact
 from perdure.store.aliases import OtherName, Words
 from perdure.store.fact import Fact

@@ -8,7 +8,7 @@ from typing import Any
 
 from perdure.errors import InputError
 from perdure.regex import lazy
-from perdure.secrets import judge
+from perdure.secrets import filters as judge
 from perdure.secrets.names import NAMES, Name
 from perdure.secrets.redact import redact
 from perdure.secrets.shapes import lowered

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from perdure.regex import lazy
-from perdure.secrets.judge import is_code, is_mixed, is_placeholder
+from perdure.secrets.filters import is_code, is_mixed, is_placeholder
 from perdure.secrets.shapes import Rule, Span, is_made
 
 

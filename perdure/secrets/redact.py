@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from perdure.secrets.encodings import decoded, joined, ungrouped
 from perdure.secrets.keys import private_keys
+from perdure.secrets.keyword_detector import named_secrets
 from perdure.secrets.letters import plain
 from perdure.secrets.numbers import secret_numbers
 from perdure.secrets.phrases import phrases, recovery_codes
 from perdure.secrets.places import place_secrets
 from perdure.secrets.shapes import Span, strong_words, tokens
-from perdure.secrets.told import named_secrets
 from perdure.secrets.views import View
-from perdure.secrets.wraps import decoded, joined, ungrouped
 
 VERSION = 3
 """Grows with every change that finds more: what was stored before is then looked through once more."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from perdure.regex import lazy
-from perdure.secrets.chance import has_chance_letters
+from perdure.secrets.entropy import has_chance_letters
 
 SHORTEST = 16
 """Characters without white space that every token of the table has at least."""

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from perdure.regex import lazy
-from perdure.secrets import judge
+from perdure.secrets import filters as judge
 from perdure.secrets.names import Name
 from perdure.secrets.shapes import Span
 

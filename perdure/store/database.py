@@ -25,7 +25,7 @@ from perdure.errors import (
 from perdure.failpoints import fail_point
 from perdure.store.access import reader, unreadable
 from perdure.store.folder import private_file
-from perdure.store.one_machine import OneMachine
+from perdure.store.single_node import OneMachine
 from perdure.store.sql import run
 
 BUSY_MS = 10_000

@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 from perdure.clock import Clock
 from perdure.errors import StoreBusyError, StoreError, StoreFullError, StoreLostError, StoreUnavailableError
 from perdure.store.folder import FILE_MODE
-from perdure.store.remembered import FILE, Place, Remembered, refuse_lost
+from perdure.store.rollback_guard import FILE, Place, Remembered, refuse_lost
 from perdure.store.sql import Backend, Connection, run
 
 EVERY = 5.0

@@ -22,7 +22,7 @@ from perdure.store.memo import Memo
 from perdure.store.migrations import check, migrate
 from perdure.store.moved import refuse_moved, refuse_own
 from perdure.store.presence import Presence
-from perdure.store.remembered import holds_something, refuse_lost
+from perdure.store.rollback_guard import holds_something, refuse_lost
 from perdure.store.seals import seal
 from perdure.store.spaces import VectorSpace as VectorSpace
 from perdure.store.sql import Backend, Connection, run
@@ -150,7 +150,7 @@ class Store:
 
     def _open_shared(self, server: Server) -> None:
         """Open a database that other machines have open as well; this folder holds the inbox and what is derived."""
-        from perdure.store.postgres.database import PostgresDatabase
+        from perdure.postgres.database import PostgresDatabase
 
         prepare_folder(self.folder)
         with ExitStack() as opened:

@@ -21,7 +21,7 @@ from starlette.routing import Route
 from perdure.api.memory import Memory
 from perdure.errors import NotFoundError, PerdureError
 from perdure.hooks.types import Channel
-from perdure.text.counted import counted
+from perdure.text.pluralize import counted
 
 PAGES = (
     ("today", "Today"), ("memories", "Memories"), ("turns", "Turns"),

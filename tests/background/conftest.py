@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perdure.api.memory import Memory
-from tests.conftest import OpenMemory
+from tests.kit import OpenMemory
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from perdure.api.memory import Memory
 from perdure.background.canary import PREFIX, Canary, CanaryError
 from perdure.store.sql import run
 from perdure.store.store import Store
-from tests.conftest import OpenMemory
+from tests.kit import OpenMemory
 
 KILLED = """
 import os, sys

@@ -10,9 +10,9 @@ import pytest
 from perdure.api.memory import Memory
 from perdure.background.scheduler import Stopping
 from perdure.background.upkeep import export_day, reconcile, rotate
-from perdure.care.backup import backups
 from perdure.clock import ManualClock
 from perdure.hooks.types import Channel
+from perdure.maintenance.backup import backups
 from perdure.store.fact import Fact
 from perdure.store.sql import run
 from perdure.store.store import Store

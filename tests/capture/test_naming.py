@@ -12,7 +12,7 @@ from perdure.capture.slots import Slot, find_slot
 from perdure.capture.statements import statements
 from perdure.hooks.types import TurnContext
 from perdure.store.aliases import ALIAS, NAMING
-from tests.conftest import OpenMemory
+from tests.kit import OpenMemory
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from perdure.api.memory import Memory
-from perdure.care.exports import daily_export
 from perdure.clock import ManualClock
 from perdure.engine.paths import record_home
+from perdure.maintenance.exports import daily_export
 from perdure.store import outbox, reporting
 from perdure.store.outbox import IndexState
 from perdure.store.sql import run

@@ -16,7 +16,7 @@ import pytest
 from perdure import hosts
 from perdure.text.fence import TAG
 from tests.hosts.frameworks.played import Played
-from tests.plugin.conftest import OpenMemory, kept
+from tests.kit import OpenMemory, kept
 
 FACT = "The staging database is called heron."
 QUESTION = "What is the staging database called?"

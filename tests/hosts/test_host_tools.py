@@ -13,7 +13,7 @@ from perdure.api.memory import Memory
 from perdure.api.tools import ALIKE
 from perdure.hooks.types import Channel
 from perdure.plugin.plugin import UNAVAILABLE
-from tests.plugin.conftest import OpenMemory, complaints
+from tests.kit import OpenMemory, complaints
 
 BOAT = "The boat is called Albatross."
 Call = tuple[str, dict[str, Any]]

@@ -20,7 +20,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from perdure.api.memory import Memory
 from perdure.hosts.langchain import PerdureMiddleware
 from perdure.text.fence import TAG
-from tests.plugin.conftest import OpenMemory, complaints, kept
+from tests.kit import OpenMemory, complaints, kept
 
 FACT = "The staging database is called heron."
 LATER = "The staging database called heron is in Linz."

@@ -22,12 +22,12 @@ from mcp.shared.exceptions import MCPError
 
 from perdure.api.memory import Memory
 from perdure.errors import ExtensionError
+from perdure.extras import need
 from perdure.hooks.types import TurnContext
-from perdure.hosts.extras import need
 from perdure.hosts.mcp.desk import Desk
 from perdure.hosts.mcp.server import MemoryServer
 from perdure.hosts.repository import project_of
-from tests.plugin.conftest import kept
+from tests.kit import kept
 
 ROOT = Path(__file__).resolve().parents[2]
 FACT = "The staging database is called heron."

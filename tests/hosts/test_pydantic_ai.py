@@ -18,7 +18,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from perdure.api.memory import Memory
 from perdure.hosts.pydantic_ai import PerdureMemory
 from perdure.text.fence import TAG
-from tests.plugin.conftest import OpenMemory, complaints, kept
+from tests.kit import OpenMemory, complaints, kept
 
 FACT = "The staging database is called heron."
 LATER = "The staging database called heron is in Linz."

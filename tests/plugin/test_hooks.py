@@ -21,7 +21,7 @@ from perdure.hooks.spec import host_hooks
 from perdure.hooks.types import Recall, TurnContext
 from perdure.plugin.plugin import PerdurePlugin, hookimpls_for
 from perdure.text.fence import TAG, fence
-from tests.plugin.conftest import OpenHost, OpenMemory, complaints, kept
+from tests.kit import OpenHost, OpenMemory, complaints, kept
 
 TEXT = "The staging database is called heron."
 QUESTION = "What is the staging database called?"

@@ -18,7 +18,7 @@ from perdure.hooks.types import TurnContext
 from perdure.plugin.plugin import hookimpls_for
 from perdure.store.store import Store
 from tests.background.test_drain import ENTRY
-from tests.plugin.conftest import kept
+from tests.kit import kept
 from tests.waiting import until
 
 posix = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from bench import outage, rollout, shared, tenants
-from perdure.store.postgres.database import CONNECTIONS
+from perdure.postgres.database import CONNECTIONS
 from tests.postgres.server import running
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(400)]
 FORMER = """
-import perdure.store.postgres.migrate as made
+import perdure.postgres.migrate as made
 made.STEPS = made.STEPS[:-1]
 made._see_near = lambda raw: None
 """

@@ -43,15 +43,16 @@ class Part(NamedTuple):
 PARTS = {
     "facts": Part(
         {
-            "life/test_undo.py": 24, "life/test_links.py": 35, "life/test_expiry.py": 10, "life/test_changing.py": 45,
-            "life/test_duplicates.py": 17, "recall/test_recall.py": 90, "capture/test_decide.py": 48,
+            "store/test_undo.py": 24, "store/test_links.py": 35, "store/test_expiry.py": 10,
+            "store/test_changing.py": 45,
+            "store/test_duplicates.py": 17, "recall/test_recall.py": 90, "capture/test_decide.py": 48,
             "store/test_transaction.py": 40, "store/test_search.py": 45,
         },
         tenants=200,
     ),
-    "purges": Part({"store/test_purge.py": 18, "plugin/test_purged.py": 2}, tenants=10),
+    "purges": Part({"maintenance/test_purge.py": 18, "plugin/test_purged.py": 2}, tenants=10),
     # Each example of the machine opens a store of its own: 10 with purges, 30 with undo.
-    "states": Part({"life/test_state_machine.py": 2}, tenants=40),
+    "states": Part({"store/test_state_machine.py": 2}, tenants=40),
     "canaries": Part(
         {"scopes/test_canaries.py": 200},
         tenants=30,
@@ -104,7 +105,7 @@ def results(report: Path) -> tuple[Counter[str], list[str]]:
     """Return how many tests of each file passed, and which did not run."""
     passed, skipped = Counter[str](), []
     for case in ElementTree.parse(report).iter("testcase"):
-        # Dotted, as `tests.life.test_undo.TestSession`.
+        # Dotted, as `tests.store.test_undo.TestSession`.
         names = case.attrib["classname"].split(".")
         file = next(at for at, name in enumerate(names) if name.startswith("test_"))
         if len(case):

@@ -12,14 +12,15 @@ import psycopg
 import pytest
 
 from perdure import Memory, TurnContext
-from perdure.care.tenant import purge_tenant
 from perdure.clock import ManualClock
 from perdure.errors import StoreBusyError, StoreFullError, StorePurgedError, StoreUnavailableError
 from perdure.files.shared_log import SEEN, log_of
-from perdure.store import said, shared_inbox
+from perdure.maintenance.tenant import purge_tenant
+from perdure.postgres.database import PostgresDatabase
+from perdure.postgres.lease import Lease
+from perdure.store import conversation_lines as said
+from perdure.store import shared_inbox
 from perdure.store.moved import MOVED
-from perdure.store.postgres.database import PostgresDatabase
-from perdure.store.postgres.lease import Lease
 from perdure.store.sql import run
 from perdure.store.store import Server as Shared
 from perdure.store.store import Store

@@ -10,8 +10,6 @@ import pytest
 
 from perdure import Memory, TurnContext
 from perdure.api import moving
-from perdure.care import move as rows
-from perdure.care.tenant import purge_tenant
 from perdure.engine.settings import Settings
 from perdure.errors import (
     InputError,
@@ -22,6 +20,8 @@ from perdure.errors import (
     StoreUnavailableError,
 )
 from perdure.files.shared_log import SEEN
+from perdure.maintenance import move as rows
+from perdure.maintenance.tenant import purge_tenant
 from perdure.store import shared_inbox
 from perdure.store.access import opened
 from perdure.store.sql import Connection, Row, run

@@ -17,8 +17,8 @@ from perdure.api.doctor import examine
 from perdure.errors import InputError, SettingsError, StoreUnavailableError
 from perdure.hooks.host import HookRunner
 from perdure.plugin.plugin import hookimpls_for
-from perdure.store.postgres.database import PostgresDatabase
-from perdure.store.postgres.migrate import MIGRATION
+from perdure.postgres.database import PostgresDatabase
+from perdure.postgres.migrate import MIGRATION
 from perdure.store.search import COMMON
 from perdure.store.sql import run
 from tests.postgres.server import Server, running

@@ -12,15 +12,15 @@ import pytest
 
 from perdure import Memory, TurnContext
 from perdure.api import moving
-from perdure.care import elsewhere
-from perdure.care.backup import backup
-from perdure.care.exports import daily_export, newest_export
-from perdure.care.purge import CERTIFIED, certify, purge, purges
-from perdure.care.scrub import find, scrub
 from perdure.engine.file_memory import files_options
 from perdure.engine.settings import Settings
 from perdure.errors import InputError
 from perdure.hooks.types import Channel
+from perdure.maintenance import remote_purges as elsewhere
+from perdure.maintenance.backup import backup
+from perdure.maintenance.exports import daily_export, newest_export
+from perdure.maintenance.purge import CERTIFIED, certify, purge, purges
+from perdure.maintenance.scrub import find, scrub
 from perdure.store import shared_inbox
 from perdure.store.fact import Fact
 from perdure.store.removal import remove

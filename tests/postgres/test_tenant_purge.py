@@ -12,12 +12,12 @@ from click.testing import CliRunner, Result
 
 from perdure import Memory, TurnContext
 from perdure.api import moving
-from perdure.care.backup import backup
-from perdure.care.tenant import purge_tenant
 from perdure.cli.main import cli
 from perdure.engine.opening import open_store, open_tenant
 from perdure.engine.settings import Settings
 from perdure.errors import InputError, StorePurgedError, StoreUnavailableError
+from perdure.maintenance.backup import backup
+from perdure.maintenance.tenant import purge_tenant
 from perdure.store.inbox import waiting_in
 from perdure.store.store import Server as Shared
 from perdure.store.store import Store

@@ -10,11 +10,11 @@ import pytest
 
 from bench.ann import DIMS, SPACE, Synthetic, fill
 from perdure import Memory
-from perdure.care.tenant import purge_tenant
-from perdure.index.database_index import DatabaseIndex
-from perdure.index.tiered_index import TieredIndex
 from perdure.index.vector_index import ExactIndex, scan
-from perdure.store.postgres import vectors
+from perdure.lance.tiered import TieredIndex
+from perdure.maintenance.tenant import purge_tenant
+from perdure.postgres import vectors
+from perdure.postgres.index import DatabaseIndex
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import View
 from perdure.store.sql import run

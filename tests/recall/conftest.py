@@ -16,10 +16,10 @@ from perdure.embed.guarded import GuardedEmbedder
 from perdure.engine.model import Model
 from perdure.hooks.types import Channel, Recall
 from perdure.index.vector_index import ExactIndex, Surveyor
-from perdure.recall.legs import VectorLeg
 from perdure.recall.options import RecallOptions
 from perdure.recall.pipeline import Recaller
 from perdure.recall.receipt import Receipt
+from perdure.recall.retrievers import VectorLeg
 from perdure.recall.slot import Breaker
 from perdure.recall.sources import Source
 from perdure.store.fact import Fact

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.care.purge import purge
 from perdure.errors import ModelError
 from perdure.hooks.types import Channel, Recall
+from perdure.maintenance.purge import purge
 from perdure.ranking.gates import Evidence, Gate
 from perdure.recall.expand import MAX_WORDINGS, Expand, Expander, merged, wordings_of
-from perdure.recall.legs import Found
 from perdure.recall.options import RecallOptions
 from perdure.recall.pipeline import Asked, Recaller
 from perdure.recall.receipt import Receipt
+from perdure.recall.retrievers import Found
 from perdure.recall.sources import Passage
 from perdure.store import expansions
 from perdure.store.fact import Fact

@@ -16,7 +16,7 @@ from perdure.embed.load import load_default
 from perdure.errors import ModelError
 from perdure.recall.features import NAMES, Prompt
 from perdure.recall.gate import FILE, POINTS, LearnedGate, shipped
-from perdure.recall.parts import parts
+from perdure.recall.query_segmentation import parts
 from tests.recall.conftest import Desk, OpenDesk
 from training.views import View, features
 

@@ -12,7 +12,7 @@ from perdure.clock import ManualClock
 from perdure.hooks.types import Channel
 from perdure.ranking.decay import DAY
 from perdure.recall.block import day
-from perdure.recall.newest import Overtaken, in_order
+from perdure.recall.conflicts import Overtaken, in_order
 from perdure.store.fact import Fact
 from perdure.store.links import link
 from perdure.store.transaction import Author

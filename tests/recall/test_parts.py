@@ -1,6 +1,6 @@
 import pytest
 
-from perdure.recall.parts import MOST, parts, size
+from perdure.recall.query_segmentation import MOST, parts, size
 
 
 def test_a_short_prompt_is_one_part() -> None:

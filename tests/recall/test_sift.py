@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from perdure.ranking.gates import Evidence, Gate
+from perdure.recall.filter import NAMED, in_order, passed
 from perdure.recall.gate import shipped
-from perdure.recall.legs import Found
 from perdure.recall.options import LEXICAL, LOOKUP, VECTOR
-from perdure.recall.sift import NAMED, in_order, passed
+from perdure.recall.retrievers import Found
 from perdure.store.fact import Fact
 
 GATE = Gate(1.0, threshold=0.5)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from perdure.care.verify import verify
 from perdure.errors import NotFoundError, ScopeError
+from perdure.maintenance.verify import verify
 from perdure.store.sql import run
 from tests.scopes.test_users import EVERYTHING, NOTHING, SAID, Office
 

@@ -18,8 +18,8 @@ from perdure.api.admin import Admin
 from perdure.api.aliases import Aliases
 from perdure.api.files import Files
 from perdure.api.memory import Memory
-from perdure.api.past import PastTurn
 from perdure.api.proposing import Proposals
+from perdure.api.turn_history import PastTurn
 from perdure.api.turns import Turns
 from perdure.api.upkeep import Upkeep
 from perdure.errors import NotFoundError, PerdureError

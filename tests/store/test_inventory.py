@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perdure.care.purge import purge
 from perdure.clock import ManualClock
 from perdure.errors import InputError, NotFoundError
 from perdure.hooks.types import Channel
+from perdure.maintenance.purge import purge
 from perdure.store.fact import Fact
 from perdure.store.inventory import Page, State, inventory, state_of, why_hidden
 from perdure.store.lifecycle import forget, retract

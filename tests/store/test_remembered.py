@@ -17,19 +17,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from perdure.background.upkeep import reconcile
-from perdure.care.backup import backup, restore
-from perdure.care.purge import certify, is_purged, purge
-from perdure.care.teardown import contents, remove
-from perdure.care.verify import fix, verify
 from perdure.clock import ManualClock
 from perdure.embed.deterministic import HashEmbedder
 from perdure.errors import StoreLostError
 from perdure.failpoints import EXIT_CODE, VARIABLE
 from perdure.hooks.types import Channel
 from perdure.index.indexer import Indexer
-from perdure.index.lance_files import compare
+from perdure.lance.files import compare
+from perdure.maintenance.backup import backup, restore
+from perdure.maintenance.purge import certify, is_purged, purge
+from perdure.maintenance.teardown import contents, remove
+from perdure.maintenance.verify import fix, verify
 from perdure.store.fact import Fact
-from perdure.store.remembered import FILE, Place, Remembered, Truth, judge
+from perdure.store.rollback_guard import FILE, Place, Remembered, Truth, judge
 from perdure.store.sql import run
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import Author, StoredVector
@@ -280,7 +280,7 @@ class TestASoundTruth:
 
     @pytest.mark.parametrize("where", ["kept", "half", "replaced"])
     def test_a_restore_that_was_killed_leaves_one_of_both(self, home: Path, where: str) -> None:
-        from tests.store.test_backup import DIES
+        from tests.maintenance.test_backup import DIES
 
         store = Store(home)
         saved = backup(store)

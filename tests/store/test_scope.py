@@ -20,8 +20,8 @@ from perdure.embed.deterministic import HashEmbedder
 from perdure.errors import AmbiguousIdError, NotFoundError, ScopeError
 from perdure.hooks.types import Channel
 from perdure.index.indexer import Indexer
-from perdure.index.lance import LanceIndex
 from perdure.index.vector_index import ExactIndex
+from perdure.lance.table import LanceIndex
 from perdure.store.fact import Fact
 from perdure.store.scope import BOUND, EVERYONE, GLOBAL, KINDS, Audience, Scope, bound, checked_id
 from perdure.store.search import View, by_hash, by_ids, by_prefix, lexical, lookup

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from perdure.care.checks import content, words
 from perdure.clock import ManualClock
 from perdure.hooks.types import Channel
+from perdure.maintenance.checks import content, words
 from perdure.ranking.decay import DAY, LIFETIMES, REFRESHED_BY_USE
 from perdure.store import lifecycle
 from perdure.store.fact import Fact

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.text.counted import counted
+from perdure.text.pluralize import counted
 
 
 @given(st.integers(0, 10**9), st.sampled_from(["memory", "day", "turn", "new memory"]))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.text.moments import seconds
+from perdure.text.timestamps import seconds
 
 numbers = st.one_of(st.integers(), st.floats())
 words = st.one_of(

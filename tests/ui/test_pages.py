@@ -10,7 +10,7 @@ import pytest
 from perdure.api.memory import Memory
 from perdure.api.tools import call_tool
 from perdure.hooks.types import Channel, Consent, TurnContext
-from perdure.text.counted import counted
+from perdure.text.pluralize import counted
 from perdure.ui.page import size
 from perdure.ui.pages.one import difference
 from tests.ui.conftest import Browser

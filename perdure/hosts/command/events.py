@@ -12,7 +12,7 @@ from typing import Any
 from perdure.hooks.types import TurnContext
 from perdure.hosts.command.dialects import DIALECTS
 from perdure.hosts.repository import project_of
-from perdure.text.typed import said
+from perdure.text.host_markup import said
 
 
 @dataclass(frozen=True, slots=True)

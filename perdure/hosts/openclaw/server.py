@@ -12,8 +12,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import FrameType
 from typing import Any, Protocol
 
+from perdure.cli.log_lines import line_handler
 from perdure.errors import PerdureError
-from perdure.hosts.log_lines import line_handler
 from perdure.hosts.openclaw.hooks import OpenClawHooks
 from perdure.hosts.openclaw.rpc import (
     CANCELLED,

@@ -10,7 +10,7 @@ from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, Response
 
 from perdure.api.doctor import examine
-from perdure.care.backup import backups
+from perdure.maintenance.backup import backups
 from perdure.ui.page import Call, change, show
 
 

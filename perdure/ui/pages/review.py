@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from perdure.api.beside import beside
+from perdure.api.related_change import beside
 from perdure.errors import ScopeError
 from perdure.ui.page import Call, change, show
 from perdure.ui.pages.today import last_batch

@@ -1,0 +1,1 @@
+"""Memories and conversations of other programs, brought in."""

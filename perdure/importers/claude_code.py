@@ -1,0 +1,64 @@
+"""Transcripts of Claude Code, `projects/*/*.jsonl`.
+
+Only what a person typed is read: no results of tools, no reports of tasks and sub-agents, no summaries, and nothing
+that hooks and the host put into a prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from perdure.hooks.types import Message
+from perdure.importers.archive import Member, first_lines, lines, members
+from perdure.importers.conversation_import import Talk, Talks, typed
+
+_MADE_BY_HOST = ("isSidechain", "isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "toolUseResult")
+
+
+def is_claude_code(path: Path) -> bool:
+    """Return whether this is a transcript of Claude Code, or a folder of these."""
+    return any("sessionId" in line and "type" in line for member in _files(path) for line in first_lines(member))
+
+
+def load_claude_code(path: Path) -> Talks:
+    """Return what a person typed in Claude Code.
+
+    Raises:
+        InputError: the path cannot be read.
+    """
+    files = _files(path)
+
+    def read() -> Iterator[Talk]:
+        # A session that was resumed begins with the messages of the one before.
+        seen: set[str] = set()
+        for member in files:
+            yield _talk(member, seen)
+
+    return Talks("claude-code", sum(member.size for member in files), read)
+
+
+def _files(path: Path) -> list[Member]:
+    return [
+        member
+        for member in members(path, ".jsonl")
+        if not member.path.name.startswith("agent-") and "subagents" not in member.path.parts
+    ]
+
+
+def _talk(member: Member, seen: set[str]) -> Talk:
+    messages: list[Message] = []
+    folder = ""
+    for line in lines(member, b'"user"'):
+        message = line.get("message")
+        origin = line.get("origin")
+        automatic = isinstance(origin, Mapping) and origin.get("kind", "human") != "human"
+        if line.get("type") != "user" or automatic or any(map(line.get, _MADE_BY_HOST)):
+            continue
+        name = line.get("uuid")
+        text = typed(message.get("content"), "text") if isinstance(message, Mapping) else ""
+        if text and not (isinstance(name, str) and name in seen):
+            seen.add(str(name))
+            folder = folder or str(line.get("cwd") or "")
+            messages.append({"role": "user", "content": text, "timestamp": line.get("timestamp")})
+    return Talk(member.path.stem, messages, member.size, folder)

@@ -1,0 +1,238 @@
+"""Conversations with other agents: what a person said in them goes through capture, as it does after a turn.
+
+By itself such a memory is found by those who search for it and replaces nothing. If the person says that the words are
+theirs, it counts as what stands in a record of theirs: it comes up unasked, and of two versions the newer one wins,
+whichever conversation is read first. What an assistant said is not even read.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from perdure.capture.compare import Action
+from perdure.capture.decide import Decision, own_view
+from perdure.capture.describe import CategoryPatterns
+from perdure.capture.guards import Quota
+from perdure.capture.intake import Limits, take
+from perdure.capture.pipeline import Capturer
+from perdure.capture.statements import statements
+from perdure.capture.writing import Prepared, Writer, WritingOptions, Written
+from perdure.files.turns import without_foreign_blocks
+from perdure.hooks.types import Channel, Message
+from perdure.maintenance.importing import FURTHEST, Load
+from perdure.store.fact import Fact
+from perdure.store.inbox_lines import PROJECT
+from perdure.store.scope import OWNER, Scope
+from perdure.store.search import by_hash
+from perdure.store.sql import run
+from perdure.store.store import Store
+from perdure.store.transaction import Transaction
+from perdure.store.undo import IMPORT
+from perdure.text.host_markup import said
+from perdure.text.normalise import fingerprint
+from perdure.text.timestamps import seconds
+
+HOME = Scope("user", OWNER)
+_UNLIMITED = Quota(turn=10**9, session=10**9, day=10**9)
+"""Nobody writes years of conversations to flood a memory; and the whole import can be undone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """What a person said in one conversation.
+
+    Attributes:
+        session: its id.
+        messages: the person's, oldest first, as hosts have them: role, content, timestamp.
+        size: characters or bytes that it takes in the export, for the progress.
+        folder: where the agent worked, if it is told.
+        broken: whether it could not be read.
+    """
+
+    session: str
+    messages: Sequence[Message]
+    size: int
+    folder: str = ""
+    broken: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Talks:
+    """Conversations that can be imported.
+
+    Attributes:
+        kind: one of `perdure.importers.sources.KINDS`.
+        size: the sum of the sizes of all conversations, about.
+        read: yields them; may be called again.
+        notes: memories that are beside them, if there are any.
+    """
+
+    kind: str
+    size: int
+    read: Callable[[], Iterator[Talk]]
+    notes: Load | None = None
+
+
+@dataclass(slots=True)
+class Heard:
+    """What an import of conversations did, or would do.
+
+    Attributes:
+        kind: where they came from.
+        dry_run: whether nothing was written.
+        mine: whether the person's messages count as theirs.
+        conversations: how many were read.
+        messages: what the person said in them that is new here.
+        known: conversations that the hooks of the host captured while they went on; they are left alone.
+        statements: what is worth keeping in the messages.
+        added: memories that are new; None in a dry run, which does not compare them.
+        secrets: how many secrets were left out, by kind.
+        first, last: when the oldest and the newest message was said, epoch seconds; None: no message says when.
+        unreadable: conversations that could not be read.
+        batch: what `undo` takes to take all of it back; None if nothing was added.
+    """
+
+    kind: str
+    dry_run: bool
+    mine: bool
+    conversations: int = 0
+    messages: int = 0
+    known: int = 0
+    statements: int = 0
+    added: int | None = None
+    secrets: Counter[str] = field(default_factory=Counter)
+    first: float | None = None
+    last: float | None = None
+    unreadable: int = 0
+    batch: str | None = None
+
+    def note(self, at: float | None) -> None:
+        """Take note of when a message was said."""
+        if at is not None and at <= FURTHEST:
+            self.first = at if self.first is None else min(self.first, at)
+            self.last = at if self.last is None else max(self.last, at)
+
+
+def hear(
+    store: Store,
+    talks: Talks,
+    *,
+    mine: bool = False,
+    dry_run: bool = False,
+    batch: str = "",
+    categories: CategoryPatterns = (),
+    project: Callable[[str], str | None] = lambda folder: None,
+    advance: Callable[[int], None] = lambda size: None,
+) -> Heard:
+    """Import what a person said in conversations. Done again it adds nothing; broken off, it goes on where it was.
+
+    Args:
+        store: where to.
+        talks: the conversations.
+        mine: whether the person's messages count as those of the store's owner.
+        dry_run: change nothing; tell what is in them.
+        batch: of the journal; one is made without it.
+        categories: the configured ones.
+        project: returns the scope of what is said of the repository in a folder.
+        advance: called with the size of each conversation.
+
+    Raises:
+        InputError: the export cannot be read to its end.
+        StoreError: it could not be written; the conversations before are kept.
+    """
+    report = Heard(talks.kind, dry_run, mine, added=None if dry_run else 0)
+    channel = Channel.TRANSCRIPT_USER if mine else Channel.IMPORT
+    capturer = Capturer(store, _ImportWriter(channel), lambda: (), _UNLIMITED, categories=categories)
+    batch = batch or uuid.uuid4().hex
+    for talk in talks.read():
+        report.conversations += 1
+        report.unreadable += talk.broken
+        if store.cursor(f"{HOME}\0{talk.session}"):
+            report.known += 1
+        elif talk.messages:
+            entry = _entry(store, talks.kind, talk, channel, report)
+            if dry_run:
+                report.statements += sum(1 for each in entry["messages"] for _ in statements(each["text"]))
+            elif entry["messages"]:
+                scope = project(talk.folder) if talk.folder else None
+                written = capturer.process({**entry, "batch": batch, **({PROJECT: scope} if scope else {})})
+                report.statements += len(written)
+                report.added = (report.added or 0) + sum(each.decision.action is not Action.NOOP for each in written)
+        advance(talk.size)
+    if report.added:
+        report.batch = batch
+    return report
+
+
+def typed(content: Any, kind: str) -> str:
+    """Return what a person typed in a message to a coding agent, without what hosts and memory plugins put there.
+
+    Args:
+        content: a text, or a list of parts; empty if one of these is the result of a tool.
+        kind: the type of a part that holds text.
+    """
+    parts = content if isinstance(content, list) else [{"type": kind, "text": content}]
+    parts = [part for part in parts if isinstance(part, Mapping)]
+    if any(part.get("type") == "tool_result" for part in parts):
+        return ""
+    texts = [part["text"] for part in parts if part.get("type") == kind and isinstance(part.get("text"), str)]
+    return "\n".join(text for text in (said(without_foreign_blocks(each)) for each in texts) if text)
+
+
+class _ImportWriter(Writer):
+    """Writes what was said in a conversation by its words alone: the worker makes the vectors, as after any import."""
+
+    def __init__(self, channel: Channel) -> None:
+        super().__init__(lambda: None, WritingOptions())
+        self._channel = channel
+
+    def prepare(self, facts: Sequence[Fact], now: float) -> list[Prepared]:
+        return super().prepare([replace(fact, channel=self._channel, source="conversation") for fact in facts], now)
+
+    def write(self, tx: Transaction, prepared: Prepared) -> Written:
+        fact = prepared.fact
+        if _was_forgotten(tx, fact):
+            return Written(fact, Decision(Action.NOOP, None, "forgotten before"))
+        if self._channel is not Channel.IMPORT:
+            return super().write(tx, prepared)
+        # Nobody vouches for it, so it takes nobody's place and confirms nothing.
+        known = by_hash(tx.connection, fingerprint(fact.text), own_view(fact, tx.now))
+        if known or tx.is_purged(fact.text):
+            return Written(fact, Decision(Action.NOOP, None, "known"))
+        return Written(tx.add(fact), Decision(Action.ADD, None, "imported"))
+
+
+def _was_forgotten(tx: Transaction, fact: Fact) -> bool:
+    sql = (
+        "SELECT 1 FROM facts WHERE normalized_hash = ? AND (scope, scope_target) = (?, ?)"
+        " AND forgotten_at IS NOT NULL AND channel <> ?"
+    )
+    values = (fingerprint(fact.text), fact.scope, fact.scope_target, Channel.IMPORT.value)
+    return bool(run(tx.connection, sql, values))
+
+
+def _entry(store: Store, kind: str, talk: Talk, channel: Channel, report: Heard) -> Mapping[str, Any]:
+    """Return what is new in a conversation as an entry of the inbox, without secrets and blocks of memory plugins."""
+    cursor = f"{IMPORT}\0{kind}\0{channel.value}\0{talk.session}"
+    messages = [{**message, "content": without_foreign_blocks(str(message["content"]))} for message in talk.messages]
+    taken = take(messages, store.cursor(cursor) or "", store.key, talk.session, Limits())
+    times = [at for message in messages if (at := seconds(message.get("timestamp"))) is not None]
+    report.messages += len(taken.fresh)
+    report.secrets.update(taken.left_out)
+    for at in times:
+        report.note(at)
+    return {
+        "id": f"{IMPORT}:{kind}:{channel.value}:{talk.session}:{taken.tail}",
+        "at": min(times, default=store.clock.now()),
+        "session": talk.session,
+        "cursor": cursor,
+        "tail": taken.tail,
+        "scope": str(HOME),
+        "host": IMPORT,
+        "turn": None,
+        "messages": taken.messages,
+    }

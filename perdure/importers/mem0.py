@@ -1,0 +1,64 @@
+"""Memories of mem0: what its `get_all` and its export give, as JSON. Those of several users stay apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from perdure.importers.archive import Member, beginning, elements, members
+from perdure.importers.conversation_import import HOME
+from perdure.importers.records import fact_of, scope_of
+from perdure.maintenance.importing import Incoming, Load
+
+KIND = "mem0"
+
+
+def is_mem0(path: Path) -> bool:
+    """Return whether this is a file of mem0's memories, or a folder or zip of these."""
+    return any(_is_memory(beginning(member)) for member in members(path, ".json"))
+
+
+def load_mem0(path: Path) -> Load:
+    """Return the memories in files of mem0.
+
+    Raises:
+        InputError: the path cannot be read.
+    """
+    files = [member for member in members(path, ".json") if _is_memory(beginning(member))]
+    users: set[str] = set()
+    good = every = 0
+    for member in files:
+        for value, _ in elements(member):
+            every += 1
+            if _is_memory(value):
+                good += 1
+                users.add(str(value.get("user_id") or ""))
+    # What is of several people must not become one person's.
+    apart = len(users) > 1
+    return Load(
+        KIND, good, lambda: (_incoming(each, apart) for each in _memories(files)), lambda: (), unreadable=every - good
+    )
+
+
+def _memories(files: list[Member]) -> Iterator[dict[str, Any]]:
+    return (value for member in files for value, _ in elements(member) if _is_memory(value))
+
+
+def _is_memory(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("memory"), str) and bool(value.get("id"))
+
+
+def _incoming(value: dict[str, Any], apart: bool) -> Incoming:
+    home = scope_of("user", value.get("user_id")) if apart and value.get("user_id") else HOME
+    rest = {name: each for name, each in value.items() if name not in ("memory", "hash", "categories", "updated_at")}
+    categories = value.get("categories")
+    return Incoming(fact_of({
+        **rest,
+        "text": value["memory"],
+        "scope": home.kind,
+        "scope_target": home.target,
+        "source": KIND,
+        "source_date": value.get("updated_at") or value.get("created_at"),
+        "tags": [tag for tag in categories if isinstance(tag, str)] if isinstance(categories, list) else None,
+    }))  # fmt: skip

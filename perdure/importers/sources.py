@@ -1,0 +1,137 @@
+"""What a path holds that can be imported."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from perdure.errors import InputError
+from perdure.importers.chatgpt import is_chatgpt, load_chatgpt
+from perdure.importers.claude_ai import is_claude_ai, load_claude_ai
+from perdure.importers.claude_code import is_claude_code, load_claude_code
+from perdure.importers.codex import is_codex, load_codex
+from perdure.importers.conversation_import import Talks
+from perdure.importers.hybrid import is_hybrid, load_hybrid
+from perdure.importers.lancedb import is_lancedb_pro, load_lancedb_pro
+from perdure.importers.mem0 import is_mem0, load_mem0
+from perdure.importers.notes import is_basic_memory, is_obsidian, is_openclaw, load_notes
+from perdure.maintenance.exchange_file import ExportFile
+from perdure.maintenance.importing import Load
+from perdure.maintenance.markdown_import import is_pages, load_pages
+
+_FOLDERS = ("lancedb-pro", "lancedb")
+"""Where memory-lancedb-pro keeps its table below the folder that its user knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """Something that can be imported.
+
+    Attributes:
+        what: it is, in words.
+        fits: tells it by what is in it.
+        load: reads it; takes the path and the key of the store it is for.
+    """
+
+    what: str
+    fits: Callable[[Path], bool]
+    load: Callable[[Path, bytes], Load | Talks]
+
+
+FORMATS: Mapping[str, Format] = {
+    "perdure": Format(
+        "an export of perdure", lambda path: _is_export(path), lambda path, key: ExportFile(path).load(key)
+    ),
+    "markdown": Format("Markdown pages of perdure", is_pages, load_pages),
+    "hybrid-memory": Format(
+        "a folder of hybrid-memory",
+        lambda path: _database(path).is_file() and is_hybrid(_database(path)),
+        lambda path, key: load_hybrid(_database(path)),
+    ),
+    "lancedb-pro": Format(
+        "a LanceDB folder of memory-lancedb-pro",
+        lambda path: is_lancedb_pro(_lance(path)),
+        lambda path, key: load_lancedb_pro(_lance(path)),
+    ),
+    "chatgpt": Format("an export of ChatGPT, zip or folder", is_chatgpt, lambda path, key: load_chatgpt(path)),
+    "claude-ai": Format("an export of Claude.ai, zip or folder", is_claude_ai, lambda path, key: load_claude_ai(path)),
+    "codex": Format("transcripts of Codex", is_codex, lambda path, key: load_codex(path)),
+    "claude-code": Format("transcripts of Claude Code", is_claude_code, lambda path, key: load_claude_code(path)),
+    "mem0": Format("JSON of mem0", is_mem0, lambda path, key: load_mem0(path)),
+    "openclaw": Format(
+        "MEMORY.md, or a workspace of OpenClaw", is_openclaw, lambda path, key: load_notes(path, "openclaw")
+    ),
+    "basic-memory": Format(
+        "notes of basic-memory", is_basic_memory, lambda path, key: load_notes(path, "basic-memory")
+    ),
+    "obsidian": Format("notes of Obsidian", is_obsidian, lambda path, key: load_notes(path, "obsidian")),
+}
+"""What can be imported, in the order in which it is looked for."""
+KINDS = tuple(FORMATS)
+
+
+def kind_of(path: Path) -> str:
+    """Return which of `KINDS` a path holds, told by what is in it.
+
+    Raises:
+        InputError: none of them, or it cannot be read.
+    """
+    for kind, form in FORMATS.items():
+        if form.fits(path):
+            return kind
+    known = "; ".join(f"{form.what} ({kind})" for kind, form in FORMATS.items())
+    raise InputError(f"{path} is nothing that can be imported, or say with --from what it is. These can be: {known}")
+
+
+def load_source(path: Path, key: bytes, kind: str | None = None, *, trust: bool = False) -> Load:
+    """Return the memories that a path holds, ready for `bring_in`; arguments as for `open_source`.
+
+    Raises:
+        InputError: it is not there, not what it should be, or holds conversations.
+    """
+    source = open_source(path, key, kind, trust=trust)
+    if isinstance(source, Talks):
+        raise InputError(f"{path} holds conversations ({source.kind}); take them in with: perdure import")
+    return source
+
+
+def open_source(path: Path, key: bytes, kind: str | None = None, *, trust: bool = False) -> Load | Talks:
+    """Return what a path holds: memories, ready for `bring_in`, or conversations, ready for `hear`.
+
+    Args:
+        path: a file or folder.
+        key: the key of the store it is for: `Store.key`.
+        kind: one of `KINDS`; None: told by what is in it.
+        trust: as for `bring_in`: vouch for what is in it.
+
+    Raises:
+        InputError: it is not there, or not what it should be.
+    """
+    if not path.exists():
+        raise InputError(f"{path} is not there; name a file or folder to import")
+    kind = kind or kind_of(path)
+    if kind not in FORMATS:
+        raise InputError(f"kind {kind!r} is unknown; use one of {', '.join(KINDS)}")
+    return load_pages(path, key, trust=trust) if kind == "markdown" else FORMATS[kind].load(path, key)
+
+
+def _database(path: Path) -> Path:
+    return path / "facts.db" if path.is_dir() else path
+
+
+def _lance(path: Path) -> Path:
+    places = (path, *(path / name for name in _FOLDERS))
+    return next((place for place in places if is_lancedb_pro(place)), path)
+
+
+def _is_export(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        try:
+            header = json.loads(file.readline(100_000))
+        except ValueError:
+            return False
+    return isinstance(header, dict) and header.get("type") == "header"

@@ -1,0 +1,1 @@
+"""The LanceDB table of a large store."""

@@ -1,0 +1,255 @@
+"""The index that recall asks: exact while a store is small, LanceDB's when it is large, and right in between."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Literal
+
+from perdure.errors import StoreError, StoreUnavailableError
+from perdure.index.feeding import CROSSOVER, Mode, VectorCount
+from perdure.index.vector_index import ExactIndex, Survey, VectorHit, scan, surveyed
+from perdure.lance.table import LanceIndex
+from perdure.store import outbox
+from perdure.store.outbox import IndexState
+from perdure.store.scope import Audience
+from perdure.store.search import View
+
+if TYPE_CHECKING:
+    from perdure.index.vector_index import Vector, Vectors
+    from perdure.store.store import Store, VectorSpace
+
+MAX_BEHIND = 2_000
+"""If LanceDB is behind by more facts, the exact search costs less than both together."""
+PATIENCE = 0.4
+"""Seconds that a search waits for LanceDB before the exact search answers."""
+WARMING, WARM = 8, 100
+"""Searches that are made before LanceDB counts as open, and how many each asks for."""
+SCANNED = 300_000
+"""Vectors that are read from SQLite while LanceDB cannot be asked; more would take longer than any turn waits."""
+FIRST_REST = 5.0
+LONGEST_REST = 300.0
+"""Seconds until LanceDB is tried again after it failed; doubled each time, up to the second."""
+
+Answerer = Literal["none", "matrix", "scan", "lance"]
+_log = logging.getLogger("perdure.store")
+
+
+class TieredIndex:
+    """Finds nearest vectors with whatever fits the store's size and works. Usable from any thread.
+
+    LanceDB is imported and opened in a thread of its own and never waited for. What it holds is taken as of the
+    outbox: facts that it has not got yet, or has in an old state, are compared exactly.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        space: VectorSpace,
+        *,
+        mode: Mode = "auto",
+        crossover: int = CROSSOVER,
+        patience: float = PATIENCE,
+        scanned: int = SCANNED,
+        storage_options: Mapping[str, str] | None = None,
+        on_trouble: Callable[[], None] = lambda: None,
+        open_lance: Callable[[IndexState], LanceIndex] | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Search the vectors of one space of a store; nothing is read before the first search.
+
+        Args:
+            store: the truth.
+            space: the vector space.
+            mode: "exact" never asks LanceDB, "lance" asks it at any size.
+            crossover: vectors from which on "auto" asks LanceDB.
+            patience: seconds to wait for LanceDB's answer.
+            scanned: vectors that are still read while it cannot be asked; in a larger store words alone answer then.
+            storage_options: handed on to LanceDB, for buckets.
+            on_trouble: called, in some thread, when LanceDB failed: have the worker look after it.
+            open_lance: opens the table that SQLite knows of; None: in the store's folder.
+            now: monotonic seconds.
+        """
+        self._store = store
+        self._space = space
+        # LanceDB's table is one machine's, and is not fed for a store that several share.
+        self._mode = "exact" if store.database.shared else mode
+        self._crossover = crossover
+        self._patience = patience
+        self._scanned = scanned
+        self._storage_options = storage_options
+        self._on_trouble = on_trouble
+        self._open_lance = open_lance or self._from_folder
+        self._now = now
+        self._exact = ExactIndex(store.database, space.id, space.dims)
+        self._lock = threading.Lock()
+        self._lance: LanceIndex | None = None
+        self._generation = -1
+        self._opening: threading.Thread | None = None
+        self._asking: threading.Thread | None = None
+        self._rest = FIRST_REST
+        self._resting_until = float("-inf")
+        self._count = VectorCount(store.database, space.id)
+        self._closed = False
+        self.answered_by: Answerer = "none"
+        """What answered the last search."""
+
+    def search(self, query: Vector, view: View, limit: int) -> list[VectorHit]:
+        """Return up to `limit` facts that the view's audience may read, nearest first.
+
+        Args:
+            query: float32 of shape (dims,), length one.
+            view: whose facts, of which time.
+            limit: at least 1.
+
+        Raises:
+            StoreError: SQLite cannot be read; LanceDB's failures only make the search slower, or bring nothing.
+        """
+        large = self._mode != "exact" and self._count.reaches(self._crossover)
+        if view.as_of is None and not view.include_superseded and (large or self._mode == "lance"):
+            found = self._by_lance(query, view, limit)
+            if found is not None:
+                if large:
+                    self._exact.close()
+                self.answered_by = "lance"
+                return found
+        if view.as_of is None and (not large or self._exact.loaded):
+            self.answered_by = "matrix"
+            return self._exact.search(query, view, limit)
+        if view.as_of is None and self._count.reaches(self._scanned):
+            self.answered_by = "none"
+            return []
+        # Neither index knows former times; and a large store's matrix is not read for the time until LanceDB is there.
+        self.answered_by = "scan"
+        return scan(self._store.database, self._space.id, query, view, limit)
+
+    def survey(self, queries: Vectors, view: View, limit: int) -> Survey:
+        """Return up to `limit` facts that are nearest to any of the queries, and how far the queries are from all.
+
+        Raises:
+            StoreError: SQLite cannot be read.
+        """
+        large = self._mode != "exact" and self._count.reaches(self._crossover)
+        if view.as_of is None and self._mode != "lance" and not large:
+            self.answered_by = "matrix"
+            return self._exact.survey(queries, view, limit)
+        return surveyed(self._store.database, self._space.id, self, queries, view, limit)
+
+    def wait(self, timeout: float) -> bool:
+        """Wait until LanceDB is open, if it is being opened; return whether it is."""
+        opening = self._opening
+        if opening is not None:
+            opening.join(timeout)
+        return self._lance is not None
+
+    def close(self) -> None:
+        """Release what is held. A thread that LanceDB holds up is left to end by itself."""
+        with self._lock:
+            self._closed = True
+            lance, self._lance = self._lance, None
+        if lance is not None:
+            lance.close()
+        self._exact.close()
+
+    def _by_lance(self, query: Vector, view: View, limit: int) -> list[VectorHit] | None:
+        """Return what LanceDB and the outbox have between them, or None if LanceDB cannot be asked now."""
+        with self._store.database.read() as connection:
+            # The outbox first: what leaves it after this look stands in a version that the second look asks for.
+            behind = outbox.pending(connection, MAX_BEHIND)
+            known = outbox.index_state(connection, self._space.id)
+        if behind is None or not known.version or not (known.trained or self._mode == "lance"):
+            return None
+        lance = self._ready(known)
+        if lance is None:
+            return None
+        try:
+            hits = self._current(lance, query, view, limit, behind, known.version)
+        except StoreUnavailableError as error:
+            self._trip(str(error))
+            return None
+        self._rest = FIRST_REST
+        fresh = scan(self._store.database, self._space.id, query, view, limit, among=behind) if behind else []
+        return sorted([*hits, *fresh], key=lambda hit: -hit.cosine)[:limit]
+
+    def _current(
+        self, lance: LanceIndex, query: Vector, view: View, limit: int, behind: set[str], version: int
+    ) -> list[VectorHit]:
+        """Ask until there are enough hits that are not in an old state."""
+        most = limit + len(behind)
+        asked = min(2 * limit, most)
+        while True:
+            found = self._within(lambda count: lance.search(query, view, count, at_least=version), asked)
+            hits = [hit for hit in found if hit.id not in behind]
+            if len(hits) >= limit or len(found) < asked or asked == most:
+                return hits[:limit]
+            asked = min(2 * asked, most)
+
+    def _within(self, ask: Callable[[int], list[VectorHit]], count: int) -> list[VectorHit]:
+        answer: Future[list[VectorHit]] = Future()
+
+        def work() -> None:
+            try:
+                answer.set_result(ask(count))
+            except StoreError as error:
+                answer.set_exception(error)
+
+        self._asking = threading.Thread(target=work, name="perdure-lance", daemon=True)
+        self._asking.start()
+        try:
+            return answer.result(self._patience)
+        except TimeoutError:
+            raise StoreUnavailableError(
+                f"LanceDB has not answered within {self._patience} seconds; the exact search answers instead"
+            ) from None
+
+    def _ready(self, known: IndexState) -> LanceIndex | None:
+        """Return the open table, or None; then it is being opened, unless LanceDB rests."""
+        with self._lock:
+            if self._lance is not None and self._generation == known.generation:
+                return self._lance
+            busy = any(thread is not None and thread.is_alive() for thread in (self._opening, self._asking))
+            if busy or self._closed or self._now() < self._resting_until:
+                return None
+            self._lance = None
+            self._opening = threading.Thread(target=self._open, args=(known,), name="perdure-lance-open", daemon=True)
+            self._opening.start()
+            return None
+
+    def _open(self, known: IndexState) -> None:
+        import numpy as np
+
+        try:
+            lance = self._open_lance(known)
+            # The first searches read the index from the disk; no turn should pay for them.
+            chance = np.random.default_rng(0)
+            for _ in range(WARMING):
+                query = chance.standard_normal(self._space.dims, dtype=np.float32)
+                query /= np.linalg.norm(query)
+                lance.search(query, View(Audience.of(), 0.0), WARM, at_least=known.version)
+        except StoreError as error:
+            self._trip(str(error))
+            return
+        with self._lock:
+            if not self._closed:
+                self._lance, self._generation = lance, known.generation
+                return
+        lance.close()
+
+    def _from_folder(self, known: IndexState) -> LanceIndex:
+        return LanceIndex(
+            self._store.lance_folder, self._space.id, self._space.dims, create=False, generation=known.generation,
+            storage_options=self._storage_options,
+        )  # fmt: skip
+
+    def _trip(self, problem: str) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            self._lance = None
+            self._resting_until = self._now() + self._rest
+            rest, self._rest = self._rest, min(2 * self._rest, LONGEST_REST)
+        _log.warning("the exact vector search answers for %d seconds: %s", rest, problem)
+        self._on_trouble()

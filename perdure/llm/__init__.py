@@ -1,1 +1,0 @@
-"""The optional language model: off until an endpoint is set."""

@@ -1,0 +1,221 @@
+"""Bringing a lost store back: a new facts.db is put together beside the old one, and takes its place as a whole."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from perdure.clock import Clock, SystemClock
+from perdure.errors import InputError, StoreBusyError, StoreCorruptError, StoreUnavailableError
+from perdure.hooks.types import Channel
+from perdure.lance.drift import REMOVALS
+from perdure.maintenance.backup import buried, drop_purged, put_in_place
+from perdure.maintenance.importing import Load, bring_in
+from perdure.maintenance.recovery_sources import ORIGIN, Source, key_of_backups, sources
+from perdure.store import outbox
+from perdure.store.access import CLOSE, opened
+from perdure.store.database import Database
+from perdure.store.folder import prepare_folder
+from perdure.store.inbox import waiting_in
+from perdure.store.migrations import migrate
+from perdure.store.presence import alone
+from perdure.store.rollback_guard import Remembered, Truth, Verdict, judge
+from perdure.store.snapshot import snapshot
+from perdure.store.sql import run
+from perdure.store.store import Store
+from perdure.store.transaction import Author
+
+HOST = "recover"
+"""Stands in the journal with what was brought back."""
+_KEEPS = (Truth.SOUND, Truth.OLDER, Truth.REKEYED)
+"""Truths that are a beginning of what they should be: what is missing is added to them."""
+_ONE_OF = ("export", "backup")
+"""Of these the newest that can be read is enough: an older one has what was removed since."""
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What one source brings back.
+
+    Attributes:
+        source: its path from the data folder.
+        kind: "facts.db", "export", "backup" or "lancedb".
+        at: when it was written, epoch seconds.
+        holds: memories in it.
+        brings: memories that nothing before it had.
+        waits: whether they wait for review: nothing vouches for them.
+        purged: memories that stay gone, because they were purged.
+        problem: why it cannot be used; None: it can.
+    """
+
+    source: str
+    kind: str
+    at: float
+    holds: int = 0
+    brings: int = 0
+    waits: int = 0
+    purged: int = 0
+    problem: str | None = None
+
+
+@dataclass(slots=True)
+class Recovery:
+    """What a recovery did, or would do.
+
+    Attributes:
+        truth: how facts.db was; see `perdure.store.rollback_guard.Truth`.
+        said: that in a sentence.
+        facts: memories that were there to begin with.
+        brought: what each source brings, in the order in which they were asked.
+        purged: memories of facts.db itself that were purged since, and go.
+        turns: acknowledged turns in the inbox; the next start of a host captures them.
+        conversations: recorded conversations; `perdure distill` finds in them what is still missing.
+        applied: whether facts.db was changed.
+        kept: where the former facts.db lies now; None if there was none.
+    """
+
+    truth: Truth
+    said: str
+    facts: int = 0
+    brought: list[Brought] = field(default_factory=list)
+    purged: int = 0
+    turns: int = 0
+    conversations: int = 0
+    applied: bool = False
+    kept: Path | None = None
+
+    @property
+    def total(self) -> int:
+        """How many memories there are afterwards."""
+        return self.facts + sum(source.brings for source in self.brought)
+
+
+def recover(folder: Path, *, apply: bool = False, accept: bool = False, clock: Clock | None = None) -> Recovery:
+    """Put together what is left of a store, and say what that is.
+
+    What was purged never comes back. Killed at any moment, facts.db is the former one or the new one.
+
+    Args:
+        folder: the data folder.
+        apply: let it take the place of facts.db; else nothing is changed.
+        accept: take facts.db as it is, or begin an empty one, instead of looking anywhere else.
+        clock: where the time comes from.
+
+    Raises:
+        InputError: the folder holds no store; or facts.db is to be taken as it is, and cannot be read.
+        StoreBusyError: somebody has the store open.
+        StoreError: another of its kinds; nothing was changed.
+    """
+    clock = clock or SystemClock()
+    if judge(folder).truth is Truth.NEW:
+        raise InputError(f"{folder} holds no store, and never held one; name its folder with --home")
+    with alone(folder) as free, _stage(folder) as stage:
+        if not free:
+            raise StoreBusyError(f"{folder} is in use; {CLOSE}")
+        verdict = judge(folder, thorough=True)
+        if accept and verdict.truth is Truth.DAMAGED:
+            raise InputError(f"facts.db in {folder} cannot be read, so it cannot be taken as it is; use --apply")
+        found = Recovery(verdict.truth, verdict.said, turns=waiting_in(folder / "inbox"))
+        found.conversations = sum(1 for _ in (folder / "transcripts").rglob("*.jsonl"))
+        key = _begin(folder, stage, verdict, found, clock, keep=accept)
+        if not accept:
+            _bring(folder, stage, key, found, clock, salvage=verdict.truth is Truth.DAMAGED)
+        useful = verdict.lost or any(source.brings for source in found.brought)
+        if (apply or accept) and useful:
+            found.kept = put_in_place(folder, stage / "facts.db", clock)
+            found.applied = True
+    return found
+
+
+@contextmanager
+def _stage(folder: Path) -> Iterator[Path]:
+    # What a kill has left there would be taken for a part of this.
+    stage = folder / "recovering"
+    shutil.rmtree(stage, ignore_errors=True)
+    try:
+        yield prepare_folder(stage)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+def _begin(folder: Path, stage: Path, verdict: Verdict, found: Recovery, clock: Clock, *, keep: bool) -> bytes | None:
+    """Make the database that all is brought into; return the key by which sources are vouched for."""
+    remembered = verdict.remembered
+    key = remembered.key if remembered is not None and remembered.key else key_of_backups(folder)
+    taken = verdict.truth in _KEEPS or (keep and verdict.truth is Truth.FOREIGN)
+    if taken:
+        with opened(folder / "facts.db", looks=True) as source:
+            snapshot(source, stage / "facts.db")
+    database = Database(stage / "facts.db")
+    try:
+        migrate(database, keep=False)
+        with database.write() as connection:
+            if key is not None and verdict.truth is not Truth.SOUND and not (taken and verdict.truth is Truth.FOREIGN):
+                run(connection, "UPDATE meta SET value = ? WHERE key = 'store_key'", (key.hex(),))
+            found.purged = drop_purged(connection, _graves(folder, verdict, remembered), clock.now())
+            outbox.begin_anew(connection, clock.now())
+            [(found.facts,)] = run(connection, "SELECT count(*) FROM facts")
+    finally:
+        database.close()
+    return key
+
+
+def _graves(folder: Path, verdict: Verdict, remembered: Remembered | None) -> dict[bytes, set[str]]:
+    graves = {} if verdict.truth is Truth.FOREIGN else dict(buried(folder / "facts.db"))
+    if remembered is not None and remembered.key:
+        graves[remembered.key] = set().union(*graves.values(), remembered.tombstones)
+    return graves
+
+
+def _bring(folder: Path, stage: Path, key: bytes | None, found: Recovery, clock: Clock, *, salvage: bool) -> None:
+    store = Store(stage, clock=clock)
+    scratch = prepare_folder(stage / "copies")
+    read: set[str] = set()
+    try:
+        with store.database.read() as connection:
+            marks = ", ".join("?" * len(REMOVALS))
+            rows = run(connection, f"SELECT DISTINCT fact_id FROM journal WHERE action IN ({marks})", REMOVALS)
+            [(since,)] = run(connection, "SELECT coalesce(max(at), 0) FROM journal")
+        removed = frozenset(row[0] for row in rows)
+        for source in sources(folder, key, scratch, salvage=salvage):
+            if source.kind in _ONE_OF and source.kind in read:
+                continue
+            brought = _one(store, source, removed, since)
+            found.brought.append(brought)
+            if brought.problem is None:
+                read.add(source.kind)
+                since = max(since, source.at)
+    finally:
+        store.close()
+
+
+def _one(store: Store, source: Source, removed: frozenset[str], since: float) -> Brought:
+    brought = Brought(source.name, source.kind, source.at)
+    try:
+        load = source.load()
+        chosen = replace(load, facts=lambda: (item for item in load.facts() if item.fact.id not in removed))
+        report = bring_in(store, chosen, host=HOST)
+        _forget(store, load, since)
+    except (InputError, StoreCorruptError, StoreUnavailableError) as error:
+        return replace(brought, problem=str(error))
+    sql = f"SELECT count(*) FROM facts WHERE review_state = 'pending' AND json_extract(metadata, '$.{ORIGIN}') = ?"
+    with store.database.read() as connection:
+        [(waits,)] = run(connection, sql, (source.name,))
+    return replace(brought, holds=load.total, brings=report.added, waits=waits, purged=report.purged)
+
+
+def _forget(store: Store, load: Load, since: float) -> None:
+    """Forget what was forgotten after the sources before this one were written."""
+    late = {
+        item.fact.id: item.fact.forgotten_at
+        for item in load.facts()
+        if (item.fact.forgotten_at or 0.0) > since and item.fact.channel is not Channel.IMPORT
+    }
+    with store.write(Author(Channel.IMPORT, host=HOST)) as tx:
+        for fact_id, forgotten_at in late.items():
+            sql = "SELECT 1 FROM facts WHERE id = ? AND forgotten_at IS NULL"
+            if run(tx.connection, sql, (fact_id,)):
+                tx.change(fact_id, "forget", {"forgotten_at": forgotten_at}, reason="forgotten before it was lost")

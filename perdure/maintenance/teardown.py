@@ -1,0 +1,142 @@
+"""Removing a data folder: what perdure made in it, and nothing else."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import apsw
+
+from perdure.errors import InputError, StoreBusyError, StoreError, StoreUnavailableError
+from perdure.postgres.key import known_key
+from perdure.store.access import opened
+from perdure.store.folder import MACHINE, STAGES, was_opened
+from perdure.store.moved import MOVED
+from perdure.store.presence import FOLDER, alone
+from perdure.store.rollback_guard import FILE, Remembered, Truth, holds_something, judge
+from perdure.store.sql import run
+from perdure.store.tombstones import store_key
+
+MADE = (
+    "facts.db*", "index-*.db*", "vault.db*", "lancedb", "lancedb-purged", "lancedb.sha256*", "inbox", "transcripts",
+    "backups", "exports", *STAGES, "remembered.json*", "*.lock", "store.key*", f"{MACHINE}*", FOLDER,
+)  # fmt: skip
+"""What perdure makes in a data folder. The folder may hold other files: it is the user's choice."""
+DERIVED = ("index-*.db*", "inbox", "transcripts")
+"""What a machine's folder has of a shared store."""
+COPIES = ("facts.db*", "lancedb", "lancedb-purged", "lancedb.sha256*", "backups", "exports", *STAGES, f"{FILE}*")
+"""What a folder has of a store that was moved to a shared one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What is in a data folder.
+
+    Attributes:
+        made: what perdure made, sorted.
+        others: what it did not; it stays.
+        size: of what perdure made, in bytes.
+    """
+
+    made: Sequence[Path]
+    others: Sequence[Path]
+    size: int
+
+
+def contents(folder: Path) -> Contents:
+    """Return what is in a data folder.
+
+    Raises:
+        InputError: it holds no store.
+    """
+    if not was_opened(folder) and judge(folder).truth is Truth.NEW:
+        raise InputError(f"{folder} holds no store; name its folder with --home")
+    made = sorted({path for pattern in MADE for path in folder.glob(pattern)})
+    files = [file for path in made for file in ([path] if path.is_file() else path.rglob("*"))]
+    size = sum(file.stat().st_size for file in files if file.is_file())
+    return Contents(made, sorted(set(folder.iterdir()) - set(made)), size)
+
+
+def remove(folder: Path) -> Contents:
+    """Remove what perdure made in a data folder, and the folder if nothing else is in it. There is no way back.
+
+    Raises:
+        InputError: it holds no store.
+        StoreBusyError: somebody has the store open.
+        StoreUnavailableError: something could not be removed.
+    """
+    found = contents(folder)
+    try:
+        with alone(folder) as free:
+            if not free:
+                raise StoreBusyError(f"{folder} is in use; end the programs that have it open, and do it again")
+            # First what tells that there was a store, then the truth: what is left after a kill is none any more.
+            first = {FILE: 0, "facts.db": 1}
+            for path in sorted(found.made, key=lambda path: (first.get(path.name, 2), path.name)):
+                if path.name != FOLDER:
+                    _remove(path)
+        # Here lies the lock that was just held.
+        _remove(folder / FOLDER)
+        if not found.others:
+            folder.rmdir()
+    except OSError as error:
+        raise StoreUnavailableError(f"{folder} could not be removed ({error.strerror}); look into it") from error
+    return found
+
+
+def doomed(folder: Path, *, copies: bool = False) -> list[Path]:
+    """Return what a machine's folder has of a shared store that was purged as a whole.
+
+    Nothing, if the folder holds a store of its own as well.
+
+    Args:
+        folder: the data folder, which the machine has for that store.
+        copies: also a store that was moved to that one, with its backups and exports.
+
+    Raises:
+        StoreUnavailableError: the key of the shared store is no key.
+    """
+    if _has_own(folder, known_key(folder)):
+        return []
+    patterns = (*DERIVED, *COPIES) if copies else DERIVED
+    return sorted(path for pattern in patterns for path in folder.glob(pattern))
+
+
+def clear(folder: Path, *, copies: bool = False) -> list[Path]:
+    """Remove what a folder has of a shared store that was purged as a whole, and return that; see `doomed`.
+
+    Raises:
+        StoreUnavailableError: the key of the shared store is no key.
+    """
+    gone = doomed(folder, copies=copies)
+    for path in gone:
+        _remove(path)
+    return gone
+
+
+def remaining(folder: Path) -> list[str]:
+    """Return the names of what else a machine's folder holds that perdure made, such as the vault."""
+    made = {path for pattern in MADE for path in folder.glob(pattern) if path.suffix != ".lock"}
+    return sorted({path.name for path in made - {*doomed(folder, copies=True)}} - {FOLDER, MACHINE, "store.key"})
+
+
+def _has_own(folder: Path, key: bytes | None) -> bool:
+    """Return whether a folder holds a store beside the shared one with that key; one that was moved there is none."""
+    if not holds_something(folder):
+        remembered = Remembered.read(folder)
+        return remembered is not None and remembered.key != key
+    try:
+        with opened(folder / "facts.db", looks=True) as connection:
+            moved = run(connection, "SELECT 1 FROM meta WHERE key = ?", (MOVED,))
+            return not moved or store_key(connection) != key
+    except (StoreError, apsw.Error):
+        return True  # nobody knows
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

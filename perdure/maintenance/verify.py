@@ -1,0 +1,201 @@
+"""Looking at everything in a data folder, and repairing what can be repaired from what is sound.
+
+The truth is never repaired by guessing: a damaged facts.db is reported and left as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+from perdure.errors import StoreError, StoreUnavailableError
+from perdure.files.shared_log import log_of
+from perdure.hooks.types import Channel
+from perdure.lance.drift import drift, drop_index, queue_rows, rescued
+from perdure.maintenance import checks, index_check
+from perdure.maintenance.fts_check import rebuild_words
+from perdure.store.finding import Finding
+from perdure.store.folder import FILE_MODE, FOLDER_MODE
+from perdure.store.rollback_guard import Remembered
+from perdure.store.seals import drop_parts, seal, seal_fact
+from perdure.store.sql import run
+from perdure.store.store import Store
+from perdure.store.transaction import Author
+from perdure.text.normalise import NORMALISER_VERSION
+
+AUTHOR = Author(Channel.CLI, "verify")
+Check = Callable[[Store], Iterator[Finding]]
+CHECKS: dict[str, Check] = {
+    "truth": checks.truth,
+    "permissions": checks.permissions,
+    "pages": checks.pages,
+    "schema": checks.schema,
+    "content": checks.content,
+    "words": checks.words,
+    "index": drift,
+    "queues": checks.queues,
+    "files": index_check.index_of_files,
+    "conversations": checks.conversations,
+    "sqlite": checks.sqlite_version,
+}
+"""In the order in which they are done."""
+OF_A_FILE = frozenset({"truth", "pages", "schema", "words", "sqlite"})
+"""Checks of facts.db as a file; a server looks after its own."""
+HARMLESS = frozenset({"permissions"})
+"""Repairs that are done also while facts.db is damaged: then what is derived from it may be all that is left."""
+REPAIRABLE_UNASKED = HARMLESS | {"row", "index", "words", "vectors", "outbox", "orphans", "tombstones", "files"}
+"""Repairs that only make anew what is derived; all others accept or note something."""
+
+
+def verify(store: Store, done: Callable[[str], None] = lambda name: None) -> list[Finding]:
+    """Look at everything and return what is not as it should be; nothing is changed.
+
+    Args:
+        store: an open store.
+        done: called with the name of each check when it is done.
+    """
+    found: list[Finding] = []
+    for name, check in CHECKS.items():
+        if store.database.shared and name in OF_A_FILE:
+            continue
+        try:
+            found.extend(check(store))
+        except (StoreError, AttributeError, LookupError, TypeError, ValueError) as error:
+            # A damaged file may bring anything: a row that is not there, a text where a number was.
+            # The full-text index can be built anew from the facts, whatever is wrong with it.
+            repair = "words" if name == "words" else ""
+            what = f"check of {name} broke off ({type(error).__name__})"
+            found.append(Finding(what, "facts.db", checks.MEND, repair))
+        done(name)
+    return list(dict.fromkeys(found))
+
+
+def fix(store: Store, findings: Iterable[Finding], only: Collection[str] | None = None) -> list[Finding]:
+    """Repair what can be repaired, then look again.
+
+    If facts.db is damaged, or not what the folder remembers, nothing in it or derived from it is touched.
+
+    Args:
+        store: an open store.
+        findings: all that `verify` has found.
+        only: repairs that may be done; None: all.
+
+    Returns:
+        What is left.
+
+    Raises:
+        StoreError: a repair could not be written.
+    """
+    found = list(findings)
+    damaged = any(not finding.fixable and finding.hint in checks.UNSOUND for finding in found)
+    wanted: dict[str, list[str]] = {}
+    for finding in found:
+        allowed = finding.repair in HARMLESS or (not damaged and (only is None or finding.repair in only))
+        if finding.fixable and allowed:
+            wanted.setdefault(finding.repair, []).append(finding.where)
+    for name, repair in REPAIRS.items():
+        if name in wanted:
+            repair(store, wanted[name])
+    return verify(store)
+
+
+def _orphans(store: Store, places: list[str]) -> None:
+    # Looked up again: a fact that has just been brought back has its vector and links again.
+    del places
+    with store.database.write() as connection:
+        for table, row, *_ in run(connection, "PRAGMA foreign_key_check"):
+            column = {"vectors": "fact_id", "memory_links": "source_fact_id"}.get(table)
+            if column is not None:
+                sql = f"DELETE FROM {table} WHERE rowid = ? RETURNING {column}"
+                for (fact_id,) in run(connection, sql, (row,)):
+                    there = run(connection, "SELECT 1 FROM facts WHERE id = ?", (fact_id,))
+                    (seal_fact if there else drop_parts)(connection, fact_id)
+
+
+def _lost(store: Store, places: list[str]) -> None:
+    try:
+        found = rescued(store, places)
+    except StoreUnavailableError:
+        found = []  # LanceDB is damaged as well
+    with store.write(AUTHOR) as tx:
+        for fact_id in places:
+            tx.journal("lost", fact_id)
+            tx.queue(fact_id)
+        for fact, vector in found:
+            tx.add(fact, vector)
+        seal(tx.connection)
+
+
+def _vectors(store: Store, places: list[str]) -> None:
+    # Facts without a vector get one from the worker.
+    with store.write(AUTHOR) as tx:
+        for place in places:
+            fact_id = place.partition(" ")[0]
+            run(tx.connection, "DELETE FROM vectors WHERE fact_id = ?", (fact_id,))
+            tx.queue(fact_id)
+            seal_fact(tx.connection, fact_id)
+
+
+def _seals(store: Store, places: list[str]) -> None:
+    with store.write(AUTHOR) as tx:
+        for fact_id in dict.fromkeys(place.partition(" ")[0] for place in places):
+            tx.journal("accept", fact_id)
+        seal(tx.connection)
+
+
+def _words(store: Store, places: list[str]) -> None:
+    del places
+    with store.database.write() as connection:
+        rebuild_words(connection)
+        run(connection, "UPDATE meta SET value = ? WHERE key = 'normaliser'", (str(NORMALISER_VERSION),))
+
+
+def _tombstones(store: Store, places: list[str]) -> None:
+    del places
+    remembered = Remembered.read(store.folder)
+    with store.database.write() as connection:
+        rows = [(tombstone,) for tombstone in remembered.tombstones] if remembered else []
+        connection.executemany("INSERT OR IGNORE INTO tombstones VALUES (?)", rows)
+
+
+def _outbox(store: Store, places: list[str]) -> None:
+    del places
+    with store.database.write() as connection:
+        run(connection, "UPDATE outbox SET parked = NULL, attempts = 0 WHERE parked IS NOT NULL")
+
+
+def _index(store: Store, places: list[str]) -> None:
+    del places
+    drop_index(store)
+
+
+def _permissions(store: Store, places: list[str]) -> None:
+    for place in places:
+        path = store.folder / place
+        path.chmod(FOLDER_MODE if path.is_dir() else FILE_MODE)
+
+
+def _files(store: Store, places: list[str]) -> None:
+    del places
+    index_check.drop(store)
+
+
+def _conversations(store: Store, places: list[str]) -> None:
+    del places
+    log_of(store).accept()
+
+
+REPAIRS: dict[str, Callable[[Store, list[str]], None]] = {
+    "permissions": _permissions,
+    "lost": _lost,
+    "orphans": _orphans,
+    "vectors": _vectors,
+    "seals": _seals,
+    "words": _words,
+    "outbox": _outbox,
+    "tombstones": _tombstones,
+    "row": queue_rows,
+    "index": _index,
+    "files": _files,
+    "conversations": _conversations,
+}
+"""In the order in which they are done."""

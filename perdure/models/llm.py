@@ -1,0 +1,131 @@
+"""A language model behind an OpenAI-compatible chat endpoint, with a budget of tokens for each day.
+
+Source of the form: https://platform.openai.com/docs/api-reference/chat/create.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+from perdure.errors import EndpointError, ModelError
+from perdure.llm import Purpose, Tier
+from perdure.models.endpoint import Endpoint
+from perdure.regex import lazy
+from perdure.secrets.redact import redact
+from perdure.text.tokens import estimate_tokens
+
+_MESSAGE_TOKENS: Final = 8
+"""What each message costs beside its text, rounded up."""
+_OPENAI: Final = "api.openai.com"
+_THOUGHTS: Final = lazy(r"<think>.*?</think>", re.DOTALL)
+_TRIES: Final = 20
+"""Brackets at which JSON may begin: an answer of nothing but brackets must not take quadratic time."""
+_DECODER: Final = json.JSONDecoder()
+
+
+class Meter(Protocol):
+    """Counts tokens, so that no more are used than may be."""
+
+    def reserve(self, tier: str, tokens: int) -> str:
+        """Set tokens aside before a question; return the day that they are taken from.
+
+        Raises:
+            TokenBudgetError: so many are not left.
+        """
+        ...
+
+    def settle(self, day: str, tier: str, reserved: int, used: int) -> None:
+        """Take what was really used in the place of what was set aside."""
+        ...
+
+
+class Llm:
+    """Asks a language model. Usable from any thread. Secrets are redacted before anything is sent."""
+
+    def __init__(self, endpoint: Endpoint, models: Mapping[Tier, str], meter: Meter) -> None:
+        """Prepare; nothing is sent before the first question.
+
+        Args:
+            endpoint: the server.
+            models: the model's name for each tier.
+            meter: counts what is used.
+        """
+        self._endpoint = endpoint
+        self._models = models
+        self._meter = meter
+
+    def ask(self, prompt: str, *, purpose: Purpose, system: str = "", timeout: float | None = None) -> str:
+        """Return what the model answers.
+
+        Args:
+            prompt: the question.
+            purpose: what it is asked for.
+            system: what it is to do.
+            timeout: seconds; None: that of the endpoint.
+
+        Raises:
+            TokenBudgetError: too few tokens are left for today; nothing was sent.
+            ModelError: the model did not answer as it should.
+            StoreError: the tokens could not be counted; nothing was sent.
+        """
+        roles = {"system": redact(system).text, "user": redact(prompt).text}
+        messages = [{"role": role, "content": text} for role, text in roles.items() if text]
+        asked = sum(estimate_tokens(each["content"]) + _MESSAGE_TOKENS for each in messages)
+        tier, reserved = purpose.tier, asked + purpose.answer_tokens
+        day = self._meter.reserve(tier, reserved)
+        used = asked
+        try:
+            answer = self._endpoint.post("/chat/completions", self._body(purpose, messages), timeout=timeout)
+        except ModelError as error:
+            # Only who may have worked on it may charge for it.
+            used = asked if isinstance(error, EndpointError) and error.sent else 0
+            raise
+        else:
+            text = _content(answer)
+            used = _usage(answer) or asked + estimate_tokens(text)
+        finally:
+            self._meter.settle(day, tier, reserved, used)
+        return text
+
+    def ask_json(self, prompt: str, *, purpose: Purpose, system: str = "", timeout: float | None = None) -> Any | None:
+        """Return the first JSON object or array in the answer, or None if there is none; else as `ask`."""
+        return find_json(self.ask(prompt, purpose=purpose, system=system, timeout=timeout))
+
+    def interrupt(self) -> None:
+        """Break off every question that runs now: it raises ModelError at once."""
+        self._endpoint.interrupt()
+
+    def _body(self, purpose: Purpose, messages: list[dict[str, str]]) -> dict[str, Any]:
+        # OpenAI's newer models refuse the older name, most other servers know no other.
+        newer = self._endpoint.address.parts.hostname == _OPENAI
+        limit = "max_completion_tokens" if newer else "max_tokens"
+        return {"model": self._models[purpose.tier], "messages": messages, limit: purpose.answer_tokens}
+
+
+def find_json(text: str) -> Any | None:
+    """Return the first JSON object or array in a text, whatever stands around it; None if there is none."""
+    text = _THOUGHTS.sub("", text)
+    for match in itertools.islice(re.finditer(r"[{\[]", text), _TRIES):
+        try:
+            return _DECODER.raw_decode(text, match.start())[0]
+        except (ValueError, RecursionError):
+            continue
+    return None
+
+
+def _content(answer: Any) -> str:
+    try:
+        content = answer["choices"][0]["message"]["content"]
+    except (LookupError, TypeError) as error:
+        raise ModelError("the language model's server answered with no message; check llm_endpoint") from error
+    return content if isinstance(content, str) else ""
+
+
+def _usage(answer: Any) -> int:
+    usage = answer.get("usage")
+    total = usage.get("total_tokens") if isinstance(usage, dict) else None
+    return total if isinstance(total, int) and total > 0 else 0

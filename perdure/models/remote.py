@@ -1,0 +1,185 @@
+"""Embedders that ask a server: what they have in common, whatever form the server understands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from perdure.embed.base import EmbedderIdentity
+from perdure.embed.prepare import clean_text, model_input, unit_rows
+from perdure.errors import ModelError
+from perdure.models.endpoint import Endpoint
+from perdure.secrets.redact import redact
+from perdure.text.tokens import estimate_tokens
+
+if TYPE_CHECKING:
+    from perdure.embed.base import Vectors
+
+_PUBLISHED: Final = "published"
+"""Stands for the digest of weights that only their publisher has: the name says which they are."""
+_MARGIN: Final = 64
+"""Tokens behind the last one that a model reads, which are looked at for the rest of a secret: 4,096 characters."""
+_NOTHING: Final = "."
+"""Is sent for a text without any character to be seen: most servers refuse an empty one."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteModel:
+    """A model by its published name.
+
+    Attributes:
+        name: as the server knows it.
+        dims: length of a vector; 0: the server is asked.
+        max_tokens: longer texts are cut.
+        query_prefix: what the model wants in front of a query.
+        document_prefix: what it wants in front of a document.
+        shortened: whether the server is to be asked for vectors of `dims`, less than the model has.
+    """
+
+    name: str
+    dims: int
+    max_tokens: int
+    query_prefix: str = ""
+    document_prefix: str = ""
+    shortened: bool = False
+
+
+class Wire(Protocol):
+    """One form of asking for vectors.
+
+    Attributes:
+        batch: texts in a request at the most.
+        batch_bytes: UTF-8 bytes of all texts in a request at the most; a token has at least one byte.
+        cuts: whether the server itself cuts what is longer than its model reads.
+        tasks: what tells the server that texts are queries, and that they are documents; "" where nothing does.
+    """
+
+    batch: int
+    batch_bytes: int
+    cuts: bool
+    tasks: tuple[str, str]
+
+    def request(self, model: RemoteModel, texts: Sequence[str], *, query: bool) -> tuple[str, Mapping[str, Any]]:
+        """Return the path and the body."""
+        ...
+
+    def rows(self, answer: Any) -> Sequence[Sequence[float]]:
+        """Return the vectors of an answer, in the order of the texts.
+
+        Raises:
+            LookupError, TypeError, ValueError: the answer has another form.
+        """
+        ...
+
+
+class RemoteEmbedder:
+    """Embeds texts on a server. Safe to use from several threads. Secrets in a text are redacted before it is sent."""
+
+    def __init__(self, model: RemoteModel, wire: Wire, endpoint: Endpoint) -> None:
+        """Make an embedder; the server is asked only if the length of the model's vectors is not known.
+
+        Raises:
+            ModelError: the key is missing, or the server did not answer.
+        """
+        if endpoint.address.key:
+            endpoint.address.key.headers()
+        self._model = model
+        self._wire = wire
+        self._endpoint = endpoint
+        self._interrupts = 0
+        if not model.dims:
+            self._model = replace(model, dims=len(self._rows(["dimensions"], query=False)[0]))
+        query_task, document_task = wire.tasks
+        self._identity = EmbedderIdentity(
+            model=model.name,
+            digest=_PUBLISHED,
+            dims=self._model.dims,
+            max_tokens=model.max_tokens,
+            pooling="none",
+            query_prefix=query_task + model.query_prefix,
+            document_prefix=document_task + model.document_prefix,
+        )
+
+    @property
+    def identity(self) -> EmbedderIdentity:
+        """Which vector space this embedder writes to: the same for every server of the same model."""
+        return self._identity
+
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
+        """Embed texts.
+
+        Args:
+            texts: any number of texts; each is cut at the model's `max_tokens`.
+            query: whether they are questions to be matched against documents.
+
+        Returns:
+            float32 array of shape (len(texts), dims), each row of length one.
+
+        Raises:
+            ModelError: the server did not answer as it should, or the call was interrupted.
+        """
+        import numpy as np
+
+        before = self._interrupts
+        vectors: Vectors = np.empty((len(texts), self._identity.dims), dtype=np.float32)
+        done = 0
+        for batch in self._batches([self._prepared(text, query=query) for text in texts]):
+            if self._interrupts != before:
+                raise ModelError(f"model {self._model.name} was interrupted after {done} texts; call it again")
+            vectors[done : done + len(batch)] = unit_rows(self._rows(batch, query=query))
+            done += len(batch)
+        return vectors
+
+    def count_tokens(self, text: str) -> int:
+        """Return about how many tokens the text has: the server's tokenizer is out of reach."""
+        return estimate_tokens(text)
+
+    def interrupt(self) -> None:
+        """Break off running requests; their `embed` raises ModelError at once."""
+        self._interrupts += 1
+        self._endpoint.interrupt()
+
+    def _prepared(self, text: str, *, query: bool) -> str:
+        model = self._model
+        # Some servers refuse what is too long. As many bytes as tokens are never too long, in any script.
+        # Without secrets before it is cut: half of one may not look like one any more.
+        plain = redact(model_input(text, model.max_tokens + _MARGIN)).text
+        cut = model_input(plain, model.max_tokens) if self._wire.cuts else _first_bytes(plain, model.max_tokens)
+        prefix = model.query_prefix if query else model.document_prefix
+        return prefix + (cut.strip() or _NOTHING)
+
+    def _batches(self, texts: Sequence[str]) -> Iterator[Sequence[str]]:
+        start = size = 0
+        for index, text in enumerate(texts):
+            length = len(text.encode())
+            if index > start and (index - start == self._wire.batch or size + length > self._wire.batch_bytes):
+                yield texts[start:index]
+                start, size = index, 0
+            size += length
+        if texts:
+            yield texts[start:]
+
+    def _rows(self, texts: Sequence[str], *, query: bool) -> Sequence[Sequence[float]]:
+        path, body = self._wire.request(self._model, texts, query=query)
+        answer = self._endpoint.post(path, body)
+        site = self._endpoint.address.site
+        try:
+            rows = self._wire.rows(answer)
+            lengths = {len([float(value) for value in row]) for row in rows}
+        except (LookupError, TypeError, ValueError) as error:
+            raise ModelError(
+                f"{site} answered with no vectors ({type(error).__name__}); check that the address is that of the API"
+            ) from error
+        if len(rows) != len(texts):
+            raise ModelError(f"{site} returned {len(rows)} vectors for {len(texts)} texts; use another server")
+        if len(lengths) != 1 or self._model.dims not in (0, *lengths) or 0 in lengths:
+            raise ModelError(
+                f"model {self._model.name} at {site} returned vectors of {sorted(lengths)} numbers, not "
+                f"{self._model.dims or 'all of one length'}; check the name of the model and embedder_dims"
+            )
+        return rows
+
+
+def _first_bytes(text: str, limit: int) -> str:
+    return clean_text(text[:limit]).encode()[:limit].decode(errors="ignore")

@@ -1,0 +1,223 @@
+"""A connection to PostgreSQL that runs the statements of the store, and its errors in our own terms."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from typing import Any
+
+from perdure.errors import (
+    ExtensionError,
+    SettingsError,
+    StoreBusyError,
+    StoreError,
+    StoreFullError,
+    StoreUnavailableError,
+)
+from perdure.postgres.dialect import translated
+from perdure.postgres.vectors import NEARED, near
+from perdure.postgres.words import query, rank, vector
+from perdure.store.sql import Row
+from perdure.store.timeouts import patience
+
+try:
+    import psycopg
+    from psycopg import errors
+    from psycopg.conninfo import conninfo_to_dict
+    from psycopg.pq import TransactionStatus
+    from psycopg_pool import PoolTimeout
+except ImportError as error:
+    raise ExtensionError(
+        f"PostgreSQL's client is not installed ({error}); run: pip install 'perdure[postgres]'"
+    ) from error
+
+NUL = "\U0010fffe"
+"""Stands for NUL, with which the store parts the names in a key. It is no character, and in no text."""
+AT_ONCE = 250
+"""Rows that are inserted with one statement."""
+_INSERTED = re.compile(r"(INSERT INTO \w+(?: \([^)]*\))? VALUES )(\([?, ]+\))")
+_INDEX = "INSERT INTO facts_fts (rowid, text, entity, key, value, category)"
+
+
+REACH = 2
+"""Seconds for which a connection is waited for; libpq takes no less."""
+GRACE = 0.25
+"""Seconds that the server has to break off by itself what has a deadline."""
+
+
+class Impatient(psycopg.Connection[Row]):
+    """A connection that waits for no answer without an end: a server that is frozen closes nothing."""
+
+    deadline: float | None = None
+
+    def wait(self, *given: Any, **named: Any) -> Any:
+        """Wait for an answer as long as the thread has patience, and until the deadline; then close the connection."""
+        seconds = patience()
+        if self.deadline is not None:
+            seconds = min(seconds, max(0.0, self.deadline - time.monotonic()) + GRACE)
+        named["timeout"] = None if math.isinf(seconds) else seconds
+        try:
+            return super().wait(*given, **named)
+        except psycopg.OperationalError:
+            if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
+                # What it would answer now belongs to a question that nobody asks any more.
+                self.pgconn.finish()
+            raise
+
+
+class PostgresConnection:
+    """A connection in a transaction of one tenant, as the store's statements know one."""
+
+    def __init__(self, raw: psycopg.Connection[Row], key: bytes, *, compares: bool = False) -> None:
+        """Run statements on a connection of the driver's.
+
+        Args:
+            raw: that connection.
+            key: of the store.
+            compares: whether the database has pgvector, so that vectors are kept as it compares them, too.
+        """
+        self._raw = raw
+        self.key = key
+        self.compares = compares
+        self._changes = 0
+        self.in_transaction = False
+
+    def execute(self, statements: str, bindings: Any = None, /) -> Iterator[Any]:
+        """Run a statement of the store, and return its rows."""
+        if statements.startswith(_INDEX):
+            row, *columns = bindings
+            statements = "INSERT INTO facts_fts (rowid, terms, words) VALUES (?, CAST(? AS tsvector), ?)"
+            bindings = (row, *vector(columns))
+        made = translated(statements)
+        placed = enumerate(() if isinstance(bindings, Mapping) else bindings or ())
+        named = bindings if isinstance(bindings, Mapping) else {f"p{at}": each for at, each in placed}
+        values = {name: _given(value) for name, value in named.items()}
+        sql = made.sql
+        if made.query is not None:
+            values[f"p{made.query}"], words = query(values[f"p{made.query}"])
+            values["words"] = list(words)
+            if made.ranked:
+                order, more = self._rank(words)
+                sql = sql.replace("facts_fts.rank", order)
+                values |= more
+        elif self.compares and statements.startswith(NEARED):
+            sql, values = near(sql, values)
+        cursor = self._raw.execute(sql, values)
+        self._changes = cursor.rowcount
+        rows = cursor.fetchall() if cursor.description is not None else []
+        return iter([tuple(map(_found, row)) for row in rows])
+
+    def __enter__(self) -> PostgresConnection:
+        """What is read is of one moment in any case."""
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        """Nothing is to be done."""
+
+    def executemany(self, statements: str, sequenceofbindings: Any, /) -> Iterable[Any]:
+        """Run a statement once for each row of values."""
+        rows = list(sequenceofbindings)
+        if statements.startswith(_INDEX):
+            made = [(row, *vector(columns)) for row, *columns in rows]
+            self._many("INSERT INTO facts_fts (rowid, terms, words) VALUES ", "(%s, CAST(%s AS tsvector), %s)", made)
+        elif (found := _INSERTED.fullmatch(statements)) is not None:
+            given = [tuple(map(_given, row)) for row in rows]
+            self._many(found[1], found[2].replace("?", "%s"), given)
+        else:
+            for bindings in rows:
+                self.execute(statements, bindings)
+        return ()
+
+    def _many(self, begins: str, each: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Insert rows, many with one statement."""
+        cursor = psycopg.ClientCursor(self._raw)
+        for first in range(0, len(rows), AT_ONCE):
+            values = ", ".join(cursor.mogrify(each, row) for row in rows[first : first + AT_ONCE])
+            self._raw.execute(begins.encode() + values.encode())
+
+    def last_insert_rowid(self) -> int:
+        """Return the number of the row that was inserted last."""
+        return int(self._raw.execute("SELECT current_setting('perdure.inserted')").fetchall()[0][0])
+
+    def changes(self) -> int:
+        """Return how many rows the last statement changed."""
+        return self._changes
+
+    def _rank(self, words: Sequence[str]) -> tuple[str, Mapping[str, str]]:
+        sql = "SELECT term, doc FROM facts_terms WHERE term = ANY (%s)"
+        documents: dict[str, int] = dict(self._raw.execute(sql, (list(words),)).fetchall())
+        sql = "SELECT name, value FROM counters WHERE name IN ('rows of words', 'words')"
+        counted: dict[str, int] = dict(self._raw.execute(sql).fetchall())
+        rows = int(counted.get("rows of words", 0))
+        return rank(words, documents, rows, counted.get("words", 0) / max(1, rows))
+
+
+def _given(value: Any) -> Any:
+    """Return a value as PostgreSQL takes it: its texts hold no NUL, and it takes a truth for no number."""
+    if isinstance(value, str):
+        return str(value).replace("\0", NUL)
+    return int(value) if isinstance(value, bool) else value
+
+
+def _found(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return int(value) if value == int(value) else float(value)
+    return value.replace(NUL, "\0") if isinstance(value, str) and NUL in value else value
+
+
+def options(url: str) -> dict[str, Any]:
+    """Return with what a connection is made, beside its address.
+
+    Of several servers the one is taken that can be written, unless the address says it itself.
+
+    Raises:
+        SettingsError: it is no address; it is not told, as there may be a password in it.
+    """
+    try:
+        told = conninfo_to_dict(url)
+    except psycopg.Error:
+        told = {}
+    if not url.startswith(("postgresql://", "postgres://")) or not told:
+        raise SettingsError("store_url is no address of a PostgreSQL database; write postgresql://USER@HOST/DATABASE")
+    made: dict[str, Any] = {
+        "application_name": "perdure", "prepare_threshold": None, "cursor_factory": psycopg.ClientCursor,
+        # A machine that is cut off is noticed within half a minute.
+        "connect_timeout": REACH, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
+        "tcp_user_timeout": 25_000,
+    }  # fmt: skip
+    if "," in str(told.get("host") or ""):
+        made["target_session_attrs"] = "read-write"
+    return {name: value for name, value in made.items() if name not in told}
+
+
+@contextmanager
+def in_our_terms() -> Iterator[None]:
+    """Raise what the driver raises as one of our errors; no text of a statement, and no address, is in it."""
+    try:
+        yield
+    except (errors.QueryCanceled, errors.LockNotAvailable) as error:
+        raise StoreBusyError("the database took too long and was broken off; retry") from error
+    except (errors.DeadlockDetected, errors.SerializationFailure, errors.IdleInTransactionSessionTimeout) as error:
+        raise StoreBusyError(
+            "the database kept nothing of this change, as another one was in its way; retry"
+        ) from error
+    except (errors.DiskFull, errors.OutOfMemory) as error:
+        raise StoreFullError(
+            "the database has no room left and kept nothing of this change; free some on its server, and retry"
+        ) from error
+    except errors.ReadOnlySqlTransaction as error:
+        raise StoreUnavailableError(
+            "the server can only be read; name the one that takes writes in store_url, or all with commas"
+        ) from error
+    except (PoolTimeout, psycopg.OperationalError) as error:
+        raise StoreUnavailableError(
+            f"the database cannot be reached ({type(error).__name__}); check the server, and PERDURE_STORE_URL"
+        ) from error
+    except psycopg.Error as error:
+        raise StoreError(
+            f"the database refused a statement ({type(error).__name__}); look into it with perdure doctor"
+        ) from error

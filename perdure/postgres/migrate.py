@@ -1,0 +1,118 @@
+"""Brings the schema of a PostgreSQL database up to date, step by step, beside processes that are at work in it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import psycopg
+
+from perdure.errors import StoreBusyError, StoreTooNewError, StoreUnavailableError
+from perdure.postgres.connection import Impatient, in_our_terms, options
+from perdure.postgres.schema import LEAST, NEAR, STEPS
+from perdure.store.sql import Row
+from perdure.store.timeouts import hurried
+
+MIGRATION = 0x70726473
+"""The lock of who brings the schema up to date."""
+LOCKED, TRIES = 2.0, 15
+"""Seconds for which a step waits for a table, as all others then wait behind it, and how often it tries."""
+_KNOWN = "SELECT to_regclass('perdure_steps') IS NOT NULL AND to_regclass('perdure_schema') IS NOT NULL"
+_DONE = (
+    "SELECT (SELECT coalesce(max(version), 0) FROM perdure_schema), (SELECT coalesce(max(step), 0) FROM perdure_steps)"
+)
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS perdure_schema (version integer NOT NULL);"
+    "CREATE TABLE IF NOT EXISTS perdure_steps (step integer PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())"
+)
+_BLIND = "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
+_NEAR = "SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass('vectors') AND attname = 'near' AND NOT attisdropped"
+_BROUGHT = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector' AND installed_version IS NULL"
+
+
+def migrate(url: str) -> bool:
+    """Run the steps that a database has not had yet, each as a whole.
+
+    `perdure_schema` names the oldest perdure that can work with the schema, `perdure_steps` what was done: so a
+    perdure of the former version goes on, and may be started, beside this one.
+
+    Args:
+        url: of the database itself, not of a pooler before it, if there is one.
+
+    Returns:
+        Whether the database compares vectors: it has pgvector.
+
+    Raises:
+        StoreBusyError: a table is in use for long, as by `pg_dump`.
+        StoreUnavailableError: it cannot be reached, or the role sees past the walls between tenants.
+        StoreTooNewError: a newer perdure made its schema, and this one cannot work with it.
+    """
+    with in_our_terms(), Impatient.connect(url, **options(url)) as raw:
+        raw.autocommit = True
+        # Mostly there is nothing to do, and nobody needs to wait for a lock to see that.
+        with hurried():
+            if raw.execute(_BLIND).fetchall() != [(False,)]:
+                raise StoreUnavailableError(
+                    "the role in store_url is a superuser, or has BYPASSRLS, and would see the memories of all tenants;"
+                    " name one that has neither, and owns the database"
+                )
+            done, near = _done(raw), bool(raw.execute(_NEAR).fetchall())
+        for _ in STEPS[done:]:
+            _patiently(raw, _step)
+        if not near:
+            _patiently(raw, _see_near)
+            near = bool(raw.execute(_NEAR).fetchall())
+        return near
+
+
+def _done(raw: psycopg.Connection[Row]) -> int:
+    """Return how many steps were done."""
+    if raw.execute(_KNOWN).fetchall() != [(True,)]:
+        return 0
+    [(least, done)] = raw.execute(_DONE).fetchall()
+    if least > len(STEPS):
+        raise StoreTooNewError(
+            f"the database asks for schema {least}, this perdure knows up to {len(STEPS)}; upgrade perdure"
+        )
+    return int(max(least, done))
+
+
+def _patiently(raw: psycopg.Connection[Row], change: Callable[[psycopg.Connection[Row]], None]) -> None:
+    """Change the schema as soon as nobody is in the way for long."""
+    for last in [False] * (TRIES - 1) + [True]:
+        try:
+            with raw.transaction():
+                raw.execute(f"SET LOCAL lock_timeout = {int(LOCKED * 1000)}")
+                raw.execute("SELECT pg_advisory_xact_lock(%s, 0)", (MIGRATION,))
+                change(raw)
+            return
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
+            if last:
+                raise StoreBusyError(
+                    "the schema of the database must be brought up to date, and something else keeps its tables, such"
+                    " as pg_dump or another start of perdure; retry when that is done"
+                ) from error
+            time.sleep(LOCKED / 4)
+
+
+def _step(raw: psycopg.Connection[Row]) -> None:
+    """Do the next step, if no other process has done it meanwhile."""
+    raw.execute(_TABLES)
+    done = _done(raw)
+    if done < len(STEPS):
+        raw.execute(STEPS[done])
+        raw.execute("INSERT INTO perdure_steps (step) VALUES (%s)", (done + 1,))
+        raw.execute("DELETE FROM perdure_schema")
+        raw.execute("INSERT INTO perdure_schema VALUES (%s)", (LEAST,))
+
+
+def _see_near(raw: psycopg.Connection[Row]) -> None:
+    """See to it that the database compares vectors, if its owner may."""
+    try:
+        with raw.transaction():
+            if raw.execute(_BROUGHT).fetchall():
+                raw.execute("CREATE EXTENSION vector")
+            if raw.execute("SELECT to_regtype('halfvec') IS NOT NULL").fetchall()[0][0]:
+                raw.execute(NEAR)
+    except (psycopg.errors.InsufficientPrivilege, psycopg.errors.DuplicateColumn):
+        return
