@@ -20,8 +20,8 @@ import click
 
 from perdure.embed.load import load_default
 from perdure.hooks.types import Channel
-from perdure.index.indexer import Indexer
 from perdure.index.vector_index import ExactIndex, VectorHit, scan
+from perdure.lance.indexer import Indexer
 from perdure.lance.tiered import TieredIndex
 from perdure.store.scope import GLOBAL, Audience, Scope
 from perdure.store.search import View

@@ -28,12 +28,12 @@ from typing import Any
 import click
 
 from perdure.api.memory import Memory
-from perdure.hosts.command.client import ask
+from perdure.engine.repository import project_of
 from perdure.hosts.command.dialects import DIALECTS
-from perdure.hosts.command.place import endpoint
 from perdure.hosts.mcp.desk import new_session
 from perdure.hosts.mcp.remote import RemoteDesk
-from perdure.hosts.repository import project_of
+from perdure.service.client import ask
+from perdure.service.place import endpoint
 
 FOLDER = "/home/me/repo"
 SESSIONS, SERVERS = 8, 2
@@ -43,7 +43,7 @@ PAUSE = 5.0
 """Seconds between two kills, on average."""
 CAPTURE_SECONDS = 300.0
 """In which what waits in the inbox is to be captured."""
-HELPER = b"perdure.hosts.command.helper"
+HELPER = b"perdure.service.helper"
 
 
 def payload(event: str, session: str, **values: Any) -> dict[str, Any]:

@@ -40,8 +40,8 @@ from perdure.files.index import FileIndex
 from perdure.files.options import FilesOptions
 from perdure.files.transcript_log import TranscriptLog
 from perdure.hooks.types import TurnContext
-from perdure.index.indexer import Indexer
 from perdure.index.vector_index import dots
+from perdure.lance.indexer import Indexer
 from perdure.store.scope import Audience
 from perdure.store.sql import run
 from perdure.store.store import Store

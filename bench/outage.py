@@ -28,7 +28,7 @@ import click
 from perdure.api.memory import Memory
 from perdure.errors import StoreError, StoreUnavailableError
 from perdure.hooks.types import TurnContext
-from perdure.index.indexer import without_vector
+from perdure.index.missing import without_vector
 from perdure.store.sql import run
 from tests.postgres.server import Server, running
 

@@ -29,7 +29,7 @@ import click
 from perdure.api.memory import Memory
 from perdure.embed.deterministic import HashEmbedder
 from perdure.hooks.types import Channel
-from perdure.index.indexer import Indexer
+from perdure.lance.indexer import Indexer
 from perdure.store.fact import Fact
 from perdure.store.sql import run
 from perdure.store.store import Store, VectorSpace

@@ -19,12 +19,12 @@ from perdure.engine.jobs import DAY, run_and_wait
 from perdure.engine.scrubbing import Scrubbed
 from perdure.errors import InputError
 from perdure.hooks.types import Channel, TurnContext
-from perdure.importers.sources import load_source
 from perdure.maintenance.backup import backup
 from perdure.maintenance.exchange import Exported, export
 from perdure.maintenance.importing import Imported, bring_in
 from perdure.maintenance.purge import Purge
 from perdure.maintenance.verify import verify
+from perdure.parts import part
 from perdure.store import lifecycle, listing, search
 from perdure.store.expiry import Pruned, prune
 from perdure.store.fact import Fact
@@ -385,7 +385,12 @@ class Admin:
             StoreError: it could not be written.
         """
         store = self._engine.store
-        return bring_in(store, load_source(path, store.key, kind, trust=trust), trust=trust, dry_run=dry_run)
+        return bring_in(
+            store,
+            part("importers.sources").load_source(path, store.key, kind, trust=trust),
+            trust=trust,
+            dry_run=dry_run,
+        )
 
     def _reviewed(self, fact_ids: Sequence[str], state: str, dry_run: bool) -> Sequence[Fact]:
         audience = audience_of(self._context)

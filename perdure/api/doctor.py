@@ -19,9 +19,9 @@ from perdure.engine.engine import Engine
 from perdure.engine.paths import HOME_VARIABLE, data_folder, recorded_home
 from perdure.engine.settings import Settings
 from perdure.errors import PerdureError
-from perdure.lance.drift import drift
 from perdure.maintenance import checks
 from perdure.maintenance.exports import newest_export
+from perdure.parts import part
 from perdure.store import listing, reporting
 from perdure.store.finding import Finding
 from perdure.store.rollback_guard import Truth, judge
@@ -103,7 +103,7 @@ def _opened(memory: Memory) -> Iterator[Checkup]:
     yield from _findings("queues", "nothing was put aside", checks.queues(store))
     yield _telemetry(engine)
     yield _index(engine)
-    yield from _findings("drift", "the derived index agrees with the facts", drift(store))
+    yield from _findings("drift", "the derived index agrees with the facts", part("lance.drift").drift(store))
     yield _watcher(memory)
     yield from _users(engine)
     yield from _jobs(memory)

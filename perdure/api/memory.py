@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from perdure.api.admin import Admin
 from perdure.api.aliases import Aliases
@@ -26,6 +26,7 @@ from perdure.engine.paths import data_folder
 from perdure.engine.settings import Settings
 from perdure.errors import AmbiguousIdError, NotFoundError, ScopeError
 from perdure.hooks.types import Channel, Recall, TurnContext
+from perdure.parts import part
 from perdure.recall.pipeline import Asked
 from perdure.recall.receipt import Receipt
 from perdure.store import journal, lifecycle, links, search
@@ -39,7 +40,9 @@ from perdure.store.scope import Scope
 from perdure.store.search import View
 from perdure.store.transaction import Author
 from perdure.store.undo import Undone
-from perdure.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from perdure.vault.vault import Vault
 
 PATIENCE = 30.0
 
@@ -347,7 +350,10 @@ class Memory:
         Raises:
             StoreError: one of its kinds.
         """
-        return Vault(self._engine.store.folder, passphrase=passphrase, clock=self._engine.clock)
+        vault: Vault = part("vault.vault").Vault(
+            self._engine.store.folder, passphrase=passphrase, clock=self._engine.clock
+        )
+        return vault
 
     @property
     def turns(self) -> Turns:

@@ -18,20 +18,19 @@ from perdure.errors import InputError, StoreCorruptError
 from perdure.files.shared_log import SharedLog, forget_seen, take_over
 from perdure.hooks.types import TurnContext
 from perdure.maintenance import move as rows
-from perdure.postgres.key import KEY_FILE, KEY_VARIABLE
 from perdure.store import conversation_lines as said
 from perdure.store.access import opened
 from perdure.store.database import Database
-from perdure.store.folder import prepare_folder, private_file
+from perdure.store.folder import prepare_folder, private_file, vault_file
 from perdure.store.migrations import migrate
 from perdure.store.moved import MOVED
 from perdure.store.presence import alone
 from perdure.store.rollback_guard import FILE
 from perdure.store.scope import Scope
+from perdure.store.server_key import KEY_FILE, KEY_VARIABLE
 from perdure.store.snapshot import snapshot, unused
 from perdure.store.sql import run
 from perdure.store.store import Server, Store
-from perdure.vault.vault import vault_file
 
 SAMPLE = 50
 """Memories that are asked about before and after."""

@@ -13,8 +13,8 @@ from perdure.cli.output import Output, steps
 from perdure.engine.paths import data_folder
 from perdure.engine.settings import Settings
 from perdure.errors import InputError
-from perdure.hosts.command.dismissal import dismiss
 from perdure.maintenance import backup as backups
+from perdure.service.dismissal import dismiss
 
 
 @click.group(invoke_without_command=True)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
 from perdure.api.doctor import examine
 from perdure.cli.options import home_option, json_option
 from perdure.cli.output import Output, progress
-from perdure.hosts.connect.checkup import checkups as agent_checkups
-from perdure.hosts.openclaw.checkup import checkups as openclaw_checkups
-from perdure.importers.audit import ForeignAudit, audit_source
+from perdure.parts import part
 
 
 @click.command()
@@ -31,9 +30,9 @@ def doctor(foreign: Path | None, home: Path | None, as_json: bool) -> int:
     output = Output(as_json)
     if foreign is not None:
         with progress("looking", None, quiet=as_json) as advance:
-            audit = audit_source(foreign, time.time(), advance=advance)
+            audit = part("importers.audit").audit_source(foreign, time.time(), advance=advance)
         return _show_foreign(audit, output)
-    found = [*examine(home), *openclaw_checkups(), *agent_checkups()]
+    found = [*examine(home), *part("hosts.openclaw.checkup").checkups(), *part("hosts.connect.checkup").checkups()]
     wrong = [each for each in found if each.wrong]
     if as_json:
         output.json({"healthy": not wrong, "checks": [each.to_dict() for each in found]})
@@ -49,7 +48,7 @@ def doctor(foreign: Path | None, home: Path | None, as_json: bool) -> int:
     return 1 if wrong else 0
 
 
-def _show_foreign(audit: ForeignAudit, output: Output) -> int:
+def _show_foreign(audit: Any, output: Output) -> int:
     if output.as_json:
         output.json(audit.to_dict())
     else:

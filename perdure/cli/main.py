@@ -21,11 +21,11 @@ from perdure.errors import PerdureError
 GROUPS = {
     "Start": {
         "demo": "perdure.cli.demo",
-        "connect": "perdure.cli.connect",
-        "disconnect": "perdure.cli.connect",
-        "openclaw": "perdure.cli.openclaw",
-        "mcp": "perdure.cli.mcp",
-        "ui": "perdure.cli.ui",
+        "connect": "perdure.hosts.connect.cli",
+        "disconnect": "perdure.hosts.connect.cli",
+        "openclaw": "perdure.hosts.openclaw.cli",
+        "mcp": "perdure.hosts.mcp.cli",
+        "ui": "perdure.ui.cli",
         "doctor": "perdure.cli.doctor",
         "completion": "perdure.cli.completion",
     },
@@ -81,13 +81,13 @@ GROUPS = {
         "backup": "perdure.cli.backup",
         "move": "perdure.cli.move",
         "export": "perdure.cli.exchange",
-        "import": "perdure.cli.importing",
+        "import": "perdure.importers.cli",
         "verify": "perdure.cli.verify",
         "recover": "perdure.cli.recover",
         "anchor": "perdure.cli.anchor",
         "purge": "perdure.cli.purge",
         "scrub": "perdure.cli.scrub",
-        "vault": "perdure.cli.vault",
+        "vault": "perdure.vault.cli",
         "uninstall": "perdure.cli.uninstall",
     },
     "Set up and measure": {
@@ -95,7 +95,7 @@ GROUPS = {
         "model": "perdure.cli.model",
         "eval": "perdure.cli.recall",
         "replay": "perdure.cli.replay",
-        "hook": "perdure.cli.hook",
+        "hook": "perdure.hosts.command.cli",
     },
 }
 """Commands as `perdure --help` shows them, each with the module that it is in."""

@@ -12,7 +12,7 @@ from perdure.engine.opening import open_store
 from perdure.engine.paths import data_folder
 from perdure.engine.settings import Settings
 from perdure.errors import ModelError
-from perdure.models.model_cache import fetch, may_fetch
+from perdure.parts import part
 from perdure.store import spaces
 from perdure.store.folder import was_opened
 from perdure.store.spaces import VectorSpace
@@ -47,11 +47,11 @@ def bring(key: str, dry_run: bool, as_json: bool) -> int:
     """
     model, settings, output = known_model(key), Settings.load(), Output(as_json)
     total = sum(size for size, _ in model.pins.values())
-    path, forbidden = _path(model), may_fetch(settings.model_offline)
+    path, forbidden = _path(model), part("models.model_cache").may_fetch(settings.model_offline)
     files = {file: {"bytes": size, "sha256": sha256} for file, (size, sha256) in model.pins.items()}
     if path is None and not dry_run:
         with progress("fetching", total, quiet=as_json) as advance:
-            fetch(model, settings.model_hub, offline=settings.model_offline, advance=advance)
+            part("models.model_cache").fetch(model, settings.model_hub, offline=settings.model_offline, advance=advance)
         path = find_weights(model)
     if as_json:
         output.json({

@@ -14,10 +14,10 @@ from perdure.cli.options import dry_run_option, existing_store, home_option, jso
 from perdure.cli.output import FOUND_NOTHING, OK, Output, confirm, steps
 from perdure.errors import InputError
 from perdure.hooks.types import Channel
-from perdure.hosts.command.dismissal import dismiss
 from perdure.maintenance.exchange import fact_count
 from perdure.maintenance.purge import PENDING, Doomed, Purge, certify, holding, plan, purges, resolve
 from perdure.maintenance.purge import purge as remove
+from perdure.service.dismissal import dismiss
 from perdure.store.damaged_turns import damaged_turns
 from perdure.store.store import Store
 from perdure.store.transaction import Author

@@ -13,9 +13,9 @@ from perdure.cli.options import home_option, json_option
 from perdure.cli.output import FOUND_NOTHING, OK, Output, steps
 from perdure.engine.paths import data_folder
 from perdure.errors import InputError
-from perdure.hosts.command.dismissal import dismiss
 from perdure.maintenance.recovery import Recovery
 from perdure.maintenance.recovery import recover as bring_back
+from perdure.service.dismissal import dismiss
 from perdure.store.rollback_guard import Truth
 from perdure.text.pluralize import counted
 

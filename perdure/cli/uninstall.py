@@ -10,10 +10,9 @@ from perdure.cli.main import COMMANDS
 from perdure.cli.options import dry_run_option, home_option, json_option, yes_option
 from perdure.cli.output import OK, Output, confirm
 from perdure.engine.paths import data_folder, forget_home, recorded_host
-from perdure.hosts.command.dismissal import dismiss
-from perdure.hosts.connect.records import recorded as recorded_files
-from perdure.hosts.connect.survey import CONNECTED
 from perdure.maintenance.teardown import Contents, contents, remove
+from perdure.parts import part
+from perdure.service.dismissal import dismiss
 
 
 @click.command()
@@ -55,8 +54,8 @@ def _show(output: Output, folder: Path, recorded: tuple[str, Path] | None, doome
         output.line(f"{recorded[1]} is no longer the data folder of {recorded[0]}.")
         how = f"; do that first: perdure {recorded[0]} uninstall" if recorded[0] in COMMANDS else ""
         output.line(f"This takes nothing out of the config of {recorded[0]}{how}.")
-    for host in CONNECTED:
-        if any(recorded_files(host)):
+    for host in part("hosts.connect.survey").CONNECTED:
+        if any(part("hosts.connect.records").recorded(host)):
             output.line(f"perdure stays in the config of {host}; do that first: perdure disconnect {host}")
     if doomed is None:
         output.line(f"The memories in {folder} stay; --purge-data removes them.")

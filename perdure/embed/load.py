@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from perdure.embed.catalogue import MODELS, RECALL, OnnxModel
 from perdure.errors import ModelError, SettingsError
-from perdure.models.model_cache import fetched
+from perdure.parts import part
 
 if TYPE_CHECKING:
     from perdure.embed.base import Embedder
@@ -63,7 +63,7 @@ def find_weights(model: OnnxModel) -> Path:
     """
     if model.hub is None:
         return _in_package(model)
-    for folder in (_snapshot(model), fetched(model)):
+    for folder in (_snapshot(model), part("models.model_cache").fetched(model)):
         if folder is not None:
             return folder / model.file
     raise ModelError(f"model {model.name} is not on this machine; fetch it: perdure model fetch {model.key}")

@@ -10,11 +10,10 @@ from perdure.engine.embedders import (
     auto_embedder,
     hash_embedder,
     local_embedder,
-    remote_embedder,
-    sentence_transformers_embedder,
     shifted_embedder,
 )
 from perdure.engine.extensions import Register, hookimpl
+from perdure.parts import part
 
 
 def python_host(**arguments: Any) -> object:
@@ -22,6 +21,14 @@ def python_host(**arguments: Any) -> object:
     from perdure.hooks.fake_host import FakeHost
 
     return FakeHost(**arguments)
+
+
+def _of_sentence_transformers(settings: Any) -> Any:
+    return part("models.by_settings").of_sentence_transformers(settings)
+
+
+def _remote(name: str, settings: Any) -> Any:
+    return part("models.by_settings").remote_embedder(name, settings)
 
 
 class Builtins:
@@ -34,9 +41,9 @@ class Builtins:
         register("onnx", local_embedder)
         register("hash", hash_embedder)
         register("shifted", shifted_embedder)
-        register("sentence-transformers", sentence_transformers_embedder)
+        register("sentence-transformers", _of_sentence_transformers)
         for name in REMOTE:
-            register(name, partial(remote_embedder, name))
+            register(name, partial(_remote, name))
 
     @hookimpl
     def perdure_register_hosts(self, register: Register) -> None:

@@ -13,8 +13,10 @@ from perdure.embed.base import Embedder
 from perdure.engine.builtins import BUILTINS
 from perdure.engine.extensions import ExtensionManager
 from perdure.engine.settings import Settings
-from perdure.index.vector_index import Surveyor
-from perdure.lance.tiered import TieredIndex
+from perdure.index.feeding import VectorCount
+from perdure.index.growing import GrowingIndex
+from perdure.index.vector_index import ExactIndex, Surveyor
+from perdure.parts import part
 from perdure.ranking.adjust import Adjustments
 from perdure.recall.directives import directives
 from perdure.recall.options import RecallOptions
@@ -122,11 +124,22 @@ def json_settings(settings: Settings) -> dict[str, Any]:
 
 def vector_index(store: Store, space: VectorSpace, settings: Settings, on_trouble: Callable[[], None]) -> Surveyor:
     """Return what finds nearest vectors: the database where it can, else what this process and LanceDB hold."""
+    index: Surveyor
     if store.database.compares:
-        from perdure.postgres.index import DatabaseIndex
+        index = part("postgres.index").DatabaseIndex(store.database, space.id, space.dims)
+        return index
+    exact = ExactIndex(store.database, space.id, space.dims)
+    if settings.vector_index == "exact" or store.database.shared:
+        # LanceDB's table is one machine's, and is not fed for a store that several share.
+        return exact
 
-        return DatabaseIndex(store.database, space.id, space.dims)
-    return TieredIndex(
-        store, space, mode=settings.vector_index, crossover=settings.index_crossover,
-        storage_options=settings.lance_storage_options or None, on_trouble=on_trouble,
-    )  # fmt: skip
+    def tiered() -> Surveyor:
+        made: Surveyor = part("lance.tiered").TieredIndex(
+            store, space, exact=exact, mode=settings.vector_index, crossover=settings.index_crossover,
+            storage_options=settings.lance_storage_options or None, on_trouble=on_trouble,
+        )  # fmt: skip
+        return made
+
+    if settings.vector_index == "lance":
+        return tiered()
+    return GrowingIndex(exact, VectorCount(store.database, space.id), settings.index_crossover, tiered)

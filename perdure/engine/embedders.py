@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from perdure.errors import ModelError, SettingsError
+from perdure.parts import part
 
 if TYPE_CHECKING:
     from perdure.embed.base import Embedder
@@ -46,38 +46,8 @@ def auto_embedder(settings: Settings) -> Embedder:
         if not settings.embedder_fallbacks:
             raise
         _log.warning("the local model cannot be used, its fallbacks are: %s", error)
-        return _first_of(settings, settings.embedder_fallbacks, None, None)
-
-
-def remote_embedder(name: str, settings: Settings) -> Embedder:
-    """Connect to a provider; `embedder_fallbacks` stand in for it with the same model.
-
-    Raises:
-        SettingsError: a setting does not fit, or a fallback is of another model.
-        ModelError: the key is missing, or nobody answered.
-    """
-    from perdure.models.providers import PROVIDERS, connect
-
-    model = settings.embedder_model or PROVIDERS[name].model
-
-    def preferred() -> Embedder:
-        return connect(
-            name,
-            model=model,
-            url=settings.embedder_endpoint,
-            key_variable=settings.embedder_key_env,
-            dims=settings.embedder_dims,
-            timeout=settings.embedder_timeout,
-        )
-
-    if not settings.embedder_fallbacks:
-        return preferred()
-    try:
-        first = preferred()
-    except ModelError as error:
-        _log.warning("embedder %s cannot be used, its fallbacks are: %s", name, error)
-        return _first_of(settings, settings.embedder_fallbacks, model, error)
-    return _chained([first, *_usable(settings, settings.embedder_fallbacks, model)])
+        fallback: Embedder = part("models.by_settings").first_of(settings, settings.embedder_fallbacks)
+        return fallback
 
 
 def hash_embedder(settings: Settings) -> Embedder:
@@ -101,47 +71,3 @@ def shifted_embedder(settings: Settings) -> Embedder:
     from perdure.embed.load import load_default
 
     return ShiftedEmbedder(load_default())
-
-
-def sentence_transformers_embedder(settings: Settings) -> Embedder:
-    """Load any model of the sentence-transformers package."""
-    from perdure.models.sentence_transformers import SentenceTransformerEmbedder
-
-    return SentenceTransformerEmbedder(settings.embedder_model or "sentence-transformers/all-MiniLM-L6-v2")
-
-
-def _first_of(settings: Settings, names: Sequence[str], model: str | None, problem: ModelError | None) -> Embedder:
-    usable = _usable(settings, names, model)
-    if not usable:
-        raise problem or ModelError(f"none of embedder_fallbacks = {', '.join(names)} can be used; see the log")
-    # Without a model that the settings name, each provider has its own: only the same may stand in.
-    return _chained([each for each in usable if each.identity == usable[0].identity])
-
-
-def _usable(settings: Settings, names: Sequence[str], model: str | None) -> list[Embedder]:
-    """Connect to fallbacks, written "name" or "name=address"; one that cannot be used is left out and logged."""
-    from perdure.models.providers import connect
-
-    found: list[Embedder] = []
-    for each in names:
-        name, _, url = each.partition("=")
-        wanted = settings.embedder_model or model
-        try:
-            found.append(
-                connect(
-                    name.strip(),
-                    model=wanted,
-                    url=url.strip() or None,
-                    dims=settings.embedder_dims,
-                    timeout=settings.embedder_timeout,
-                )
-            )
-        except ModelError as error:
-            _log.warning("embedder %s cannot be used: %s", name, error)
-    return found
-
-
-def _chained(embedders: Sequence[Embedder]) -> Embedder:
-    from perdure.models.failover import FailoverEmbedder
-
-    return embedders[0] if len(embedders) == 1 else FailoverEmbedder(embedders)

@@ -51,12 +51,13 @@ from perdure.engine.turn_intake import TurnIntake
 from perdure.errors import StorePurgedError, StoreUnavailableError
 from perdure.hooks.types import Channel, Messages, Placement, Recall, TurnContext
 from perdure.index.feeding import Feeding
-from perdure.index.indexer import mark_suspect, without_vector
+from perdure.index.missing import without_vector
 from perdure.index.scaled_index import ScaledIndex
 from perdure.index.vector_index import Surveyor, VectorIndex
 from perdure.maintenance.purge import Purge, certify, purge
 from perdure.maintenance.teardown import clear
 from perdure.native import at_exit
+from perdure.parts import part
 from perdure.recall.expand import Expander
 from perdure.recall.pipeline import Asked, Recaller
 from perdure.recall.receipt import Receipt
@@ -334,7 +335,7 @@ class Engine:
         return vector_index(self.store, space, self.settings, lambda: self.keeper.submit("vector index", self._mend))
 
     def _mend(self) -> None:
-        mark_suspect(self.store)
+        part("lance.indexer").mark_suspect(self.store)
         self.start_worker()
 
     def _leg(self) -> tuple[Embedder, VectorIndex] | None:

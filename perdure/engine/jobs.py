@@ -22,7 +22,6 @@ from perdure.engine.settings import Settings
 from perdure.files.transcript_log import TranscriptLog
 from perdure.hooks.types import Channel, Recall, TurnContext
 from perdure.index.calibrate import calibrate
-from perdure.index.indexer import Indexer
 from perdure.llm import Asker
 from perdure.recall.receipt import Receipt
 from perdure.store.scope import GLOBAL, Audience, Scope
@@ -67,7 +66,7 @@ class Host(Protocol):
 
 def timers_of(engine: Host) -> Scheduler:
     """Return the timers of an open store; they do not run yet."""
-    jobs = host_jobs(engine) + worker_jobs(engine.store, engine.settings, None)
+    jobs = host_jobs(engine) + worker_jobs(engine.store, engine.settings)
     return Scheduler(engine.store, jobs, engine.clock, engine.gate, start_worker=engine.start_worker)
 
 
@@ -89,7 +88,7 @@ def host_jobs(engine: Host) -> list[Job]:
 def worker_jobs(
     store: Store,
     settings: Settings,
-    indexer: Indexer | None,
+    optimise: Callable[[], str] = lambda: "only the worker does this",
     embedder_of: Callable[[VectorSpace], Embedder | None] = lambda space: None,
     llm: Asker | None = None,
 ) -> list[Job]:
@@ -98,14 +97,11 @@ def worker_jobs(
     Args:
         store: the truth.
         settings: how often, and how much is kept.
-        indexer: of the worker; None in a host's process, which only plans these jobs.
+        optimise: tidies the derived table; a host's process only plans these jobs.
         embedder_of: makes the embedder of a space; None if it cannot be made.
         llm: the language model that the settings name, if any.
     """
     own = compile_categories(settings.categories)
-
-    def optimise(_: Pause) -> str:
-        return indexer.optimise() if indexer else "only the worker does this"
 
     return [
         Job("classify", settings.classify_hours * HOUR, 5 * MINUTE,
@@ -113,7 +109,7 @@ def worker_jobs(
         Job("backup", settings.backup_hours * HOUR, MINUTE, lambda pause: rotate(store, settings.backup_keep), True),
         Job("export", settings.export_hours * HOUR, MINUTE,
             lambda pause: export_day(store, settings.export_keep, pause), True),
-        Job("optimise", settings.optimise_hours * HOUR, 2 * MINUTE, optimise, True),
+        Job("optimise", settings.optimise_hours * HOUR, 2 * MINUTE, lambda pause: optimise(), True),
         Job("calibrate", settings.calibrate_hours * HOUR, 5 * MINUTE,
             lambda pause: calibrate(store, embedder_of, pause), True),
         Job("reconcile", settings.reconcile_hours * HOUR, 10 * MINUTE, lambda pause: reconcile(store, pause), True),

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from perdure.capture.judge import LanguageJudge
 from perdure.engine.composing import writing_options
 from perdure.engine.settings import Settings
 from perdure.errors import SettingsError
-from perdure.recall.expand import Expand
+from perdure.llm import Tier
+from perdure.parts import part
+from perdure.recall.expand import Expand, Model
 from perdure.store.llm_tokens import TokenMeter
 from perdure.store.store import Store
 
-if TYPE_CHECKING:
-    from perdure.models.llm import Llm
 
-
-def llm_factory(settings: Settings) -> Callable[[Store], Llm | None]:
+def llm_factory(settings: Settings) -> Callable[[Store], Model | None]:
     """Return what makes the language model of an open store, or None if no endpoint is set.
 
     Raises:
@@ -25,11 +23,6 @@ def llm_factory(settings: Settings) -> Callable[[Store], Llm | None]:
     """
     if settings.llm_endpoint is None:
         return lambda store: None
-    from perdure.llm import Tier
-    from perdure.models.address import Address, Key
-    from perdure.models.endpoint import Endpoint
-    from perdure.models.llm import Llm
-
     if settings.llm_model is None:
         raise SettingsError("llm_endpoint is set and llm_model is not; set llm_model to the name of a model there")
     models: dict[Tier, str] = {
@@ -37,16 +30,18 @@ def llm_factory(settings: Settings) -> Callable[[Store], Llm | None]:
         "default": settings.llm_model,
         "heavy": settings.llm_model_heavy or settings.llm_model,
     }
-    address = Address(settings.llm_endpoint, Key(settings.llm_key_env) if settings.llm_key_env else None)
+    llm = part("models.llm")
+    endpoint = llm.endpoint(settings.llm_endpoint, settings.llm_key_env, settings.llm_timeout)
 
-    def make(store: Store) -> Llm:
+    def make(store: Store) -> Model:
         meter = TokenMeter(store.database, store.clock, settings.llm_daily_tokens)
-        return Llm(Endpoint(address, settings.llm_timeout), models, meter)
+        made: Model = llm.Llm(endpoint, models, meter)
+        return made
 
     return make
 
 
-def judge_of(settings: Settings, store: Store, model: Llm | None) -> LanguageJudge | None:
+def judge_of(settings: Settings, store: Store, model: Model | None) -> LanguageJudge | None:
     """Return what asks the language model where the rules of capture are unsure; None without one."""
     return LanguageJudge(store, model, writing_options(settings).levels) if model else None
 

@@ -9,8 +9,8 @@ from typing import Any
 from perdure.engine.settings import Settings
 from perdure.errors import StorePurgedError, StoreUnavailableError
 from perdure.maintenance.teardown import clear
-from perdure.postgres.key import known_key
 from perdure.store.folder import MACHINE
+from perdure.store.server_key import known_key
 from perdure.store.store import Absent, Server, Store, machine_prefix
 
 

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from perdure.background.scheduler import Scheduler
 from perdure.background.turn_gate import TurnGate
@@ -22,8 +23,9 @@ from perdure.failpoints import fail_point
 from perdure.files.index import FileIndex
 from perdure.index.calibrate import grown
 from perdure.index.feeding import Feeding
-from perdure.index.indexer import Indexer
+from perdure.index.missing import embed_missing
 from perdure.index.reembed import Reembedder
+from perdure.parts import part
 from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
 
@@ -46,26 +48,19 @@ def work(home: Path, settings: Settings, stop: threading.Event, idle_seconds: fl
         space = store.space()
         return embedder_of(space) if space else None
 
-    indexer = Indexer(
-        store,
-        of_the_store,
-        settings.index_batch,
-        crossover=settings.index_crossover,
-        storage_options=settings.lance_storage_options or None,
-        feeding=Feeding(store.database, settings.vector_index, settings.index_crossover),
-    )
+    table = _Table(store, settings, of_the_store)
     reembedder = Reembedder(store, embedder_of)
     files = FileIndex(store, files_options(settings))
 
     asked = llm_factory(settings)(store)
-    mine = worker_jobs(store, settings, indexer, embedder_of, asked)
+    mine = worker_jobs(store, settings, table.optimise, embedder_of, asked)
     jobs = Scheduler(store, mine, store.clock, TurnGate(), stop=stop)
 
     calibrates = _at_growth(store, jobs) if settings.calibrate_hours else lambda: False
 
     def step() -> bool:
         # Jobs first: in a busy host there is always something to index.
-        done = bool(jobs.run_wanted()) or indexer.step() or reembedder.step() or _embed_files(files, of_the_store)
+        done = bool(jobs.run_wanted()) or table.step() or reembedder.step() or _embed_files(files, of_the_store)
         return done or calibrates()
 
     try:
@@ -76,10 +71,41 @@ def work(home: Path, settings: Settings, stop: threading.Event, idle_seconds: fl
             if not step():
                 break
     finally:
-        indexer.close()
+        table.close()
         files.close()
         fail_point("worker.closed")
         store.close()
+
+
+class _Table:
+    """The derived LanceDB table: nothing of it is loaded for a store that has none and is not due to get one."""
+
+    def __init__(self, store: Store, settings: Settings, embedder: Callable[[], Embedder | None]) -> None:
+        self._store, self._settings, self._embedder = store, settings, embedder
+        self._feeding = Feeding(store.database, settings.vector_index, settings.index_crossover)
+        self._indexer: Any = None
+
+    def step(self) -> bool:
+        if self._is_due():
+            return bool(self._indexer.step())
+        return embed_missing(self._store, self._embedder)
+
+    def optimise(self) -> str:
+        return str(self._indexer.optimise()) if self._is_due() else "there is no LanceDB table yet"
+
+    def close(self) -> None:
+        if self._indexer is not None:
+            self._indexer.close()
+
+    def _is_due(self) -> bool:
+        space = self._store.space()
+        if self._indexer is None and space is not None and self._feeding.wanted(space):
+            settings = self._settings
+            self._indexer = part("lance.indexer").Indexer(
+                self._store, self._embedder, settings.index_batch, crossover=settings.index_crossover,
+                storage_options=settings.lance_storage_options or None, feeding=self._feeding,
+            )  # fmt: skip
+        return self._indexer is not None
 
 
 def _embed_files(files: FileIndex, embedder: Callable[[], Embedder | None]) -> bool:

@@ -12,8 +12,8 @@ from typing import Any
 import apsw
 
 from perdure.errors import InputError
-from perdure.importers.records import fact_id, fact_of, seconds
-from perdure.maintenance.importing import Incoming, Load
+from perdure.importers.records import fact_of, seconds
+from perdure.maintenance.importing import Incoming, Load, fact_id
 from perdure.store.fact import Fact
 from perdure.store.links import Link
 from perdure.store.migrations import APPLICATION_ID

@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-import uuid
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from perdure.errors import ScopeError
 from perdure.hooks.types import Channel
+from perdure.maintenance.importing import fact_id
 from perdure.store.fact import Fact, split_tags
 from perdure.store.scope import GLOBAL, Scope, checked_id
 
-_NAMESPACE = uuid.UUID("6f1f0c1e-5d0a-4b43-9d3b-7a52c1b7e0aa")
 _MILLISECONDS = 1e10
 """Greater times are in milliseconds: in seconds this is the year 2286, in milliseconds April 1970."""
-
-
-def fact_id(raw: object) -> str:
-    """Return an id as a UUID: itself if it is one, else the one that always stands for it."""
-    text = str(raw)
-    try:
-        return str(uuid.UUID(text))
-    except ValueError:
-        return str(uuid.uuid5(_NAMESPACE, text))
 
 
 def seconds(value: object) -> float | None:

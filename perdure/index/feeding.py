@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from perdure.store import outbox
 from perdure.store.spaces import VectorSpace
 from perdure.store.sql import Backend, run
 
@@ -59,6 +60,13 @@ class Feeding:
         self._mode = "exact" if database.shared else mode
         self._crossover = crossover
         self._counts: dict[str, VectorCount] = {}
+
+    def wanted(self, space: VectorSpace) -> bool:
+        """Return whether there is a table to feed, or one is due."""
+        with self._database.read() as connection:
+            if outbox.fed(connection):
+                return True
+        return self.begins(space)
 
     def begins(self, space: VectorSpace) -> bool:
         """Return whether a space that has no table should get one."""

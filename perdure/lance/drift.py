@@ -9,12 +9,13 @@ from typing import Any
 
 from perdure.errors import StoreUnavailableError
 from perdure.hooks.types import Channel
-from perdure.lance.files import SUMS, check_files, compare
+from perdure.lance.files import check_files, compare
 from perdure.lance.table import LanceIndex
 from perdure.store import outbox
 from perdure.store.fact import Fact
 from perdure.store.finding import Finding
-from perdure.store.journal import newest
+from perdure.store.folder import LANCE_SUMS
+from perdure.store.journal import REMOVALS, newest
 from perdure.store.outbox import IndexState
 from perdure.store.scope import Scope
 from perdure.store.sql import Connection, run
@@ -24,8 +25,6 @@ from perdure.store.transaction import StoredVector
 ASIDE = "lancedb-purged"
 """Where a table goes before it is removed: nobody may find half of one."""
 RESCUE = "facts.db has lost it: perdure verify --fix, else perdure recover"
-REMOVALS = ("purge", "prune")
-"""What the journal calls the end of a fact that was meant to end."""
 _MISSING = "fact is missing in LanceDB"
 _NOT_LIVE = "LanceDB holds a row that is no live fact"
 _FIELDS = ("id", "text", "vector", "importance", "category", "scope", "created_at", "expires_at")
@@ -83,13 +82,6 @@ def _left(connection: Connection, fact_id: str) -> bool:
     return bool(last) and last[0][0] in REMOVALS
 
 
-def queue_rows(store: Store, fact_ids: Sequence[str]) -> None:
-    """Have rows of the table made anew, or removed if they are no live facts."""
-    with store.database.write() as connection:
-        rows = [(fact_id, store.clock.now()) for fact_id in fact_ids]
-        connection.executemany("INSERT INTO outbox (fact_id, queued_at) VALUES (?, ?)", rows)
-
-
 def drop_index(store: Store) -> None:
     """Remove the tables of all spaces with all their versions, and have the present one built anew from SQLite.
 
@@ -103,7 +95,7 @@ def drop_index(store: Store) -> None:
             outbox.put_index_state(connection, space.id, IndexState(generation))
     aside = store.folder / ASIDE
     shutil.rmtree(aside, ignore_errors=True)
-    (store.folder / SUMS).unlink(missing_ok=True)
+    (store.folder / LANCE_SUMS).unlink(missing_ok=True)
     if store.lance_folder.exists():
         store.lance_folder.replace(aside)
         shutil.rmtree(aside)

@@ -14,11 +14,10 @@ from perdure.lance.table import LanceIndex, rows_of, table_name
 from perdure.regex import lazy
 from perdure.store import outbox
 from perdure.store.fact import live_sql
-from perdure.store.folder import FILE_MODE
+from perdure.store.folder import FILE_MODE, LANCE_SUMS
 from perdure.store.sql import run
 from perdure.store.store import Store
 
-SUMS = "lancedb.sha256"
 """Beside the folder; `sha256sum -c` can read it too."""
 BEHIND_LIMIT = 10**9
 _LINE = lazy(r"([0-9a-f]{64})  (\S.*)")
@@ -56,12 +55,12 @@ def record_files(store: Store, *, pruned: bool = False) -> None:
     fresh = {name: _digest(store.folder / name) for name in sorted(present - known.keys())}
     if pruned and known.keys() - present:
         kept = {name: digest for name, digest in known.items() if name in present} | fresh
-        temporary = store.folder / f"{SUMS}.tmp"
+        temporary = store.folder / f"{LANCE_SUMS}.tmp"
         temporary.unlink(missing_ok=True)
         _append(temporary, kept)
-        temporary.replace(store.folder / SUMS)
+        temporary.replace(store.folder / LANCE_SUMS)
     elif fresh:
-        _append(store.folder / SUMS, fresh)
+        _append(store.folder / LANCE_SUMS, fresh)
 
 
 def missing_files(store: Store) -> list[str]:
@@ -166,7 +165,7 @@ def _wrong(store: Store, noted: Mapping[str, str]) -> dict[str, str]:
 
 def _recorded(store: Store) -> dict[str, str]:
     try:
-        text = (store.folder / SUMS).read_text(encoding="utf-8", errors="replace")
+        text = (store.folder / LANCE_SUMS).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return {}
     # A line that a kill has cut off is no line; its file is noted again.

@@ -50,6 +50,7 @@ class TieredIndex:
         store: Store,
         space: VectorSpace,
         *,
+        exact: ExactIndex | None = None,
         mode: Mode = "auto",
         crossover: int = CROSSOVER,
         patience: float = PATIENCE,
@@ -64,6 +65,7 @@ class TieredIndex:
         Args:
             store: the truth.
             space: the vector space.
+            exact: that answers below; None: one of its own.
             mode: "exact" never asks LanceDB, "lance" asks it at any size.
             crossover: vectors from which on "auto" asks LanceDB.
             patience: seconds to wait for LanceDB's answer.
@@ -84,7 +86,7 @@ class TieredIndex:
         self._on_trouble = on_trouble
         self._open_lance = open_lance or self._from_folder
         self._now = now
-        self._exact = ExactIndex(store.database, space.id, space.dims)
+        self._exact = exact or ExactIndex(store.database, space.id, space.dims)
         self._lock = threading.Lock()
         self._lance: LanceIndex | None = None
         self._generation = -1

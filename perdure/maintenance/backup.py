@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, cast
 from perdure.clock import Clock, SystemClock
 from perdure.errors import InputError, StoreBusyError, StoreCorruptError, StoreUnavailableError
 from perdure.hooks.types import Channel
-from perdure.lance.files import SUMS
 from perdure.maintenance.exports import daily_files
 from perdure.store import outbox
 from perdure.store.access import CLOSE, opened
 from perdure.store.database import Database
-from perdure.store.folder import prepare_folder, private_file, sync_folder
+from perdure.store.folder import LANCE_SUMS, prepare_folder, private_file, sync_folder, vault_file
 from perdure.store.memo import arrived, going_to
 from perdure.store.migrations import check, migrate
 from perdure.store.presence import alone
@@ -29,7 +28,6 @@ from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 from perdure.store.tombstones import is_purged, store_key
 from perdure.store.transaction import Author, Transaction
-from perdure.vault.vault import vault_file
 
 if TYPE_CHECKING:
     import apsw
@@ -201,7 +199,7 @@ def put_in_place(folder: Path, staged: Path, clock: Clock) -> Path | None:
         arrived(folder, connection, clock.now())
     # The table is of the former facts; each of the new ones waits in the outbox for a new one.
     shutil.rmtree(folder / "lancedb", ignore_errors=True)
-    (folder / SUMS).unlink(missing_ok=True)
+    (folder / LANCE_SUMS).unlink(missing_ok=True)
     sync_folder(folder)
     return kept
 

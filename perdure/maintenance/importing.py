@@ -26,6 +26,7 @@ CHUNK = 500
 """Facts in one transaction."""
 FURTHEST = 6e10
 """Seconds before and after 1970 in which a fact may have been said: the years 69 to 3871, which every calendar has."""
+_NAMESPACE = uuid.UUID("6f1f0c1e-5d0a-4b43-9d3b-7a52c1b7e0aa")
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,3 +377,12 @@ def _chunks(items: Iterable[_Item]) -> Iterator[list[_Item]]:
     iterator = iter(items)
     while chunk := list(islice(iterator, CHUNK)):
         yield chunk
+
+
+def fact_id(raw: object) -> str:
+    """Return an id as a UUID: itself if it is one, else the one that always stands for it."""
+    text = str(raw)
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        return str(uuid.uuid5(_NAMESPACE, text))

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from perdure.errors import InputError, ScopeError
-from perdure.importers.records import fact_id
 from perdure.maintenance.exchange_file import read_fact, read_link
-from perdure.maintenance.importing import Incoming, Load
+from perdure.maintenance.importing import Incoming, Load, fact_id
 from perdure.maintenance.markdown_entry import Entry, front_matter, read_entries
 from perdure.maintenance.markdown_export import MARK
 from perdure.store.fact import Fact

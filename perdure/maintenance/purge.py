@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from perdure.errors import AmbiguousIdError, InputError, NotFoundError
-from perdure.lance.drift import drop_index
 from perdure.maintenance import remote_purges as elsewhere
 from perdure.maintenance.certificate import BEYOND, BEYOND_SHARED, MIN_TEXT, Needles, Searched, pieces, search
 from perdure.maintenance.exports import take_out
+from perdure.parts import part
 from perdure.store import expansions, receipts
 from perdure.store.damaged_turns import drop as drop_damaged
 from perdure.store.damaged_turns import unadopted
@@ -234,7 +234,7 @@ def _clean(
     clean(texts)
     take_out(store, fact_ids, patterns=[pattern for some in needles for pattern in some.patterns()])
     # LanceDB compresses texts and keeps old versions, so no search of its files says anything: it is built anew.
-    drop_index(store)
+    part("lance.drift").drop_index(store)
     return store.database.shed()
 
 

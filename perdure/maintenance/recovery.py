@@ -11,7 +11,6 @@ from pathlib import Path
 from perdure.clock import Clock, SystemClock
 from perdure.errors import InputError, StoreBusyError, StoreCorruptError, StoreUnavailableError
 from perdure.hooks.types import Channel
-from perdure.lance.drift import REMOVALS
 from perdure.maintenance.backup import buried, drop_purged, put_in_place
 from perdure.maintenance.importing import Load, bring_in
 from perdure.maintenance.recovery_sources import ORIGIN, Source, key_of_backups, sources
@@ -20,6 +19,7 @@ from perdure.store.access import CLOSE, opened
 from perdure.store.database import Database
 from perdure.store.folder import prepare_folder
 from perdure.store.inbox import waiting_in
+from perdure.store.journal import REMOVALS
 from perdure.store.migrations import migrate
 from perdure.store.presence import alone
 from perdure.store.rollback_guard import Remembered, Truth, Verdict, judge

@@ -13,10 +13,10 @@ import apsw
 
 from perdure.errors import InputError, StoreError
 from perdure.hooks.types import Channel
-from perdure.lance.table import rows_in
 from perdure.maintenance.backup import backups, backups_folder
 from perdure.maintenance.exchange_file import ExportFile
 from perdure.maintenance.importing import Incoming, Load
+from perdure.parts import part
 from perdure.store.access import opened
 from perdure.store.database import Database
 from perdure.store.fact import SELECT, Fact, from_row
@@ -179,7 +179,7 @@ def _intact(connection: Connection, key: bytes, seal_id: str) -> bool:
 
 
 def _table(path: Path) -> Load:
-    rows = rows_in(path, _COLUMNS)
+    rows = part("lance.table").rows_in(path, _COLUMNS)
 
     def facts() -> Iterator[Incoming]:
         for row in rows:

@@ -10,12 +10,12 @@ from pathlib import Path
 import apsw
 
 from perdure.errors import InputError, StoreBusyError, StoreError, StoreUnavailableError
-from perdure.postgres.key import known_key
 from perdure.store.access import opened
 from perdure.store.folder import MACHINE, STAGES, was_opened
 from perdure.store.moved import MOVED
 from perdure.store.presence import FOLDER, alone
 from perdure.store.rollback_guard import FILE, Remembered, Truth, holds_something, judge
+from perdure.store.server_key import known_key
 from perdure.store.sql import run
 from perdure.store.tombstones import store_key
 

@@ -10,9 +10,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from perdure.errors import StoreError, StoreUnavailableError
 from perdure.files.shared_log import log_of
 from perdure.hooks.types import Channel
-from perdure.lance.drift import drift, drop_index, queue_rows, rescued
 from perdure.maintenance import checks, index_check
 from perdure.maintenance.fts_check import rebuild_words
+from perdure.parts import part
+from perdure.store import outbox
 from perdure.store.finding import Finding
 from perdure.store.folder import FILE_MODE, FOLDER_MODE
 from perdure.store.rollback_guard import Remembered
@@ -31,7 +32,7 @@ CHECKS: dict[str, Check] = {
     "schema": checks.schema,
     "content": checks.content,
     "words": checks.words,
-    "index": drift,
+    "index": lambda store: part("lance.drift").drift(store),
     "queues": checks.queues,
     "files": index_check.index_of_files,
     "conversations": checks.conversations,
@@ -113,7 +114,7 @@ def _orphans(store: Store, places: list[str]) -> None:
 
 def _lost(store: Store, places: list[str]) -> None:
     try:
-        found = rescued(store, places)
+        found = part("lance.drift").rescued(store, places)
     except StoreUnavailableError:
         found = []  # LanceDB is damaged as well
     with store.write(AUTHOR) as tx:
@@ -165,7 +166,13 @@ def _outbox(store: Store, places: list[str]) -> None:
 
 def _index(store: Store, places: list[str]) -> None:
     del places
-    drop_index(store)
+    part("lance.drift").drop_index(store)
+
+
+def _rows(store: Store, places: list[str]) -> None:
+    with store.database.write() as connection:
+        for fact_id in places:
+            outbox.queue(connection, fact_id, store.clock.now())
 
 
 def _permissions(store: Store, places: list[str]) -> None:
@@ -193,7 +200,7 @@ REPAIRS: dict[str, Callable[[Store, list[str]], None]] = {
     "words": _words,
     "outbox": _outbox,
     "tombstones": _tombstones,
-    "row": queue_rows,
+    "row": _rows,
     "index": _index,
     "files": _files,
     "conversations": _conversations,

@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 
 from perdure.errors import EndpointError, ModelError
 from perdure.llm import Purpose, Tier
+from perdure.models.address import Address, Key
 from perdure.models.endpoint import Endpoint
 from perdure.regex import lazy
 from perdure.secrets.redact import redact
@@ -41,6 +42,15 @@ class Meter(Protocol):
     def settle(self, day: str, tier: str, reserved: int, used: int) -> None:
         """Take what was really used in the place of what was set aside."""
         ...
+
+
+def endpoint(url: str, key_variable: str | None, timeout: float) -> Endpoint:
+    """Return the server at an address; its key stands in an environment variable. `timeout` is in seconds.
+
+    Raises:
+        SettingsError: the address cannot be used.
+    """
+    return Endpoint(Address(url, Key(key_variable) if key_variable else None), timeout)
 
 
 class Llm:

@@ -16,11 +16,11 @@ from perdure.engine.settings import Settings
 from perdure.engine.turn_intake import TurnIntake
 from perdure.files.transcript_log import TranscriptLog
 from perdure.hooks.types import Messages, TurnContext
-from perdure.postgres.key import known_key
 from perdure.store.folder import prepare_folder
 from perdure.store.inbox import Inbox
 from perdure.store.inbox_lines import Entry
 from perdure.store.rollback_guard import Remembered
+from perdure.store.server_key import known_key
 from perdure.store.store import machine_prefix
 from perdure.text.fence import strip_fenced
 

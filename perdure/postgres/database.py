@@ -19,10 +19,10 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from perdure.errors import InputError, StoreBusyError, StoreClosedError, StoreError, StoreUnavailableError
 from perdure.postgres import erase, lease, vectors
 from perdure.postgres.connection import REACH, Impatient, PostgresConnection, in_our_terms, options
-from perdure.postgres.key import KEY_FILE, KEY_VARIABLE, key_of
 from perdure.postgres.migrate import migrate
 from perdure.postgres.schema import TENANT
 from perdure.store.moved import MARKS, MOVED, PURGED, refuse_marked
+from perdure.store.server_key import KEY_FILE, KEY_VARIABLE, key_of
 from perdure.store.sql import Row, run
 from perdure.store.timeouts import hurried, patience
 from perdure.text.normalise import NORMALISER_VERSION

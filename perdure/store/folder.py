@@ -14,6 +14,8 @@ FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 MACHINE = "machine"
 """The file with the name of this machine among those that share a store."""
+LANCE_SUMS = "lancedb.sha256"
+"""The file with the checksums of the LanceDB table beside it."""
 STAGES = ("restoring", "recovering")
 """Folders in which a new facts.db is put together before it takes the place of the former one."""
 
@@ -105,3 +107,8 @@ def sync_folder(path: Path) -> None:
 def _is_ours(path: Path) -> bool:
     names = {entry.name for entry in path.iterdir()}
     return not names or "facts.db" in names or path.name in ("inbox", "lancedb", "backups", "exports")
+
+
+def vault_file(folder: Path) -> Path:
+    """Return where the vault of a data folder is, or would be."""
+    return folder / "vault.db"

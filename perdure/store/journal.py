@@ -12,6 +12,8 @@ from perdure.store.sql import Connection, run
 
 ALL = 2**62
 """More rows than there are."""
+REMOVALS = ("purge", "prune")
+"""Actions that end a fact which was meant to end."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Literal
 
 from perdure.clock import Clock, SystemClock
 from perdure.errors import StoreError, StoreFullError, StoreUnavailableError
+from perdure.parts import part
 from perdure.store import outbox, shared_inbox, spaces
 from perdure.store.access import refusal
 from perdure.store.database import Database
@@ -150,11 +151,11 @@ class Store:
 
     def _open_shared(self, server: Server) -> None:
         """Open a database that other machines have open as well; this folder holds the inbox and what is derived."""
-        from perdure.postgres.database import PostgresDatabase
-
         prepare_folder(self.folder)
         with ExitStack() as opened:
-            self.database = PostgresDatabase(server.url, server.tenant, self.folder, server.direct, moved=server.moved)
+            self.database = part("postgres.database").PostgresDatabase(
+                server.url, server.tenant, self.folder, server.direct, moved=server.moved
+            )
             opened.callback(self.database.close)
             self._presence = Presence(self.folder)
             opened.callback(self._presence.close)

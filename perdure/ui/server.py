@@ -24,8 +24,8 @@ from filelock import FileLock, Timeout
 from perdure.api.memory import Memory
 from perdure.engine.paths import data_folder
 from perdure.errors import HostError, InputError
-from perdure.hosts.command.client import OK, ask_at
-from perdure.hosts.command.place import endpoint, runtime_folder
+from perdure.service.client import OK, ask_at
+from perdure.service.place import endpoint, runtime_folder
 from perdure.ui.app import pages
 from perdure.ui.door import ENTER, TOKEN_SECONDS, Keys
 
@@ -119,7 +119,7 @@ def _found(place: str, address: Callable[[], str]) -> Iterator[None]:
     if not UNIX:
         yield
         return
-    from perdure.hosts.command.helper import Helper
+    from perdure.service.helper import Helper
 
     helper = Helper(f"{place}.sock", {ENTERING: lambda _: address().encode()}, idle=float("inf"))
     thread = threading.Thread(target=helper.serve, name="perdure-ui-found", daemon=True)

@@ -21,7 +21,7 @@ from perdure.errors import (
 )
 from perdure.store.access import refusal
 from perdure.store.database import Database
-from perdure.store.folder import prepare_folder
+from perdure.store.folder import prepare_folder, vault_file
 from perdure.store.sql import Connection, run
 from perdure.vault.keys import Ask, Key, KeyringKeys, KeyRow, PassphraseKeys, keys_for, keys_for_new
 from perdure.vault.record import MIN_PREFIX, Secret, VaultRecord, checked
@@ -325,11 +325,6 @@ class Vault:
             for row in rows[1:]:
                 keys_for(row, self._phrase).discard(row)
                 run(connection, "DELETE FROM keys WHERE generation = ?", (row.generation,))
-
-
-def vault_file(folder: Path) -> Path:
-    """Return where the vault of a data folder is, or would be."""
-    return folder / "vault.db"
 
 
 def _opened(key: Key, record: VaultRecord, nonce: bytes, sealed: bytes) -> bytes:

@@ -14,8 +14,8 @@ from keyring.backend import KeyringBackend
 from keyring.backends.fail import Keyring as NoKeyring
 
 from perdure.api.memory import Memory
-from perdure.cli.vault import vault
 from perdure.errors import InputError, NotFoundError, StoreUnavailableError
+from perdure.vault.cli import vault
 from perdure.vault.vault import Vault
 from tests.cli.calling import call, call_json
 
@@ -144,7 +144,7 @@ def test_without_a_key_nothing_is_stored_and_nothing_points_to_it(home: Path) ->
 def test_at_a_terminal_it_asks_and_does_not_show_what_is_typed(home: Path) -> None:
     import pty
 
-    code = "import sys; from perdure.cli.vault import vault; vault(sys.argv[1:], standalone_mode=False)"
+    code = "import sys; from perdure.vault.cli import vault; vault(sys.argv[1:], standalone_mode=False)"
     environment = os.environ | {"PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring"}
     outer, inner = pty.openpty()
     child = subprocess.Popen(

@@ -24,7 +24,7 @@ from perdure.embed.deterministic import HashEmbedder
 from perdure.engine.settings import Settings
 from perdure.engine.work import work
 from perdure.hooks.types import Channel
-from perdure.index.indexer import Indexer
+from perdure.lance.indexer import Indexer
 from perdure.recall.options import LEXICAL
 from perdure.store.fact import Fact
 from perdure.store.sql import run

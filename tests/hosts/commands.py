@@ -45,7 +45,7 @@ def kill(home: Path) -> None:
 
 def helpers(home: Path) -> list[int]:
     """Return the ids of the helpers of a data folder."""
-    return processes(home, b"perdure.hosts.command.helper")
+    return processes(home, b"perdure.service.helper")
 
 
 def payload(event: str, session: str, **values: Any) -> bytes:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.hosts.command.client import OPENED
 from perdure.hosts.command.dialects import DIALECTS, EVENTS
 from perdure.hosts.command.events import output, read
+from perdure.service.client import OPENED
 from perdure.text.host_markup import said
 
 AGENTS = Path(__file__).parent / "data" / "agents"

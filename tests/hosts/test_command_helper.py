@@ -16,9 +16,9 @@ import pytest
 
 from bench.hooks import processes
 from perdure import Memory
-from perdure.hosts.command.client import ask
-from perdure.hosts.command.helper import Helper
-from perdure.hosts.command.place import endpoint
+from perdure.service.client import ask
+from perdure.service.helper import Helper
+from perdure.service.place import endpoint
 from tests.hosts.commands import SECRET, helpers, home, hook, kill, payload
 from tests.waiting import until
 
@@ -189,13 +189,13 @@ def test_a_hook_imports_nothing_heavy(home: Path) -> None:
         "def told(code):\n"
         "    os.write(2, ' '.join(sys.modules).encode()); end(code)\n"
         "os._exit = told\n"
-        "from perdure.hosts.command.client import main\n"
+        "from perdure.service.client import main\n"
         "main(sys.argv[1:])"
     )
     command = [sys.executable, "-I", "-c", code, "prompt", "--host", "claude-code", "--home", str(home)]
     done = subprocess.run(command, input=payload("prompt", "s1", prompt="Hello there"), capture_output=True, check=True)
     loaded = set(done.stderr.decode().split())
-    assert "perdure.hosts.command.place" in loaded
+    assert "perdure.service.place" in loaded
     assert not loaded & {
         "numpy",
         "onnxruntime",
@@ -235,6 +235,6 @@ def test_a_request_that_fails_does_not_end_the_helper(home: Path) -> None:
 
 
 def _project() -> str | None:
-    from perdure.hosts.repository import project_of
+    from perdure.engine.repository import project_of
 
     return project_of("/home/me/repo")

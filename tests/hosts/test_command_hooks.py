@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from perdure import Memory
+from perdure.engine.repository import project_of
 from perdure.hosts.command import hooks as module
 from perdure.hosts.command.dialects import DIALECTS
 from perdure.hosts.command.hooks import CommandHooks
-from perdure.hosts.repository import project_of
 
 FOLDER = "/home/me/repo"
 PROJECT = str(project_of(FOLDER))

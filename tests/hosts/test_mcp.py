@@ -21,12 +21,12 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 
 from perdure.api.memory import Memory
+from perdure.engine.repository import project_of
 from perdure.errors import ExtensionError
 from perdure.extras import need
 from perdure.hooks.types import TurnContext
 from perdure.hosts.mcp.desk import Desk
 from perdure.hosts.mcp.server import MemoryServer
-from perdure.hosts.repository import project_of
 from tests.kit import kept
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure.hosts.repository import project_of
+from perdure.engine.repository import project_of
 from perdure.store.scope import Scope
 
 

@@ -13,9 +13,9 @@ import pytest
 
 from perdure.errors import InputError
 from perdure.hooks.types import Channel
-from perdure.importers.records import fact_id, scope_of, seconds
+from perdure.importers.records import scope_of, seconds
 from perdure.importers.sources import kind_of, load_source
-from perdure.maintenance.importing import Imported, bring_in
+from perdure.maintenance.importing import Imported, bring_in, fact_id
 from perdure.ranking.decay import DAY
 from perdure.store.fact import Fact
 from perdure.store.scope import KINDS, Audience, Scope

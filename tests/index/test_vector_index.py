@@ -16,8 +16,8 @@ from perdure.clock import ManualClock
 from perdure.embed.deterministic import HashEmbedder
 from perdure.errors import StoreUnavailableError
 from perdure.hooks.types import Channel
-from perdure.index.indexer import Indexer
 from perdure.index.vector_index import ExactIndex, VectorHit, VectorIndex, cosines, surveyed
+from perdure.lance.indexer import Indexer
 from perdure.lance.table import LanceIndex, rows_of
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience

@@ -12,8 +12,8 @@ from perdure.background.index_feed import IndexFeed
 from perdure.clock import ManualClock
 from perdure.hooks.types import Channel
 from perdure.index.feeding import END_BELOW, FEED_FROM, Feeding, Mode
-from perdure.index.indexer import Indexer, mark_suspect
 from perdure.lance.files import compare
+from perdure.lance.indexer import Indexer, mark_suspect
 from perdure.store import outbox
 from perdure.store.fact import Fact
 from perdure.store.outbox import IndexState

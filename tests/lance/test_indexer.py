@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from perdure.clock import ManualClock
 from perdure.hooks.types import Channel
-from perdure.index.indexer import Indexer, mark_suspect
 from perdure.lance.files import check_files, compare
+from perdure.lance.indexer import Indexer, mark_suspect
 from perdure.lance.table import LanceIndex
 from perdure.store import outbox
 from perdure.store.fact import Fact
@@ -192,7 +192,7 @@ class TestRebuild:
         assert len(list(store.lance_folder.glob("*.lance"))) == 1
 
     def test_a_kill_leaves_the_rest_in_the_outbox(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("perdure.index.indexer.LARGEST", 1_000)
+        monkeypatch.setattr("perdure.lance.indexer.LARGEST", 1_000)
         ids = add(store, *[GOOD] * 1_500)
         work(store)
         indexer = Indexer(store, lambda: None, 50)

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from perdure.embed.deterministic import HashEmbedder
 from perdure.hooks.types import Channel
-from perdure.index.indexer import Indexer
-from perdure.lance.files import SUMS, IndexDrift, check_files, compare, missing_files, record_files
+from perdure.lance.files import IndexDrift, check_files, compare, missing_files, record_files
+from perdure.lance.indexer import Indexer
 from perdure.lance.table import table_name
 from perdure.store.fact import Fact
+from perdure.store.folder import LANCE_SUMS as SUMS
 from perdure.store.sql import run
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import Author

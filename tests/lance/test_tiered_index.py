@@ -17,8 +17,8 @@ import pytest
 from perdure.clock import ManualClock
 from perdure.hooks.types import Channel
 from perdure.index.feeding import Mode
-from perdure.index.indexer import Indexer, mark_suspect
 from perdure.index.vector_index import VectorHit, scan
+from perdure.lance.indexer import Indexer, mark_suspect
 from perdure.lance.table import LanceIndex
 from perdure.lance.tiered import TieredIndex
 from perdure.store.fact import Fact

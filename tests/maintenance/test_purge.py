@@ -19,8 +19,8 @@ from perdure.clock import ManualClock
 from perdure.embed.deterministic import HashEmbedder
 from perdure.errors import AmbiguousIdError, InputError, NotFoundError, StoreBusyError
 from perdure.hooks.types import Channel
-from perdure.index.indexer import Indexer
 from perdure.index.vector_index import ExactIndex
+from perdure.lance.indexer import Indexer
 from perdure.maintenance.certificate import Needles
 from perdure.maintenance.purge import (
     CERTIFIED,

@@ -23,7 +23,7 @@ from perdure.clock import ManualClock
 from perdure.embed.deterministic import HashEmbedder
 from perdure.errors import InputError, PerdureError
 from perdure.hooks.types import Channel
-from perdure.index.indexer import Indexer
+from perdure.lance.indexer import Indexer
 from perdure.maintenance.certificate import Needles, search
 from perdure.maintenance.fts_check import damaged_words
 from perdure.maintenance.verify import fix, verify

@@ -18,7 +18,7 @@ WAYS_OUT = {
     "perdure/engine/llm.py": {purpose.name for purpose in PURPOSES},
 }
 """Who makes a connection possible, with the rows of the page that tell what for."""
-ON_THIS_MACHINE = ("perdure/hosts/command/client.py", "perdure/hosts/command/helper.py")
+ON_THIS_MACHINE = ("perdure/service/client.py", "perdure/service/helper.py")
 """Between these goes a Unix socket."""
 PAGE_SERVER = "perdure/ui/server.py"
 """Serves the local page, on the loopback address alone."""

@@ -24,10 +24,10 @@ from perdure.maintenance import move as rows
 from perdure.maintenance.tenant import purge_tenant
 from perdure.store import shared_inbox
 from perdure.store.access import opened
+from perdure.store.folder import vault_file
 from perdure.store.sql import Connection, Row, run
 from perdure.store.store import Server as Shared
 from perdure.store.store import Store
-from perdure.vault.vault import vault_file
 from tests.cli.calling import call
 from tests.postgres.server import Server
 

@@ -18,10 +18,10 @@ from perdure.engine.settings import Settings
 from perdure.errors import InputError, StorePurgedError, StoreUnavailableError
 from perdure.maintenance.backup import backup
 from perdure.maintenance.tenant import purge_tenant
+from perdure.store.folder import vault_file
 from perdure.store.inbox import waiting_in
 from perdure.store.store import Server as Shared
 from perdure.store.store import Store
-from perdure.vault.vault import vault_file
 from tests.postgres.server import Server
 
 pytestmark = pytest.mark.postgres

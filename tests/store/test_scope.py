@@ -19,8 +19,8 @@ from perdure.clock import ManualClock
 from perdure.embed.deterministic import HashEmbedder
 from perdure.errors import AmbiguousIdError, NotFoundError, ScopeError
 from perdure.hooks.types import Channel
-from perdure.index.indexer import Indexer
 from perdure.index.vector_index import ExactIndex
+from perdure.lance.indexer import Indexer
 from perdure.lance.table import LanceIndex
 from perdure.store.fact import Fact
 from perdure.store.scope import BOUND, EVERYONE, GLOBAL, KINDS, Audience, Scope, bound, checked_id

@@ -34,9 +34,10 @@ from perdure.errors import (
     StoreTooNewError,
     StoreUnavailableError,
 )
+from perdure.store.folder import vault_file
 from perdure.vault.keys import KEYRING_SERVICE, PASSPHRASE_VARIABLE
 from perdure.vault.record import KINDS, MAX_NAME, MAX_VALUE, VaultRecord, pointer_text
-from perdure.vault.vault import Vault, vault_file
+from perdure.vault.vault import Vault
 
 PASSPHRASE = "correct horse battery staple"
 VALUE = "qv7-Zephyr-Mangrove-91x"

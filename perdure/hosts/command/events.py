@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from perdure.engine.repository import project_of
 from perdure.hooks.types import TurnContext
 from perdure.hosts.command.dialects import DIALECTS
-from perdure.hosts.repository import project_of
 from perdure.text.host_markup import said
 
 

@@ -11,12 +11,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from perdure.engine.repository import root_of
 from perdure.errors import HostError
 from perdure.hosts.connect.connection import Connection, Target
 from perdure.hosts.connect.formats import MISSING, Values, at, read_values
 from perdure.hosts.connect.parts import NAME, Hooks, Keys, Server, Wiring, our_hooks
 from perdure.hosts.connect.records import recorded
-from perdure.hosts.repository import root_of
 
 LOCAL = Path(".claude", "settings.local.json")
 HOOKS = Path("hooks", "hooks.json")

@@ -13,7 +13,7 @@ from perdure import errors
 from perdure.engine.paths import data_folder
 from perdure.errors import HostError, PerdureError
 from perdure.hooks.types import Consent
-from perdure.hosts.command.client import OK, STALE, ask
+from perdure.service.client import OK, STALE, ask
 
 if TYPE_CHECKING:
     from perdure.hooks.types import ToolResult

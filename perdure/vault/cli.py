@@ -17,8 +17,9 @@ from perdure.cli.output import OK, Output, ask_secret, progress
 from perdure.engine.paths import data_folder
 from perdure.errors import InputError
 from perdure.hooks.types import Channel
+from perdure.store.folder import vault_file
 from perdure.vault.record import KINDS, MIN_PREFIX, VaultRecord, pointer_text
-from perdure.vault.vault import Vault, vault_file
+from perdure.vault.vault import Vault
 
 DAY = 86_400.0
 EXPIRY_WARNING_DAYS = 7

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from perdure.cli.options import agent_option, home_option, user_option
+from perdure.engine.repository import project_of
 from perdure.extras import need
-from perdure.hosts.repository import project_of
 
 
 @click.command()

@@ -7,23 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from perdure.embed.base import Embedder
-from perdure.errors import InputError, ModelError, PerdureError, StoreUnavailableError
+from perdure.errors import InputError, PerdureError, StoreUnavailableError
 from perdure.failpoints import fail_point
-from perdure.hooks.types import Channel
 from perdure.index.feeding import CROSSOVER, Feeding
+from perdure.index.missing import embed_missing
 from perdure.lance.drift import drop_index, unproved
 from perdure.lance.files import check_files, missing_files, record_files
 from perdure.lance.table import OPTIMIZE_AFTER, LanceIndex, rows_of, table_name
 from perdure.store import outbox
-from perdure.store.fact import live_sql
 from perdure.store.outbox import Batch, IndexState
-from perdure.store.slots import vector_text
 from perdure.store.sql import run
 from perdure.store.store import Store, VectorSpace
-from perdure.store.transaction import Author, StoredVector
 from perdure.text.pluralize import counted
 
-EMBED_BATCH = 4
 BULK, LARGEST = 1_000, 20_000
 """When so many facts wait, all that wait are written at once, up to a limit: a write looks through the whole table."""
 GROWTH = 2
@@ -70,7 +66,7 @@ class Indexer:
 
     def step(self) -> bool:
         """Do one batch; return whether there was anything to do."""
-        return self._embed_some() or self._index_some()
+        return embed_missing(self._store, self._embedder) or self._index_some()
 
     def restart(self, why: str) -> None:
         """Begin the table anew: under a new name, from every vector in SQLite.
@@ -110,26 +106,6 @@ class Indexer:
             except StoreUnavailableError as error:
                 _log.warning("%s", error)
             self._release()
-
-    def _embed_some(self) -> bool:
-        space = self._store.space()
-        if space is None:
-            return False
-        missing = without_vector(self._store, space.id, EMBED_BATCH)
-        embedder = self._embedder() if missing else None
-        if embedder is None:
-            return False
-        try:
-            vectors = StoredVector.rows(embedder.embed([text for _, text in missing]), space.id)
-        except ModelError as error:
-            _log.warning("embedding %d facts failed: %s", len(missing), type(error).__name__)
-            return False
-        fail_point("indexer.embedded")
-        with self._store.write(Author(Channel.UNKNOWN, host="worker")) as tx:
-            for (fact_id, _), vector in zip(missing, vectors, strict=True):
-                tx.put_vector(fact_id, vector)
-        fail_point("indexer.vectors_kept")
-        return True
 
     def _index_some(self) -> bool:
         space = self._store.space()
@@ -345,14 +321,3 @@ def mark_suspect(store: Store) -> None:
             known = outbox.index_state(connection, space.id)
             if known.version:
                 outbox.put_index_state(connection, space.id, replace(known, suspect=True))
-
-
-def without_vector(store: Store, space_id: str, limit: int) -> list[tuple[str, str]]:
-    """Return id and text to embed of live facts that have no vector in this space."""
-    condition, values = live_sql(store.clock.now())
-    sql = (
-        f"SELECT facts.id, facts.text, facts.entity, facts.key FROM facts WHERE {condition} AND NOT EXISTS"
-        " (SELECT 1 FROM vectors v WHERE v.fact_id = facts.id AND v.embedding_id = ?) LIMIT ?"
-    )
-    with store.database.read() as connection:
-        return [(row[0], vector_text(*row[1:])) for row in run(connection, sql, (*values, space_id, limit))]

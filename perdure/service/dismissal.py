@@ -7,8 +7,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from perdure.hosts.command.client import STOP, ask
-from perdure.hosts.command.place import endpoint
+from perdure.service.client import STOP, ask
+from perdure.service.place import endpoint
 
 SECONDS = 5.0
 PAUSE = 0.02

@@ -14,9 +14,9 @@ from perdure.cli.options import dry_run_option, home_option, json_option
 from perdure.cli.output import Output, agree, is_asked, progress
 from perdure.engine.opening import open_store
 from perdure.engine.paths import data_folder
+from perdure.engine.repository import project_of
 from perdure.engine.settings import Settings
 from perdure.errors import InputError
-from perdure.hosts.repository import project_of
 from perdure.importers.conversation_import import Heard, Talks, hear
 from perdure.importers.sources import KINDS, open_source
 from perdure.maintenance.importing import Imported, bring_in

@@ -21,6 +21,6 @@ def hook(event: str, host: str, home: Path | None) -> None:
 
     Example: perdure hook prompt --host claude-code < event.json
     """
-    from perdure.hosts.command.client import main
+    from perdure.service.client import main
 
     main([event, "--host", host, *(["--home", str(home)] if home else [])])

@@ -14,7 +14,7 @@ import select
 import sys
 import time
 
-from perdure.hosts.command.place import endpoint, runtime_folder, stamp
+from perdure.service.place import endpoint, runtime_folder, stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def start(home: str, path: str) -> None:
         (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
         (os.POSIX_SPAWN_DUP2, log, 2),
     ]
-    command = [sys.executable, "-I", "-m", "perdure.hosts.command.helper", home]
+    command = [sys.executable, "-I", "-m", "perdure.service.helper", home]
     os.posix_spawn(sys.executable, command, environ, file_actions=actions)
     os.close(log)
 
@@ -225,9 +225,10 @@ def _alone(home: str, body: bytes, ends: float) -> bytes:
 
 
 def _in_this_process(home: str, body: bytes) -> bytes:
-    from perdure.hosts.command.alone import handled
+    from perdure.parts import part
 
-    return handled(home, body)
+    handled: bytes = part("hosts.command.alone").handled(home, body)
+    return handled
 
 
 def _read(arguments: list[str]) -> tuple[str, str, str]:

@@ -1,6 +1,6 @@
 """The process that keeps a store open and its model loaded, for all hooks and MCP servers of a data folder.
 
-python -I -m perdure.hosts.command.helper FOLDER
+python -I -m perdure.service.helper FOLDER
 
 One for each data folder. It listens on a Unix socket, answers its own user alone, and ends when nobody has asked for
 ten minutes, or when a hook of another version of perdure does.
@@ -22,8 +22,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from perdure.hosts.command.client import OK, STALE, STOP, peer, received
-from perdure.hosts.command.place import endpoint, stamp
+from perdure.service.client import OK, STALE, STOP, peer, received
+from perdure.service.place import endpoint, stamp
 
 IDLE_SECONDS = 600.0
 LOOK_SECONDS = 5.0
@@ -176,11 +176,10 @@ def main() -> None:
         tries += 1
         time.sleep(PAUSE)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    from perdure.hosts.command.hooks import CommandHooks
-    from perdure.hosts.mcp.shared import SharedDesks
+    from perdure.parts import part
 
-    hooks = CommandHooks(Path(home))
-    desks = SharedDesks(hooks.store, hooks.said)
+    hooks = part("hosts.command.hooks").CommandHooks(Path(home))
+    desks = part("hosts.mcp.shared").SharedDesks(hooks.store, hooks.said)
     hooks.open()
     os.chdir(home)
     helper = Helper(f"{path}.sock", {"hook": hooks.answer, "desk": desks.answer}, look=hooks.adopt)
