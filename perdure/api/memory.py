@@ -8,17 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from perdure.api.admin import Admin
-from perdure.api.aliases import Aliases
-from perdure.api.evaluate import Evaluation, evaluate
-from perdure.api.explain import Why, why, why_not
 from perdure.api.files import Files
-from perdure.api.status import Status, status_of
-from perdure.api.stored import Outcome, Stored, redacted, stored, written
 from perdure.api.turns import Turns
-from perdure.api.upkeep import Upkeep
-from perdure.capture.explicit import Given, explicit_fact
-from perdure.capture.lifetimes import renewed
 from perdure.clock import Clock
 from perdure.engine.engine import Engine, audience_of
 from perdure.engine.llm import in_search
@@ -30,7 +21,6 @@ from perdure.parts import part
 from perdure.recall.pipeline import Asked
 from perdure.recall.receipt import Receipt
 from perdure.store import journal, lifecycle, links, search
-from perdure.store import undo as undoing
 from perdure.store.aliases import Names, naming
 from perdure.store.fact import Fact
 from perdure.store.journal import Change
@@ -39,9 +29,16 @@ from perdure.store.safe import TEXTS, safe_fact
 from perdure.store.scope import Scope
 from perdure.store.search import View
 from perdure.store.transaction import Author
-from perdure.store.undo import Undone
 
 if TYPE_CHECKING:
+    from perdure.api.admin import Admin
+    from perdure.api.aliases import Aliases
+    from perdure.api.evaluate import Evaluation
+    from perdure.api.explain import Why
+    from perdure.api.status import Status
+    from perdure.api.stored import Stored
+    from perdure.api.upkeep import Upkeep
+    from perdure.store.undo import Undone
     from perdure.vault.vault import Vault
 
 PATIENCE = 30.0
@@ -144,6 +141,9 @@ class Memory:
             ScopeError: the caller may not write to this scope.
             StoreError: it could not be written.
         """
+        from perdure.api.stored import redacted, written
+        from perdure.capture.explicit import Given, explicit_fact
+
         replaced = self._own(supersedes) if supersedes else None
         there = Scope(replaced.scope, replaced.scope_target) if replaced else None
         home = audience_of(self._context).writable(Scope.parse(scope) if scope else there)
@@ -169,6 +169,9 @@ class Memory:
             InputError: a value does not fit.
             NotFoundError, AmbiguousIdError: see `perdure.errors`.
         """
+        from perdure.api.stored import Outcome, redacted, stored
+        from perdure.capture.lifetimes import renewed
+
         old = self._own(fact_id)
         engine = self._engine
         clean = safe_fact(replace(old, **{name: value for name, value in values.items() if name in TEXTS}))
@@ -224,8 +227,10 @@ class Memory:
         Raises:
             NotFoundError: there is nothing to undo.
         """
+        from perdure.store.undo import undo_chosen
+
         with self._engine.store.write(self._author(), keep=not dry_run) as tx:
-            return undoing.undo_chosen(tx, audience_of(self._context), batch, session)
+            return undo_chosen(tx, audience_of(self._context), batch, session)
 
     def recall(
         self,
@@ -252,6 +257,8 @@ class Memory:
 
     def evaluate(self, size: int = 50, seed: int = 0) -> Evaluation:
         """Ask for up to `size` memories in several ways and count what comes up; see `perdure.api.evaluate`."""
+        from perdure.api.evaluate import evaluate
+
         return evaluate(self._engine, self._context, size, seed)
 
     def why(self, turn: str | Receipt | None = None) -> Why:
@@ -263,6 +270,8 @@ class Memory:
         Raises:
             NotFoundError: there is no such turn.
         """
+        from perdure.api.explain import why
+
         return why(self._engine.store, self._view(), turn)
 
     def why_not(self, fact_id: str, turn: str | Receipt | None = None) -> str:
@@ -271,6 +280,8 @@ class Memory:
         Raises:
             NotFoundError, AmbiguousIdError: see `perdure.errors`.
         """
+        from perdure.api.explain import why_not
+
         return why_not(self._engine.store, self._view(), fact_id, turn)
 
     def get(self, fact_id: str) -> Fact:
@@ -312,6 +323,8 @@ class Memory:
 
     def status(self) -> Status:
         """Return how the store is."""
+        from perdure.api.status import status_of
+
         return status_of(self._engine, audience_of(self._context))
 
     def ready(self, timeout: float = PATIENCE) -> bool:
@@ -368,16 +381,22 @@ class Memory:
     @property
     def aliases(self) -> Aliases:
         """Other names of one thing: "GHA" for "GitHub Actions"."""
+        from perdure.api.aliases import Aliases
+
         return Aliases(self._engine, self._context, self.store)
 
     @property
     def upkeep(self) -> Upkeep:
         """What a memory does about itself: merging, reflecting, distilling, proposals, checkpoints."""
+        from perdure.api.upkeep import Upkeep
+
         return Upkeep(self._engine, self._context)
 
     @property
     def admin(self) -> Admin:
         """What keeps a store in order: lists, counts, bulk changes."""
+        from perdure.api.admin import Admin
+
         return Admin(self._engine, self._context)
 
     def close(self) -> None:

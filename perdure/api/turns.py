@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from perdure.api import turn_history as past
-from perdure.api.explain import Why
 from perdure.api.files import Files
-from perdure.api.turn_history import PastTurn
 from perdure.engine.engine import Engine, audience_of, overheard
 from perdure.engine.llm import in_turn
 from perdure.hooks.types import Messages, Recall, TurnContext
 from perdure.recall.pipeline import Asked
+
+if TYPE_CHECKING:
+    from perdure.api.explain import Why
+    from perdure.api.turn_history import PastTurn
 
 
 class Turns:
@@ -105,7 +107,9 @@ class Turns:
         Raises:
             InputError: the limit is out of range.
         """
-        return past.past(self._engine, self._context, limit, before, marked, fact_id)
+        from perdure.api import turn_history
+
+        return turn_history.past(self._engine, self._context, limit, before, marked, fact_id)
 
     def one(self, turn: str) -> PastTurn:
         """Return a turn by its receipt's id, or the first eight digits of it.
@@ -113,7 +117,9 @@ class Turns:
         Raises:
             NotFoundError: there is no such turn.
         """
-        return past.one(self._engine, self._context, turn)
+        from perdure.api import turn_history
+
+        return turn_history.one(self._engine, self._context, turn)
 
     def replay(self, turn: str) -> Why:
         """Ask a turn's prompt anew, of the store and by the gate as they are today. Nothing is counted or kept.
@@ -121,7 +127,9 @@ class Turns:
         Raises:
             NotFoundError: there is no such turn.
         """
-        return past.replay(self._engine, self._context, turn)
+        from perdure.api import turn_history
+
+        return turn_history.replay(self._engine, self._context, turn)
 
     def mark(self, turn: str, fact_id: str, wanted: bool | None) -> PastTurn:
         """Say whether a memory should have come up in a turn, so that `perdure eval` asks for it.
@@ -138,4 +146,6 @@ class Turns:
             NotFoundError, AmbiguousIdError: the turn or the memory is not there.
             StoreError: it could not be written.
         """
-        return past.mark(self._engine, self._context, turn, fact_id, wanted)
+        from perdure.api import turn_history
+
+        return turn_history.mark(self._engine, self._context, turn, fact_id, wanted)
