@@ -61,7 +61,7 @@ SQLITE = {
     "perdure/maintenance/certificate.py": "asks SQLite for the bytes of its files, past its locks",
     "perdure/maintenance/checks.py": "a fresh schema to compare facts.db with",
     "perdure/importers/hybrid.py": "reads the facts.db of another system",
-    "perdure/maintenance/recovery_sources.py": "reads what is left of a damaged facts.db",
+    "perdure/maintenance/recovery.py": "reads what is left of a damaged facts.db",
     "perdure/maintenance/teardown.py": "asks a facts.db beside a shared store whose it is",
 }
 """The modules that know SQLite's driver, and why each does: what works on the store must run over a server, too."""

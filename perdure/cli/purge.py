@@ -76,7 +76,7 @@ def purge(
 def _purge_tenant(home: Path | None, output: Output, *, dry_run: bool, yes: bool) -> int:
     from perdure.engine.opening import open_tenant
     from perdure.engine.paths import data_folder
-    from perdure.maintenance.tenant import purge_tenant, tenant_of
+    from perdure.maintenance.teardown import purge_tenant, tenant_of
 
     with closing(open_tenant(data_folder(home))) as store:
         tenant_of(store)
@@ -98,8 +98,7 @@ def _purge_tenant(home: Path | None, output: Output, *, dry_run: bool, yes: bool
 
 
 def _planned_tenant(store: Store, output: Output) -> int:
-    from perdure.maintenance.teardown import doomed, remaining
-    from perdure.maintenance.tenant import purged_at
+    from perdure.maintenance.teardown import doomed, purged_at, remaining
 
     files = [path.relative_to(store.folder).as_posix() for path in doomed(store.folder, copies=True)]
     count, stays, at = fact_count(store), remaining(store.folder), purged_at(store)

@@ -6,7 +6,7 @@ import codecs
 import json
 import os
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 from perdure.errors import InputError
+from perdure.importers.conversation_import import Talk, Talks
 from perdure.regex import lazy
 
 STEP = 1 << 20
@@ -25,6 +26,7 @@ _LOOKED_AT = 20
 _SKIPPED = frozenset({".git", "node_modules", ".trash", ".obsidian"})
 _ARRAY = lazy(r'"(?:results|memories|conversations)"\s*:\s*\[')
 _BETWEEN = " \t\r\n,"
+_FILE = lazy(r"conversations(?:-\d+)?\.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,3 +196,31 @@ def _within(path: Path, suffix: str) -> list[Member]:
 def _open_within(path: Path, name: str) -> IO[bytes]:
     with zipfile.ZipFile(path) as archive:
         return archive.open(name)
+
+
+def conversation_files(path: Path) -> list[Member]:
+    """Return the files of conversations in an export: the whole, or its shards."""
+    return [member for member in members(path, ".json") if _FILE.fullmatch(member.path.name)]
+
+
+def talks_of(kind: str, files: Sequence[Member], talk_of: Callable[[Mapping[str, Any], int], Talk]) -> Talks:
+    """Return the conversations in JSON arrays, one read after the other; what is no conversation is counted."""
+
+    def read() -> Iterator[Talk]:
+        for member in files:
+            for number, (value, size) in enumerate(elements(member)):
+                try:
+                    yield talk_of(value, size)
+                except (KeyError, TypeError, AttributeError, ValueError):
+                    yield Talk(f"{member.name}:{number}", (), size, broken=True)
+
+    return Talks(kind, sum(member.size for member in files), read)
+
+
+def branch(last: str | None, parents: Mapping[str, str | None]) -> list[str]:
+    """Return the ids from the root of a tree to one of its messages."""
+    found: dict[str, None] = {}
+    while last is not None and last in parents and last not in found:
+        found[last] = None
+        last = parents[last]
+    return list(found)[::-1]

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from perdure.hooks.types import Message
-from perdure.importers.archive import beginning
+from perdure.importers.archive import beginning, branch, conversation_files, talks_of
 from perdure.importers.conversation_import import Talk, Talks
-from perdure.importers.conversations import branch, conversation_files, talks_of
 
 
 def is_chatgpt(path: Path) -> bool:

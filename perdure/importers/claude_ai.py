@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from perdure.hooks.types import Message
-from perdure.importers.archive import Member, beginning, members
+from perdure.importers.archive import Member, beginning, branch, conversation_files, members, talks_of
 from perdure.importers.conversation_import import HOME, Talk, Talks
-from perdure.importers.conversations import branch, conversation_files, talks_of
 from perdure.importers.notes import pieces
 from perdure.importers.records import fact_of
 from perdure.maintenance.importing import Incoming, Load

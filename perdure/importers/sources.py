@@ -17,7 +17,7 @@ from perdure.importers.hybrid import is_hybrid, load_hybrid
 from perdure.importers.lancedb import is_lancedb_pro, load_lancedb_pro
 from perdure.importers.mem0 import is_mem0, load_mem0
 from perdure.importers.notes import is_basic_memory, is_obsidian, is_openclaw, load_notes
-from perdure.maintenance.exchange_file import ExportFile
+from perdure.maintenance.exchange import ExportFile
 from perdure.maintenance.importing import Load
 from perdure.maintenance.markdown_import import is_pages, load_pages
 

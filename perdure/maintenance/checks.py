@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from perdure.errors import StoreError
+from perdure.files.entries import body_of
+from perdure.files.generation import Generations
+from perdure.files.rows import SUMMED, checksum
 from perdure.files.shared_log import log_of
-from perdure.maintenance.fts_check import damaged_words
 from perdure.store.damaged_turns import damaged_turns
 from perdure.store.finding import Finding
 from perdure.store.folder import FILE_MODE
@@ -18,9 +24,10 @@ from perdure.store.inbox_lines import read
 from perdure.store.migrations import STEPS
 from perdure.store.rollback_guard import Truth, Verdict, judge
 from perdure.store.seals import Damage, damages
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Connection, Row, run
+from perdure.store.stems import tokenised
 from perdure.store.store import Store
-from perdure.text.normalise import NORMALISER_VERSION
+from perdure.text.normalise import NORMALISER_VERSION, fts_text
 
 BACKUP = "restore a backup: perdure backup list"
 RECOVER = "perdure recover shows what can be brought back"
@@ -38,6 +45,18 @@ _LOST = {
     Truth.REKEYED: "under another key than it had", Truth.DAMAGED: "damaged",
 }  # fmt: skip
 SPACE_STATES = ("active", "building", "retired", "abandoned", "pruned")
+COLUMNS = ("text", "entity", "key", "value", "category")
+_FACTS = f"SELECT seq, {', '.join(COLUMNS)} FROM facts NOT INDEXED ORDER BY seq"
+_AVERAGES = 1
+"""The row of FTS5's own data table that holds how many rows and tokens there are; BM25 reads it."""
+HINT = "it is removed; the next search builds it anew from the files"
+REPAIR = "files"
+PATIENCE = 10.0
+_WHAT = {
+    "files": "file is changed since it was indexed",
+    "chunks": "passage is changed since it was indexed",
+    "embedding_cache": "vector of a passage is changed",
+}
 
 
 @contextmanager
@@ -232,3 +251,201 @@ def _lives(path: Path) -> bool:
         return True  # its process will see to it
     except OSError:
         return False  # where nothing can be written nobody holds a lock
+
+
+@dataclass(frozen=True, slots=True)
+class WordIndex:
+    """A full-text index that keeps no texts.
+
+    Attributes:
+        table: its name.
+        terms: the name of the table of its words.
+        columns: what it has, in order.
+        compared: those of which is known what should be in them.
+    """
+
+    table: str
+    terms: str
+    columns: Sequence[str]
+    compared: Sequence[str]
+
+
+FACTS = WordIndex("facts_fts", "facts_terms", COLUMNS, COLUMNS)
+
+
+def damaged_words(connection: Connection) -> Iterator[str]:
+    """Yield what is wrong with the full-text index of facts: fact ids, or the name of a part of the index."""
+    rows = _rows(connection)
+    known = {row[0] for row in rows}
+    for what in differing(connection, FACTS, ((row[0], row[1:]) for row in rows)):
+        yield _name(connection, what) if what in known and isinstance(what, int) else _part(what)
+
+
+def differing(
+    connection: Connection, index: WordIndex, rows: Iterable[tuple[int, Sequence[str | None]]]
+) -> Iterator[int | str]:
+    """Yield what is wrong with a full-text index: the numbers of rows, or the name of a part of it.
+
+    Every token is compared, and every word is looked up once.
+
+    Args:
+        connection: a reader.
+        index: which.
+        rows: what should be in the compared columns, with the number of each row.
+    """
+    digests, counts, documents = _stored(connection, index)
+    sizes: dict[int, bytes] = dict(run(connection, f"SELECT id, sz FROM {index.table}_docsize"))
+    total = len(sizes)
+    for row, texts in rows:
+        size = _varints([counts[row, column] for column in index.columns])
+        if digests.pop(row, 0) != _expected(index, texts) or sizes.pop(row, None) != size:
+            yield row
+    yield from sorted(digests.keys() | sizes.keys())
+    totals = Counter[str]()
+    for (_, column), count in counts.items():
+        totals[column] += count
+    averages = run(connection, f"SELECT block FROM {index.table}_data WHERE id = ?", (_AVERAGES,))
+    if total and averages != [(_varints([total, *(totals[column] for column in index.columns)]),)]:
+        yield "averages"
+    if any(run(connection, f"SELECT doc FROM {index.terms} WHERE term = ?", (term,)) != [(count,)]
+           for term, count in documents.items()):  # fmt: skip
+        yield "vocabulary"
+
+
+def rebuild_words(connection: Connection) -> None:
+    """Make the full-text index anew from the facts."""
+    run(connection, "INSERT INTO facts_fts (facts_fts) VALUES ('delete-all')")
+    sql = f"INSERT INTO facts_fts (rowid, {', '.join(COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?)"
+    for seq, *texts in _rows(connection):
+        run(connection, sql, (seq, *(fts_text(text or "") for text in texts)))
+
+
+def _rows(connection: Connection) -> list[Row]:
+    return run(connection, _FACTS)
+
+
+def _stored(connection: Connection, index: WordIndex) -> tuple[dict[int, int], Counter[tuple[int, str]], Counter[str]]:
+    """Return a checksum of each row's compared tokens, how many its columns have, and how many rows each word."""
+    words = f"temp.{index.table}_words"
+    run(connection, f"CREATE VIRTUAL TABLE IF NOT EXISTS {words} USING fts5vocab ('main', '{index.table}', 'instance')")
+    digests: dict[int, int] = {}
+    counts: Counter[tuple[int, str]] = Counter()
+    documents: Counter[str] = Counter()
+    last: tuple[str, int] | None = None
+    for raw, row, column, offset in connection.execute(f"SELECT CAST(term AS BLOB), doc, col, offset FROM {words}"):
+        term = raw.decode("utf-8", "replace")
+        if column in index.compared:
+            digests[row] = digests.get(row, 0) + _digest(term, column, offset)
+        counts[row, column] += 1
+        if last != (term, row):
+            documents[term] += 1
+        last = (term, row)
+    return digests, counts, documents
+
+
+def _expected(index: WordIndex, texts: Sequence[str | None]) -> int:
+    digest = 0
+    for column, text in zip(index.compared, texts, strict=True):
+        tokens = tokenised(fts_text(text or ""))
+        digest += sum(_digest(token, column, offset) for offset, token in enumerate(tokens))
+    return digest
+
+
+def _digest(term: str, column: str, offset: int) -> int:
+    return zlib.crc32(f"{term}\0{column}\0{offset}".encode())
+
+
+def _name(connection: Connection, seq: int) -> str:
+    return str(run(connection, "SELECT id FROM facts WHERE seq = ?", (seq,))[0][0])
+
+
+def _part(what: int | str) -> str:
+    return f"row {what}" if isinstance(what, int) else what
+
+
+def _varints(numbers: Sequence[int]) -> bytes:
+    # As SQLite writes them: seven bits a byte, the highest first.
+    written = bytearray()
+    for number in numbers:
+        groups = [number & 0x7F]
+        while number := number >> 7:
+            groups.append(number & 0x7F | 0x80)
+        written += bytes(reversed(groups))
+    return bytes(written)
+
+
+CHUNKS = WordIndex("chunks_fts", "chunks_terms", ("body", "context"), ("body",))
+"""The words around a passage are those of others, cut: of them the counts alone are checked."""
+FILES = WordIndex("files_fts", "files_terms", ("body",), ("body",))
+
+
+def index_of_files(store: Store) -> Iterator[Finding]:
+    """Look at the structure of the live index file, and at what is in it: every passage, and every word of it."""
+    generations = Generations(store)
+    number = generations.number
+    if not number:
+        return
+    name = generations.path(number).name
+    try:
+        live = generations.live()
+        if live is None:
+            yield Finding("index of files is lost or cannot be used", name, HINT, REPAIR)
+            return
+        with live.database.read() as connection:
+            run(connection, "BEGIN")
+            try:
+                yield from _structure(connection, name)
+                yield from _indexed_rows(connection, name)
+                yield from _words(connection, name)
+            finally:
+                run(connection, "ROLLBACK")
+    except (StoreError, LookupError, TypeError, ValueError) as error:
+        # A damaged file may bring anything.
+        yield Finding(f"index of files cannot be read ({type(error).__name__})", name, HINT, REPAIR)
+    finally:
+        generations.close()
+
+
+def drop_index_of_files(store: Store) -> None:
+    """Remove the index, if nobody is writing to it; the next search builds it anew.
+
+    Raises:
+        StoreError: it could not be noted.
+    """
+    generations = Generations(store)
+    with generations.writing(PATIENCE) as free:
+        if free:
+            generations.forget()
+
+
+def _structure(connection: Connection, name: str) -> Iterator[Finding]:
+    for (message,) in run(connection, "PRAGMA integrity_check"):
+        if message != "ok":
+            yield Finding("index of files is damaged", f"{name}: {str(message)[:120]}", HINT, REPAIR)
+    for table, row, *_ in run(connection, "PRAGMA foreign_key_check"):
+        yield Finding("index of files is damaged", f"{name}: {table} row {row}", HINT, REPAIR)
+
+
+def _indexed_rows(connection: Connection, name: str) -> Iterator[Finding]:
+    for table, columns in SUMMED.items():
+        for row, stored, *values in connection.execute(f"SELECT rowid, sum, {columns} FROM {table}"):
+            if stored != checksum(values):
+                yield Finding(_WHAT[table], f"{name}: {table} row {row}", HINT, REPAIR)
+
+
+def _words(connection: Connection, name: str) -> Iterator[Finding]:
+    bodies: dict[int, str] = {}
+    whole: dict[int, list[str]] = {file: [] for (file,) in run(connection, "SELECT id FROM files")}
+    sql = (
+        "SELECT c.id, f.id, f.path, c.section, c.speaker, c.at, c.text FROM chunks c JOIN files f ON f.id = c.file_id"
+        " ORDER BY f.id, c.place"
+    )
+    for chunk, file, *of in connection.execute(sql):
+        bodies[chunk] = body_of(*of)
+        whole[file].append(bodies[chunk])
+    for index, rows in (
+        (CHUNKS, ((chunk, [body]) for chunk, body in bodies.items())),
+        (FILES, ((file, ["\n".join(of)]) for file, of in whole.items())),
+    ):
+        for what in differing(connection, index, rows):
+            yield Finding("words of a passage differ from it", f"{name}: {index.table} {what}", HINT, REPAIR)

@@ -10,13 +10,13 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from perdure.hooks.types import Channel
-from perdure.maintenance.purge import is_purged
 from perdure.store.fact import SELECT, Fact, folded_slot, from_row, live_sql
 from perdure.store.links import Link
 from perdure.store.requests import PENDING, Wish
 from perdure.store.safe import safe_fact
 from perdure.store.sql import Connection, run
 from perdure.store.store import Store, VectorSpace
+from perdure.store.tombstones import is_purged
 from perdure.store.transaction import MAX_TEXT, Author, StoredVector, Transaction
 from perdure.store.trust import gives_way, strength
 from perdure.store.undo import IMPORT

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from perdure.errors import InputError, ScopeError
-from perdure.maintenance.exchange_file import read_fact, read_link
+from perdure.maintenance.exchange import read_fact, read_link
 from perdure.maintenance.importing import Incoming, Load, fact_id
 from perdure.maintenance.markdown_entry import Entry, front_matter, read_entries
 from perdure.maintenance.markdown_export import MARK

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from perdure.errors import StoreError, StoreUnavailableError
 from perdure.files.shared_log import log_of
 from perdure.hooks.types import Channel
-from perdure.maintenance import checks, index_check
-from perdure.maintenance.fts_check import rebuild_words
+from perdure.maintenance import checks
+from perdure.maintenance.checks import rebuild_words
 from perdure.parts import part
 from perdure.store import outbox
 from perdure.store.finding import Finding
@@ -34,7 +34,7 @@ CHECKS: dict[str, Check] = {
     "words": checks.words,
     "index": lambda store: part("lance.drift").drift(store),
     "queues": checks.queues,
-    "files": index_check.index_of_files,
+    "files": checks.index_of_files,
     "conversations": checks.conversations,
     "sqlite": checks.sqlite_version,
 }
@@ -183,7 +183,7 @@ def _permissions(store: Store, places: list[str]) -> None:
 
 def _files(store: Store, places: list[str]) -> None:
     del places
-    index_check.drop(store)
+    checks.drop_index_of_files(store)
 
 
 def _conversations(store: Store, places: list[str]) -> None:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from perdure.capture.writing import Writer, WritingOptions
 from perdure.clock import ManualClock
-from perdure.consolidation.patterns import find
-from perdure.consolidation.reflect import Reflected, Window, reflect
+from perdure.consolidation.reflect import Reflected, Window, find, reflect
 from perdure.errors import InputError, ModelError
 from perdure.hooks.types import Channel
 from perdure.maintenance.purge import purge

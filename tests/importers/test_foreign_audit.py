@@ -12,7 +12,7 @@ from perdure.text.prompt_injection import orders_in
 from tests.maintenance.test_exchange import SECRET
 
 NOW = 1_772_000_000.0
-FORMATS = Path(__file__).parents[1] / "store" / "formats"
+FORMATS = Path(__file__).parent / "formats"
 
 
 def audited(folder: Path, *texts: str) -> ForeignAudit:

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from perdure.clock import ManualClock
 from perdure.errors import InputError
 from perdure.hooks.types import Channel
-from perdure.maintenance.exchange import export
-from perdure.maintenance.exchange_file import ExportFile
+from perdure.maintenance.exchange import ExportFile, export
 from perdure.maintenance.importing import CHUNK, Imported, bring_in
 from perdure.maintenance.purge import purge
 from perdure.store.fact import Fact

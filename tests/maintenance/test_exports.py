@@ -20,8 +20,7 @@ from perdure.errors import StoreUnavailableError
 from perdure.hooks.types import Channel
 from perdure.maintenance import exports
 from perdure.maintenance.backup import backups
-from perdure.maintenance.exchange import export, seal_of
-from perdure.maintenance.exchange_file import ExportFile
+from perdure.maintenance.exchange import ExportFile, export, seal_of
 from perdure.maintenance.exports import daily_export, newest_export
 from perdure.maintenance.importing import bring_in
 from perdure.maintenance.purge import CERTIFIED, PENDING, certify, purge

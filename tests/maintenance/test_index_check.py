@@ -11,7 +11,7 @@ import pytest
 
 from perdure.errors import PerdureError
 from perdure.files.search import Ask, FileSearch
-from perdure.maintenance.index_check import drop, index_of_files
+from perdure.maintenance.checks import drop_index_of_files, index_of_files
 from perdure.store.scope import Audience
 from perdure.store.sql import run
 from tests.faulty import CountingEmbedder
@@ -118,7 +118,7 @@ def test_what_is_wrong_is_named_and_built_anew(workshop: Workshop, damage: str) 
     told = list(index_of_files(workshop.store))
     assert told
     assert {finding.repair for finding in told} == {"files"}
-    drop(workshop.store)
+    drop_index_of_files(workshop.store)
     assert list(index_of_files(workshop.store)) == []
     workshop.index.sync(workshop.roots)
     assert list(index_of_files(workshop.store)) == []
@@ -131,5 +131,5 @@ def test_a_lost_index_is_named(workshop: Workshop) -> None:
     live.database.path.unlink()
     [finding] = index_of_files(workshop.store)
     assert (finding.where, finding.repair) == ("index-1.db", "files")
-    drop(workshop.store)
+    drop_index_of_files(workshop.store)
     assert list(index_of_files(workshop.store)) == []

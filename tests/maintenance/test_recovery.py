@@ -19,8 +19,7 @@ from perdure.hooks.types import Channel
 from perdure.maintenance.backup import backup
 from perdure.maintenance.exchange import export
 from perdure.maintenance.purge import purge
-from perdure.maintenance.recovery import Recovery, recover
-from perdure.maintenance.recovery_sources import ORIGIN
+from perdure.maintenance.recovery import ORIGIN, Recovery, recover
 from perdure.maintenance.verify import verify
 from perdure.store import lifecycle
 from perdure.store.fact import SELECT, Fact, from_row

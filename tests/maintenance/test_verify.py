@@ -25,7 +25,7 @@ from perdure.errors import InputError, PerdureError
 from perdure.hooks.types import Channel
 from perdure.lance.indexer import Indexer
 from perdure.maintenance.certificate import Needles, search
-from perdure.maintenance.fts_check import damaged_words
+from perdure.maintenance.checks import damaged_words
 from perdure.maintenance.verify import fix, verify
 from perdure.store.fact import Fact
 from perdure.store.finding import Finding

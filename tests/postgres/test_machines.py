@@ -15,7 +15,7 @@ from perdure import Memory, TurnContext
 from perdure.clock import ManualClock
 from perdure.errors import StoreBusyError, StoreFullError, StorePurgedError, StoreUnavailableError
 from perdure.files.shared_log import SEEN, log_of
-from perdure.maintenance.tenant import purge_tenant
+from perdure.maintenance.teardown import purge_tenant
 from perdure.postgres.database import PostgresDatabase
 from perdure.postgres.lease import Lease
 from perdure.store import conversation_lines as said

@@ -21,7 +21,7 @@ from perdure.errors import (
 )
 from perdure.files.shared_log import SEEN
 from perdure.maintenance import move as rows
-from perdure.maintenance.tenant import purge_tenant
+from perdure.maintenance.teardown import purge_tenant
 from perdure.store import shared_inbox
 from perdure.store.access import opened
 from perdure.store.folder import vault_file

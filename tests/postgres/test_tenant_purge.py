@@ -17,7 +17,7 @@ from perdure.engine.opening import open_store, open_tenant
 from perdure.engine.settings import Settings
 from perdure.errors import InputError, StorePurgedError, StoreUnavailableError
 from perdure.maintenance.backup import backup
-from perdure.maintenance.tenant import purge_tenant
+from perdure.maintenance.teardown import purge_tenant
 from perdure.store.folder import vault_file
 from perdure.store.inbox import waiting_in
 from perdure.store.store import Server as Shared

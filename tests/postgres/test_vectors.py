@@ -12,7 +12,7 @@ from bench.ann import DIMS, SPACE, Synthetic, fill
 from perdure import Memory
 from perdure.index.vector_index import ExactIndex, scan
 from perdure.lance.tiered import TieredIndex
-from perdure.maintenance.tenant import purge_tenant
+from perdure.maintenance.teardown import purge_tenant
 from perdure.postgres import vectors
 from perdure.postgres.index import DatabaseIndex
 from perdure.store.scope import Audience, Scope
