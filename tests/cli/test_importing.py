@@ -11,7 +11,7 @@ import pytest
 from perdure.errors import InputError
 from tests.cli.calling import call, call_json
 
-FORMATS = Path(__file__).parents[1] / "store" / "formats"
+FORMATS = Path(__file__).parents[1] / "importers" / "formats"
 
 
 def found(query: str) -> list[str]:

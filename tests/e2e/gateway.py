@@ -148,6 +148,16 @@ class Gateway:
         listed: list[dict[str, Any]] = json.loads(done.stdout)["facts"]
         return listed
 
+    def details(self, tool: str) -> Mapping[str, Any]:
+        """Return the values that the newest result of a tool has beside its text, from the host's own transcripts."""
+        files = sorted(self.state.rglob("*.jsonl"), key=lambda path: path.stat().st_mtime, reverse=True)
+        for line in (line for path in files for line in reversed(path.read_text("utf-8").splitlines())):
+            message = json.loads(line).get("message") or {}
+            if message.get("role") == "toolResult" and message.get("toolName") == tool:
+                found: Mapping[str, Any] = message["details"]
+                return found
+        raise AssertionError(f"no transcript has a result of {tool}")
+
     def _ready(self) -> bool:
         assert self._process is not None
         if self._process.poll() is not None:

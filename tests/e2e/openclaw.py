@@ -201,12 +201,14 @@ def _tools(story: Story) -> str:
             "Go on.",
             "Kept as",
         ),
-        ("memory_prune", {}, "Please clean up what has expired.", "expired"),
+        ("memory_prune", {}, "Please clean up what has expired.", ""),
         ("memory_reflect", {}, "Go on.", "patterns"),
     ]
     for name, arguments, said, expected in asked:
         answer = story.tool(name, arguments, said, session=f"tool-{name}")
         assert expected in answer, f"{name}: {answer!r}"
+    pruned = gateway.details("memory_prune")
+    assert pruned == {"expired": 0, "removed": 0}, pruned
     boat = story.fact("Albatross")
     assert boat["channel"] == "tool_asked", boat["channel"]
     link = {"source": tea["id"], "target": boat["id"]}
