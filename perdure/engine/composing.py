@@ -13,8 +13,7 @@ from perdure.embed.base import Embedder
 from perdure.engine.builtins import BUILTINS
 from perdure.engine.extensions import ExtensionManager
 from perdure.engine.settings import Settings
-from perdure.index.feeding import VectorCount
-from perdure.index.growing import GrowingIndex
+from perdure.index.feeding import GrowingIndex, VectorCount
 from perdure.index.vector_index import ExactIndex, Surveyor
 from perdure.parts import part
 from perdure.ranking.adjust import Adjustments

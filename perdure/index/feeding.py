@@ -1,12 +1,19 @@
-"""When a store has a derived table at all: only where recall will soon read it."""
+"""When a store has a derived table at all, and asks it: only where that is quicker than to compare all vectors."""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
 
+from perdure.index.vector_index import ExactIndex, Survey, Surveyor, VectorHit
 from perdure.store import outbox
+from perdure.store.search import View
 from perdure.store.spaces import VectorSpace
 from perdure.store.sql import Backend, run
+
+if TYPE_CHECKING:
+    from perdure.index.vector_index import Vector, Vectors
+
 
 CROSSOVER = 300_000
 """Vectors from which on LanceDB answers. At 384 dimensions, on two busy cores, `python -m bench.ann` printed that it
@@ -81,3 +88,28 @@ class Feeding:
 
     def _reaches(self, space: VectorSpace, least: int) -> bool:
         return self._counts.setdefault(space.id, VectorCount(self._database, space.id)).reaches(least)
+
+
+class GrowingIndex:
+    """Asks the exact index below the crossover; from there on one that knows LanceDB, made of it when first needed."""
+
+    def __init__(self, exact: ExactIndex, count: VectorCount, crossover: int, tiered: Callable[[], Surveyor]) -> None:
+        self._exact, self._count, self._crossover, self._make = exact, count, crossover, tiered
+        self._tiered: Surveyor | None = None
+
+    def search(self, query: Vector, view: View, limit: int) -> list[VectorHit]:
+        """Return up to `limit` facts that the view's audience may read, nearest first."""
+        return self._present().search(query, view, limit)
+
+    def survey(self, queries: Vectors, view: View, limit: int) -> Survey:
+        """Return up to `limit` facts that are nearest to any of the queries, and how far the queries are from all."""
+        return self._present().survey(queries, view, limit)
+
+    def close(self) -> None:
+        """Release what is held."""
+        (self._tiered or self._exact).close()
+
+    def _present(self) -> Surveyor:
+        if self._tiered is None and self._count.reaches(self._crossover):
+            self._tiered = self._make()
+        return self._tiered or self._exact
