@@ -6,12 +6,14 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -148,15 +150,15 @@ class Gateway:
         listed: list[dict[str, Any]] = json.loads(done.stdout)["facts"]
         return listed
 
-    def details(self, tool: str) -> Mapping[str, Any]:
+    def details(self, tool: str, agent: str = "main") -> Mapping[str, Any]:
         """Return the values that the newest result of a tool has beside its text, from the host's own transcripts."""
-        files = sorted(self.state.rglob("*.jsonl"), key=lambda path: path.stat().st_mtime, reverse=True)
-        for line in (line for path in files for line in reversed(path.read_text("utf-8").splitlines())):
-            message = json.loads(line).get("message") or {}
-            if message.get("role") == "toolResult" and message.get("toolName") == tool:
-                found: Mapping[str, Any] = message["details"]
-                return found
-        raise AssertionError(f"no transcript has a result of {tool}")
+        file = self.state / "agents" / agent / "agent" / "openclaw-agent.sqlite"
+        with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as transcripts:
+            newest_first = "SELECT event_json FROM transcript_events ORDER BY created_at DESC, seq DESC"
+            messages = [json.loads(row[0]).get("message") or {} for row in transcripts.execute(newest_first) if row[0]]
+        results = (each for each in messages if each.get("role") == "toolResult" and each.get("toolName") == tool)
+        found: Mapping[str, Any] = next(results)["details"]
+        return found
 
     def _ready(self) -> bool:
         assert self._process is not None
