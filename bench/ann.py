@@ -1,6 +1,6 @@
 """Measures the vector indexes: how well and how fast the matrix and LanceDB answer, and which is faster from where on.
 
-python -m bench.ann --size 100000 --json
+python -m bench ann --size 100000 --json
 
 Sizes are those of made-up vectors. Under `real` stand the memories of the labelled stores, embedded by the model, and
 their prompts: once when everybody may read all of them, once when each writer's agent asks for its own.
@@ -13,11 +13,14 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from bench.measuring import p50, timed
+from bench.program import program
 from perdure.embed.load import load_default
 from perdure.hooks.types import Channel
 from perdure.index.indexer import Indexer
@@ -49,18 +52,9 @@ EMBEDDED = 32
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """One size of store. Times are medians of a search, in milliseconds.
+    """One size of store, in vectors; medians of a search by the matrix, by the bare exact scan and by LanceDB.
 
-    Attributes:
-        size: vectors.
-        exact_ms: of the matrix in memory.
-        scan_ms: of the exact search without a matrix.
-        lance_ms: of LanceDB's approximate index, outbox and all.
-        lance_per_exact: LanceDB's time as a multiple of the matrix's.
-        load_s: until the matrix was in memory.
-        build_s: until LanceDB held and had indexed all vectors.
-        exact_recall_at_10: share of the ten nearest that the matrix finds.
-        recall_at_10: share of them that LanceDB finds.
+    `load_s`: until the matrix was in memory; `build_s`: until LanceDB had indexed all. Recall is of the ten nearest.
     """
 
     size: int
@@ -76,16 +70,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Real:
-    """What the matrix does with vectors of the model. Times are medians of a search, in milliseconds.
-
-    Attributes:
-        size: vectors.
-        queries: prompts.
-        recall_at_10: share of the ten nearest of all vectors that it finds.
-        exact_ms: its time.
-        scoped_recall_at_10: share of the ten nearest of one agent's that it finds.
-        scoped_ms: its time.
-    """
+    """What the matrix finds of the ten nearest vectors of the model, of all and of one agent's, and its median time."""
 
     size: int
     queries: int
@@ -155,12 +140,7 @@ def index_all(store: Store, size: int) -> float:
 
 def median_ms(search: Callable[[Vectors], object], queries: Vectors) -> float:
     """Return the median time of a search, in milliseconds."""
-    times = []
-    for query in queries:
-        began = time.perf_counter()
-        search(query)
-        times.append(time.perf_counter() - began)
-    return round(sorted(times)[len(times) // 2] * 1000, 2)
+    return p50([timed(partial(search, query))[1] for query in queries])
 
 
 def recall(found: Sequence[Sequence[VectorHit]], true: Sequence[Sequence[VectorHit]]) -> float:
@@ -170,11 +150,7 @@ def recall(found: Sequence[Sequence[VectorHit]], true: Sequence[Sequence[VectorH
 
 
 def change(store: Store, ids: Sequence[str], queries: Vectors) -> tuple[set[str], set[str]]:
-    """Put fresh and updated facts beside the queries and take away the nearest ones, without indexing that.
-
-    Returns:
-        The ids of facts that must come up from now on, and of those that must not.
-    """
+    """Change facts near the queries, without indexing that; return the ids that must come up now, and that must not."""
     view = View(Audience.of(), store.clock.now())
     wrong = [scan(store.database, SPACE.id, query, view, 1)[0].id for query in queries[:CHANGED]]
     wrong = list(dict.fromkeys(wrong))
@@ -213,9 +189,7 @@ class Bench:
         true = [self._scan(query) for query in self.queries]
         found = [self._lance(query) for query in self.queries]
         exact = ExactIndex(self.store.database, SPACE.id, DIMS)
-        began = time.perf_counter()
-        exact.search(self.queries[0], self._view(), 10)
-        load_s = time.perf_counter() - began
+        _, load_s = timed(lambda: exact.search(self.queries[0], self._view(), 10))
         exact_ms = median_ms(lambda query: exact.search(query, self._view(), 10), self.queries)
         by_exact = [exact.search(query, self._view(), 10) for query in self.queries]
         exact.close()
@@ -307,13 +281,12 @@ def crossover(sizes: Sequence[Size]) -> int | None:
     return min(faster, default=None)
 
 
-@click.command()
-@click.option("--size", default=100_000, show_default=True, type=click.IntRange(min=1_000))
-@click.option("--queries", default=60, show_default=True, type=click.IntRange(min=2 * CHANGED))
-@click.option("--real", default=300, show_default=True, type=click.IntRange(min=1), help="Prompts for real vectors.")
-@click.option("--seed", default=1, show_default=True)
-@click.option("--json", "as_json", is_flag=True)
-def main(size: int, queries: int, real: int, seed: int, as_json: bool) -> None:
+@program()
+@click.option("--size", default=100_000, type=click.IntRange(min=1_000))
+@click.option("--queries", default=60, type=click.IntRange(min=2 * CHANGED))
+@click.option("--real", default=300, type=click.IntRange(min=1), help="Prompts for real vectors.")
+@click.option("--seed", default=1)
+def main(size: int, queries: int, real: int, seed: int) -> dict[str, Any]:
     """Measure at SIZE vectors, and for the crossover also at a tenth and a third of it."""
     sizes = []
     for count in (size // 10, size // 3, size):
@@ -323,20 +296,8 @@ def main(size: int, queries: int, real: int, seed: int, as_json: bool) -> None:
             fresh, wrong = bench.changed()
             bench.close()
     last = sizes[-1]
-    result = {
-        "size": size,
-        "recall_at_10": last.recall_at_10,
-        "recall_at_10_fresh": fresh,
-        "wrong_rows": wrong,
-        "exact_ms": last.exact_ms,
-        "lance_ms": last.lance_ms,
-        "crossover": crossover(sizes),
-        "build_s": last.build_s,
-        "sizes": [asdict(each) for each in sizes],
-        "real": asdict(measured_on_real(real)),
-    }
-    print(json.dumps(result, indent=None if as_json else 2))
-
-
-if __name__ == "__main__":
-    main()
+    return {
+        "size": size, "recall_at_10": last.recall_at_10, "recall_at_10_fresh": fresh, "wrong_rows": wrong,
+        "exact_ms": last.exact_ms, "lance_ms": last.lance_ms, "crossover": crossover(sizes), "build_s": last.build_s,
+        "sizes": [asdict(each) for each in sizes], "real": asdict(measured_on_real(real)),
+    }  # fmt: skip

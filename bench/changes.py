@@ -1,6 +1,6 @@
 """Are real changes recognised, and nothing else taken for one? On pairs that were written without the rules.
 
-python -m bench.changes [--half tuned] [--cases] [--json]
+python -m bench changes [--half tuned] [--cases] [--json]
 
 The pairs (bench/data/pairs-*.json): one memory, and what its user says later; see bench/data/LABELS.md. Rules may be
 chosen on the half "tuned" alone. Each pair is stored as by `Memory.store`, and forgotten before the next one.
@@ -15,13 +15,14 @@ recognised, the share for which a prompt with the words of both brings the newer
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from bench.measuring import opened
+from bench.program import program
 from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.store.fact import Fact
@@ -63,8 +64,7 @@ def measure(pairs: Sequence[Mapping[str, Any]], cases: bool) -> dict[str, Any]:
     """Return the figures of a half."""
     clock = ManualClock()
     done: dict[str, tuple[str, bool]] = {}
-    with tempfile.TemporaryDirectory() as folder, Memory.open(folder, clock=clock) as memory:
-        memory.ready()
+    with opened(clock=clock) as memory:
         for pair in pairs:
             done[pair["id"]] = became(memory, clock, pair)
             for fact_id in memory.live_ids():
@@ -102,20 +102,9 @@ _LABELS = ("correction", "addition", "repetition")
 _GROUPS = ((REPLACED, MARKED), (SWALLOWED,), (ADDED,))
 
 
-@click.command()
+@program()
 @click.option("--half", type=click.Choice(HALVES), multiple=True, default=HALVES, help="Only this half.")
 @click.option("--cases", is_flag=True, help="Also which pairs of the half to tune on went wrong.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(half: Sequence[str], cases: bool, as_json: bool) -> None:
+def main(half: Sequence[str], cases: bool) -> dict[str, Any]:
     """Measure how changes are recognised."""
-    result = {name: measure(read(name), cases and name == "tuned") for name in half}
-    if as_json:
-        click.echo(json.dumps(result))
-        return
-    for name, figures in result.items():
-        for key, value in figures.items():
-            click.echo(f"{name:10} {key:22} {value}")
-
-
-if __name__ == "__main__":
-    main()
+    return {name: measure(read(name), cases and name == "tuned") for name in half}

@@ -1,6 +1,6 @@
 """Several processes and threads store, recall and forget in one folder at the same time.
 
-python -m bench.contend --processes 4 --seconds 60 --json
+python -m bench contend --processes 4 --seconds 60 --json
 
 A change that one process has acknowledged is announced to all others; each looks at once, by id and by recall, and
 what it does not see is stale. In the end every change must be there, once, in SQLite and in LanceDB.
@@ -8,15 +8,13 @@ what it does not see is stale. In the end every change must be there, once, in S
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import queue
 import random
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.synchronize import Barrier
@@ -25,8 +23,10 @@ from typing import Any
 
 import click
 
-from bench.crash import divergence, states
-from bench.crash_child import ANIMALS, AUTHOR, FORGOTTEN, LIVE, SUPERSEDED
+from bench.crash import ANIMALS, AUTHOR
+from bench.kills import FORGOTTEN, LIVE, SUPERSEDED, Story, divergence
+from bench.measuring import opened
+from bench.program import program
 from perdure.api.memory import Memory
 from perdure.engine.engine import Engine
 from perdure.engine.settings import Settings
@@ -36,17 +36,14 @@ from perdure.store import lifecycle
 from perdure.store.fact import Fact
 from perdure.store.sql import run
 
+CONTEXT = multiprocessing.get_context("spawn")
 THREADS = 8
 RIVALS = 8
 ROUNDS = 20
 PATIENCE = 120.0
 SETTINGS: dict[str, Any] = {
-    "embedder": "hash",
-    "vector_index": "lance",
-    "recall_deadline_ms": 60_000,
-    "index_batch": 200,
-    "timers": False,
-}
+    "embedder": "hash", "vector_index": "lance", "recall_deadline_ms": 60_000, "index_batch": 200, "timers": False,
+}  # fmt: skip
 ANNOUNCED = 4
 """Announcements that may wait for a process at once: marker, id, and the state that was acknowledged."""
 
@@ -186,48 +183,42 @@ def rival(home: Path, barrier: Barrier, rounds: int, results: Any) -> None:
     results.put(errors)
 
 
-def contend(home: Path, processes: int, seconds: float) -> Report:
-    """Let processes work on one folder; return their reports as one."""
-    context = multiprocessing.get_context("spawn")
-    boards = [context.Queue(ANNOUNCED) for _ in range(processes)]
-    results = context.Queue()
-    started = [
-        context.Process(target=agent, args=(home, f"{n:x}", boards[n], boards[:n] + boards[n + 1 :], seconds, results))
-        for n in range(processes)
-    ]
+def together(
+    target: Callable[..., None], arguments: Sequence[Sequence[Any]], results: Any, seconds: float
+) -> list[Any]:
+    """Let processes run at the same time; return the result of each."""
+    started = [CONTEXT.Process(target=target, args=(*each, results)) for each in arguments]
     for process in started:
         process.start()
+    found = [results.get(timeout=seconds + PATIENCE) for _ in started]
+    for process in started:
+        process.join()
+    return found
+
+
+def contend(home: Path, processes: int, seconds: float) -> Report:
+    """Let processes work on one folder; return their reports as one."""
+    boards = [CONTEXT.Queue(ANNOUNCED) for _ in range(processes)]
+    orders = [(home, f"{n:x}", boards[n], boards[:n] + boards[n + 1 :], seconds) for n in range(processes)]
     total = Report()
-    for _ in started:
-        report = results.get(timeout=seconds + PATIENCE)
+    for report in together(agent, orders, CONTEXT.Queue(), seconds):
         total.operations += report.operations
         total.looks += report.looks
         total.told |= report.told
         total.stale += report.stale
         total.errors += report.errors
-    for process in started:
-        process.join()
     return total
 
 
 def race(home: Path, rounds: int) -> list[str]:
     """Let rivals store the same things at the same moments; return their errors."""
-    context = multiprocessing.get_context("spawn")
-    barrier = context.Barrier(RIVALS)
-    results = context.Queue()
-    started = [context.Process(target=rival, args=(home, barrier, rounds, results)) for _ in range(RIVALS)]
-    for process in started:
-        process.start()
-    errors = [error for _ in started for error in results.get(timeout=PATIENCE)]
-    for process in started:
-        process.join()
-    return errors
+    orders = [(home, CONTEXT.Barrier(RIVALS), rounds)] * RIVALS
+    return [error for errors in together(rival, orders, CONTEXT.Queue(), 0) for error in errors]
 
 
 def bring_index_up(home: Path) -> bool:
     """Let the worker do what is waiting; return whether it came to an end."""
-    with Memory.open(home, **SETTINGS) as memory:
-        memory.ready()
+    with opened(home, **SETTINGS) as memory:
         return memory.sync_index(PATIENCE)
 
 
@@ -241,39 +232,27 @@ def bench(processes: int, seconds: float, rounds: int) -> dict[str, Any]:
         total.errors += race(home, rounds)
         if not bring_index_up(home):
             total.errors.append("the index was not brought up in time")
-        found, counts = states(home)
         for number in range(rounds):
             total.told |= {f"mkaq{number}": LIVE, f"mkbq{number}": LIVE}
-        lost = [f"{marker}: {found.get(marker)}, not {state}" for marker, state in total.told.items()
-                if found.get(marker) != state]  # fmt: skip
-        duplicated = [marker for marker, count in counts.items() if count > 1]
-        diverged = divergence(home)
+        found = Story(home, total.told).compare()
+        found.diverged += divergence(home)
     return {
         "processes": processes,
         "threads": THREADS,
         "seconds": round(took, 1),
         "operations": total.operations,
         "looks": total.looks,
-        "lost": len(lost),
-        "duplicated": len(duplicated),
+        **found.figures(),
         "stale": len(total.stale),
         "errors": len(total.errors),
-        "diverged": len(diverged),
-        "problems": [*lost, *duplicated, *total.stale, *total.errors, *diverged][:20],
+        "problems": [*found.problems, *total.stale, *total.errors][:20],
     }
 
 
-@click.command()
-@click.option("--processes", default=4, show_default=True)
-@click.option("--seconds", default=60.0, show_default=True)
-@click.option("--rounds", default=ROUNDS, show_default=True, help="Moments at which 8 writers store the same.")
-@click.option("--json", "as_json", is_flag=True)
-def main(processes: int, seconds: float, rounds: int, as_json: bool) -> None:
+@program(failed=lambda found: any(found[key] for key in ("lost", "duplicated", "stale", "errors", "diverged")))
+@click.option("--processes", default=4)
+@click.option("--seconds", default=60.0)
+@click.option("--rounds", default=ROUNDS, help="Moments at which 8 writers store the same.")
+def main(processes: int, seconds: float, rounds: int) -> dict[str, Any]:
     """Let processes contend for one folder."""
-    result = bench(processes, seconds, rounds)
-    print(json.dumps(result) if as_json else "\n".join(f"{key}: {value}" for key, value in result.items()))
-    sys.exit(1 if any(result[key] for key in ("lost", "duplicated", "stale", "errors", "diverged")) else 0)
-
-
-if __name__ == "__main__":
-    main()
+    return bench(processes, seconds, rounds)

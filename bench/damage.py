@@ -1,6 +1,6 @@
 """What every command and every public method says and does when the store is damaged, and what was lost of it.
 
-python -m bench.damage [--json] [--only NAME]
+python -m bench damage [--json] [--only NAME]
 
 A store of forty memories, with a daily export, a backup, vectors and three memories since, is damaged in each way: its
 database truncated, cut in half, deleted, another file put in its place, an older copy put back, that of another store
@@ -29,6 +29,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ from typing import Any
 import click
 from click.testing import CliRunner
 
+from bench.program import program
 from perdure.api.admin import Admin
 from perdure.api.files import Files
 from perdure.api.memory import Memory
@@ -230,30 +232,29 @@ def _until_full() -> Iterator[None]:
             raise
 
 
+STATES = {"read-only": _read_only, "full": _full}
+"""Damages that last only while something is called: states of the folder or the disk."""
+
+
 def state(name: str, home: Path) -> AbstractContextManager[None]:
     """Return the state of the folder or the disk that lasts while something is called."""
-    return {"read-only": _read_only, "full": _full}.get(name, lambda _: nullcontext())(home)
+    return STATES[name](home) if name in STATES else nullcontext()
 
 
 def measure(name: str, whole: Path, spare: Path, ids: Sequence[str], folder: Path) -> Outcome:
     """Call everything under one kind of damage."""
     found = Outcome()
     said: Counter[str] = Counter()
-    calls: list[tuple[str, Callable[[Path, Mapping[str, Any]], tuple[str, str]]]] = []
-    for command_name, command in commands(cli):
-        if command_name not in ENDLESS:
-            calls.append((command_name, _bound_command(command_name, command)))
-            found.commands += 1
-    for method_name, attribute, method in methods():
-        calls.append((method_name, _bound_method(attribute, method)))
-        found.methods += 1
-    for number, (call_name, call) in enumerate(calls):
+    by_command = [(name, partial(call_command, name, each)) for name, each in commands(cli) if name not in ENDLESS]
+    by_method = [(name, partial(call_method, attribute, each)) for name, attribute, each in methods()]
+    found.commands, found.methods = len(by_command), len(by_method)
+    for number, (call_name, call) in enumerate([*by_command, *by_method]):
         home = folder / f"{number}" / "home"
         shutil.copytree(whole, home)
         DAMAGES[name](home, spare)
         given = samples(home, ids)
         with state(name, home):
-            verdict, text = call(home, given)
+            verdict, text = call(given, home)
         if verdict == "answers":
             found.answers += 1
         elif verdict == "tells":
@@ -265,14 +266,6 @@ def measure(name: str, whole: Path, spare: Path, ids: Sequence[str], folder: Pat
     found.sentences = [text for text, _ in said.most_common()]
     found.lost, found.lost_before_export = lost(name, whole, spare, folder)
     return found
-
-
-def _bound_command(name: str, command: click.Command) -> Callable[[Path, Mapping[str, Any]], tuple[str, str]]:
-    return lambda home, given: call_command(name, command, given, home)
-
-
-def _bound_method(attribute: str, method: Callable[..., Any]) -> Callable[[Path, Mapping[str, Any]], tuple[str, str]]:
-    return lambda home, given: call_method(attribute, method, given, home)
 
 
 def _sentence(text: str, home: Path) -> str:
@@ -307,15 +300,23 @@ def _mounts() -> bool:
         return tried.returncode == 0
 
 
-@click.command()
+def _shown(result: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    for damage, found in result.items():
+        counts = ", ".join(f"{name} {found[name]}" for name in ("commands", "methods", "answers", "tells"))
+        lost_ones = f"lost {found['lost']} ({found['lost_before_export']} older than the export)"
+        yield f"{damage}: {counts}, fails {len(found['fails'])}; {lost_ones}"
+        yield from (f"    {sentence}" for sentence in found["sentences"])
+        yield from (f"    FAILS {fail}" for fail in found["fails"])
+
+
+@program(shown=_shown)
 @click.option("--only", type=click.Choice(list(DAMAGES)), multiple=True, help="Only this kind of damage.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(only: Sequence[str], as_json: bool) -> None:
+def main(only: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Call everything under every kind of damage."""
     chosen = [name for name in DAMAGES if not only or name in only or name == "none"]
     if not _mounts():
         click.echo("read-only and full are left out: nothing can be mounted here", err=True)
-        chosen = [name for name in chosen if name not in ("read-only", "full")]
+        chosen = [name for name in chosen if name not in STATES]
     result: dict[str, dict[str, Any]] = {}
     usual: list[str] = []
     with tempfile.TemporaryDirectory() as name:
@@ -332,21 +333,4 @@ def main(only: Sequence[str], as_json: bool) -> None:
             usual = usual or found.sentences
             found.sentences = [each for each in found.sentences if damage == "none" or each not in usual][:SAID]
             result[damage] = asdict(found)
-            if not as_json:
-                _print(damage, result[damage])
-    if as_json:
-        click.echo(json.dumps(result))
-
-
-def _print(damage: str, found: Mapping[str, Any]) -> None:
-    counts = ", ".join(f"{name} {found[name]}" for name in ("commands", "methods", "answers", "tells"))
-    lost_ones = f"lost {found['lost']} ({found['lost_before_export']} older than the export)"
-    click.echo(f"{damage}: {counts}, fails {len(found['fails'])}; {lost_ones}")
-    for sentence in found["sentences"]:
-        click.echo(f"    {sentence}")
-    for fail in found["fails"]:
-        click.echo(f"    FAILS {fail}")
-
-
-if __name__ == "__main__":
-    main()
+    return result

@@ -1,6 +1,6 @@
 """What the product makes of labelled data: recall on stores and conversations, capture, changes, whole days.
 
-python -m bench.labelled training/data/development --json [--only stores]
+python -m bench labelled training/data/development --json [--only stores]
 
 The folder holds folders of the kinds that `training.forms` describes. Figures:
 
@@ -14,35 +14,27 @@ over whole sessions.
 
 from __future__ import annotations
 
-import json
-import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import click
 
+from bench.days import PATIENCE, played
 from bench.locomo import Turn as Line
 from bench.locomo import index, place_of, places
-from perdure.api.memory import Memory
-from perdure.clock import ManualClock
+from bench.measuring import changed, live, opened
+from bench.program import program
 from perdure.hooks.types import TurnContext
 from perdure.store.fact import Fact
-from perdure.store.listing import MAX_LIMIT, Filter
-from perdure.store.scope import Scope
 from training.alike import SAME, overlap
 from training.check import load
 from training.forms import NEEDING, Conversation, Day, File, Messages, Pairs, Prompt, Store
 
 TOP = 5
 """Results of a search of past conversations that are looked at."""
-SESSION = 600.0
-"""Seconds that capture may take, and from midnight to a session's first turn."""
 
 
 @dataclass(slots=True)
@@ -87,7 +79,7 @@ def of_stores(files: Sequence[Store]) -> dict[str, Any]:
     recalled = Recalled()
     for file in files:
         names: dict[str, set[str]] = defaultdict(set)
-        with _opened() as memory:
+        with opened() as memory:
             for known in file.memories:
                 names[memory.store(known.text).id].add(known.id)
             for number, prompt in enumerate(file.prompts):
@@ -105,7 +97,7 @@ def of_conversations(files: Sequence[Conversation]) -> dict[str, Any]:
     for file in files:
         said = list(_lines(file))
         by_place = places(said)
-        with _opened() as memory:
+        with opened() as memory:
             index(memory, said)
             for number, prompt in enumerate(file.prompts):
                 recall = memory.turns.before(prompt.text, TurnContext(session_id=f"later {number}", host="bench"))
@@ -123,7 +115,7 @@ def of_conversations(files: Sequence[Conversation]) -> dict[str, Any]:
 def of_messages(files: Sequence[Messages]) -> dict[str, Any]:
     """Capture each message after its two turns, in a session of its own."""
     items = [(item, item.lang or file.lang) for file in files for item in file.items]
-    with _opened(
+    with opened(
         classify_before_write=False, duplicate_exact=False, duplicate_normalised=False, record_sessions=False,
         embedder="none",
     ) as memory:  # fmt: skip
@@ -133,20 +125,15 @@ def of_messages(files: Sequence[Messages]) -> dict[str, Any]:
                 messages += [{"role": "user", "content": item.text}] if whole else []
                 if messages:
                     memory.turns.after(messages, True, TurnContext(session_id=item.id, host="bench"))
-            memory.settle(SESSION)
+            memory.settle(PATIENCE)
             if not whole:
                 earlier = {fact.id for fact in live(memory)}
         kept: dict[str, list[Fact]] = defaultdict(list)
         for fact in live(memory):
             if fact.id not in earlier:
                 kept[fact.provenance_session or ""].append(fact)
-    right, wanted, junk, filed, lasting = (
-        Counter[str](),
-        Counter[str](),
-        Counter[str](),
-        Counter[bool](),
-        Counter[bool](),
-    )
+    right, wanted, junk = Counter[str](), Counter[str](), Counter[str]()
+    filed, lasting = Counter[bool](), Counter[bool]()
     for item, lang in items:
         labels = [sentence for sentence in item.sentences if sentence.keep]
         wanted[lang] += len(labels)
@@ -174,14 +161,10 @@ def of_pairs(files: Sequence[Pairs]) -> dict[str, Any]:
     """Store what was known and then the new statement; see what the store holds afterwards."""
     done: Counter[tuple[str, str]] = Counter()
     items = [item for file in files for item in file.items]
-    with _opened(scopes=[f"project:{item.id}" for item in items]) as memory:
+    with opened(scopes=[f"project:{item.id}" for item in items]) as memory:
         for item in items:
             scope = f"project:{item.id}"
-            known = [memory.store(text, scope=scope).id for text in item.known]
-            before = {fact.id for fact in live(memory, scope)}
-            memory.store(item.new, scope=scope)
-            after = {fact.id for fact in live(memory, scope)}
-            gone, come = before - after, after - before
+            known, gone, come = changed(memory, scope, item.known, item.new)
             target = {known[item.target]} if item.target is not None else set()
             found = ("right" if gone == target else "wrong") if gone else "beside" if come else "swallowed"
             done[item.relation, found] += 1
@@ -213,46 +196,17 @@ def of_days(files: Sequence[Day]) -> dict[str, Any]:
     }
 
 
-def live(memory: Memory, scope: str | None = None) -> Iterator[Fact]:
-    """Yield every live memory, or those of a scope."""
-    chosen = Filter(scope=Scope.parse(scope) if scope else None)
-    for offset in count(0, MAX_LIMIT):
-        page = memory.admin.list(chosen, limit=MAX_LIMIT, offset=offset)
-        yield from page
-        if len(page) < MAX_LIMIT:
-            return
-
-
 def _play(file: Day, figures: Counter[str]) -> None:
-    clock = ManualClock()
-    labels = {kept.id: kept.text for session in file.sessions for turn in session.turns for kept in turn.keep}
-    gone = {name for session in file.sessions for turn in session.turns for kept in turn.keep
-            for name in (*kept.replaces, *kept.withdraws)}  # fmt: skip
-    never = [words.casefold() for session in file.sessions for turn in session.turns for words in turn.never]
-    with _opened(clock=clock) as memory:
-        for session in file.sessions:
-            clock.set(datetime.fromisoformat(session.date).timestamp() + SESSION)
-            history: list[dict[str, Any]] = []
-            context = TurnContext(session_id=f"{file.day} {session.session}", host="bench")
-            for turn in session.turns:
-                recall = memory.turns.before(turn.user, context) if turn.owner else None
-                texts = [item.text for item in (recall.items if recall else ())]
-                figures["needed"] += len(turn.needs)
-                figures["recalled"] += sum(
-                    any(overlap(text, labels[name]) >= SAME for text in texts) for name in turn.needs
-                )
-                if turn.owner and not turn.needs:
-                    figures["idle"] += 1
-                    figures["quiet"] += not texts
-                note = {} if turn.owner else {"__openclaw": {"senderIsOwner": False}}
-                history += [
-                    {"role": "user", "content": turn.user, **note},
-                    {"role": "assistant", "content": turn.assistant},
-                ]
-                memory.turns.after(history, True, context)
-                memory.settle(SESSION)
-                clock.advance(60)
-        every = list(memory.admin.list(Filter(), limit=MAX_LIMIT, include_superseded=True))
+    turns, every = played(file)
+    labels = {kept.id: kept.text for turn, _ in turns for kept in turn.keep}
+    gone = {name for turn, _ in turns for kept in turn.keep for name in (*kept.replaces, *kept.withdraws)}
+    never = [words.casefold() for turn, _ in turns for words in turn.never]
+    for turn, texts in turns:
+        figures["needed"] += len(turn.needs)
+        figures["recalled"] += sum(any(overlap(text, labels[name]) >= SAME for text in texts) for name in turn.needs)
+        if turn.owner and not turn.needs:
+            figures["idle"] += 1
+            figures["quiet"] += not texts
     texts = [fact.text for fact in every]
     found = {name for name, text in labels.items() if any(overlap(text, other) >= SAME for other in texts)}
     alive = [fact.text for fact in every if fact.superseded_at is None]
@@ -262,13 +216,6 @@ def _play(file: Day, figures: Counter[str]) -> None:
     figures["never"] += sum(any(words in text.casefold() for words in never) for text in texts)
     figures["to replace"] += len(gone)
     figures["replaced"] += sum(name in found and not any(labels[name] in text for text in alive) for name in gone)
-
-
-@contextmanager
-def _opened(**settings: Any) -> Iterator[Memory]:
-    with tempfile.TemporaryDirectory() as folder, Memory.open(folder, **settings) as memory:
-        memory.ready()
-        yield memory
 
 
 def _lines(file: Conversation) -> Iterator[Line]:
@@ -317,19 +264,9 @@ def measure(folder: Path, kinds: Iterable[str] = MEASURES) -> dict[str, dict[str
     return result
 
 
-@click.command()
+@program()
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--only", type=click.Choice(list(MEASURES)), multiple=True, help="Only this kind; may be repeated.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(folder: Path, only: tuple[str, ...], as_json: bool) -> None:
+def main(folder: Path, only: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     """Measure the product on labelled data."""
-    found = measure(folder, only or MEASURES)
-    if as_json:
-        click.echo(json.dumps(found))
-        return
-    for kind, figures in found.items():
-        click.echo(f"{kind:14}" + "  ".join(f"{name} {value}" for name, value in figures.items()))
-
-
-if __name__ == "__main__":
-    main()
+    return measure(folder, only or MEASURES)

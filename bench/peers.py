@@ -8,12 +8,13 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
-import statistics
 import sys
-import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from bench.measuring import p50, timed
 
 Search = Callable[[str], object]
 BATCH = 1_000
@@ -37,11 +38,7 @@ class Given:
 def measure(folder: Path, texts: Sequence[str], prompts: Sequence[str], vectors: Any) -> dict[str, float]:
     """Return the median milliseconds of a search, by the name of each peer that is installed.
 
-    Args:
-        folder: where they may keep their files.
-        texts: what is stored.
-        prompts: what is asked.
-        vectors: float32 of the texts, then of the prompts, shape (texts + prompts, 384).
+    `vectors` are float32 of the texts, then of the prompts, of shape (texts + prompts, 384).
     """
     known = dict(zip([*texts, *prompts], vectors.tolist(), strict=True))
     found = {}
@@ -50,12 +47,7 @@ def measure(folder: Path, texts: Sequence[str], prompts: Sequence[str], vectors:
             print(f"{name}: skipped, it is not installed", file=sys.stderr)
             continue
         search = _OPEN[name](folder / name, texts, known)
-        times = []
-        for prompt in prompts:
-            began = time.perf_counter()
-            search(prompt)
-            times.append((time.perf_counter() - began) * 1000)
-        found[name] = round(statistics.median(times), 2)
+        found[name] = p50([timed(partial(search, prompt))[1] for prompt in prompts])
     return found
 
 

@@ -1,6 +1,6 @@
 """Cuts the power of a simulated disk at many moments and checks what is left on it.
 
-python -m bench.powerloss --points 300 --json
+python -m bench powerloss --points 300 --json
 
 SQLite runs on a VFS that remembers which writes were synced. At a cut, what was not synced is gone, or a random
 part of it is, sector by sector and in any order. The inbox file is cut in the same way, within the entry that was
@@ -9,10 +9,8 @@ being written.
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -24,8 +22,9 @@ from typing import Any
 import apsw
 import click
 
-from bench.crash import Story, states
-from bench.crash_child import ABSENT, Actor
+from bench.crash import Actor
+from bench.kills import Story
+from bench.program import program
 from perdure.engine.settings import Settings
 from perdure.store.damaged_turns import damaged_turns
 from perdure.store.inbox import Inbox
@@ -153,14 +152,6 @@ class RecordedFile(apsw.VFSFile):
 
 
 @dataclass
-class Cut:
-    """What the disk held at a power cut, and what had been told by then."""
-
-    folder: Path
-    story: Story
-
-
-@dataclass
 class Damage:
     """What was wrong after power cuts."""
 
@@ -180,15 +171,11 @@ def recorded(home: Path) -> Iterator[Disk]:
 
 
 def cut_database(folder: Path, points: int, seed: int) -> tuple[Damage, dict[str, int]]:
-    """Work on a recorded disk and cut its power at about `points` moments.
-
-    Returns:
-        What was wrong, and the counts of what went on.
-    """
+    """Work on a recorded disk and cut its power at about `points` moments; return what was wrong, and counts."""
     chance = random.Random(seed)
     home = folder / "home"
     home.mkdir()
-    damage, cuts, syncs = Damage(), list[Cut](), list[int]()
+    damage, cuts, syncs = Damage(), list[Story](), list[int]()
     story = Story(home)
     with recorded(home) as disk:
         began = [0]
@@ -206,7 +193,7 @@ def cut_database(folder: Path, points: int, seed: int) -> tuple[Damage, dict[str
                 target = folder / f"cut{damage.points + len(cuts)}"
                 share = chance.choice((0.0, 0.5, chance.random()))
                 disk.cut(target, lambda: chance.random() < share)
-                cuts.append(Cut(target, Story(target, dict(story.states), dict(story.pending))))
+                cuts.append(Story(target, dict(story.states), dict(story.pending)))
 
         # Without timers: the canary's fact has no marker.
         own = {"embedder": "hash", "index_batch": 10_000, "index_seconds": 86_400, "timers": False}
@@ -229,27 +216,19 @@ def cut_database(folder: Path, points: int, seed: int) -> tuple[Damage, dict[str
     }
 
 
-def inspect(cut: Cut, damage: Damage) -> None:
+def inspect(cut: Story, damage: Damage) -> None:
     """Open what a cut left, and compare it with what had been told."""
     damage.points += 1
-    store = Store(cut.folder)
+    store = Store(cut.home)
     with store.database.read() as connection:
         answers = [row[0] for row in run(connection, "PRAGMA integrity_check")]
     store.close()
     if answers != ["ok"]:
-        damage.corrupt.append(f"{cut.folder.name}: {answers[0]}")
-    found, counts = states(cut.folder)
-    story = cut.story
-    damage.lost += [f"{cut.folder.name}: {marker} is {found.get(marker, ABSENT)}, not {state}"
-                    for marker, state in story.states.items()
-                    if marker not in story.pending and found.get(marker, ABSENT) != state]  # fmt: skip
-    done = {marker: found.get(marker, ABSENT) for marker in story.pending}
-    if done not in (story.pending, {marker: story.states.get(marker, ABSENT) for marker in story.pending}):
-        damage.corrupt.append(f"{cut.folder.name}: half of a change")
-    damage.corrupt += [f"{cut.folder.name}: {marker} twice" for marker, count in counts.items() if count > 1]
-    for path in sorted(cut.folder.rglob("*"), reverse=True):
-        path.rmdir() if path.is_dir() else path.unlink()
-    cut.folder.rmdir()
+        damage.corrupt.append(f"{cut.home.name}: {answers[0]}")
+    found = cut.compare()
+    damage.lost += [f"{cut.home.name}: {each}" for each in found.lost]
+    damage.corrupt += [f"{cut.home.name}: {each}" for each in [*found.diverged, *found.duplicated]]
+    shutil.rmtree(cut.home)
 
 
 def cut_inbox(folder: Path, points: int, seed: int) -> Damage:
@@ -317,16 +296,9 @@ def bench(points: int, seed: int) -> dict[str, Any]:
     }
 
 
-@click.command()
-@click.option("--points", default=300, show_default=True)
-@click.option("--seed", default=1, show_default=True)
-@click.option("--json", "as_json", is_flag=True)
-def main(points: int, seed: int, as_json: bool) -> None:
+@program(failed=lambda found: found["lost"] or found["corrupt"] or not found["fewest_syncs_per_acknowledgement"])
+@click.option("--points", default=300)
+@click.option("--seed", default=1)
+def main(points: int, seed: int) -> dict[str, Any]:
     """Cut the power again and again."""
-    result = bench(points, seed)
-    print(json.dumps(result) if as_json else "\n".join(f"{key}: {value}" for key, value in result.items()))
-    sys.exit(1 if result["lost"] or result["corrupt"] or not result["fewest_syncs_per_acknowledgement"] else 0)
-
-
-if __name__ == "__main__":
-    main()
+    return bench(points, seed)

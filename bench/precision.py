@@ -1,6 +1,6 @@
 """Does recall bring up what helps, all of it and nothing else? On a labelled set that was written without the code.
 
-python -m bench.precision --json [--data FILE] [--embedder shifted]
+python -m bench precision --json [--data FILE] [--embedder shifted]
 
 The set (bench/data/precision.json): facts with scope, slot and supersession, and prompts with the facts that should
 come up for them. Constants may be chosen on the queries of the half "tuned" alone; those of "untouched" only tell.
@@ -22,6 +22,8 @@ from typing import Any
 import apsw
 import click
 
+from bench.measuring import opened
+from bench.program import program
 from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.embed.base import Embedder
@@ -144,14 +146,11 @@ def _scope(name: str) -> str | None:
     return name if name == "global" or name.startswith("project:") else None
 
 
-@click.command()
+@program()
 @click.option("--data", type=click.Path(path_type=Path, exists=True), default=DATA, help="Another set of this form.")
-@click.option(
-    "--embedder", default="auto", help="Another embedder for perdure; shifted: the default, all cosines high."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--embedder", default="auto", help="Another embedder; shifted: the default, all cosines high.")
 @click.option("--wrong", is_flag=True, help="Also the queries of the half to tune on that went wrong.")
-def main(data: Path, embedder: str, as_json: bool, wrong: bool) -> None:
+def main(data: Path, embedder: str, wrong: bool) -> dict[str, Any]:
     """Measure precision, recall and silence."""
     content = json.loads(data.read_text(encoding="utf-8"))
     facts, queries = content["facts"], content["queries"]
@@ -160,8 +159,7 @@ def main(data: Path, embedder: str, as_json: bool, wrong: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         names = fill(Path(folder), facts, clock, embedder)
         clock.advance(HOUR)
-        with Memory.open(folder, clock=clock, embedder=embedder) as memory:
-            memory.ready()
+        with opened(folder, clock=clock, embedder=embedder) as memory:
             ways = {
                 "perdure": by_perdure(memory, names),
                 "vector_top10": by_vector(facts, load_default()),
@@ -176,13 +174,4 @@ def main(data: Path, embedder: str, as_json: bool, wrong: bool) -> None:
                 result[half] = {name: count.figures() for name, count in counts.items()}
                 if wrong and half == "tuned":
                     result["wrong"] = counts["perdure"].wrong
-    if as_json:
-        click.echo(json.dumps(result))
-        return
-    for half in HALVES:
-        for name, figures in result[half].items():
-            click.echo(f"{half:10} {name:13} {figures}")
-
-
-if __name__ == "__main__":
-    main()
+    return result

@@ -1,6 +1,6 @@
 """A host at a high turn rate, with every background job on a fast timer, for as long as is asked.
 
-python -m bench.soak --minutes 10 --json
+python -m bench soak --minutes 10 --json
 
 Seven tenths of the time are one life of a host: after a warming up its memory, threads and open files must stay as
 they are, and no job and no turn may fail. In the rest the same store is opened again and again, by turns with the jobs
@@ -9,10 +9,8 @@ and without any timer, and the recalls of both are compared.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
-import sys
 import tempfile
 import threading
 import time
@@ -24,6 +22,7 @@ from typing import Any
 import click
 
 from bench.exits import HANG, SETTINGS, workers
+from bench.program import program
 from perdure.api.memory import Memory
 from perdure.hooks.fake_host import FakeHost
 from perdure.hooks.host import HookRunner
@@ -68,12 +67,7 @@ class Errors(logging.Handler):
 
 
 def bench(seconds: float, pause: float = 0.01) -> dict[str, Any]:
-    """Play turns for so long; return figures by name.
-
-    Args:
-        seconds: how long, warming up included.
-        pause: seconds between two turns.
-    """
+    """Play turns with a pause between them for so long, warming up included; return figures by name."""
     errors = Errors()
     logging.getLogger("perdure").addHandler(errors)
     try:
@@ -177,15 +171,8 @@ def _word(number: int) -> str:
     return "h" + "".join(chr(ord("a") + int(digit)) for digit in f"{number:04d}")
 
 
-@click.command()
-@click.option("--minutes", default=10.0, show_default=True, help="How long.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(minutes: float, as_json: bool) -> None:
+@program(failed=lambda result: result["errors"] or result["orphans"])
+@click.option("--minutes", default=10.0, help="How long.")
+def main(minutes: float) -> dict[str, Any]:
     """Play turns at a high rate with every background job on a fast timer."""
-    result = bench(minutes * 60)
-    click.echo(json.dumps(result, indent=2) if as_json else "\n".join(f"{name}: {result[name]}" for name in result))
-    sys.exit(bool(result["errors"] or result["orphans"]))
-
-
-if __name__ == "__main__":
-    main()
+    return bench(minutes * 60)
