@@ -11,8 +11,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,36 +47,6 @@ PATIENCE = 600.0
 LABELLED = Path(__file__).parents[1] / "training" / "data" / "train" / "stores"
 EMBEDDED = 32
 """Texts that are embedded at a time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """One size of store, in vectors; medians of a search by the matrix, by the bare exact scan and by LanceDB.
-
-    `load_s`: until the matrix was in memory; `build_s`: until LanceDB had indexed all. Recall is of the ten nearest.
-    """
-
-    size: int
-    exact_ms: float
-    scan_ms: float
-    lance_ms: float
-    lance_per_exact: float
-    load_s: float
-    build_s: float
-    exact_recall_at_10: float
-    recall_at_10: float
-
-
-@dataclass(frozen=True, slots=True)
-class Real:
-    """What the matrix finds of the ten nearest vectors of the model, of all and of one agent's, and its median time."""
-
-    size: int
-    queries: int
-    recall_at_10: float
-    exact_ms: float
-    scoped_recall_at_10: float
-    scoped_ms: float
 
 
 class Synthetic:
@@ -184,8 +153,11 @@ class Bench:
         if not self.index.wait(PATIENCE):
             raise click.ClickException("LanceDB could not be opened")
 
-    def measured(self) -> Size:
-        """Return recall and times with an empty outbox."""
+    def measured(self) -> dict[str, float]:
+        """Return recall of the ten nearest, and times with an empty outbox: medians of a search in milliseconds.
+
+        `load_s`: until the matrix was in memory; `build_s`: until LanceDB had indexed all.
+        """
         true = [self._scan(query) for query in self.queries]
         found = [self._lance(query) for query in self.queries]
         exact = ExactIndex(self.store.database, SPACE.id, DIMS)
@@ -194,10 +166,12 @@ class Bench:
         by_exact = [exact.search(query, self._view(), 10) for query in self.queries]
         exact.close()
         lance_ms = median_ms(self._lance, self.queries)
-        return Size(
-            self.size, exact_ms, median_ms(self._scan, self.queries[:9]), lance_ms, round(lance_ms / exact_ms, 2),
-            round(load_s, 2), round(self.build_s, 1), recall(by_exact, true), recall(found, true),
-        )  # fmt: skip
+        return {
+            "size": self.size, "exact_ms": exact_ms, "scan_ms": median_ms(self._scan, self.queries[:9]),
+            "lance_ms": lance_ms, "lance_per_exact": round(lance_ms / exact_ms, 2), "load_s": round(load_s, 2),
+            "build_s": round(self.build_s, 1), "exact_recall_at_10": recall(by_exact, true),
+            "recall_at_10": recall(found, true),
+        }  # fmt: skip
 
     def changed(self) -> tuple[float, int]:
         """Change the store; return recall then, and how many rows came up that must not."""
@@ -234,7 +208,7 @@ def labelled() -> tuple[dict[str, str], dict[str, str]]:
     return memories, prompts
 
 
-def measured_on_real(count: int) -> Real:
+def measured_on_real(count: int) -> dict[str, float]:
     """Compare the matrix with a full comparison, for so many prompts."""
     memories, prompts = labelled()
     prompts = dict(list(prompts.items())[:: max(1, len(prompts) // count)][:count])
@@ -243,7 +217,10 @@ def measured_on_real(count: int) -> Real:
     recall_all, ms_all = matrix(vectors, [GLOBAL] * len(vectors), queries, everybody)
     agents = [Audience.of(agent=writer) for writer in prompts.values()]
     recall_own, ms_own = matrix(vectors, [Scope("agent", writer) for writer in memories.values()], queries, agents)
-    return Real(len(vectors), len(queries), recall_all, ms_all, recall_own, ms_own)
+    return {
+        "size": len(vectors), "queries": len(queries), "recall_at_10": recall_all, "exact_ms": ms_all,
+        "scoped_recall_at_10": recall_own, "scoped_ms": ms_own,
+    }  # fmt: skip
 
 
 def embedded(texts: Sequence[str], *, query: bool) -> Vectors:
@@ -274,11 +251,10 @@ def matrix(
     return recall(found, true), ms
 
 
-def crossover(sizes: Sequence[Size]) -> int | None:
+def crossover(sizes: Sequence[Mapping[str, float]]) -> float | None:
     """Return the smallest size from which on LanceDB was faster than the matrix; None: at none of them."""
-    slower = [each.size for each in sizes if each.lance_per_exact > 1]
-    faster = [each.size for each in sizes if each.size > max(slower, default=0)]
-    return min(faster, default=None)
+    slower = max((each["size"] for each in sizes if each["lance_per_exact"] > 1), default=0)
+    return min((each["size"] for each in sizes if each["size"] > slower), default=None)
 
 
 @program()
@@ -297,7 +273,7 @@ def main(size: int, queries: int, real: int, seed: int) -> dict[str, Any]:
             bench.close()
     last = sizes[-1]
     return {
-        "size": size, "recall_at_10": last.recall_at_10, "recall_at_10_fresh": fresh, "wrong_rows": wrong,
-        "exact_ms": last.exact_ms, "lance_ms": last.lance_ms, "crossover": crossover(sizes), "build_s": last.build_s,
-        "sizes": [asdict(each) for each in sizes], "real": asdict(measured_on_real(real)),
+        **{name: last[name] for name in ("size", "recall_at_10", "exact_ms", "lance_ms", "build_s")},
+        "recall_at_10_fresh": fresh, "wrong_rows": wrong, "crossover": crossover(sizes), "sizes": sizes,
+        "real": measured_on_real(real),
     }  # fmt: skip

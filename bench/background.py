@@ -17,12 +17,10 @@ from typing import Any
 
 import click
 
-from bench.measuring import cpu, opened
+from bench.measuring import cpu
+from bench.memories import host_of, opened
 from bench.program import program
 from perdure.api.memory import Memory
-from perdure.hooks.fake_host import FakeHost
-from perdure.hooks.host import HookRunner
-from perdure.plugin.plugin import hookimpls_for
 
 HOUR = 3600.0
 PATIENCE = 120.0
@@ -51,10 +49,7 @@ def bench(facts: int, minutes: float, pause: float, embedder: str | None = None)
 def _stretch(home: Path, settings: dict[str, Any], seconds: float, pause: float | None, first: int) -> dict[str, float]:
     """Return the CPU seconds per hour of threads and of the worker in a stretch with a turn every `pause` seconds."""
     memory = Memory.open(home, **settings)
-    runner = HookRunner()
-    runner.register(hookimpls_for(memory=memory))
-    host = FakeHost(runner)
-    host.start()
+    host = host_of(memory)
     memory.ready()
     memory.settle(PATIENCE)
     memory.sync_index(PATIENCE)

@@ -30,10 +30,9 @@ import click
 
 from bench.capture_peers import PEERS
 from bench.locomo import located, turns
-from bench.measuring import changed, live, opened
+from bench.memories import changed, live, opened, say
 from bench.program import SkippedError, program
 from perdure.api.memory import Memory
-from perdure.hooks.types import TurnContext
 from perdure.store.fact import Fact
 
 DATA = Path(__file__).parent / "data"
@@ -78,7 +77,7 @@ def keep(messages: Iterable[tuple[str, str]], *, learnt: bool = False) -> Kept:
         embedder="none", capture_learnt=learnt,
     ) as memory:  # fmt: skip
         for name, text in messages:
-            memory.turns.after([{"role": "user", "content": text}], True, TurnContext(session_id=name, host="bench"))
+            say(memory, text, name)
         memory.settle(600)
         for fact in live(memory):
             kept[fact.provenance_session or ""].append(fact)

@@ -21,7 +21,8 @@ from typing import Any
 
 import click
 
-from bench.measuring import opened
+from bench.measuring import share
+from bench.memories import opened
 from bench.program import program
 from perdure.api.memory import Memory
 from perdure.clock import ManualClock
@@ -79,11 +80,11 @@ def measure(pairs: Sequence[Mapping[str, Any]], cases: bool) -> dict[str, Any]:
         "corrections": len(labelled["correction"]),
         "additions": len(labelled["addition"]),
         "repetitions": len(labelled["repetition"]),
-        "recognised": _share(changed, labelled["correction"]),
+        "recognised": share(len(changed), len(labelled["correction"])),
         "false_replacements": len(what["addition"][0]),
         "false_swallowing": len(what["addition"][1]) + len(swallowed),
-        "repetitions_recognised": _share(what["repetition"][1], labelled["repetition"]),
-        "newest_first": _share([name for name in added if done[name][1]], added),
+        "repetitions_recognised": share(len(what["repetition"][1]), len(labelled["repetition"])),
+        "newest_first": share(sum(done[name][1] for name in added), len(added)),
     }
     if cases:
         wrong = [*added, *swallowed, *what["addition"][0], *what["addition"][1], *what["repetition"][0]]
@@ -92,10 +93,6 @@ def measure(pairs: Sequence[Mapping[str, Any]], cases: bool) -> dict[str, Any]:
             for each in pairs if each["id"] in wrong
         ]  # fmt: skip
     return found
-
-
-def _share(some: Sequence[Any], of: Sequence[Any]) -> float:
-    return round(len(some) / len(of), 3) if of else 1.0
 
 
 _LABELS = ("correction", "addition", "repetition")

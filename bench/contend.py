@@ -25,7 +25,7 @@ import click
 
 from bench.crash import ANIMALS, AUTHOR
 from bench.kills import FORGOTTEN, LIVE, SUPERSEDED, Story, divergence
-from bench.measuring import opened
+from bench.memories import opened
 from bench.program import program
 from perdure.api.memory import Memory
 from perdure.engine.engine import Engine

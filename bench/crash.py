@@ -28,6 +28,7 @@ import click
 from filelock import FileLock
 
 from bench.kills import ABSENT, FORGOTTEN, LIVE, MARKER, PARKED, SUPERSEDED, Child, Story, Verdict, divergence
+from bench.memories import say
 from bench.program import program
 from perdure.api.memory import Memory
 from perdure.embed.deterministic import HashEmbedder
@@ -242,9 +243,8 @@ class Actor:
     def capture(self) -> None:
         """End a turn."""
         marker, text = self._words()
-        context = TurnContext(session_id=f"{self._name}-{self._count}", host="bench")
         with self._told({marker: LIVE}):
-            self._memory.turns.after([{"role": "user", "content": text}], True, context)
+            say(self._memory, text, f"{self._name}-{self._count}")
 
     def quiet(self) -> None:
         """Do what a quiet moment is for."""

@@ -27,8 +27,7 @@ import tempfile
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -37,6 +36,7 @@ from typing import Any
 import click
 from click.testing import CliRunner
 
+from bench.memories import opened
 from bench.program import program
 from perdure.api.admin import Admin
 from perdure.api.files import Files
@@ -60,20 +60,6 @@ NO_CALL = {"Memory.open", "Memory.close"}
 SIZE = "96M"
 SAID = 4
 NEW = "The new bridge is green."
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What was said under one kind of damage."""
-
-    commands: int = 0
-    methods: int = 0
-    answers: int = 0
-    tells: int = 0
-    fails: list[str] = field(default_factory=list)
-    sentences: list[str] = field(default_factory=list)
-    lost: int | None = None
-    lost_before_export: int | None = None
 
 
 def samples(home: Path, ids: Sequence[str]) -> dict[str, Any]:
@@ -150,8 +136,7 @@ def call_method(attribute: str, method: Callable[..., Any], given: Mapping[str, 
 
 def build(home: Path) -> list[str]:
     """Fill a folder; return the ids of its memories."""
-    with Memory.open(home, embedder="hash", vector_index="lance", timers=False, watch=False) as memory:
-        memory.ready()
+    with opened(home, embedder="hash", vector_index="lance", timers=False, watch=False) as memory:
         ids = [memory.store(_text(number)).id for number in range(EXPORTED)]
         memory.sync_index()
         memory.admin.backup()
@@ -210,7 +195,7 @@ def _full(home: Path) -> Iterator[None]:
     try:
         shutil.copytree(aside, home, dirs_exist_ok=True)
         filler = home / "filler"
-        with _until_full(), filler.open("wb", buffering=0) as file:
+        with filler.open("wb", buffering=0) as file, suppress(OSError):
             while True:
                 file.write(b"\0" * 4096)
         yield
@@ -223,15 +208,6 @@ def _full(home: Path) -> Iterator[None]:
         aside.rename(home)
 
 
-@contextmanager
-def _until_full() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno != 28:
-            raise
-
-
 STATES = {"read-only": _read_only, "full": _full}
 """Damages that last only while something is called: states of the folder or the disk."""
 
@@ -241,13 +217,11 @@ def state(name: str, home: Path) -> AbstractContextManager[None]:
     return STATES[name](home) if name in STATES else nullcontext()
 
 
-def measure(name: str, whole: Path, spare: Path, ids: Sequence[str], folder: Path) -> Outcome:
-    """Call everything under one kind of damage."""
-    found = Outcome()
-    said: Counter[str] = Counter()
+def measure(name: str, whole: Path, spare: Path, ids: Sequence[str], folder: Path) -> dict[str, Any]:
+    """Call everything under one kind of damage; return what was said."""
+    verdicts, said, fails = Counter[str](), Counter[str](), []
     by_command = [(name, partial(call_command, name, each)) for name, each in commands(cli) if name not in ENDLESS]
     by_method = [(name, partial(call_method, attribute, each)) for name, attribute, each in methods()]
-    found.commands, found.methods = len(by_command), len(by_method)
     for number, (call_name, call) in enumerate([*by_command, *by_method]):
         home = folder / f"{number}" / "home"
         shutil.copytree(whole, home)
@@ -255,17 +229,18 @@ def measure(name: str, whole: Path, spare: Path, ids: Sequence[str], folder: Pat
         given = samples(home, ids)
         with state(name, home):
             verdict, text = call(given, home)
-        if verdict == "answers":
-            found.answers += 1
-        elif verdict == "tells":
-            found.tells += 1
+        verdicts[verdict] += 1
+        if verdict == "tells":
             said[_sentence(text, home)] += 1
-        else:
-            found.fails.append(f"{call_name}: {text}")
+        elif verdict == "fails":
+            fails.append(f"{call_name}: {text}")
         shutil.rmtree(home.parent)
-    found.sentences = [text for text, _ in said.most_common()]
-    found.lost, found.lost_before_export = lost(name, whole, spare, folder)
-    return found
+    gone, exported = lost(name, whole, spare, folder)
+    return {
+        "commands": len(by_command), "methods": len(by_method), "answers": verdicts["answers"],
+        "tells": verdicts["tells"], "fails": fails, "sentences": [text for text, _ in said.most_common()],
+        "lost": gone, "lost_before_export": exported,
+    }  # fmt: skip
 
 
 def _sentence(text: str, home: Path) -> str:
@@ -330,7 +305,7 @@ def main(only: Sequence[str]) -> dict[str, dict[str, Any]]:
         (spare / "no-database").write_bytes(b"no database at all " * 100)
         for damage in chosen:
             found = measure(damage, folder / "whole", spare, ids, folder / damage.replace(" ", "-"))
-            usual = usual or found.sentences
-            found.sentences = [each for each in found.sentences if damage == "none" or each not in usual][:SAID]
-            result[damage] = asdict(found)
+            usual = usual or found["sentences"]
+            own = [each for each in found["sentences"] if damage == "none" or each not in usual]
+            result[damage] = {**found, "sentences": own[:SAID]}
     return result

@@ -20,7 +20,7 @@ from typing import Any
 
 import click
 
-from bench.measuring import opened
+from bench.memories import opened
 from bench.program import program
 from perdure.clock import ManualClock
 from perdure.hooks.types import TurnContext

@@ -24,6 +24,7 @@ from typing import Any, NoReturn
 import click
 
 from bench.kills import Child
+from bench.measuring import until
 from bench.program import program
 from perdure.api.memory import Memory
 from perdure.hooks.types import TurnContext
@@ -86,11 +87,11 @@ def host(home: str, run: str, seconds: float) -> None:
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     memory = Memory.open(home, **SETTINGS)
-    until = time.monotonic() + seconds
+    end = time.monotonic() + seconds
     messages: list[dict[str, str]] = []
     try:
         for number in count(1):
-            if time.monotonic() >= until:
+            if time.monotonic() >= end:
                 break
             word = marker(run, number)
             context = TurnContext(session_id=run, turn_id=word, host="bench")
@@ -169,8 +170,7 @@ def _judge(home: Path, way: str, code: int, errors: str, found: Found) -> None:
     if not fine or "Fatal Python error" in errors or ("Traceback" in errors and way != "SIGINT"):
         found.aborts.append(f"{way}: {code} {errors[-300:]}")
     ended = time.monotonic()
-    while workers(home) and time.monotonic() < ended + HANG:
-        time.sleep(0.05)
+    until(lambda: not workers(home), HANG)
     found.lingering += time.monotonic() > ended + LINGER
     for pid in workers(home):
         found.orphans.append(f"orphan after {way}: {_doing(pid)}")

@@ -17,8 +17,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from functools import partial
 from itertools import pairwise, product
 from pathlib import Path
@@ -116,14 +116,9 @@ class Opened:
         self.store.close()
 
 
-@contextmanager
-def opened(folder: Path, embedder: Embedder | None = None) -> Iterator[Opened]:
-    """Open the store for the block."""
-    one = Opened(folder, embedder)
-    try:
-        yield one
-    finally:
-        one.close()
+def opened(folder: Path | str, embedder: Embedder | None = None) -> closing[Opened]:
+    """Open the store for a block."""
+    return closing(Opened(folder, embedder))
 
 
 def default_model() -> Embedder | None:

@@ -28,7 +28,7 @@ from typing import Any
 
 import click
 
-from bench.measuring import p50, timed
+from bench.measuring import p50, timed, until
 from bench.program import program
 from perdure.api.memory import Memory
 from perdure.hosts.command.client import ask
@@ -172,9 +172,7 @@ def storm(home: str, events: int) -> dict[str, Any]:
         each.result()
     end(home)
     with Memory.open(home, scopes=[str(project_of(FOLDER))], capture_day_facts=10**6) as memory:
-        until = time.monotonic() + CAPTURE_SECONDS
-        while memory.status().inbox and time.monotonic() < until:
-            time.sleep(0.1)
+        until(lambda: not memory.status().inbox, CAPTURE_SECONDS)
         memory.settle(CAPTURE_SECONDS)
         kept = {fact.text for fact in memory.admin.list(limit=10_000)}
     return {

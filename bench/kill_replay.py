@@ -10,7 +10,6 @@ import random
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,22 +27,6 @@ from perdure.store import outbox
 from perdure.store.store import Store
 
 WRONG = ("lost", "missing", "orphaned")
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """One kill, and what was there after the next start."""
-
-    acknowledged: int
-    """Turns whose `agent_end` had returned."""
-    expected: int
-    """Facts that these turns hold, by a store that was not killed."""
-    lost: int
-    """How many of them are not there."""
-    missing: int
-    """Ids that LanceDB lacks."""
-    orphaned: int
-    """Ids that it has too many."""
 
 
 class Acknowledger(Listener):
@@ -77,8 +60,11 @@ def texts(memory: Memory) -> set[str]:
     return {change.fact.text for change in memory.changes(limit=10**9) if change.action == "add"}
 
 
-def check(dialogues: Sequence[Dialogue], home: Path, embedder: str, acknowledged: int) -> Round:
-    """Start the killed store again and compare it with one that was not killed."""
+def check(dialogues: Sequence[Dialogue], home: Path, embedder: str, acknowledged: int) -> dict[str, int]:
+    """Start the killed store again and compare it with one that was not killed.
+
+    `missing`, `orphaned`: ids that LanceDB lacks or has too many.
+    """
     part = first_exchanges(dialogues, acknowledged)
     with tempfile.TemporaryDirectory() as other:
         clock = ManualClock(start_of(dialogues))
@@ -98,8 +84,10 @@ def check(dialogues: Sequence[Dialogue], home: Path, embedder: str, acknowledged
         generation = outbox.index_state(connection, space.id).generation
     indexed = LanceIndex(store.lance_folder, space.id, space.dims, create=False, generation=generation).ids()
     store.close()
-    lost = len(expected - found)
-    return Round(acknowledged, len(expected), lost, len(live - indexed), len(indexed - live))
+    return {
+        "acknowledged": acknowledged, "expected": len(expected), "lost": len(expected - found),
+        "missing": len(live - indexed), "orphaned": len(indexed - live),
+    }  # fmt: skip
 
 
 def bench(
@@ -122,10 +110,9 @@ def bench(
             done.append(check(dialogues, Path(folder), embedder, child.acknowledged))
     return {
         "rounds": rounds,
-        "acknowledged": sum(each.acknowledged for each in done),
-        "every_round_acknowledged": all(each.acknowledged for each in done),
-        **{name: sum(getattr(each, name) for each in done) for name in ("expected", "lost", "missing", "orphaned")},
-        "each": [asdict(each) for each in done],
+        **{name: sum(each[name] for each in done) for name in done[0]},
+        "every_round_acknowledged": all(each["acknowledged"] for each in done),
+        "each": done,
     }
 
 

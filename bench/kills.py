@@ -117,6 +117,10 @@ class Verdict:
         self.duplicated += other.duplicated
         self.diverged += other.diverged
 
+    def told_of(self, name: str) -> Verdict:
+        """Return the same, each line with the name of what it was found in."""
+        return Verdict(*([f"{name}: {line}" for line in some] for some in (self.lost, self.duplicated, self.diverged)))
+
     def figures(self) -> dict[str, int]:
         """Return how much was wrong."""
         return {name: len(getattr(self, name)) for name in ("lost", "duplicated", "diverged")}

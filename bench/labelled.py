@@ -24,8 +24,9 @@ import click
 
 from bench.days import PATIENCE, played
 from bench.locomo import Turn as Line
-from bench.locomo import index, place_of, places
-from bench.measuring import changed, live, opened
+from bench.locomo import ask, index, place_of, places
+from bench.measuring import share
+from bench.memories import brought, changed, live, opened
 from bench.program import program
 from perdure.hooks.types import TurnContext
 from perdure.store.fact import Fact
@@ -66,9 +67,9 @@ class Recalled:
         """Return all figures, 0 to 1."""
         return {
             "prompts": sum(map(len, self.kinds.values())),
-            "precision": _share(self.right, self.brought),
-            "recall": _share(self.right, self.wanted),
-            "silence": _share(self.quiet[True], self.quiet.total()),
+            "precision": share(self.right, self.brought),
+            "recall": share(self.right, self.wanted),
+            "silence": share(self.quiet[True], self.quiet.total()),
             "kinds": _means(self.kinds),
             "languages": {lang: _means(given) for lang, given in sorted(self.languages.items())},
         }
@@ -83,11 +84,8 @@ def of_stores(files: Sequence[Store]) -> dict[str, Any]:
             for known in file.memories:
                 names[memory.store(known.text).id].add(known.id)
             for number, prompt in enumerate(file.prompts):
-                recall = memory.turns.before(
-                    prompt.text, TurnContext(session_id=f"{file.store} {number}", host="bench")
-                )
-                found = {name for item in (recall.items if recall else ()) for name in names.get(item.id, {item.id})}
-                recalled.count(prompt, found, file.lang)
+                items = brought(memory, prompt.text, f"{file.store} {number}")
+                recalled.count(prompt, {name for item in items for name in names.get(item.id, {item.id})}, file.lang)
     return recalled.figures()
 
 
@@ -100,15 +98,10 @@ def of_conversations(files: Sequence[Conversation]) -> dict[str, Any]:
         with opened() as memory:
             index(memory, said)
             for number, prompt in enumerate(file.prompts):
-                recall = memory.turns.before(prompt.text, TurnContext(session_id=f"later {number}", host="bench"))
-                ids = [place_of(item.id) for item in (recall.items if recall else ())]
-                recalled.count(
-                    prompt, {by_place[place].id if place in by_place else str(place) for place in ids}, file.lang
-                )
-                results = memory.files.search(prompt.text, max_results=TOP, min_score=0.0).results
-                searched.count(
-                    prompt, {by_place[each.session or "", each.start_line].id for each in results}, file.lang
-                )
+                given = [place_of(item.id) for item in brought(memory, prompt.text, f"later {number}")]
+                ids = {by_place[place].id if place in by_place else str(place) for place in given}
+                recalled.count(prompt, ids, file.lang)
+                searched.count(prompt, {turn.id for turn in ask(memory, said, prompt.text, TOP)}, file.lang)
     return {**recalled.figures(), f"searched_recall_at_{TOP}": searched.figures()["recall"]}
 
 
@@ -151,8 +144,8 @@ def of_messages(files: Sequence[Messages]) -> dict[str, Any]:
         **_kept(right.total(), junk.total(), wanted.total()),
         "missed": wanted.total() - right.total(),
         "junk": junk.total(),
-        "category": _share(filed[True], filed.total()),
-        "lasting": _share(lasting[True], lasting.total()),
+        "category": share(filed[True], filed.total()),
+        "lasting": share(lasting[True], lasting.total()),
         "languages": {lang: _kept(right[lang], junk[lang], wanted[lang])["f1"] for lang in sorted(wanted)},
     }
 
@@ -173,11 +166,11 @@ def of_pairs(files: Sequence[Pairs]) -> dict[str, Any]:
     still = ("unrelated", "adds", "same", "contradicts")
     return {
         "pairs": len(items),
-        "changes_recognised": _share(done["replaces", "right"] + done["withdraws", "right"], changes),
+        "changes_recognised": share(done["replaces", "right"] + done["withdraws", "right"], changes),
         "replaced_though_true": sum(done[relation, found] for relation in still for found in ("right", "wrong")),
         "wrong_target": done["replaces", "wrong"] + done["withdraws", "wrong"],
         "swallowed_though_new": sum(done[relation, "swallowed"] for relation in totals if relation != "same"),
-        "same_recognised": _share(done["same", "swallowed"], totals["same"]),
+        "same_recognised": share(done["same", "swallowed"], totals["same"]),
     }
 
 
@@ -190,9 +183,9 @@ def of_days(files: Sequence[Day]) -> dict[str, Any]:
         "days": len(files),
         **_kept(figures["kept"], figures["junk"], figures["to keep"]),
         "never": figures["never"],
-        "changes_recognised": _share(figures["replaced"], figures["to replace"]),
-        "needs_recalled": _share(figures["recalled"], figures["needed"]),
-        "silence": _share(figures["quiet"], figures["idle"]),
+        "changes_recognised": share(figures["replaced"], figures["to replace"]),
+        "needs_recalled": share(figures["recalled"], figures["needed"]),
+        "silence": share(figures["quiet"], figures["idle"]),
     }
 
 
@@ -227,17 +220,13 @@ def _lines(file: Conversation) -> Iterator[Line]:
 
 
 def _kept(right: int, junk: int, wanted: int) -> dict[str, float]:
-    precision, recall = _share(right, right + junk), _share(right, wanted)
+    precision, recall = share(right, right + junk), share(right, wanted)
     both = precision + recall
     return {"precision": precision, "recall": recall, "f1": round(2 * precision * recall / both, 3) if both else 0.0}
 
 
 def _means(given: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    return {name: _share(sum(values), len(values)) for name, values in sorted(given.items())}
-
-
-def _share(part: float, of: float) -> float:
-    return round(part / of, 3) if of else 1.0
+    return {name: share(sum(values), len(values)) for name, values in sorted(given.items())}
 
 
 MEASURES: Mapping[str, tuple[type[File], Callable[[Any], dict[str, Any]]]] = {

@@ -21,14 +21,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import apsw
 import click
 
-from bench.measuring import opened
+from bench.memories import Words, brought, opened
 from bench.program import SkippedError, program
 from perdure.api.memory import Memory
 from perdure.hooks.types import TurnContext
-from perdure.text.normalise import fts_text, match_query, match_terms
 from perdure.text.tokens import estimate_tokens
 
 VARIABLE = "LOCOMO_FILE"
@@ -121,22 +119,9 @@ def ask(memory: Memory, said: Sequence[Turn], question: str, limit: int) -> list
     return list({turn.id: turn for turn in found}.values())
 
 
-class Baseline:
-    """Keyword search as anybody would build it: FTS5 with Porter's stemmer, stop words left out, any word."""
-
-    def __init__(self, said: Sequence[Turn]) -> None:
-        self._said = said
-        self._connection = apsw.Connection(":memory:")
-        self._connection.execute("CREATE VIRTUAL TABLE turns USING fts5 (text, tokenize='porter unicode61')")
-        rows = ((f"{turn.message['name']}: {turn.message['content'][0]['text']}",) for turn in said)
-        self._connection.executemany("INSERT INTO turns VALUES (?)", [(fts_text(text),) for (text,) in rows])
-
-    def ask(self, question: str, limit: int) -> list[Turn]:
-        """Return the turns that a search brings, best first."""
-        query = match_query(match_terms(question))
-        sql = "SELECT rowid FROM turns WHERE turns MATCH ? ORDER BY rank LIMIT ?"
-        rows = self._connection.execute(sql, (query, limit)) if query else ()
-        return [self._said[row - 1] for (row,) in rows]
+def by_words(said: Sequence[Turn]) -> Words:
+    """Return a keyword search of turns, each with the name of its speaker."""
+    return Words(f"{turn.message['name']}: {turn.message['content'][0]['text']}" for turn in said)
 
 
 class Tally:
@@ -189,8 +174,7 @@ class Injected:
             }
             self._found.append(len(question.evidence & ids) / len(question.evidence))
             self._tokens.append(estimate_tokens(recall.block) if recall else 0)
-        for text in foreign:
-            self._silent.append(float(memory.turns.before(text, TurnContext(session_id="bench", host="bench")) is None))
+        self._silent += [float(not brought(memory, text, "bench")) for text in foreign]
 
     def figures(self) -> dict[str, float]:
         """Return evidence in the block and silence for another conversation's questions in percent, tokens per turn."""
@@ -218,9 +202,9 @@ def measure(
                     tallies[kind].count(question, found, deep, sessions)
                 if kind == "fused":
                     given.count(memory, said, asked, foreign)
-    baseline = Baseline(said)
+    words = by_words(said)
     for question in asked:
-        found, deep = (baseline.ask(question.text, limit) for limit in (TOP, DEEP))
+        found, deep = ([said[place] for place in words.best(question.text, limit)] for limit in (TOP, DEEP))
         tallies["fts5_baseline"].count(question, found, deep, sessions)
     return len(asked)
 

@@ -1,4 +1,4 @@
-"""What several benches measure with: memories in folders of their own, times, processes and what they take."""
+"""What several benches measure with: times, and processes of their own. It imports nothing that they would weigh."""
 
 from __future__ import annotations
 
@@ -7,18 +7,10 @@ import resource
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import count
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
-
-from perdure.api.memory import Memory
-from perdure.store.fact import Fact
-from perdure.store.listing import MAX_LIMIT, Filter
-from perdure.store.scope import Scope
 
 ROOT = Path(__file__).parents[1]
 Result = TypeVar("Result")
@@ -30,31 +22,17 @@ def rss():
 """
 
 
-@contextmanager
-def opened(home: Path | str | None = None, /, **settings: Any) -> Iterator[Memory]:
-    """Open a memory, ready to embed; without a folder, in one that goes with it."""
-    with tempfile.TemporaryDirectory() as folder, Memory.open(home or folder, **settings) as memory:
-        memory.ready()
-        yield memory
+def share(part: float, of: float) -> float:
+    """Return a share of 0 to 1; of nothing it is all."""
+    return round(part / of, 3) if of else 1.0
 
 
-def live(memory: Memory, scope: str | None = None) -> Iterator[Fact]:
-    """Yield every live memory, or those of a scope."""
-    chosen = Filter(scope=Scope.parse(scope) if scope else None)
-    for offset in count(0, MAX_LIMIT):
-        page = memory.admin.list(chosen, limit=MAX_LIMIT, offset=offset)
-        yield from page
-        if len(page) < MAX_LIMIT:
-            return
-
-
-def changed(memory: Memory, scope: str, known: Sequence[str], new: str) -> tuple[list[str], set[str], set[str]]:
-    """Store what was known and then a new statement; return the ids of the known ones, of those gone, of those come."""
-    ids = [memory.store(text, scope=scope).id for text in known]
-    before = {fact.id for fact in live(memory, scope)}
-    memory.store(new, scope=scope)
-    after = {fact.id for fact in live(memory, scope)}
-    return ids, before - after, after - before
+def until(done: Callable[[], object], seconds: float) -> bool:
+    """Wait for something for so long at most; return whether it came."""
+    deadline = time.monotonic() + seconds
+    while not (came := bool(done())) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return came
 
 
 def timed(work: Callable[[], Result]) -> tuple[Result, float]:

@@ -19,7 +19,7 @@ from typing import Any
 import click
 
 from bench.locomo import TIME, located, questions, turns
-from bench.measuring import opened
+from bench.memories import opened
 from bench.program import program
 
 WEIGHTS = ((0.7, 0.3), (0.6, 0.4), (0.5, 0.5), (0.4, 0.6), (0.3, 0.7))

@@ -23,10 +23,10 @@ from typing import Any
 import click
 
 from bench.kills import Child
+from bench.memories import say
 from bench.program import program
 from perdure.api.memory import Memory
 from perdure.errors import StoreError, StoreUnavailableError
-from perdure.hooks.types import TurnContext
 from perdure.index.indexer import without_vector
 from perdure.store.sql import run
 from tests.postgres.server import Server, running
@@ -78,7 +78,7 @@ def write(home: str, url: str, name: str) -> None:
                 if number % 2:
                     memory.store(text)
                     print("done", marker, flush=True)
-                elif memory.turns.after([{"role": "user", "content": text}], True, TurnContext(session_id=marker)):
+                elif say(memory, text, marker):
                     print("done", marker, flush=True)
             time.sleep(PAUSE)
 

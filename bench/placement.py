@@ -17,13 +17,11 @@ from typing import Any
 
 import click
 
-from bench.measuring import opened
+from bench.memories import host_of, opened
 from bench.program import program
 from perdure.clock import ManualClock
-from perdure.hooks.fake_host import FakeHost, Turn
-from perdure.hooks.host import HookRunner
+from perdure.hooks.fake_host import Turn
 from perdure.hooks.types import Placement
-from perdure.plugin.plugin import hookimpls_for
 from perdure.text.tokens import estimate_tokens
 
 SYSTEM = "You are a careful assistant. " * 60
@@ -51,10 +49,7 @@ def play(placement: Placement, *, keeps_block: bool, embedder: str) -> list[int]
     with opened(embedder=embedder, clock=clock, recall_placement=placement.value, auto_capture=False) as memory:
         for fact in FACTS:
             memory.store(fact)
-        runner = HookRunner()
-        runner.register(hookimpls_for(memory=memory))
-        host = FakeHost(runner, keeps_block=keeps_block, now=clock.now)
-        host.start()
+        host = host_of(memory, keeps_block=keeps_block, now=clock.now)
         billed, before = [], ""
         for number in range(TURNS):
             history = [f"{message['role']}: {message['content']}" for message in host.messages]

@@ -23,7 +23,7 @@ import apsw
 import click
 
 from bench.crash import Actor
-from bench.kills import Story
+from bench.kills import Story, Verdict
 from bench.program import program
 from perdure.engine.settings import Settings
 from perdure.store.damaged_turns import damaged_turns
@@ -151,15 +151,6 @@ class RecordedFile(apsw.VFSFile):
         self._disk.sync(self._platter)
 
 
-@dataclass
-class Damage:
-    """What was wrong after power cuts."""
-
-    points: int = 0
-    lost: list[str] = field(default_factory=list)
-    corrupt: list[str] = field(default_factory=list)
-
-
 @contextmanager
 def recorded(home: Path) -> Iterator[Disk]:
     """Let SQLite use the recorded disk for the block."""
@@ -170,12 +161,12 @@ def recorded(home: Path) -> Iterator[Disk]:
         disk.unregister()
 
 
-def cut_database(folder: Path, points: int, seed: int) -> tuple[Damage, dict[str, int]]:
+def cut_database(folder: Path, points: int, seed: int) -> tuple[Verdict, dict[str, int]]:
     """Work on a recorded disk and cut its power at about `points` moments; return what was wrong, and counts."""
     chance = random.Random(seed)
     home = folder / "home"
     home.mkdir()
-    damage, cuts, syncs = Damage(), list[Story](), list[int]()
+    verdict, done, cuts, syncs = Verdict(), 0, list[Story](), list[int]()
     story = Story(home)
     with recorded(home) as disk:
         began = [0]
@@ -190,7 +181,7 @@ def cut_database(folder: Path, points: int, seed: int) -> tuple[Damage, dict[str
         def on_event(event: str, name: str) -> None:
             # A moment before a sync, or while the log is written back, is worth more than others.
             if chance.random() < points / WRITES * (4 if event == "sync" else 1) * (4 if name.endswith(".db") else 1):
-                target = folder / f"cut{damage.points + len(cuts)}"
+                target = folder / f"cut{done + len(cuts)}"
                 share = chance.choice((0.0, 0.5, chance.random()))
                 disk.cut(target, lambda: chance.random() < share)
                 cuts.append(Story(target, dict(story.states), dict(story.pending)))
@@ -201,14 +192,16 @@ def cut_database(folder: Path, points: int, seed: int) -> tuple[Damage, dict[str
         actor = Actor(home, settings, chance, "d15c", tell)
         disk.on_event = on_event
         actor.open()
-        while damage.points < points or disk.checkpoints < CHECKPOINTS:
+        while done < points or disk.checkpoints < CHECKPOINTS:
             actor.step(turns=False)
             for cut in cuts:
-                inspect(cut, damage)
+                verdict.add(inspect(cut))
+            done += len(cuts)
             cuts.clear()
         disk.on_event = lambda event, name: None
         actor.close()
-    return damage, {
+    return verdict, {
+        "crash_points": done,
         "acknowledged": len(syncs),
         "syncs": disk.syncs,
         "fewest_syncs_per_acknowledgement": min(syncs),
@@ -216,28 +209,25 @@ def cut_database(folder: Path, points: int, seed: int) -> tuple[Damage, dict[str
     }
 
 
-def inspect(cut: Story, damage: Damage) -> None:
+def inspect(cut: Story) -> Verdict:
     """Open what a cut left, and compare it with what had been told."""
-    damage.points += 1
     store = Store(cut.home)
     with store.database.read() as connection:
         answers = [row[0] for row in run(connection, "PRAGMA integrity_check")]
     store.close()
-    if answers != ["ok"]:
-        damage.corrupt.append(f"{cut.home.name}: {answers[0]}")
-    found = cut.compare()
-    damage.lost += [f"{cut.home.name}: {each}" for each in found.lost]
-    damage.corrupt += [f"{cut.home.name}: {each}" for each in [*found.diverged, *found.duplicated]]
+    verdict = cut.compare()
+    verdict.diverged += answers if answers != ["ok"] else []
     shutil.rmtree(cut.home)
+    return verdict.told_of(cut.home.name)
 
 
-def cut_inbox(folder: Path, points: int, seed: int) -> Damage:
+def cut_inbox(folder: Path, points: int, seed: int) -> Verdict:
     """Cut the power while an entry is appended: those before must be there, whatever is left of the new one.
 
     What is left of it is no damage, either: it was never acknowledged.
     """
     chance = random.Random(seed)
-    damage = Damage()
+    verdict = Verdict()
     inbox = Inbox(folder / "inbox")
     acknowledged: list[str] = []
     for number in range(points):
@@ -251,12 +241,11 @@ def cut_inbox(folder: Path, points: int, seed: int) -> Damage:
         other.mkdir(parents=True, mode=0o700)
         (other / "gone.jsonl").write_bytes(platter.after_cut(lambda: chance.random() < 0.5))
         adopted = [each["id"] for entries in Inbox(other).adopt() for each in entries]
-        damage.points += 1
-        damage.lost += [f"inbox cut {number}: {each}" for each in acknowledged if adopted.count(each) != 1]
-        damage.corrupt += [f"inbox cut {number}: {each.text[:20]}" for each in damaged_turns(other)]
+        verdict.lost += [f"inbox cut {number}: {each}" for each in acknowledged if adopted.count(each) != 1]
+        verdict.diverged += [f"inbox cut {number}: {each.text[:20]}" for each in damaged_turns(other)]
         acknowledged.append(str(entry["id"]))
     inbox.close()
-    return damage
+    return verdict
 
 
 def _content(folder: Path) -> bytes:
@@ -283,17 +272,14 @@ def _apply(content: bytearray, offset: int, data: bytes | None) -> None:
 
 def bench(points: int, seed: int) -> dict[str, Any]:
     """Cut the power of both; return the sums."""
+    of_inbox = max(20, points // 5)
     with tempfile.TemporaryDirectory() as folder:
-        database, counts = cut_database(Path(folder), points, seed)
+        verdict, counts = cut_database(Path(folder), points, seed)
         (Path(folder) / "second").mkdir()
-        inbox = cut_inbox(Path(folder) / "second", max(20, points // 5), seed)
-    return {
-        "crash_points": database.points + inbox.points,
-        **counts,
-        "lost": len(database.lost) + len(inbox.lost),
-        "corrupt": len(database.corrupt) + len(inbox.corrupt),
-        "problems": [*database.lost, *inbox.lost, *database.corrupt, *inbox.corrupt][:20],
-    }
+        verdict.add(cut_inbox(Path(folder) / "second", of_inbox, seed))
+    counts["crash_points"] += of_inbox
+    wrong = len(verdict.diverged) + len(verdict.duplicated)
+    return {**counts, "lost": len(verdict.lost), "corrupt": wrong, "problems": verdict.problems[:20]}
 
 
 @program(failed=lambda found: found["lost"] or found["corrupt"] or not found["fewest_syncs_per_acknowledgement"])

@@ -19,17 +19,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import apsw
 import click
 
-from bench.measuring import opened
+from bench.measuring import share
+from bench.memories import Words, brought, opened
 from bench.program import program
 from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.embed.base import Embedder
 from perdure.embed.load import load_default
-from perdure.hooks.types import Channel, TurnContext
-from perdure.text.normalise import fts_text, match_query, match_terms
+from perdure.hooks.types import Channel
 
 DATA = Path(__file__).parent / "data" / "precision.json"
 HALVES = ("tuned", "untouched")
@@ -65,9 +64,9 @@ class Counts:
     def figures(self) -> dict[str, float]:
         """Return precision, recall and silence, 0 to 1."""
         return {
-            "precision": round(self.right / self.brought, 3) if self.brought else 1.0,
-            "recall": round(self.right / self.expected, 3),
-            "silence": round(self.quiet / self.to_be_quiet, 3),
+            "precision": share(self.right, self.brought),
+            "recall": share(self.right, self.expected),
+            "silence": share(self.quiet, self.to_be_quiet),
         }
 
 
@@ -109,9 +108,8 @@ def by_perdure(memory: Memory, names: Mapping[str, str]) -> Ask:
     def ask(query: Mapping[str, Any]) -> list[str]:
         reader = query["reader"]
         scopes = tuple(f"project:{name}" for name in reader["projects"])
-        context = TurnContext(session_id=query["id"], agent_id=reader["agent"], scopes=scopes, host="bench")
-        recall = memory.turns.before(query["prompt"], context)
-        return [names.get(item.id, item.id) for item in recall.items] if recall else []
+        items = brought(memory, query["prompt"], query["id"], agent_id=reader["agent"], scopes=scopes)
+        return [names.get(item.id, item.id) for item in items]
 
     return ask
 
@@ -129,16 +127,8 @@ def by_vector(facts: Sequence[Mapping[str, Any]], embedder: Embedder) -> Ask:
 
 def by_words(facts: Sequence[Mapping[str, Any]]) -> Ask:
     """Return the facts with the most telling words in common, whatever they are."""
-    connection = apsw.Connection(":memory:")
-    connection.execute("CREATE VIRTUAL TABLE facts USING fts5 (text, tokenize='porter unicode61')")
-    connection.executemany("INSERT INTO facts VALUES (?)", [(fts_text(fact["text"]),) for fact in facts])
-
-    def ask(query: Mapping[str, Any]) -> list[str]:
-        wanted = match_query(match_terms(query["prompt"]))
-        sql = "SELECT rowid FROM facts WHERE facts MATCH ? ORDER BY rank LIMIT ?"
-        return [facts[row - 1]["id"] for (row,) in connection.execute(sql, (wanted, TOP))] if wanted else []
-
-    return ask
+    words = Words(fact["text"] for fact in facts)
+    return lambda query: [facts[place]["id"] for place in words.best(query["prompt"], TOP)]
 
 
 def _scope(name: str) -> str | None:

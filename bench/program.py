@@ -17,8 +17,7 @@ class SkippedError(Exception):
 
 
 def program(
-    failed: Callable[[Any], object] = lambda figures: False,
-    shown: Callable[[Any], Iterator[str]] | None = None,
+    failed: Callable[[Any], object] = lambda figures: False, shown: Callable[[Any], Iterator[str]] | None = None
 ) -> Callable[[Callable[..., Figures | Iterator[Figures]]], click.Command]:
     """Make a command of a function that returns figures, or yields some again and again.
 

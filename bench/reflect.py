@@ -25,7 +25,7 @@ from typing import Any
 import click
 
 from bench.locomo import Turn, located, turns
-from bench.measuring import opened
+from bench.memories import opened
 from bench.program import program
 from perdure.api.memory import Memory
 from perdure.clock import ManualClock

@@ -29,7 +29,8 @@ import psycopg
 from bench.ann import DIMS, embedded, labelled
 from bench.kills import Child
 from bench.latency import prompts
-from bench.measuring import opened, p50, p95, timed
+from bench.measuring import p50, p95, timed
+from bench.memories import opened
 from bench.program import program
 from bench.store import bind, sentences
 from perdure.hooks.types import TurnContext

@@ -22,11 +22,10 @@ from typing import Any
 import click
 
 from bench.exits import HANG, SETTINGS, workers
+from bench.measuring import until
+from bench.memories import host_of
 from bench.program import program
 from perdure.api.memory import Memory
-from perdure.hooks.fake_host import FakeHost
-from perdure.hooks.host import HookRunner
-from perdure.plugin.plugin import hookimpls_for
 
 LIFE_SHARE = 0.7
 WARM_SHARE = 0.3
@@ -92,9 +91,7 @@ def _soak(home: Path, seconds: float, pause: float, errors: Errors) -> dict[str,
         short = Life(home, FAST | {"timers": busy})
         compared[busy] += short.play((1 - LIFE_SHARE) * seconds / (2 * PAIRS), pause)[SETTLING:]
         short.end()
-    deadline = time.monotonic() + HANG
-    while workers(home) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until(lambda: not workers(home), HANG)
     with_jobs, without = _p95(compared[True]), _p95(compared[False])
     return {
         "turns": len(warm) + len(times) + sum(map(len, compared.values())),
@@ -122,17 +119,14 @@ class Life:
         """Open the store and start the host."""
         self.memory = Memory.open(home, **settings)
         self.memory.ready()
-        runner = HookRunner()
-        runner.register(hookimpls_for(memory=self.memory))
-        self._host = FakeHost(runner)
-        self._host.start()
+        self._host = host_of(self.memory)
         self._turns = 0
 
     def play(self, seconds: float, pause: float) -> list[float]:
         """Play turns for so long, and let what they left be done; return the seconds that each recall took."""
         times = []
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
             what = _word(self._turns % FACTS)
             turn = self._host.turn(f"Remember that the heron {what} nests at the lake. Where does it nest?")
             times.append(turn.recall_seconds)

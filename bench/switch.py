@@ -31,6 +31,7 @@ from typing import Any
 import click
 import numpy as np
 
+from bench.measuring import until
 from bench.program import program
 from bench.store import fill
 from perdure.api.memory import Memory
@@ -84,8 +85,8 @@ class Asker(threading.Thread):
 
     def wait(self) -> None:
         """Wait for some recalls from now on, and for one that has gone by vectors."""
-        until, before = self.recalls + AFTERWARDS, self.recalls - self.without_vectors
-        _wait(lambda: self.recalls >= until and self.recalls - self.without_vectors > before)
+        enough, before = self.recalls + AFTERWARDS, self.recalls - self.without_vectors
+        _wait(lambda: self.recalls >= enough and self.recalls - self.without_vectors > before)
 
     def _ask(self, fact_id: str) -> None:
         receipts: list[Receipt] = []
@@ -184,11 +185,8 @@ def _worker(home: Path) -> int:
 
 
 def _wait(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not done():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"not done after {PATIENCE} s")
-        time.sleep(0.02)
+    if not until(done, PATIENCE):
+        raise TimeoutError(f"not done after {PATIENCE} s")
 
 
 def count_wrong(texts: dict[str, str], vectors: dict[str, bytes], embedder: HashEmbedder) -> int:

@@ -23,13 +23,12 @@ from typing import Any
 
 import click
 
-from bench.measuring import opened
+from bench.memories import opened, say
 from bench.program import SkippedError, program
 from perdure.api.memory import Memory
 from perdure.capture.dates import dated
 from perdure.capture.statements import statements
 from perdure.clock import ManualClock
-from perdure.hooks.types import TurnContext
 from perdure.store.fact import Fact
 from perdure.store.slots import is_single_valued
 
@@ -109,8 +108,7 @@ def _said(memory: Memory, clock: ManualClock, files: Mapping[str, Sequence[str]]
     for name, texts in files.items():
         for place, text in enumerate(texts):
             clock.advance(MINUTE)
-            context = TurnContext(session_id=f"{name}-{place}", host="bench")
-            memory.turns.after([{"role": "user", "content": text}], True, context)
+            say(memory, text, f"{name}-{place}")
             memory.settle(600)
             yield from (Told(name, dated(each.text, clock.now())) for each in statements(text))
 

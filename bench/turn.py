@@ -21,11 +21,11 @@ from typing import Any
 import click
 
 from bench.measuring import timed
+from bench.memories import runner_of
 from bench.program import program
 from perdure.api.memory import Memory
 from perdure.hooks.host import HookRunner
 from perdure.hooks.types import TurnContext
-from perdure.plugin.plugin import hookimpls_for
 
 PATIENCE = 120.0
 WARM = 5
@@ -44,8 +44,7 @@ def bench(turns: int, *, embedder: str) -> dict[str, Any]:
     """Play turns, each timed beside what it cannot do without; return the figures, times in milliseconds."""
     with tempfile.TemporaryDirectory() as folder, Memory.open(folder, embedder=embedder) as memory:
         memory.ready(PATIENCE)
-        runner = HookRunner()
-        runner.register(hookimpls_for(memory=memory))
+        runner = runner_of(memory)
         bare = Bare(Path(folder) / "bare.log")
         spent: dict[str, list[float]] = {"bare": [], "agent_end": [], "capture": []}
         size = 0
