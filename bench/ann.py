@@ -138,7 +138,7 @@ def change(store: Store, ids: Sequence[str], queries: Vectors) -> tuple[set[str]
     return {*fresh, *updated}, set(wrong)
 
 
-class Bench:
+class Sized:
     """A store of one size, measured."""
 
     def __init__(self, folder: Path, size: int, queries: int, seed: int) -> None:
@@ -257,23 +257,25 @@ def crossover(sizes: Sequence[Mapping[str, float]]) -> float | None:
     return min((each["size"] for each in sizes if each["size"] > slower), default=None)
 
 
-@program()
 @click.option("--size", default=100_000, type=click.IntRange(min=1_000))
 @click.option("--queries", default=60, type=click.IntRange(min=2 * CHANGED))
 @click.option("--real", default=300, type=click.IntRange(min=1), help="Prompts for real vectors.")
 @click.option("--seed", default=1)
-def main(size: int, queries: int, real: int, seed: int) -> dict[str, Any]:
+def bench(size: int, queries: int, real: int, seed: int) -> dict[str, Any]:
     """Measure at SIZE vectors, and for the crossover also at a tenth and a third of it."""
     sizes = []
     for count in (size // 10, size // 3, size):
         with tempfile.TemporaryDirectory() as folder:
-            bench = Bench(Path(folder), count, queries, seed)
-            sizes.append(bench.measured())
-            fresh, wrong = bench.changed()
-            bench.close()
+            store = Sized(Path(folder), count, queries, seed)
+            sizes.append(store.measured())
+            fresh, wrong = store.changed()
+            store.close()
     last = sizes[-1]
     return {
         **{name: last[name] for name in ("size", "recall_at_10", "exact_ms", "lance_ms", "build_s")},
         "recall_at_10_fresh": fresh, "wrong_rows": wrong, "crossover": crossover(sizes), "sizes": sizes,
         "real": measured_on_real(real),
     }  # fmt: skip
+
+
+main = program(bench)

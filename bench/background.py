@@ -28,6 +28,9 @@ THINGS = ["kayak", "lantern", "ledger", "tripod", "samovar", "anvil", "beehive",
 PLACES = ["attic", "barn", "cellar", "garage", "hallway", "kitchen", "loft", "office", "porch", "studio"]
 
 
+@click.option("--facts", default=500, type=click.IntRange(min=1), help="Memories in the store.")
+@click.option("--minutes", default=5.0, help="Length of each of the two stretches.")
+@click.option("--pause", default=60.0, help="Seconds between two turns.")
 def bench(facts: int, minutes: float, pause: float, embedder: str | None = None) -> dict[str, Any]:
     """Measure two stretches of so many minutes, with a turn every `pause` seconds in the second; return figures."""
     settings: dict[str, Any] = {"timers": False} | ({"embedder": embedder} if embedder else {})
@@ -78,10 +81,4 @@ def _said(number: int) -> str:
     return f"I keep the {THINGS[number % 10]} {1000 + 7 * number} in the {PLACES[number // 10 % 10]}."
 
 
-@program()
-@click.option("--facts", default=500, type=click.IntRange(min=1), help="Memories in the store.")
-@click.option("--minutes", default=5.0, help="Length of each of the two stretches.")
-@click.option("--pause", default=60.0, help="Seconds between two turns.")
-def main(facts: int, minutes: float, pause: float) -> dict[str, Any]:
-    """Measure what a host spends in the background."""
-    return bench(facts, minutes, pause)
+main = program(bench)

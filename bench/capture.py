@@ -200,13 +200,12 @@ def measure_locomo(path: Path, *, learnt: bool = False) -> dict[str, Any]:
     }
 
 
-@program()
 @click.option("--data", type=click.Path(path_type=Path, exists=True), default=DATA, help="Folder with sets.")
 @click.option("--locomo", type=click.Path(path_type=Path, exists=True), help="The LoCoMo file.")
 @click.option("--half", type=click.Choice(HALVES), multiple=True, default=HALVES, help="Only this half.")
 @click.option("--rules", is_flag=True, help="By the rules alone, without the heads beside them.")
 @click.option("--wrong", is_flag=True, help="Also which messages of the half to tune on went wrong.")
-def main(data: Path, locomo: Path | None, half: Sequence[str], rules: bool, wrong: bool) -> dict[str, Any]:
+def bench(data: Path, locomo: Path | None, half: Sequence[str], rules: bool, wrong: bool) -> dict[str, Any]:
     """Measure what capture keeps, and how it files it."""
     result: dict[str, Any] = {name: measure(data, name, wrong, learnt=not rules) for name in half}
     try:
@@ -215,3 +214,6 @@ def main(data: Path, locomo: Path | None, half: Sequence[str], rules: bool, wron
         click.echo(f"LoCoMo is left out: {error}", err=True)
         return result
     return result | {"locomo": measure_locomo(source, learnt=not rules)}
+
+
+main = program(bench)

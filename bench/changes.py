@@ -99,9 +99,11 @@ _LABELS = ("correction", "addition", "repetition")
 _GROUPS = ((REPLACED, MARKED), (SWALLOWED,), (ADDED,))
 
 
-@program()
 @click.option("--half", type=click.Choice(HALVES), multiple=True, default=HALVES, help="Only this half.")
 @click.option("--cases", is_flag=True, help="Also which pairs of the half to tune on went wrong.")
-def main(half: Sequence[str], cases: bool) -> dict[str, Any]:
+def bench(half: Sequence[str], cases: bool) -> dict[str, Any]:
     """Measure how changes are recognised."""
     return {name: measure(read(name), cases and name == "tuned") for name in half}
+
+
+main = program(bench)

@@ -222,6 +222,9 @@ def bring_index_up(home: Path) -> bool:
         return memory.sync_index(PATIENCE)
 
 
+@click.option("--processes", default=4)
+@click.option("--seconds", default=60.0)
+@click.option("--rounds", default=ROUNDS, help="Moments at which 8 writers store the same.")
 def bench(processes: int, seconds: float, rounds: int) -> dict[str, Any]:
     """Contend, race, and compare what is there with what was told."""
     with tempfile.TemporaryDirectory() as folder:
@@ -249,10 +252,6 @@ def bench(processes: int, seconds: float, rounds: int) -> dict[str, Any]:
     }
 
 
-@program(failed=lambda found: any(found[key] for key in ("lost", "duplicated", "stale", "errors", "diverged")))
-@click.option("--processes", default=4)
-@click.option("--seconds", default=60.0)
-@click.option("--rounds", default=ROUNDS, help="Moments at which 8 writers store the same.")
-def main(processes: int, seconds: float, rounds: int) -> dict[str, Any]:
-    """Let processes contend for one folder."""
-    return bench(processes, seconds, rounds)
+main = program(
+    bench, failed=lambda found: any(found[key] for key in ("lost", "duplicated", "stale", "errors", "diverged"))
+)

@@ -12,7 +12,6 @@ import json
 import os
 import random
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -22,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import click
 from filelock import FileLock
@@ -326,8 +325,11 @@ def plan(kills: int, chance: random.Random) -> list[str | None]:
     return chosen
 
 
-def bench(kills: int, seed: int, trace: IO[str] | None = None) -> dict[str, Any]:
-    """Kill and check; return the sums."""
+@click.option("--kills", default=200)
+@click.option("--seed", default=1)
+@click.option("--trace", is_flag=True, help="Tell about each kill on stderr.")
+def bench(kills: int, seed: int, trace: bool = False) -> dict[str, Any]:
+    """Kill a writing process again and again, and check; return the sums."""
     chance = random.Random(seed)
     total = Verdict()
     acknowledged, hit, missed = 0, Counter[str](), Counter[str]()
@@ -348,8 +350,10 @@ def bench(kills: int, seed: int, trace: IO[str] | None = None) -> dict[str, Any]
                 (hit if reached else missed)[point] += 1
             verdict = check(story)
             total.add(verdict)
-            if trace is not None:
-                trace.write(f"{number + 1}/{kills} {point or 'random'}: {acknowledged} acknowledged, {verdict}\n")
+            if trace:
+                click.echo(
+                    f"{number + 1}/{kills} {point or 'random'}: {acknowledged} acknowledged, {verdict}", err=True
+                )
     return {
         "kills": kills,
         "acknowledged": acknowledged,
@@ -361,10 +365,4 @@ def bench(kills: int, seed: int, trace: IO[str] | None = None) -> dict[str, Any]
     }
 
 
-@program(failed=lambda found: found["lost"] or found["duplicated"] or found["diverged"])
-@click.option("--kills", default=200)
-@click.option("--seed", default=1)
-@click.option("--trace", is_flag=True, help="Tell about each kill on stderr.")
-def main(kills: int, seed: int, trace: bool) -> dict[str, Any]:
-    """Kill a writing process again and again."""
-    return bench(kills, seed, sys.stderr if trace else None)
+main = program(bench, failed=lambda found: found["lost"] or found["duplicated"] or found["diverged"])

@@ -111,9 +111,8 @@ def _shown(result: Mapping[str, Any]) -> Iterator[str]:
         yield f"{figure:<17} {result['rules'][figure]:6} {result['heads'][figure]:6}"
 
 
-@program(shown=_shown)
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path), required=False)
-def main(folder: Path | None) -> dict[str, Any]:
+def bench(folder: Path | None) -> dict[str, Any]:
     """Play days with an assistant, and compare what becomes of them with their labels."""
     chosen = folder or DATA / "development" / "days"
     found = load(chosen.parent)
@@ -121,3 +120,6 @@ def main(folder: Path | None) -> dict[str, Any]:
     if found.wrong or not days:
         raise click.ClickException("; ".join(found.wrong) or f"{chosen} holds no day script")
     return {"days": len(days), **measure(days)}
+
+
+main = program(bench, shown=_shown)

@@ -106,6 +106,8 @@ def host(home: str, run: str, seconds: float) -> None:
         print("end", flush=True)
 
 
+@click.option("--times", default=100, help="How often a process is ended.")
+@click.option("--way", "ways", type=click.Choice(WAYS), multiple=True, default=WAYS, help="Only in this way.")
 def bench(times: int, ways: Sequence[str] = WAYS, seed: int = 0) -> dict[str, Any]:
     """End a process `times` times, in each of the ways in turn, at random moments; return figures by name."""
     chance = random.Random(seed)
@@ -213,9 +215,4 @@ def _check(home: Path, told: Sequence[str], found: Found) -> None:
         found.aborts += [f"damage: {finding.what}" for finding in memory.admin.verify() if not finding.fixable]
 
 
-@program(failed=lambda found: any(found[name] for name in WRONG))
-@click.option("--times", default=100, help="How often a process is ended.")
-@click.option("--way", type=click.Choice(WAYS), multiple=True, help="Only in this way.")
-def main(times: int, way: tuple[str, ...]) -> dict[str, Any]:
-    """End a host's process again and again, with every background job busy."""
-    return bench(times, way or WAYS)
+main = program(bench, failed=lambda found: any(found[name] for name in WRONG))

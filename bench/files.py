@@ -228,8 +228,16 @@ def rss_mb(folder: Path, embedder: str) -> float | None:
     return round(float(script(PROBE, folder, embedder)), 1) if tells_rss() else None
 
 
-def bench(files: int, chunks: int, model: bool, searches: int = SEARCHES) -> dict[str, Any]:
-    """Measure what the index costs."""
+@click.option("--files", default=10_000, help="Files, at least 1.")
+@click.option("--chunks", default=50_000, help="Chunks in all of them, at least one each.")
+@click.option("--reindex", "rebuilds", is_flag=True, help="Rebuild while two processes search, and kill a rebuild.")
+@click.option("--model/--no-model", default=True, help="Embed queries and a sample by the default model.")
+def bench(
+    files: int, chunks: int, model: bool = True, rebuilds: bool = False, searches: int = SEARCHES
+) -> dict[str, Any]:
+    """Measure what the index costs, or what a rebuild disturbs."""
+    if rebuilds:
+        return reindex(files, chunks)
     embedder = default_model() if model else None
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -344,11 +352,4 @@ def rebuild(folder: str) -> None:
         one.index.sync([one.root], force=True, progress=lambda done, total: print(done, total, flush=True))
 
 
-@program()
-@click.option("--files", default=10_000, help="Files, at least 1.")
-@click.option("--chunks", default=50_000, help="Chunks in all of them, at least one each.")
-@click.option("--reindex", "rebuilds", is_flag=True, help="Rebuild while two processes search, and kill a rebuild.")
-@click.option("--model/--no-model", default=True, help="Embed queries and a sample by the default model.")
-def main(files: int, chunks: int, rebuilds: bool, model: bool) -> dict[str, Any]:
-    """Measure the index of files."""
-    return reindex(files, chunks) if rebuilds else bench(files, chunks, model)
+main = program(bench)

@@ -196,10 +196,9 @@ def _resident(pid: int) -> float:
     return 0.0
 
 
-@program()
 @click.option("--repeats", default=30)
 @click.option("--events", default=0, help="Events of the storm; 0: none.")
-def main(repeats: int, events: int) -> dict[str, Any]:
+def bench(repeats: int, events: int) -> dict[str, Any]:
     """Measure hooks."""
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="ph", dir="/tmp") as folder:
@@ -213,3 +212,6 @@ def main(repeats: int, events: int) -> dict[str, Any]:
         if events:
             found["storm"] = storm(str(Path(folder, "storm")), events)
     return found
+
+
+main = program(bench)

@@ -59,7 +59,8 @@ def write_export(path: Path, size: int) -> None:
         file.write("]")
 
 
-def measure(megabytes: int) -> dict[str, Any]:
+@click.option("--megabytes", type=click.IntRange(1), default=100, help="Size of the export.")
+def bench(megabytes: int) -> dict[str, Any]:
     """Import an export of so many megabytes in a process of its own, and return the figures."""
     with tempfile.TemporaryDirectory() as folder:
         export = Path(folder, "conversations.json")
@@ -89,8 +90,4 @@ def _conversation(number: int) -> dict[str, Any]:
     return {"id": f"c-{number}", "title": "", "current_node": "19", "mapping": mapping}
 
 
-@program()
-@click.option("--megabytes", type=click.IntRange(1), default=100, help="Size of the export.")
-def main(megabytes: int) -> dict[str, Any]:
-    """Measure."""
-    return measure(megabytes)
+main = program(bench)

@@ -90,6 +90,12 @@ def check(dialogues: Sequence[Dialogue], home: Path, embedder: str, acknowledged
     }  # fmt: skip
 
 
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--format", "form", type=click.Choice(FORMATS), default="auto")
+@click.option("--conversation")
+@click.option("--rounds", default=20)
+@click.option("--seed", default=1)
+@click.option("--embedder", default="auto")
 def bench(
     file: Path,
     form: str = "auto",
@@ -98,7 +104,9 @@ def bench(
     rounds: int = 20,
     seed: int = 1,
 ) -> dict[str, Any]:
-    """Kill a replay soon after its first acknowledgement and check, `rounds` times; return the sums and each round."""
+    """Kill a replay of FILE soon after its first acknowledgement, and check, again and again."""
+    if not file.exists():
+        raise SkippedError(f"{file} is not there")
     dialogues, chance, done = read_transcript(file, form, conversation), random.Random(seed), []
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
@@ -116,15 +124,4 @@ def bench(
     }
 
 
-@program(failed=lambda found: any(found[key] for key in WRONG) or not found["every_round_acknowledged"])
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--format", "form", type=click.Choice(FORMATS), default="auto")
-@click.option("--conversation")
-@click.option("--rounds", default=20)
-@click.option("--seed", default=1)
-@click.option("--embedder", default="auto")
-def main(file: Path, **given: Any) -> dict[str, Any]:
-    """Kill a replay of FILE again and again."""
-    if not file.exists():
-        raise SkippedError(f"{file} is not there")
-    return bench(file, **given)
+main = program(bench, failed=lambda found: any(found[key] for key in WRONG) or not found["every_round_acknowledged"])

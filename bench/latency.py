@@ -28,7 +28,7 @@ import numpy as np
 from bench import peers
 from bench.files import put_random_vectors
 from bench.measuring import p50, p95, script, tells_rss, timed
-from bench.program import program
+from bench.program import numbers, program
 from bench.store import EMBEDDER, fill, sentences
 from perdure.api.memory import Memory
 from perdure.clock import SystemClock
@@ -246,9 +246,12 @@ def beside(home: Path, facts: int, asked: Sequence[str], embedder: str) -> dict[
     return peers.measure(home / "peers", texts, asked, vectors)
 
 
-def bench(
-    sizes: Sequence[int], chunks: int, samples: int, embedder: str, *, with_peers: bool = False
-) -> dict[str, Any]:
+@click.option("--sizes", callback=numbers, default="1000,10000,100000", help="Facts in the store, at least 1 each.")
+@click.option("--chunks", default=50_000, help="Turns of past conversations, at least 1.")
+@click.option("--samples", default=200, help="Prompts for each size.")
+@click.option("--embedder", default="auto", type=click.Choice(sorted(EMBEDDERS)))
+@click.option("--peers", "with_peers", is_flag=True, help="Also chromadb and mem0, where they are installed.")
+def bench(sizes: Sequence[int], chunks: int, samples: int, embedder: str, with_peers: bool = False) -> dict[str, Any]:
     """Measure a store of each size, and other stores if asked for."""
     measured = []
     for size in sorted(sizes):
@@ -265,12 +268,4 @@ def bench(
     return {"chunks": chunks, "sizes": measured}
 
 
-@program()
-@click.option("--sizes", default="1000,10000,100000", help="Facts in the store, at least 1 each.")
-@click.option("--chunks", default=50_000, help="Turns of past conversations, at least 1.")
-@click.option("--samples", default=200, help="Prompts for each size.")
-@click.option("--embedder", default="auto", type=click.Choice(sorted(EMBEDDERS)))
-@click.option("--peers", "with_peers", is_flag=True, help="Also chromadb and mem0, where they are installed.")
-def main(sizes: str, chunks: int, samples: int, embedder: str, with_peers: bool) -> dict[str, Any]:
-    """Measure recall."""
-    return bench([int(size) for size in sizes.split(",")], chunks, samples, embedder, with_peers=with_peers)
+main = program(bench)

@@ -243,11 +243,10 @@ def _chosen(data: Sequence[Mapping[str, Any]], names: str | None) -> Iterator[Ma
         yield by_name[name]
 
 
-@program()
 @click.argument("data", required=False, type=click.Path(path_type=Path))
 @click.option("--conversations", help="Which ones, with commas between; without it all of the file.")
 @click.option("--embedder", default="auto", help="As the setting of this name.")
-def main(data: Path | None, conversations: str | None, embedder: str) -> dict[str, Any]:
+def bench(data: Path | None, conversations: str | None, embedder: str) -> dict[str, Any]:
     """Measure the search of past conversations on LoCoMo."""
     chosen = list(_chosen(json.loads(located(data).read_text(encoding="utf-8")), conversations))
     tallies = {name: Tally() for name in (*KINDS, "fts5_baseline")}
@@ -263,3 +262,6 @@ def main(data: Path | None, conversations: str | None, embedder: str) -> dict[st
         **{name: tally.figures() for name, tally in tallies.items()},
         "injected": given.figures(),
     }
+
+
+main = program(bench)

@@ -66,10 +66,9 @@ def measure(
                         found[vector, keyword].append(hits)
 
 
-@program()
 @click.argument("data", required=False, type=click.Path(path_type=Path))
 @click.option("--embedder", default="auto", help="As the setting of this name.")
-def main(data: Path | None, embedder: str) -> dict[str, Any]:
+def bench(data: Path | None, embedder: str) -> dict[str, Any]:
     """Measure the weights of memory files."""
     found: dict[tuple[float, float], list[tuple[float, float]]] = {weights: [] for weights in WEIGHTS}
     for item in json.loads(located(data).read_text(encoding="utf-8")):
@@ -80,3 +79,6 @@ def main(data: Path | None, embedder: str) -> dict[str, Any]:
         }
         for (vector, keyword), hits in found.items()
     }
+
+
+main = program(bench)

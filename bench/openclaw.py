@@ -109,12 +109,11 @@ def measured(gateways: Mapping[str, Gateway], turns: int, history: int) -> dict[
     }  # fmt: skip
 
 
-@program()
 @click.option("--host", type=click.Path(path_type=Path), required=True, help="Folder of Node and OpenClaw.")
 @click.option("--turns", default=40, help="Turns that are measured, in a young and an old session.")
 @click.option("--history", default=500, help="Turns that the old session has had before.")
 @click.option("--placement", default="head", help="Where the block goes: head or tail.")
-def main(host: Path, turns: int, history: int, placement: str) -> dict[str, Any]:
+def bench(host: Path, turns: int, history: int, placement: str) -> dict[str, Any]:
     """Measure what perdure adds to a turn of OpenClaw."""
     programs = installed_host(host.absolute())
     with tempfile.TemporaryDirectory(prefix="openclaw-bench-") as folder:
@@ -131,3 +130,6 @@ def main(host: Path, turns: int, history: int, placement: str) -> dict[str, Any]
             for gateway in gateways.values():
                 gateway.stop()
                 gateway.model.close()
+
+
+main = program(bench)

@@ -172,6 +172,9 @@ def corrected(folder: Path, key: bytes, url: str, corrections: int) -> dict[str,
     return {"versions": versions, "current": current, "failed": failed, "damaged": damaged}
 
 
+@click.option("--stops", default=30)
+@click.option("--kills", default=30)
+@click.option("--corrections", default=1_000)
 def bench(stops: int, kills: int, corrections: int) -> dict[str, Any]:
     """Do all of it."""
     with running() as server, tempfile.TemporaryDirectory() as root:
@@ -204,10 +207,4 @@ def _failed(found: Mapping[str, Any]) -> bool:
     return any(wrong) or slot["current"] != 1
 
 
-@program(failed=_failed)
-@click.option("--stops", default=30)
-@click.option("--kills", default=30)
-@click.option("--corrections", default=1_000)
-def main(stops: int, kills: int, corrections: int) -> dict[str, Any]:
-    """Stop, kill, correct; exit code 1 if anything was lost, doubled or changed."""
-    return bench(stops, kills, corrections)
+main = program(bench, failed=_failed)

@@ -75,9 +75,8 @@ def common(one: str, other: str) -> int:
     return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
-@program()
 @click.option("--embedder", default="auto", help="As the setting of this name.")
-def main(embedder: str) -> dict[str, Any]:
+def bench(embedder: str) -> dict[str, Any]:
     """Measure what each placement costs."""
     figures: dict[str, Any] = {}
     for keeps_block, placement in product((True, False), Placement):
@@ -86,3 +85,6 @@ def main(embedder: str) -> dict[str, Any]:
         # The first turn is all new, wherever the block stands.
         figures[name] = {"per_turn": round(fmean(billed[1:]), 1), "last": billed[-1], "sum": sum(billed)}
     return figures
+
+
+main = program(bench)

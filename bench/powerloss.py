@@ -270,6 +270,8 @@ def _apply(content: bytearray, offset: int, data: bytes | None) -> None:
     content[offset : offset + len(data)] = data
 
 
+@click.option("--points", default=300)
+@click.option("--seed", default=1)
 def bench(points: int, seed: int) -> dict[str, Any]:
     """Cut the power of both; return the sums."""
     of_inbox = max(20, points // 5)
@@ -282,9 +284,6 @@ def bench(points: int, seed: int) -> dict[str, Any]:
     return {**counts, "lost": len(verdict.lost), "corrupt": wrong, "problems": verdict.problems[:20]}
 
 
-@program(failed=lambda found: found["lost"] or found["corrupt"] or not found["fewest_syncs_per_acknowledgement"])
-@click.option("--points", default=300)
-@click.option("--seed", default=1)
-def main(points: int, seed: int) -> dict[str, Any]:
-    """Cut the power again and again."""
-    return bench(points, seed)
+main = program(
+    bench, failed=lambda found: found["lost"] or found["corrupt"] or not found["fewest_syncs_per_acknowledgement"]
+)

@@ -136,11 +136,10 @@ def _scope(name: str) -> str | None:
     return name if name == "global" or name.startswith("project:") else None
 
 
-@program()
 @click.option("--data", type=click.Path(path_type=Path, exists=True), default=DATA, help="Another set of this form.")
 @click.option("--embedder", default="auto", help="Another embedder; shifted: the default, all cosines high.")
 @click.option("--wrong", is_flag=True, help="Also the queries of the half to tune on that went wrong.")
-def main(data: Path, embedder: str, wrong: bool) -> dict[str, Any]:
+def bench(data: Path, embedder: str, wrong: bool) -> dict[str, Any]:
     """Measure precision, recall and silence."""
     content = json.loads(data.read_text(encoding="utf-8"))
     facts, queries = content["facts"], content["queries"]
@@ -165,3 +164,6 @@ def main(data: Path, embedder: str, wrong: bool) -> dict[str, Any]:
                 if wrong and half == "tuned":
                     result["wrong"] = counts["perdure"].wrong
     return result
+
+
+main = program(bench)

@@ -16,42 +16,6 @@ class SkippedError(Exception):
     """What a bench needs is not there; it says what, and the run is none that failed."""
 
 
-def program(
-    failed: Callable[[Any], object] = lambda figures: False, shown: Callable[[Any], Iterator[str]] | None = None
-) -> Callable[[Callable[..., Figures | Iterator[Figures]]], click.Command]:
-    """Make a command of a function that returns figures, or yields some again and again.
-
-    Args:
-        failed: whether figures are such that the exit code is 1.
-        shown: the lines of figures without `--json`.
-
-    The function is the last of its module: where the module itself is run, the command runs at once.
-    """
-
-    def made(function: Callable[..., Figures | Iterator[Figures]]) -> click.Command:
-        @wraps(function)
-        def run(*, as_json: bool, **given: Any) -> None:
-            try:
-                result = function(**given)
-            except SkippedError as error:
-                click.echo(f"skipped: {error}", err=True)
-                return
-            wrong = False
-            for figures in [result] if isinstance(result, Mapping) else result:
-                said = [json.dumps(figures, ensure_ascii=False)] if as_json else (shown or lines)(figures)
-                click.echo("\n".join(said))
-                wrong = wrong or bool(failed(figures))
-            raise SystemExit(int(wrong))
-
-        command = click.command(context_settings={"show_default": True})(run)
-        command.params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object."))
-        if function.__module__ == "__main__":
-            command()
-        return command
-
-    return made
-
-
 def lines(figures: Figures, indent: str = "") -> Iterator[str]:
     """Yield figures for a reader: a line each, what is within others below them."""
     for name, value in figures.items():
@@ -67,3 +31,44 @@ def lines(figures: Figures, indent: str = "") -> Iterator[str]:
 
 def _line(value: Any) -> str:
     return "  ".join(f"{name} {each}" for name, each in value.items()) if isinstance(value, Mapping) else str(value)
+
+
+def numbers(context: click.Context, option: click.Parameter, said: str) -> list[int]:
+    """Return the numbers of an option that has commas between them: its callback."""
+    return [int(each) for each in said.split(",")]
+
+
+def program(
+    bench: Callable[..., Figures | Iterator[Figures]],
+    failed: Callable[[Any], object] = lambda figures: False,
+    shown: Callable[[Any], Iterator[str]] = lines,
+) -> click.Command:
+    """Return the command of a bench, a function with click's options that returns figures, or yields some.
+
+    It is made at the end of the bench's module, and runs at once where that module is run itself.
+
+    Args:
+        bench: the function.
+        failed: whether figures are such that the exit code is 1.
+        shown: the lines of figures without `--json`.
+    """
+
+    @wraps(bench)
+    def run(*, as_json: bool, **given: Any) -> None:
+        try:
+            result = bench(**given)
+        except SkippedError as error:
+            click.echo(f"skipped: {error}", err=True)
+            return
+        wrong = False
+        for figures in [result] if isinstance(result, Mapping) else result:
+            said = [json.dumps(figures, ensure_ascii=False)] if as_json else shown(figures)
+            click.echo("\n".join(said))
+            wrong = wrong or bool(failed(figures))
+        raise SystemExit(int(wrong))
+
+    command = click.command(context_settings={"show_default": True})(run)
+    command.params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object."))
+    if bench.__module__ == "__main__":
+        command()
+    return command

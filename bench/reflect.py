@@ -137,10 +137,9 @@ def sampled(tally: Tally, size: int) -> dict[str, list[dict[str, Any]]]:
     return {"merges": merges, "patterns": chance.sample(tally.patterns, min(size, len(tally.patterns)))}
 
 
-@program()
 @click.argument("data", required=False, type=click.Path(path_type=Path))
 @click.option("--sample", type=int, default=0, help="Also print so many merges and patterns with their evidence.")
-def main(data: Path | None, sample: int) -> dict[str, Any]:
+def bench(data: Path | None, sample: int) -> dict[str, Any]:
     """Measure consolidation and reflection on LoCoMo."""
     tally = Tally()
     for item in json.loads(located(data).read_text(encoding="utf-8")):
@@ -148,3 +147,6 @@ def main(data: Path | None, sample: int) -> dict[str, Any]:
             measure(item, speaker, tally)
             click.echo(f"{item['sample_id']} {speaker} done", err=True)
     return {**tally.figures(), **({"sample": sampled(tally, sample)} if sample else {})}
+
+
+main = program(bench)

@@ -31,7 +31,7 @@ from bench.kills import Child
 from bench.latency import prompts
 from bench.measuring import p50, p95, timed
 from bench.memories import opened
-from bench.program import program
+from bench.program import numbers, program
 from bench.store import bind, sentences
 from perdure.hooks.types import TurnContext
 from perdure.index.vector_index import ExactIndex, scan
@@ -244,7 +244,7 @@ def client(home: str, url: str, facts: int, asks: int, writes: int, at: int) -> 
             print(json.dumps([timed(work)[1] for work in works]), flush=True)
 
 
-def bench(
+def at_size(
     facts: int, clients: Sequence[int], blended: Blended, queries: int, asks: int, writes: int, beside: bool
 ) -> dict[str, Any]:
     """Measure at one size."""
@@ -297,18 +297,19 @@ def _times(seconds: Sequence[float]) -> dict[str, float]:
     return {"p50_ms": p50(seconds), "p95_ms": p95(seconds)}
 
 
-@program()
-@click.option("--facts", default="10000,100000", help="Sizes, with commas.")
-@click.option("--clients", default="1,4,16", help="How many ask at once, with commas.")
+@click.option("--facts", callback=numbers, default="10000,100000", help="Sizes, with commas.")
+@click.option("--clients", callback=numbers, default="1,4,16", help="How many ask at once, with commas.")
 @click.option("--queries", default=30, help="Of each scope, on its topic and off.")
 @click.option("--asks", default=30, help="Of each client.")
 @click.option("--writes", default=20, help="Of each client.")
 @click.option("--vectors-only", is_flag=True, help="Leave out words, and the store in a folder.")
-def main(
-    facts: str, clients: str, queries: int, asks: int, writes: int, vectors_only: bool
+def bench(
+    facts: Sequence[int], clients: Sequence[int], queries: int, asks: int, writes: int, vectors_only: bool
 ) -> Iterator[dict[str, Any]]:
     """Measure at each size; a line of JSON for each."""
     blended = Blended.real()
-    counts = [int(count) for count in clients.split(",")]
-    for size in facts.split(","):
-        yield bench(int(size), counts, blended, queries, asks, writes, not vectors_only)
+    for size in facts:
+        yield at_size(size, clients, blended, queries, asks, writes, not vectors_only)
+
+
+main = program(bench)

@@ -65,13 +65,14 @@ class Errors(logging.Handler):
             self.said.append(line)
 
 
-def bench(seconds: float, pause: float = 0.01) -> dict[str, Any]:
+@click.option("--minutes", default=10.0, help="How long.")
+def bench(minutes: float, pause: float = 0.01) -> dict[str, Any]:
     """Play turns with a pause between them for so long, warming up included; return figures by name."""
     errors = Errors()
     logging.getLogger("perdure").addHandler(errors)
     try:
         with tempfile.TemporaryDirectory() as folder:
-            return _soak(Path(folder), seconds, pause, errors)
+            return _soak(Path(folder), 60 * minutes, pause, errors)
     finally:
         logging.getLogger("perdure").removeHandler(errors)
 
@@ -165,8 +166,4 @@ def _word(number: int) -> str:
     return "h" + "".join(chr(ord("a") + int(digit)) for digit in f"{number:04d}")
 
 
-@program(failed=lambda result: result["errors"] or result["orphans"])
-@click.option("--minutes", default=10.0, help="How long.")
-def main(minutes: float) -> dict[str, Any]:
-    """Play turns at a high rate with every background job on a fast timer."""
-    return bench(minutes * 60)
+main = program(bench, failed=lambda result: result["errors"] or result["orphans"])

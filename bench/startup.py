@@ -34,6 +34,7 @@ CLIENT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"n
 INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": CLIENT}
 
 
+@click.option("--repeats", default=7, help="Times that each is measured.")
 def bench(repeats: int) -> dict[str, float]:
     """Measure each start `repeats` times; return medians in seconds."""
     with tempfile.TemporaryDirectory(prefix="perdure-startup-") as folder:
@@ -89,8 +90,4 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("PERDURE_")}
 
 
-@program()
-@click.option("--repeats", default=7, help="Times that each is measured.")
-def main(repeats: int) -> dict[str, float]:
-    """Measure what it costs to start."""
-    return bench(repeats)
+main = program(bench)

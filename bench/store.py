@@ -24,7 +24,7 @@ import apsw
 import click
 
 from bench.measuring import p50, script, tells_rss, timed
-from bench.program import program
+from bench.program import numbers, program
 from perdure.api.memory import Memory
 from perdure.embed.deterministic import HashEmbedder
 from perdure.hooks.types import Channel
@@ -216,8 +216,11 @@ def size_of(folder: Path) -> int:
     return sum((Path(base) / name).stat().st_size for base, _, names in os.walk(folder) for name in names)
 
 
+@click.option("--sizes", callback=numbers, default="1000,10000,100000", help="Facts in the store, at least 1 each.")
+@click.option("--writes", default=2_000, help="Single writes for the measure of the disk.")
+@click.option("--model/--no-model", default=True, help="Measure memory with the default model loaded.")
 def bench(sizes: list[int], writes: int, model: bool) -> dict[str, Any]:
-    """Measure everything."""
+    """Measure the store at each size, and its disk."""
     with tempfile.TemporaryDirectory() as folder:
         measured = at_sizes(Path(folder), sizes, model)
         used = disk(Path(folder) / "single", writes)
@@ -229,10 +232,4 @@ def bench(sizes: list[int], writes: int, model: bool) -> dict[str, Any]:
     }
 
 
-@program()
-@click.option("--sizes", default="1000,10000,100000", help="Facts in the store, at least 1 each.")
-@click.option("--writes", default=2_000, help="Single writes for the measure of the disk.")
-@click.option("--model/--no-model", default=True, help="Measure memory with the default model loaded.")
-def main(sizes: str, writes: int, model: bool) -> dict[str, Any]:
-    """Measure the store."""
-    return bench([int(size) for size in sizes.split(",")], writes, model)
+main = program(bench)

@@ -100,6 +100,8 @@ class Asker(threading.Thread):
         self.recalls += 1
 
 
+@click.option("--facts", default=10_000, help="So many memories.")
+@click.option("--dims", default=256, help="Numbers in a vector of the new model.")
 def bench(facts: int, dims: int) -> dict[str, Any]:
     """Switch a store of so many facts to vectors of so many numbers, and back; return the figures."""
     new = HashEmbedder(dims)
@@ -209,9 +211,4 @@ def _ask(store: Store, sql: str, *values: Any) -> list[Any]:
         return run(connection, sql, values)
 
 
-@program()
-@click.option("--facts", default=10_000, help="So many memories.")
-@click.option("--dims", default=256, help="Numbers in a vector of the new model.")
-def main(facts: int, dims: int) -> dict[str, Any]:
-    """Switch a store that is in use to another model, and back."""
-    return bench(facts, dims)
+main = program(bench)

@@ -110,6 +110,8 @@ def scoped(url: str, folder: Path, scopes: int) -> dict[str, int]:
     return {"scopes": scopes, "refused": refused, "kept": len(taken), "found": found, "foreign": foreign}
 
 
+@click.option("--tenants", default=1_000)
+@click.option("--scopes", default=10_000)
 def bench(tenants: int, scopes: int) -> dict[str, Any]:
     """Do all of it."""
     with running() as server, pooled(server, CONNECTIONS) as url, tempfile.TemporaryDirectory() as root:
@@ -126,9 +128,4 @@ def _failed(result: Mapping[str, Any]) -> bool:
     return bool(seen) or names["found"] != names["kept"]
 
 
-@program(failed=_failed)
-@click.option("--tenants", default=1_000)
-@click.option("--scopes", default=10_000)
-def main(tenants: int, scopes: int) -> dict[str, Any]:
-    """Run them; exit code 1 if anybody saw what is another's, or not what is their own."""
-    return bench(tenants, scopes)
+main = program(bench, failed=_failed)

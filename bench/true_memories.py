@@ -164,15 +164,17 @@ def _with_faded(memory: Memory, told: Sequence[Told], before: dict[str, Any]) ->
     return {**before, "faded": len(faded), "cases": before["cases"] + cases}
 
 
-@program()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--together", is_flag=True, help="All in one store.")
 @click.option("--turns", is_flag=True, help="By turns of a conversation.")
 @click.option("--days", default=0, help="Look for them again so many days later.")
 @click.option("--growth", "grows", is_flag=True, help="Tell what is lost at each size of one store.")
-def main(folder: Path, together: bool, turns: bool, days: int, grows: bool) -> dict[str, Any]:
+def bench(folder: Path, together: bool, turns: bool, days: int, grows: bool) -> dict[str, Any]:
     """Measure what is lost of what is true."""
     files = read(folder) if folder.is_dir() else {}
     if not files:
         raise SkippedError(f"{folder} holds no stores; give a folder with their files")
     return {"growth": growth(files)} if grows else measure(files, together, turns, days)
+
+
+main = program(bench)

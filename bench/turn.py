@@ -40,6 +40,8 @@ def said(number: int) -> str:
     return f"Thanks, that worked well. {statement} Could you draft the letter to the landlord now?"
 
 
+@click.option("--turns", default=200, help="So many are timed.")
+@click.option("--embedder", default="auto", help="As the setting of this name.")
 def bench(turns: int, *, embedder: str) -> dict[str, Any]:
     """Play turns, each timed beside what it cannot do without; return the figures, times in milliseconds."""
     with tempfile.TemporaryDirectory() as folder, Memory.open(folder, embedder=embedder) as memory:
@@ -100,9 +102,4 @@ def _last_entry(inbox: Path) -> int:
     return len(lines[-1]) + 1 if lines else 0
 
 
-@program()
-@click.option("--turns", default=200, help="So many are timed.")
-@click.option("--embedder", default="auto", help="As the setting of this name.")
-def main(turns: int, embedder: str) -> dict[str, Any]:
-    """Measure what the end of a turn costs."""
-    return bench(turns, embedder=embedder)
+main = program(bench)

@@ -35,6 +35,8 @@ SEED = 22
 Query = Callable[[Memory], Any]
 
 
+@click.option("--facts", default=100_000, help="Memories in the store.")
+@click.option("--samples", default=40, help="Of each page.")
 def bench(facts: int, samples: int) -> dict[str, Any]:
     """Fill a store and ask for its pages; return figures by page."""
     with tempfile.TemporaryDirectory() as folder:
@@ -106,9 +108,4 @@ def _sampled(
     }
 
 
-@program()
-@click.option("--facts", default=100_000, help="Memories in the store.")
-@click.option("--samples", default=40, help="Of each page.")
-def main(facts: int, samples: int) -> dict[str, Any]:
-    """Measure the pages of a large store."""
-    return bench(facts, samples)
+main = program(bench)
