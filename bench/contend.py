@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.synchronize import Barrier
@@ -28,10 +29,8 @@ from bench.kills import FORGOTTEN, LIVE, SUPERSEDED, Story, divergence
 from bench.memories import opened
 from bench.program import program
 from perdure.api.memory import Memory
-from perdure.engine.engine import Engine
-from perdure.engine.settings import Settings
 from perdure.errors import NotFoundError, PerdureError, StoreError
-from perdure.hooks.types import Channel, TurnContext
+from perdure.hooks.types import Channel
 from perdure.store import lifecycle
 from perdure.store.fact import Fact
 from perdure.store.sql import run
@@ -63,10 +62,9 @@ class Agent:
     """One process: some threads that change things, the others look at what other processes announce."""
 
     def __init__(self, home: Path, name: str, mine: Any, others: Sequence[Any]) -> None:
-        settings = Settings.load(SETTINGS, environ={})
-        self._engine = Engine(home, settings)
-        self._memory = Memory(self._engine, TurnContext(host="bench"))
+        self._memory = Memory.open(home, **SETTINGS)
         self._memory.ready()
+        self._store = self._memory._engine.store
         self._name = name
         self._mine = mine
         self._others = others
@@ -76,14 +74,12 @@ class Agent:
 
     def work(self, seconds: float) -> Report:
         """Work for so long; return what happened."""
-        writers = [threading.Thread(target=self._guarded, args=(self._write, n)) for n in range(THREADS // 2)]
-        readers = [threading.Thread(target=self._guarded, args=(self._look, n)) for n in range(THREADS // 2)]
-        for thread in writers + readers:
-            thread.start()
-        self._stop.wait(seconds)
-        self._stop.set()
-        for thread in writers + readers:
-            thread.join()
+        with ThreadPoolExecutor(THREADS) as pool:
+            for number in range(THREADS // 2):
+                pool.submit(self._guarded, self._write, number)
+                pool.submit(self._guarded, self._look, number)
+            self._stop.wait(seconds)
+            self._stop.set()
         self._memory.settle()
         self._memory.close()
         return self._report
@@ -103,7 +99,7 @@ class Agent:
             fact = self._memory.store(f"The marker {marker} stands for the {chance.choice(ANIMALS)} database.")
             state = LIVE if chance.random() < 0.5 else chance.choice((FORGOTTEN, SUPERSEDED))
             if state == FORGOTTEN:
-                with self._engine.store.write(AUTHOR) as tx:
+                with self._store.write(AUTHOR) as tx:
                     lifecycle.forget(tx, fact.id)
             elif state == SUPERSEDED:
                 count += 1
@@ -111,7 +107,7 @@ class Agent:
             self._acknowledged(marker, fact.id, state)
 
     def _replace(self, old: str, marker: str) -> None:
-        with self._engine.store.write(AUTHOR) as tx:
+        with self._store.write(AUTHOR) as tx:
             new = lifecycle.update(tx, old, {"text": f"The marker {marker} stands for another database."})
         self._acknowledged(marker, new.id, LIVE)
 
@@ -158,28 +154,26 @@ def agent(home: Path, name: str, mine: Any, others: Sequence[Any], seconds: floa
 def rival(home: Path, barrier: Barrier, rounds: int, results: Any) -> None:
     """Store the same new id and the same new text as all rivals, at the same moment."""
     errors = []
-    engine = Engine(home, Settings.load(SETTINGS, environ={}))
-    memory = Memory(engine, TurnContext(host="bench"))
-    memory.ready()
-    for number in range(rounds):
-        barrier.wait(PATIENCE)
-        try:
-            memory.store(f"The marker mkaq{number} was stored by all rivals at once.")
-        except PerdureError as error:
-            errors.append(f"same text: {type(error).__name__}: {error}")
-        barrier.wait(PATIENCE)
-        fact_id = f"{number:08x}-0000-4000-8000-000000000000"
-        fact = Fact(f"The marker mkbq{number} has one id.", id=fact_id, channel=Channel.LIBRARY,
-                    scope="user", scope_target="owner")  # fmt: skip
-        try:
-            with engine.store.write(AUTHOR) as tx:
-                tx.add(fact)
-        except StoreError:
-            # All but one are refused, and by then the fact is there.
-            with engine.store.database.read() as connection:
-                if not run(connection, "SELECT 1 FROM facts WHERE id = ?", (fact_id,)):
-                    errors.append(f"same id: {fact_id} was refused and is not there")
-    memory.close()
+    with opened(home, **SETTINGS) as memory:
+        store = memory._engine.store
+        for number in range(rounds):
+            barrier.wait(PATIENCE)
+            try:
+                memory.store(f"The marker mkaq{number} was stored by all rivals at once.")
+            except PerdureError as error:
+                errors.append(f"same text: {type(error).__name__}: {error}")
+            barrier.wait(PATIENCE)
+            fact_id = f"{number:08x}-0000-4000-8000-000000000000"
+            fact = Fact(f"The marker mkbq{number} has one id.", id=fact_id, channel=Channel.LIBRARY,
+                        scope="user", scope_target="owner")  # fmt: skip
+            try:
+                with store.write(AUTHOR) as tx:
+                    tx.add(fact)
+            except StoreError:
+                # All but one are refused, and by then the fact is there.
+                with store.database.read() as connection:
+                    if not run(connection, "SELECT 1 FROM facts WHERE id = ?", (fact_id,)):
+                        errors.append(f"same id: {fact_id} was refused and is not there")
     results.put(errors)
 
 

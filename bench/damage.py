@@ -275,15 +275,6 @@ def _mounts() -> bool:
         return tried.returncode == 0
 
 
-def _shown(result: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    for damage, found in result.items():
-        counts = ", ".join(f"{name} {found[name]}" for name in ("commands", "methods", "answers", "tells"))
-        lost_ones = f"lost {found['lost']} ({found['lost_before_export']} older than the export)"
-        yield f"{damage}: {counts}, fails {len(found['fails'])}; {lost_ones}"
-        yield from (f"    {sentence}" for sentence in found["sentences"])
-        yield from (f"    FAILS {fail}" for fail in found["fails"])
-
-
 @click.option("--only", type=click.Choice(list(DAMAGES)), multiple=True, help="Only this kind of damage.")
 def bench(only: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Call everything under every kind of damage."""
@@ -310,4 +301,4 @@ def bench(only: Sequence[str]) -> dict[str, dict[str, Any]]:
     return result
 
 
-main = program(bench, shown=_shown)
+main = program(bench)

@@ -13,7 +13,7 @@ prompts that need nothing, and quiet: those of them that got nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -105,12 +105,6 @@ def measure(days: Sequence[Day]) -> dict[str, dict[str, int]]:
     return found
 
 
-def _shown(result: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{result['days']} days{'':11}rules  heads"
-    for figure in FIGURES:
-        yield f"{figure:<17} {result['rules'][figure]:6} {result['heads'][figure]:6}"
-
-
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path), required=False)
 def bench(folder: Path | None) -> dict[str, Any]:
     """Play days with an assistant, and compare what becomes of them with their labels."""
@@ -122,4 +116,4 @@ def bench(folder: Path | None) -> dict[str, Any]:
     return {"days": len(days), **measure(days)}
 
 
-main = program(bench, shown=_shown)
+main = program(bench)

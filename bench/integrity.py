@@ -259,14 +259,6 @@ def _case(adapter: PerdureAdapter, attack: Any) -> dict[str, str]:
     return {"edit": LABELS[attack.name], "verdict": verdict(result, adapter), "said": said}
 
 
-def _shown(result: Mapping[str, Any]) -> Iterator[str]:
-    for case in result["cases"]:
-        yield f"{case['edit']:26} {case['verdict']:10} {case['said']}"
-    for how, case in result["whole_folder"].items():
-        yield f"whole folder, {how:14} {case['verdict']:10} {case['said']}"
-    yield f"{result['passed']} of {result['of']}"
-
-
 def bench() -> dict[str, Any]:
     """Run the at-rest cases of agent-memory-integrity against perdure."""
     try:
@@ -279,4 +271,4 @@ def bench() -> dict[str, Any]:
     return {"suite": suite, "passed": passed, "of": len(found), "cases": found, "whole_folder": extra}
 
 
-main = program(bench, failed=lambda result: result["passed"] < result["of"], shown=_shown)
+main = program(bench, failed=lambda result: result["passed"] < result["of"])

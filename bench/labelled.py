@@ -15,7 +15,7 @@ over whole sessions.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ import click
 from bench.days import PATIENCE, played
 from bench.locomo import Turn as Line
 from bench.locomo import ask, index, place_of, places
-from bench.measuring import share
+from bench.measuring import Counts, share
 from bench.memories import brought, changed, live, opened
 from bench.program import program
 from perdure.hooks.types import TurnContext
@@ -38,38 +38,26 @@ TOP = 5
 """Results of a search of past conversations that are looked at."""
 
 
-@dataclass(slots=True)
-class Recalled:
-    """What came up for prompts."""
+@dataclass
+class Recalled(Counts):
+    """What came up for prompts, by their kind and language as well."""
 
-    right: int = 0
-    brought: int = 0
-    wanted: int = 0
-    quiet: Counter[bool] = field(default_factory=Counter)
     kinds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     languages: dict[str, dict[str, list[float]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
 
     def count(self, prompt: Prompt, found: set[str], lang: str) -> None:
         """Count a prompt and the ids of what came up for it."""
         needs = set(prompt.needs)
-        self.right += len(found & needs)
-        self.brought += len(found)
-        self.wanted += len(needs)
-        if needs:
-            self.kinds[prompt.kind].append(len(found & needs) / len(needs))
-            self.languages[lang]["recall"].append(len(found & needs) / len(needs))
-        else:
-            self.quiet[not found] += 1
-            self.languages[lang]["silence"].append(float(not found))
-            self.kinds[prompt.kind if prompt.kind not in NEEDING else "idle"].append(float(not found))
+        self.add(found, needs)
+        well = len(found & needs) / len(needs) if needs else float(not found)
+        self.languages[lang]["recall" if needs else "silence"].append(well)
+        self.kinds["idle" if prompt.kind in NEEDING and not needs else prompt.kind].append(well)
 
     def figures(self) -> dict[str, Any]:
         """Return all figures, 0 to 1."""
         return {
             "prompts": sum(map(len, self.kinds.values())),
-            "precision": share(self.right, self.brought),
-            "recall": share(self.right, self.wanted),
-            "silence": share(self.quiet[True], self.quiet.total()),
+            **super().figures(),
             "kinds": _means(self.kinds),
             "languages": {lang: _means(given) for lang, given in sorted(self.languages.items())},
         }
@@ -235,29 +223,22 @@ MEASURES: Mapping[str, tuple[type[File], Callable[[Any], dict[str, Any]]]] = {
 }  # fmt: skip
 
 
-def measure(folder: Path, kinds: Iterable[str] = MEASURES) -> dict[str, dict[str, Any]]:
-    """Return the figures of each kind that the folder holds files of.
-
-    Raises:
-        click.ClickException: a file does not have its form.
-    """
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option(
+    "--only", type=click.Choice(list(MEASURES)), multiple=True, default=list(MEASURES), help="Only this kind."
+)
+def bench(folder: Path, only: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Measure the product on each kind of labelled data that FOLDER holds."""
     found = load(folder)
     if found.wrong:
         raise click.ClickException("; ".join(found.wrong))
     result = {}
-    for kind in kinds:
+    for kind in only:
         form, figures = MEASURES[kind]
         files = [file for file in found.files.values() if isinstance(file, form)]
         if files:
             result[kind] = figures(files)
     return result
-
-
-@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--only", type=click.Choice(list(MEASURES)), multiple=True, help="Only this kind; may be repeated.")
-def bench(folder: Path, only: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    """Measure the product on labelled data."""
-    return measure(folder, only or MEASURES)
 
 
 main = program(bench)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,6 +26,33 @@ def rss():
 def share(part: float, of: float) -> float:
     """Return a share of 0 to 1; of nothing it is all."""
     return round(part / of, 3) if of else 1.0
+
+
+@dataclass
+class Counts:
+    """What came up for many prompts, beside what should have."""
+
+    right: int = 0
+    brought: int = 0
+    wanted: int = 0
+    quiet: int = 0
+    idle: int = 0
+
+    def add(self, got: set[str], wanted: set[str]) -> None:
+        """Count one prompt."""
+        self.right += len(got & wanted)
+        self.brought += len(got)
+        self.wanted += len(wanted)
+        self.idle += not wanted
+        self.quiet += not wanted and not got
+
+    def figures(self) -> dict[str, float]:
+        """Return precision, recall and silence, 0 to 1."""
+        return {
+            "precision": share(self.right, self.brought),
+            "recall": share(self.right, self.wanted),
+            "silence": share(self.quiet, self.idle),
+        }
 
 
 def until(done: Callable[[], object], seconds: float) -> bool:

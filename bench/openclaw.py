@@ -11,6 +11,7 @@ cache can serve no more than that beginning.
 from __future__ import annotations
 
 import json
+import shutil
 import statistics
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -28,20 +29,7 @@ from perdure.text.tokens import estimate_tokens
 from tests.e2e.gateway import Gateway, installed_host, until
 from tests.e2e.model import Model, words
 
-EMPTY_PLUGIN = {
-    "package.json": json.dumps({
-        "name": "openclaw-nothing", "version": "0.1.0", "private": True, "type": "module",
-        "openclaw": {"extensions": ["./index.js"], "compat": {"pluginApi": ">=2026.9.0"}},
-    }),
-    "openclaw.plugin.json": json.dumps({
-        "id": "nothing", "name": "Nothing", "version": "0.1.0", "activation": {"onStartup": True},
-        "configSchema": {"type": "object", "additionalProperties": False, "properties": {}},
-    }),
-    "index.js": (
-        'export default { id: "nothing", name: "Nothing", description: "Does nothing.", register(api) {\n'
-        '  api.on("before_prompt_build", async () => undefined); api.on("agent_end", async () => undefined); } };\n'
-    ),
-}  # fmt: skip
+EMPTY_PLUGIN = Path(__file__).parent / "data" / "nothing"
 TOLD = "My boat number {n} is called Albatross {n}, and I prefer harbour {n} for it."
 ASKED = "What is my boat number {n} called?"
 GOAL_MS = 15.0
@@ -50,9 +38,7 @@ GOAL_MS = 15.0
 def with_nothing(gateway: Gateway) -> None:
     """Put a plugin into the config that does nothing, in place of a memory."""
     folder = gateway.folder / "nothing"
-    folder.mkdir()
-    for name, text in EMPTY_PLUGIN.items():
-        (folder / name).write_text(text)
+    shutil.copytree(EMPTY_PLUGIN, folder)
     config = json.loads(gateway.config.read_text())
     access = {"enabled": True, "hooks": {"allowConversationAccess": True}}
     config["plugins"] = {

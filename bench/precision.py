@@ -13,15 +13,14 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
-from bench.measuring import share
+from bench.measuring import Counts
 from bench.memories import Words, brought, opened
 from bench.program import program
 from perdure.api.memory import Memory
@@ -35,39 +34,6 @@ HALVES = ("tuned", "untouched")
 TOP = 10
 HOUR = 3600.0
 Ask = Callable[[Mapping[str, Any]], Sequence[str]]
-
-
-@dataclass(slots=True)
-class Counts:
-    """What one way of recalling did over many queries."""
-
-    brought: int = 0
-    right: int = 0
-    expected: int = 0
-    quiet: int = 0
-    to_be_quiet: int = 0
-    wrong: list[dict[str, Any]] = field(default_factory=list)
-
-    def count(self, query: Mapping[str, Any], found: Iterable[str]) -> None:
-        """Count one query."""
-        got, wanted = set(found), set(query["expected"])
-        self.brought += len(got)
-        self.right += len(got & wanted)
-        self.expected += len(wanted)
-        if not wanted:
-            self.to_be_quiet += 1
-            self.quiet += not got
-        if got != wanted:
-            self.wrong.append({"id": query["id"], "kind": query["kind"], "missed": sorted(wanted - got),
-                               "false": sorted(got - wanted)})  # fmt: skip
-
-    def figures(self) -> dict[str, float]:
-        """Return precision, recall and silence, 0 to 1."""
-        return {
-            "precision": share(self.right, self.brought),
-            "recall": share(self.right, self.expected),
-            "silence": share(self.quiet, self.to_be_quiet),
-        }
 
 
 def fill(home: Path, facts: Sequence[Mapping[str, Any]], clock: ManualClock, embedder: str = "auto") -> dict[str, str]:
@@ -131,6 +97,22 @@ def by_words(facts: Sequence[Mapping[str, Any]]) -> Ask:
     return lambda query: [facts[place]["id"] for place in words.best(query["prompt"], TOP)]
 
 
+def figures(asked: Sequence[Mapping[str, Any]], found: Sequence[set[str]]) -> dict[str, float]:
+    """Return precision, recall and silence, 0 to 1."""
+    counts = Counts()
+    for query, got in zip(asked, found, strict=True):
+        counts.add(got, set(query["expected"]))
+    return counts.figures()
+
+
+def mistakes(asked: Sequence[Mapping[str, Any]], found: Sequence[set[str]]) -> list[dict[str, Any]]:
+    """Return the queries that something was missed for, or brought up falsely."""
+    return [
+        {"id": query["id"], "kind": query["kind"], "missed": sorted(wanted - got), "false": sorted(got - wanted)}
+        for query, got in zip(asked, found, strict=True) if got != (wanted := set(query["expected"]))
+    ]  # fmt: skip
+
+
 def _scope(name: str) -> str | None:
     # An agent's and the user's are their openers' own.
     return name if name == "global" or name.startswith("project:") else None
@@ -155,14 +137,11 @@ def bench(data: Path, embedder: str, wrong: bool) -> dict[str, Any]:
                 "fts5_top10": by_words(facts),
             }
             for half in HALVES:
-                counts = {name: Counts() for name in ways}
-                for query in queries:
-                    if query["half"] == half:
-                        for name, ask in ways.items():
-                            counts[name].count(query, ask(query))
-                result[half] = {name: count.figures() for name, count in counts.items()}
+                asked = [query for query in queries if query["half"] == half]
+                found = {name: [set(ask(query)) for query in asked] for name, ask in ways.items()}
+                result[half] = {name: figures(asked, given) for name, given in found.items()}
                 if wrong and half == "tuned":
-                    result["wrong"] = counts["perdure"].wrong
+                    result["wrong"] = mistakes(asked, found["perdure"])
     return result
 
 

@@ -39,18 +39,12 @@ def numbers(context: click.Context, option: click.Parameter, said: str) -> list[
 
 
 def program(
-    bench: Callable[..., Figures | Iterator[Figures]],
-    failed: Callable[[Any], object] = lambda figures: False,
-    shown: Callable[[Any], Iterator[str]] = lines,
+    bench: Callable[..., Figures | Iterator[Figures]], failed: Callable[[Any], object] = lambda figures: False
 ) -> click.Command:
     """Return the command of a bench, a function with click's options that returns figures, or yields some.
 
-    It is made at the end of the bench's module, and runs at once where that module is run itself.
-
-    Args:
-        bench: the function.
-        failed: whether figures are such that the exit code is 1.
-        shown: the lines of figures without `--json`.
+    The exit code is 1 where `failed` says so of figures. It is made at the end of the bench's module, and runs at once
+    where that module is run itself.
     """
 
     @wraps(bench)
@@ -62,7 +56,7 @@ def program(
             return
         wrong = False
         for figures in [result] if isinstance(result, Mapping) else result:
-            said = [json.dumps(figures, ensure_ascii=False)] if as_json else shown(figures)
+            said = [json.dumps(figures, ensure_ascii=False)] if as_json else lines(figures)
             click.echo("\n".join(said))
             wrong = wrong or bool(failed(figures))
         raise SystemExit(int(wrong))
