@@ -11,7 +11,9 @@ With --peers, other stores are given the same facts and vectors; what is not ins
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import os
 import statistics
 import tempfile
 import time
@@ -25,7 +27,6 @@ import apsw
 import click
 import numpy as np
 
-from bench import peers
 from bench.files import put_random_vectors
 from bench.measuring import p50, p95, script, tells_rss, timed
 from bench.program import numbers, program
@@ -55,6 +56,7 @@ SESSION = 100
 PROMPT_WORDS = 8
 CONTEXT = TurnContext(session_id="bench")
 INDEX_BATCH = 1_000
+PEER_BATCH, PEER_LIMIT = 1_000, 10
 EMBEDDERS: dict[str, tuple[Callable[[], Embedder], dict[str, Any]]] = {
     "auto": (load_default, {"embedder": "auto"}),
     "hash": (lambda: HashEmbedder(384), {"embedder": "hash", "embedder_model": "384"}),
@@ -239,11 +241,69 @@ def resident(home: Path, asked: Sequence[str], embedder: str) -> float | None:
     return round(float(megabytes), 1)
 
 
+class Given:
+    """In the place of mem0's embedder: looks vectors up, so that no peer computes its own."""
+
+    def __init__(self, vectors: dict[str, list[float]]) -> None:
+        """Know the vectors of these texts."""
+        self._vectors = vectors
+
+    def embed(self, text: str, memory_action: str | None = None) -> list[float]:
+        """Return the vector of a text that is known, whatever it is for."""
+        return self._vectors[text]
+
+
+def _chromadb(folder: Path, texts: Sequence[str], known: dict[str, list[float]]) -> Callable[[str], object]:
+    chromadb = importlib.import_module("chromadb")
+    client = chromadb.PersistentClient(str(folder), chromadb.Settings(anonymized_telemetry=False))
+    collection = client.create_collection("bench", metadata={"hnsw:space": "cosine"}, embedding_function=None)
+    for start in range(0, len(texts), PEER_BATCH):
+        part = list(texts[start : start + PEER_BATCH])
+        ids = [str(number) for number in range(start, start + len(part))]
+        collection.add(ids=ids, documents=part, embeddings=[known[text] for text in part])
+    return lambda prompt: collection.query(query_embeddings=[known[prompt]], n_results=PEER_LIMIT)
+
+
+def _mem0(folder: Path, texts: Sequence[str], known: dict[str, list[float]]) -> Callable[[str], object]:
+    os.environ["MEM0_TELEMETRY"] = "False"  # read when the module is loaded
+    mem0 = importlib.import_module("mem0")
+    store = {
+        "path": str(folder),
+        "collection_name": "bench",
+        "embedding_model_dims": EMBEDDER.identity.dims,
+        "on_disk": True,
+    }
+    unused = {"api_key": "nothing is inferred or embedded"}
+    memory = mem0.Memory.from_config({
+        "vector_store": {"provider": "qdrant", "config": store},
+        "embedder": {"provider": "openai", "config": unused},
+        "llm": {"provider": "openai", "config": unused},
+        "history_db_path": str(folder.with_suffix(".history")),
+    })  # fmt: skip
+    memory.embedding_model = Given(known)
+    for text in texts:
+        memory.add(text, user_id="bench", infer=False)
+    return lambda prompt: memory.search(prompt, filters={"user_id": "bench"}, top_k=PEER_LIMIT)
+
+
+PEERS: dict[str, Callable[[Path, Sequence[str], dict[str, list[float]]], Callable[[str], object]]] = {
+    "chromadb": _chromadb, "mem0": _mem0,
+}  # fmt: skip
+"""Other memory stores. Each is given its vectors: what is measured is the store, not a model."""
+
+
 def beside(home: Path, facts: int, asked: Sequence[str], embedder: str) -> dict[str, float]:
     """Return the median milliseconds of a search in other stores of the same facts, where they are installed."""
-    texts = list(sentences(facts, SEED))
+    texts, found = list(sentences(facts, SEED)), {}
     vectors = np.concatenate([EMBEDDER.embed(texts), EMBEDDERS[embedder][0]().embed(asked, query=True)])
-    return peers.measure(home / "peers", texts, asked, vectors)
+    known = dict(zip([*texts, *asked], vectors.tolist(), strict=True))
+    for name, fill_peer in PEERS.items():
+        if importlib.util.find_spec(name) is None:
+            click.echo(f"{name}: skipped, it is not installed", err=True)
+            continue
+        search = fill_peer(home / "peers" / name, texts, known)
+        found[name] = p50([timed(partial(search, prompt))[1] for prompt in asked])
+    return found
 
 
 @click.option("--sizes", callback=numbers, default="1000,10000,100000", help="Facts in the store, at least 1 each.")
