@@ -28,6 +28,8 @@ from perdure.store.store import Store
 
 MARKER = re.compile(r"\bmk[0-9a-f]+q\d+\b")
 """The word by which a fact is known."""
+PATIENCE = 30.0
+"""Seconds for hearing out a process that has ended: what it left behind may keep its output open."""
 LIVE, SUPERSEDED, FORGOTTEN, PARKED, ABSENT = "live", "superseded", "forgotten", "parked", "absent"
 
 
@@ -56,13 +58,13 @@ class Child:
         self.begun = threading.Event()
         """Set by the first acknowledgement, or by the end."""
         self._hear = hear
-        self._reader = threading.Thread(target=self._read)
+        self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def wait(self, seconds: float | None = None) -> int:
         """Wait for its end and until all that it said is heard; return its exit code."""
         code = self.process.wait(seconds)
-        self._reader.join()
+        self._reader.join(PATIENCE)
         self._input.close()
         return code
 
@@ -89,13 +91,15 @@ class Child:
 
     def _read(self) -> None:
         assert self.process.stdout is not None
-        with self.process.stdout as said:
-            for line in said:
+        try:
+            for line in self.process.stdout:
                 # The last line of a killed process may be torn: what it did not finish saying was not said.
                 if line.endswith("\n") and self._hear(line.rstrip("\n")):
                     self.acknowledged += 1
                     self.begun.set()
-        self.begun.set()
+        finally:
+            self.process.stdout.close()
+            self.begun.set()
 
 
 @dataclass
