@@ -1,6 +1,6 @@
 """Measures the vector indexes: how well and how fast the matrix and LanceDB answer, and which is faster from where on.
 
-python -m bench.ann --size 100000 --json
+python -m bench ann --size 100000 --json
 
 Sizes are those of made-up vectors. Under `real` stand the memories of the labelled stores, embedded by the model, and
 their prompts: once when everybody may read all of them, once when each writer's agent asks for its own.
@@ -11,13 +11,15 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from bench.measuring import p50, timed
+from bench.program import program
 from perdure.embed.load import load_default
 from perdure.hooks.types import Channel
 from perdure.index.vector_index import ExactIndex, VectorHit, scan
@@ -45,54 +47,6 @@ PATIENCE = 600.0
 LABELLED = Path(__file__).parents[1] / "training" / "data" / "train" / "stores"
 EMBEDDED = 32
 """Texts that are embedded at a time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """One size of store. Times are medians of a search, in milliseconds.
-
-    Attributes:
-        size: vectors.
-        exact_ms: of the matrix in memory.
-        scan_ms: of the exact search without a matrix.
-        lance_ms: of LanceDB's approximate index, outbox and all.
-        lance_per_exact: LanceDB's time as a multiple of the matrix's.
-        load_s: until the matrix was in memory.
-        build_s: until LanceDB held and had indexed all vectors.
-        exact_recall_at_10: share of the ten nearest that the matrix finds.
-        recall_at_10: share of them that LanceDB finds.
-    """
-
-    size: int
-    exact_ms: float
-    scan_ms: float
-    lance_ms: float
-    lance_per_exact: float
-    load_s: float
-    build_s: float
-    exact_recall_at_10: float
-    recall_at_10: float
-
-
-@dataclass(frozen=True, slots=True)
-class Real:
-    """What the matrix does with vectors of the model. Times are medians of a search, in milliseconds.
-
-    Attributes:
-        size: vectors.
-        queries: prompts.
-        recall_at_10: share of the ten nearest of all vectors that it finds.
-        exact_ms: its time.
-        scoped_recall_at_10: share of the ten nearest of one agent's that it finds.
-        scoped_ms: its time.
-    """
-
-    size: int
-    queries: int
-    recall_at_10: float
-    exact_ms: float
-    scoped_recall_at_10: float
-    scoped_ms: float
 
 
 class Synthetic:
@@ -155,12 +109,7 @@ def index_all(store: Store, size: int) -> float:
 
 def median_ms(search: Callable[[Vectors], object], queries: Vectors) -> float:
     """Return the median time of a search, in milliseconds."""
-    times = []
-    for query in queries:
-        began = time.perf_counter()
-        search(query)
-        times.append(time.perf_counter() - began)
-    return round(sorted(times)[len(times) // 2] * 1000, 2)
+    return p50([timed(partial(search, query))[1] for query in queries])
 
 
 def recall(found: Sequence[Sequence[VectorHit]], true: Sequence[Sequence[VectorHit]]) -> float:
@@ -170,11 +119,7 @@ def recall(found: Sequence[Sequence[VectorHit]], true: Sequence[Sequence[VectorH
 
 
 def change(store: Store, ids: Sequence[str], queries: Vectors) -> tuple[set[str], set[str]]:
-    """Put fresh and updated facts beside the queries and take away the nearest ones, without indexing that.
-
-    Returns:
-        The ids of facts that must come up from now on, and of those that must not.
-    """
+    """Change facts near the queries, without indexing that; return the ids that must come up now, and that must not."""
     view = View(Audience.of(), store.clock.now())
     wrong = [scan(store.database, SPACE.id, query, view, 1)[0].id for query in queries[:CHANGED]]
     wrong = list(dict.fromkeys(wrong))
@@ -193,7 +138,7 @@ def change(store: Store, ids: Sequence[str], queries: Vectors) -> tuple[set[str]
     return {*fresh, *updated}, set(wrong)
 
 
-class Bench:
+class Sized:
     """A store of one size, measured."""
 
     def __init__(self, folder: Path, size: int, queries: int, seed: int) -> None:
@@ -208,22 +153,25 @@ class Bench:
         if not self.index.wait(PATIENCE):
             raise click.ClickException("LanceDB could not be opened")
 
-    def measured(self) -> Size:
-        """Return recall and times with an empty outbox."""
+    def measured(self) -> dict[str, float]:
+        """Return recall of the ten nearest, and times with an empty outbox: medians of a search in milliseconds.
+
+        `load_s`: until the matrix was in memory; `build_s`: until LanceDB had indexed all.
+        """
         true = [self._scan(query) for query in self.queries]
         found = [self._lance(query) for query in self.queries]
         exact = ExactIndex(self.store.database, SPACE.id, DIMS)
-        began = time.perf_counter()
-        exact.search(self.queries[0], self._view(), 10)
-        load_s = time.perf_counter() - began
+        _, load_s = timed(lambda: exact.search(self.queries[0], self._view(), 10))
         exact_ms = median_ms(lambda query: exact.search(query, self._view(), 10), self.queries)
         by_exact = [exact.search(query, self._view(), 10) for query in self.queries]
         exact.close()
         lance_ms = median_ms(self._lance, self.queries)
-        return Size(
-            self.size, exact_ms, median_ms(self._scan, self.queries[:9]), lance_ms, round(lance_ms / exact_ms, 2),
-            round(load_s, 2), round(self.build_s, 1), recall(by_exact, true), recall(found, true),
-        )  # fmt: skip
+        return {
+            "size": self.size, "exact_ms": exact_ms, "scan_ms": median_ms(self._scan, self.queries[:9]),
+            "lance_ms": lance_ms, "lance_per_exact": round(lance_ms / exact_ms, 2), "load_s": round(load_s, 2),
+            "build_s": round(self.build_s, 1), "exact_recall_at_10": recall(by_exact, true),
+            "recall_at_10": recall(found, true),
+        }  # fmt: skip
 
     def changed(self) -> tuple[float, int]:
         """Change the store; return recall then, and how many rows came up that must not."""
@@ -260,7 +208,7 @@ def labelled() -> tuple[dict[str, str], dict[str, str]]:
     return memories, prompts
 
 
-def measured_on_real(count: int) -> Real:
+def measured_on_real(count: int) -> dict[str, float]:
     """Compare the matrix with a full comparison, for so many prompts."""
     memories, prompts = labelled()
     prompts = dict(list(prompts.items())[:: max(1, len(prompts) // count)][:count])
@@ -269,7 +217,10 @@ def measured_on_real(count: int) -> Real:
     recall_all, ms_all = matrix(vectors, [GLOBAL] * len(vectors), queries, everybody)
     agents = [Audience.of(agent=writer) for writer in prompts.values()]
     recall_own, ms_own = matrix(vectors, [Scope("agent", writer) for writer in memories.values()], queries, agents)
-    return Real(len(vectors), len(queries), recall_all, ms_all, recall_own, ms_own)
+    return {
+        "size": len(vectors), "queries": len(queries), "recall_at_10": recall_all, "exact_ms": ms_all,
+        "scoped_recall_at_10": recall_own, "scoped_ms": ms_own,
+    }  # fmt: skip
 
 
 def embedded(texts: Sequence[str], *, query: bool) -> Vectors:
@@ -300,43 +251,31 @@ def matrix(
     return recall(found, true), ms
 
 
-def crossover(sizes: Sequence[Size]) -> int | None:
+def crossover(sizes: Sequence[Mapping[str, float]]) -> float | None:
     """Return the smallest size from which on LanceDB was faster than the matrix; None: at none of them."""
-    slower = [each.size for each in sizes if each.lance_per_exact > 1]
-    faster = [each.size for each in sizes if each.size > max(slower, default=0)]
-    return min(faster, default=None)
+    slower = max((each["size"] for each in sizes if each["lance_per_exact"] > 1), default=0)
+    return min((each["size"] for each in sizes if each["size"] > slower), default=None)
 
 
-@click.command()
-@click.option("--size", default=100_000, show_default=True, type=click.IntRange(min=1_000))
-@click.option("--queries", default=60, show_default=True, type=click.IntRange(min=2 * CHANGED))
-@click.option("--real", default=300, show_default=True, type=click.IntRange(min=1), help="Prompts for real vectors.")
-@click.option("--seed", default=1, show_default=True)
-@click.option("--json", "as_json", is_flag=True)
-def main(size: int, queries: int, real: int, seed: int, as_json: bool) -> None:
+@click.option("--size", default=100_000, type=click.IntRange(min=1_000))
+@click.option("--queries", default=60, type=click.IntRange(min=2 * CHANGED))
+@click.option("--real", default=300, type=click.IntRange(min=1), help="Prompts for real vectors.")
+@click.option("--seed", default=1)
+def bench(size: int, queries: int, real: int, seed: int) -> dict[str, Any]:
     """Measure at SIZE vectors, and for the crossover also at a tenth and a third of it."""
     sizes = []
     for count in (size // 10, size // 3, size):
         with tempfile.TemporaryDirectory() as folder:
-            bench = Bench(Path(folder), count, queries, seed)
-            sizes.append(bench.measured())
-            fresh, wrong = bench.changed()
-            bench.close()
+            store = Sized(Path(folder), count, queries, seed)
+            sizes.append(store.measured())
+            fresh, wrong = store.changed()
+            store.close()
     last = sizes[-1]
-    result = {
-        "size": size,
-        "recall_at_10": last.recall_at_10,
-        "recall_at_10_fresh": fresh,
-        "wrong_rows": wrong,
-        "exact_ms": last.exact_ms,
-        "lance_ms": last.lance_ms,
-        "crossover": crossover(sizes),
-        "build_s": last.build_s,
-        "sizes": [asdict(each) for each in sizes],
-        "real": asdict(measured_on_real(real)),
-    }
-    print(json.dumps(result, indent=None if as_json else 2))
+    return {
+        **{name: last[name] for name in ("size", "recall_at_10", "exact_ms", "lance_ms", "build_s")},
+        "recall_at_10_fresh": fresh, "wrong_rows": wrong, "crossover": crossover(sizes), "sizes": sizes,
+        "real": measured_on_real(real),
+    }  # fmt: skip
 
 
-if __name__ == "__main__":
-    main()
+main = program(bench)

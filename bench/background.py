@@ -1,6 +1,6 @@
 """What a host spends in the background: CPU seconds per hour of its threads and of its worker.
 
-python -m bench.background --json
+python -m bench background --json
 
 Two stretches in real time over a store of FACTS memories, with the default model: one in which nothing happens, and
 one with a turn every PAUSE seconds that says something new. What turns themselves take is left out, as is opening; so
@@ -9,40 +9,34 @@ are the timers, whose jobs run once a day.
 
 from __future__ import annotations
 
-import json
-import resource
 import tempfile
 import time
 from pathlib import Path
+from resource import RUSAGE_CHILDREN
 from typing import Any
 
 import click
 
+from bench.measuring import cpu
+from bench.memories import host_of, opened
+from bench.program import program
 from perdure.api.memory import Memory
-from perdure.hooks.fake_host import FakeHost
-from perdure.hooks.host import HookRunner
-from perdure.plugin.plugin import hookimpls_for
 
 HOUR = 3600.0
 PATIENCE = 120.0
-THINGS = ("kayak", "lantern", "ledger", "tripod", "samovar", "anvil", "beehive", "compass", "dulcimer", "easel")
-PLACES = ("attic", "barn", "cellar", "garage", "hallway", "kitchen", "loft", "office", "porch", "studio")
+THINGS = ["kayak", "lantern", "ledger", "tripod", "samovar", "anvil", "beehive", "compass", "dulcimer", "easel"]
+PLACES = ["attic", "barn", "cellar", "garage", "hallway", "kitchen", "loft", "office", "porch", "studio"]
 
 
+@click.option("--facts", default=500, type=click.IntRange(min=1), help="Memories in the store.")
+@click.option("--minutes", default=5.0, help="Length of each of the two stretches.")
+@click.option("--pause", default=60.0, help="Seconds between two turns.")
 def bench(facts: int, minutes: float, pause: float, embedder: str | None = None) -> dict[str, Any]:
-    """Measure; return figures by name.
-
-    Args:
-        facts: memories in the store.
-        minutes: how long each of the two stretches is.
-        pause: seconds between two turns.
-        embedder: None: the default.
-    """
+    """Measure two stretches of so many minutes, with a turn every `pause` seconds in the second; return figures."""
     settings: dict[str, Any] = {"timers": False} | ({"embedder": embedder} if embedder else {})
     with tempfile.TemporaryDirectory(prefix="perdure-background-") as folder:
         home = Path(folder) / "home"
-        with Memory.open(home, **settings) as memory:
-            memory.ready()
+        with opened(home, **settings) as memory:
             for number in range(facts):
                 memory.store(_said(number))
             memory.sync_index(PATIENCE)
@@ -58,31 +52,28 @@ def bench(facts: int, minutes: float, pause: float, embedder: str | None = None)
 def _stretch(home: Path, settings: dict[str, Any], seconds: float, pause: float | None, first: int) -> dict[str, float]:
     """Return the CPU seconds per hour of threads and of the worker in a stretch with a turn every `pause` seconds."""
     memory = Memory.open(home, **settings)
-    runner = HookRunner()
-    runner.register(hookimpls_for(memory=memory))
-    host = FakeHost(runner)
-    host.start()
+    host = host_of(memory)
     memory.ready()
     memory.settle(PATIENCE)
     memory.sync_index(PATIENCE)
-    began, own, worker, turns = time.monotonic(), _cpu(), _children(), 0.0
+    began, own, worker, turns = time.monotonic(), cpu(), cpu(RUSAGE_CHILDREN), 0.0
     number = first
     while (now := time.monotonic() - began) < seconds:
         if pause is None:
             time.sleep(seconds - now)
             continue
-        before = _cpu()
+        before = cpu()
         host.turn(f"Good morning. {_said(number)}")
-        turns += _cpu() - before
+        turns += cpu() - before
         number += 1
         time.sleep(min(pause, max(0.0, began + seconds - time.monotonic())))
     share = HOUR / (time.monotonic() - began)
-    spent = _cpu() - own - turns
+    spent = cpu() - own - turns
     # The worker's time is told when it has ended.
     memory.close()
     return {
         "threads_cpu_s_per_hour": round(share * spent, 1),
-        "worker_cpu_s_per_hour": round(share * (_children() - worker), 1),
+        "worker_cpu_s_per_hour": round(share * (cpu(RUSAGE_CHILDREN) - worker), 1),
     }
 
 
@@ -90,30 +81,4 @@ def _said(number: int) -> str:
     return f"I keep the {THINGS[number % 10]} {1000 + 7 * number} in the {PLACES[number // 10 % 10]}."
 
 
-def _cpu() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
-
-
-def _children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-@click.command()
-@click.option("--facts", default=500, show_default=True, type=click.IntRange(min=1), help="Memories in the store.")
-@click.option("--minutes", default=5.0, show_default=True, help="Length of each of the two stretches.")
-@click.option("--pause", default=60.0, show_default=True, help="Seconds between two turns.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
-def main(facts: int, minutes: float, pause: float, as_json: bool) -> None:
-    """Measure what a host spends in the background."""
-    result = bench(facts, minutes, pause)
-    if as_json:
-        print(json.dumps(result))
-    else:
-        for name, value in result.items():
-            print(f"{name:32} {value}")
-
-
-if __name__ == "__main__":
-    main()
+main = program(bench)

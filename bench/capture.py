@@ -1,6 +1,6 @@
 """What is kept of what people say, and is it filed correctly? On labelled sets that were written without the rules.
 
-python -m bench.capture --json [--data DIR] [--locomo FILE]
+python -m bench capture --json [--data DIR] [--locomo FILE]
 
 The sets and how they are labelled: bench/data/LABELS.md. Rules may be chosen on the halves "tuned" alone;
 these the heads have learnt.
@@ -18,31 +18,41 @@ cites it. That is noisy: a turn that nobody cites is not always worthless.
 from __future__ import annotations
 
 import json
-import os
 import re
-import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import click
 
-from bench.capture_peers import PEERS
-from bench.locomo import VARIABLE, turns
+from bench.locomo import located, turns
+from bench.memories import changed, live, opened, say
+from bench.program import SkippedError, program
 from perdure.api.memory import Memory
-from perdure.hooks.types import TurnContext
 from perdure.store.fact import Fact
-from perdure.store.listing import MAX_LIMIT, Filter
-from perdure.store.scope import Scope
 
 DATA = Path(__file__).parent / "data"
 HALVES = ("tuned", "more", "untouched")
 ACTIONS = ("ADD", "UPDATE", "DELETE", "NOOP")
 _TURN = re.compile(r"D(\d+):0*(\d+)")
+_HYBRID_WORDS = (
+    "remember", "prefer", "decided", "my", "is my", "i like", "i prefer", "i hate", "i love", "i want", "i need",
+    "always", "never", "important", "born on", "birthday", "lives in", "works at", "password is", "api key",
+    "token is", "chose", "selected", "went with", "picked", "because", "since", "for", "architecture", "stack",
+    "approach",
+)  # fmt: skip
+_HYBRID = re.compile("|".join(_HYBRID_WORDS), re.IGNORECASE)
+_HYBRID_SHAPES = re.compile(r"\+\d{10,}|[\w.-]+@[\w-]+\.\w+", re.IGNORECASE)
+_PRO = re.compile(
+    r"\bremember\b|\bi (?:prefer|like|hate|love|want|need)\b|\bmy \w+ is\b|\bis my\b|\b(?:always|never|important)\b"
+    r"|\bwe (?:decided|will use)\b|\bdecided\b|\+\d{10,}|[\w.-]+@[\w-]+\.\w+",
+    re.IGNORECASE,
+)
+_FIRST_PERSON = re.compile(r"\b(?:i|i'm|i've|i'd|my|mine|me|we|we're|our|us)\b", re.IGNORECASE)
+_SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 Item = Mapping[str, Any]
 Kept = Mapping[str, Sequence[Fact]]
 
@@ -71,35 +81,50 @@ class Score:
 
 
 def keep(messages: Iterable[tuple[str, str]], *, learnt: bool = False) -> Kept:
-    """Capture messages, each in a session of its own so that none is taken for a repetition; return what was kept.
+    """Capture messages, each by id and text, in a session of its own so that none is taken for a repetition.
 
-    Args:
-        messages: id and text of each.
-        learnt: whether the heads decide, or the rules alone.
+    With `learnt` the heads decide what is kept, else the rules alone.
     """
     kept: dict[str, list[Fact]] = defaultdict(list)
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Memory.open(
-            folder, classify_before_write=False, duplicate_exact=False, duplicate_normalised=False,
-            record_sessions=False, embedder="none", capture_learnt=learnt,
-        ) as memory,
-    ):  # fmt: skip
+    with opened(
+        classify_before_write=False, duplicate_exact=False, duplicate_normalised=False, record_sessions=False,
+        embedder="none", capture_learnt=learnt,
+    ) as memory:  # fmt: skip
         for name, text in messages:
-            memory.turns.after([{"role": "user", "content": text}], True, TurnContext(session_id=name, host="bench"))
+            say(memory, text, name)
         memory.settle(600)
-        for fact in _live(memory):
+        for fact in live(memory):
             kept[fact.provenance_session or ""].append(fact)
     return kept
 
 
-def _live(memory: Memory, scope: str | None = None) -> Iterator[Fact]:
-    chosen = Filter(scope=Scope.parse(scope) if scope else None)
-    for offset in count(0, MAX_LIMIT):
-        page = memory.admin.list(chosen, limit=MAX_LIMIT, offset=offset)
-        yield from page
-        if len(page) < MAX_LIMIT:
-            return
+def hybrid_memory(text: str) -> bool:
+    """Keep what holds one of the hybrid-memory plugin's trigger words, anywhere in a word."""
+    return 10 <= len(text) <= 5000 and bool(_HYBRID.search(text) or _HYBRID_SHAPES.search(text))
+
+
+def lancedb_pro(text: str) -> bool:
+    """Keep what matches one of memory-lancedb-pro's triggers, unless it is long."""
+    return 10 <= len(text) <= 500 and bool(_PRO.search(text))
+
+
+def six_words(text: str) -> bool:
+    """Keep what has at least six words and is no question."""
+    return len(text.split()) >= 6 and "?" not in text
+
+
+def first_person(text: str) -> bool:
+    """Keep what has a sentence in the first person that is no question."""
+    return any(_FIRST_PERSON.search(part) and "?" not in part for part in _SENTENCE.findall(text))
+
+
+PEERS: Mapping[str, Callable[[str], bool]] = {
+    "hybrid_memory": hybrid_memory,
+    "memory_lancedb_pro": lancedb_pro,
+    "six_words_no_question": six_words,
+    "first_person_sentence": first_person,
+}
+"""The capture rules of other memory plugins, re-expressed: each says of a whole message whether it is kept."""
 
 
 def judge(items: Sequence[Item], kept: Kept) -> dict[str, Any]:
@@ -140,23 +165,15 @@ def _plain(text: str) -> str:
 
 def decided(memory: Memory, item: Item) -> tuple[str, bool]:
     """Store what was known and then the new statement; return what was done, and whether to the right fact."""
-    scope = f"project:{item['id']}"
-    known = [memory.store(text, scope=scope).id for text in item["known"]]
-    before = {fact.id for fact in _live(memory, scope)}
-    memory.store(item["new"], scope=scope)
-    after = {fact.id for fact in _live(memory, scope)}
-    gone, come = before - after, after - before
+    known, gone, come = changed(memory, f"project:{item['id']}", item["known"], item["new"])
     action = ("UPDATE" if come else "DELETE") if gone else ("ADD" if come else "NOOP")
     return action, not gone or gone == {known[item["target"]] if item["target"] is not None else None}
 
 
 def judge_decisions(items: Sequence[Item]) -> dict[str, Any]:
     """Return macro F1 over the actions, F1 of each, and how often the right fact was meant."""
-    with tempfile.TemporaryDirectory() as folder:
-        scopes = [f"project:{item['id']}" for item in items]
-        with Memory.open(folder, scopes=scopes) as memory:
-            memory.ready()
-            done = {item["id"]: decided(memory, item) for item in items}
+    with opened(scopes=[f"project:{item['id']}" for item in items]) as memory:
+        done = {item["id"]: decided(memory, item) for item in items}
     found = {action: [name for name, (what, _) in done.items() if what == action] for action in ACTIONS}
     # The right thing done to the wrong fact is a mistake.
     astray = [name for name, (_, right) in done.items() if not right]
@@ -226,28 +243,20 @@ def measure_locomo(path: Path, *, learnt: bool = False) -> dict[str, Any]:
     }
 
 
-@click.command()
 @click.option("--data", type=click.Path(path_type=Path, exists=True), default=DATA, help="Folder with sets.")
 @click.option("--locomo", type=click.Path(path_type=Path, exists=True), help="The LoCoMo file.")
 @click.option("--half", type=click.Choice(HALVES), multiple=True, default=HALVES, help="Only this half.")
 @click.option("--rules", is_flag=True, help="By the rules alone, without the heads beside them.")
 @click.option("--wrong", is_flag=True, help="Also which messages of the half to tune on went wrong.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(data: Path, locomo: Path | None, half: Sequence[str], rules: bool, wrong: bool, as_json: bool) -> None:
+def bench(data: Path, locomo: Path | None, half: Sequence[str], rules: bool, wrong: bool) -> dict[str, Any]:
     """Measure what capture keeps, and how it files it."""
     result: dict[str, Any] = {name: measure(data, name, wrong, learnt=not rules) for name in half}
-    source = locomo or (Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None)
-    if source is None:
-        click.echo(f"LoCoMo is left out: give --locomo FILE or set {VARIABLE}", err=True)
-    else:
-        result["locomo"] = measure_locomo(source, learnt=not rules)
-    if as_json:
-        click.echo(json.dumps(result))
-        return
-    for name, figures in result.items():
-        for key, value in figures.items():
-            click.echo(f"{name:10} {key:18} {value}")
+    try:
+        source = located(locomo)
+    except SkippedError as error:
+        click.echo(f"LoCoMo is left out: {error}", err=True)
+        return result
+    return result | {"locomo": measure_locomo(source, learnt=not rules)}
 
 
-if __name__ == "__main__":
-    main()
+main = program(bench)

@@ -1,6 +1,6 @@
 """Are real changes recognised, and nothing else taken for one? On pairs that were written without the rules.
 
-python -m bench.changes [--half tuned] [--cases] [--json]
+python -m bench changes [--half tuned] [--cases] [--json]
 
 The pairs (bench/data/pairs-*.json): one memory, and what its user says later; see bench/data/LABELS.md. Rules may be
 chosen on the half "tuned" alone. Each pair is stored as by `Memory.store`, and forgotten before the next one.
@@ -15,13 +15,15 @@ recognised, the share for which a prompt with the words of both brings the newer
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from bench.measuring import share
+from bench.memories import opened
+from bench.program import program
 from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.store.fact import Fact
@@ -63,8 +65,7 @@ def measure(pairs: Sequence[Mapping[str, Any]], cases: bool) -> dict[str, Any]:
     """Return the figures of a half."""
     clock = ManualClock()
     done: dict[str, tuple[str, bool]] = {}
-    with tempfile.TemporaryDirectory() as folder, Memory.open(folder, clock=clock) as memory:
-        memory.ready()
+    with opened(clock=clock) as memory:
         for pair in pairs:
             done[pair["id"]] = became(memory, clock, pair)
             for fact_id in memory.live_ids():
@@ -79,11 +80,11 @@ def measure(pairs: Sequence[Mapping[str, Any]], cases: bool) -> dict[str, Any]:
         "corrections": len(labelled["correction"]),
         "additions": len(labelled["addition"]),
         "repetitions": len(labelled["repetition"]),
-        "recognised": _share(changed, labelled["correction"]),
+        "recognised": share(len(changed), len(labelled["correction"])),
         "false_replacements": len(what["addition"][0]),
         "false_swallowing": len(what["addition"][1]) + len(swallowed),
-        "repetitions_recognised": _share(what["repetition"][1], labelled["repetition"]),
-        "newest_first": _share([name for name in added if done[name][1]], added),
+        "repetitions_recognised": share(len(what["repetition"][1]), len(labelled["repetition"])),
+        "newest_first": share(sum(done[name][1] for name in added), len(added)),
     }
     if cases:
         wrong = [*added, *swallowed, *what["addition"][0], *what["addition"][1], *what["repetition"][0]]
@@ -94,28 +95,15 @@ def measure(pairs: Sequence[Mapping[str, Any]], cases: bool) -> dict[str, Any]:
     return found
 
 
-def _share(some: Sequence[Any], of: Sequence[Any]) -> float:
-    return round(len(some) / len(of), 3) if of else 1.0
-
-
 _LABELS = ("correction", "addition", "repetition")
 _GROUPS = ((REPLACED, MARKED), (SWALLOWED,), (ADDED,))
 
 
-@click.command()
 @click.option("--half", type=click.Choice(HALVES), multiple=True, default=HALVES, help="Only this half.")
 @click.option("--cases", is_flag=True, help="Also which pairs of the half to tune on went wrong.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(half: Sequence[str], cases: bool, as_json: bool) -> None:
+def bench(half: Sequence[str], cases: bool) -> dict[str, Any]:
     """Measure how changes are recognised."""
-    result = {name: measure(read(name), cases and name == "tuned") for name in half}
-    if as_json:
-        click.echo(json.dumps(result))
-        return
-    for name, figures in result.items():
-        for key, value in figures.items():
-            click.echo(f"{name:10} {key:22} {value}")
+    return {name: measure(read(name), cases and name == "tuned") for name in half}
 
 
-if __name__ == "__main__":
-    main()
+main = program(bench)

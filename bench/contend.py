@@ -1,6 +1,6 @@
 """Several processes and threads store, recall and forget in one folder at the same time.
 
-python -m bench.contend --processes 4 --seconds 60 --json
+python -m bench contend --processes 4 --seconds 60 --json
 
 A change that one process has acknowledged is announced to all others; each looks at once, by id and by recall, and
 what it does not see is stale. In the end every change must be there, once, in SQLite and in LanceDB.
@@ -8,15 +8,14 @@ what it does not see is stale. In the end every change must be there, once, in S
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import queue
 import random
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.synchronize import Barrier
@@ -25,28 +24,25 @@ from typing import Any
 
 import click
 
-from bench.crash import divergence, states
-from bench.crash_child import ANIMALS, AUTHOR, FORGOTTEN, LIVE, SUPERSEDED
+from bench.crash import ANIMALS, AUTHOR
+from bench.kills import FORGOTTEN, LIVE, SUPERSEDED, Story, divergence
+from bench.memories import opened
+from bench.program import program
 from perdure.api.memory import Memory
-from perdure.engine.engine import Engine
-from perdure.engine.settings import Settings
 from perdure.errors import NotFoundError, PerdureError, StoreError
-from perdure.hooks.types import Channel, TurnContext
+from perdure.hooks.types import Channel
 from perdure.store import lifecycle
 from perdure.store.fact import Fact
 from perdure.store.sql import run
 
+CONTEXT = multiprocessing.get_context("spawn")
 THREADS = 8
 RIVALS = 8
 ROUNDS = 20
 PATIENCE = 120.0
 SETTINGS: dict[str, Any] = {
-    "embedder": "hash",
-    "vector_index": "lance",
-    "recall_deadline_ms": 60_000,
-    "index_batch": 200,
-    "timers": False,
-}
+    "embedder": "hash", "vector_index": "lance", "recall_deadline_ms": 60_000, "index_batch": 200, "timers": False,
+}  # fmt: skip
 ANNOUNCED = 4
 """Announcements that may wait for a process at once: marker, id, and the state that was acknowledged."""
 
@@ -66,10 +62,9 @@ class Agent:
     """One process: some threads that change things, the others look at what other processes announce."""
 
     def __init__(self, home: Path, name: str, mine: Any, others: Sequence[Any]) -> None:
-        settings = Settings.load(SETTINGS, environ={})
-        self._engine = Engine(home, settings)
-        self._memory = Memory(self._engine, TurnContext(host="bench"))
+        self._memory = Memory.open(home, **SETTINGS)
         self._memory.ready()
+        self._store = self._memory._engine.store
         self._name = name
         self._mine = mine
         self._others = others
@@ -79,14 +74,12 @@ class Agent:
 
     def work(self, seconds: float) -> Report:
         """Work for so long; return what happened."""
-        writers = [threading.Thread(target=self._guarded, args=(self._write, n)) for n in range(THREADS // 2)]
-        readers = [threading.Thread(target=self._guarded, args=(self._look, n)) for n in range(THREADS // 2)]
-        for thread in writers + readers:
-            thread.start()
-        self._stop.wait(seconds)
-        self._stop.set()
-        for thread in writers + readers:
-            thread.join()
+        with ThreadPoolExecutor(THREADS) as pool:
+            for number in range(THREADS // 2):
+                pool.submit(self._guarded, self._write, number)
+                pool.submit(self._guarded, self._look, number)
+            self._stop.wait(seconds)
+            self._stop.set()
         self._memory.settle()
         self._memory.close()
         return self._report
@@ -106,7 +99,7 @@ class Agent:
             fact = self._memory.store(f"The marker {marker} stands for the {chance.choice(ANIMALS)} database.")
             state = LIVE if chance.random() < 0.5 else chance.choice((FORGOTTEN, SUPERSEDED))
             if state == FORGOTTEN:
-                with self._engine.store.write(AUTHOR) as tx:
+                with self._store.write(AUTHOR) as tx:
                     lifecycle.forget(tx, fact.id)
             elif state == SUPERSEDED:
                 count += 1
@@ -114,7 +107,7 @@ class Agent:
             self._acknowledged(marker, fact.id, state)
 
     def _replace(self, old: str, marker: str) -> None:
-        with self._engine.store.write(AUTHOR) as tx:
+        with self._store.write(AUTHOR) as tx:
             new = lifecycle.update(tx, old, {"text": f"The marker {marker} stands for another database."})
         self._acknowledged(marker, new.id, LIVE)
 
@@ -161,76 +154,71 @@ def agent(home: Path, name: str, mine: Any, others: Sequence[Any], seconds: floa
 def rival(home: Path, barrier: Barrier, rounds: int, results: Any) -> None:
     """Store the same new id and the same new text as all rivals, at the same moment."""
     errors = []
-    engine = Engine(home, Settings.load(SETTINGS, environ={}))
-    memory = Memory(engine, TurnContext(host="bench"))
-    memory.ready()
-    for number in range(rounds):
-        barrier.wait(PATIENCE)
-        try:
-            memory.store(f"The marker mkaq{number} was stored by all rivals at once.")
-        except PerdureError as error:
-            errors.append(f"same text: {type(error).__name__}: {error}")
-        barrier.wait(PATIENCE)
-        fact_id = f"{number:08x}-0000-4000-8000-000000000000"
-        fact = Fact(f"The marker mkbq{number} has one id.", id=fact_id, channel=Channel.LIBRARY,
-                    scope="user", scope_target="owner")  # fmt: skip
-        try:
-            with engine.store.write(AUTHOR) as tx:
-                tx.add(fact)
-        except StoreError:
-            # All but one are refused, and by then the fact is there.
-            with engine.store.database.read() as connection:
-                if not run(connection, "SELECT 1 FROM facts WHERE id = ?", (fact_id,)):
-                    errors.append(f"same id: {fact_id} was refused and is not there")
-    memory.close()
+    with opened(home, **SETTINGS) as memory:
+        store = memory._engine.store
+        for number in range(rounds):
+            barrier.wait(PATIENCE)
+            try:
+                memory.store(f"The marker mkaq{number} was stored by all rivals at once.")
+            except PerdureError as error:
+                errors.append(f"same text: {type(error).__name__}: {error}")
+            barrier.wait(PATIENCE)
+            fact_id = f"{number:08x}-0000-4000-8000-000000000000"
+            fact = Fact(f"The marker mkbq{number} has one id.", id=fact_id, channel=Channel.LIBRARY,
+                        scope="user", scope_target="owner")  # fmt: skip
+            try:
+                with store.write(AUTHOR) as tx:
+                    tx.add(fact)
+            except StoreError:
+                # All but one are refused, and by then the fact is there.
+                with store.database.read() as connection:
+                    if not run(connection, "SELECT 1 FROM facts WHERE id = ?", (fact_id,)):
+                        errors.append(f"same id: {fact_id} was refused and is not there")
     results.put(errors)
+
+
+def together(
+    target: Callable[..., None], arguments: Sequence[Sequence[Any]], results: Any, seconds: float
+) -> list[Any]:
+    """Let processes run at the same time; return the result of each."""
+    started = [CONTEXT.Process(target=target, args=(*each, results)) for each in arguments]
+    for process in started:
+        process.start()
+    found = [results.get(timeout=seconds + PATIENCE) for _ in started]
+    for process in started:
+        process.join()
+    return found
 
 
 def contend(home: Path, processes: int, seconds: float) -> Report:
     """Let processes work on one folder; return their reports as one."""
-    context = multiprocessing.get_context("spawn")
-    boards = [context.Queue(ANNOUNCED) for _ in range(processes)]
-    results = context.Queue()
-    started = [
-        context.Process(target=agent, args=(home, f"{n:x}", boards[n], boards[:n] + boards[n + 1 :], seconds, results))
-        for n in range(processes)
-    ]
-    for process in started:
-        process.start()
+    boards = [CONTEXT.Queue(ANNOUNCED) for _ in range(processes)]
+    orders = [(home, f"{n:x}", boards[n], boards[:n] + boards[n + 1 :], seconds) for n in range(processes)]
     total = Report()
-    for _ in started:
-        report = results.get(timeout=seconds + PATIENCE)
+    for report in together(agent, orders, CONTEXT.Queue(), seconds):
         total.operations += report.operations
         total.looks += report.looks
         total.told |= report.told
         total.stale += report.stale
         total.errors += report.errors
-    for process in started:
-        process.join()
     return total
 
 
 def race(home: Path, rounds: int) -> list[str]:
     """Let rivals store the same things at the same moments; return their errors."""
-    context = multiprocessing.get_context("spawn")
-    barrier = context.Barrier(RIVALS)
-    results = context.Queue()
-    started = [context.Process(target=rival, args=(home, barrier, rounds, results)) for _ in range(RIVALS)]
-    for process in started:
-        process.start()
-    errors = [error for _ in started for error in results.get(timeout=PATIENCE)]
-    for process in started:
-        process.join()
-    return errors
+    orders = [(home, CONTEXT.Barrier(RIVALS), rounds)] * RIVALS
+    return [error for errors in together(rival, orders, CONTEXT.Queue(), 0) for error in errors]
 
 
 def bring_index_up(home: Path) -> bool:
     """Let the worker do what is waiting; return whether it came to an end."""
-    with Memory.open(home, **SETTINGS) as memory:
-        memory.ready()
+    with opened(home, **SETTINGS) as memory:
         return memory.sync_index(PATIENCE)
 
 
+@click.option("--processes", default=4)
+@click.option("--seconds", default=60.0)
+@click.option("--rounds", default=ROUNDS, help="Moments at which 8 writers store the same.")
 def bench(processes: int, seconds: float, rounds: int) -> dict[str, Any]:
     """Contend, race, and compare what is there with what was told."""
     with tempfile.TemporaryDirectory() as folder:
@@ -241,39 +229,23 @@ def bench(processes: int, seconds: float, rounds: int) -> dict[str, Any]:
         total.errors += race(home, rounds)
         if not bring_index_up(home):
             total.errors.append("the index was not brought up in time")
-        found, counts = states(home)
         for number in range(rounds):
             total.told |= {f"mkaq{number}": LIVE, f"mkbq{number}": LIVE}
-        lost = [f"{marker}: {found.get(marker)}, not {state}" for marker, state in total.told.items()
-                if found.get(marker) != state]  # fmt: skip
-        duplicated = [marker for marker, count in counts.items() if count > 1]
-        diverged = divergence(home)
+        found = Story(home, total.told).compare()
+        found.diverged += divergence(home)
     return {
         "processes": processes,
         "threads": THREADS,
         "seconds": round(took, 1),
         "operations": total.operations,
         "looks": total.looks,
-        "lost": len(lost),
-        "duplicated": len(duplicated),
+        **found.figures(),
         "stale": len(total.stale),
         "errors": len(total.errors),
-        "diverged": len(diverged),
-        "problems": [*lost, *duplicated, *total.stale, *total.errors, *diverged][:20],
+        "problems": [*found.problems, *total.stale, *total.errors][:20],
     }
 
 
-@click.command()
-@click.option("--processes", default=4, show_default=True)
-@click.option("--seconds", default=60.0, show_default=True)
-@click.option("--rounds", default=ROUNDS, show_default=True, help="Moments at which 8 writers store the same.")
-@click.option("--json", "as_json", is_flag=True)
-def main(processes: int, seconds: float, rounds: int, as_json: bool) -> None:
-    """Let processes contend for one folder."""
-    result = bench(processes, seconds, rounds)
-    print(json.dumps(result) if as_json else "\n".join(f"{key}: {value}" for key, value in result.items()))
-    sys.exit(1 if any(result[key] for key in ("lost", "duplicated", "stale", "errors", "diverged")) else 0)
-
-
-if __name__ == "__main__":
-    main()
+main = program(
+    bench, failed=lambda found: any(found[key] for key in ("lost", "duplicated", "stale", "errors", "diverged"))
+)

@@ -1,6 +1,6 @@
 """Kills a process that writes, at random moments and at every fail point, and checks what is left.
 
-python -m bench.crash --kills 200 --json
+python -m bench crash --kills 200 --json
 
 All that the process had acknowledged must be there, once and in its state; what it was doing when it died must be
 done or not done; words, vectors and the LanceDB table must say what the facts say.
@@ -11,33 +11,46 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
+import uuid
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-import apsw
 import click
+from filelock import FileLock
 
-from bench.crash_child import ABSENT, FORGOTTEN, LIVE, MARKER, PARKED, SUPERSEDED, bring_up, play
+from bench.kills import ABSENT, FORGOTTEN, LIVE, MARKER, PARKED, SUPERSEDED, Child, Story, Verdict, divergence
+from bench.memories import say
+from bench.program import program
 from perdure.api.memory import Memory
 from perdure.embed.deterministic import HashEmbedder
+from perdure.engine.engine import Engine
 from perdure.engine.settings import Settings
+from perdure.engine.work import work
+from perdure.errors import NotFoundError
 from perdure.failpoints import EXIT_CODE, FAIL_POINTS, VARIABLE
-from perdure.store.fact import live_sql
-from perdure.store.slots import vector_text
-from perdure.store.sql import Connection, run
+from perdure.hooks.types import Channel, TurnContext
+from perdure.maintenance.importing import Incoming, Load, bring_in
+from perdure.maintenance.purge import certify, purge
+from perdure.store import lifecycle
+from perdure.store.fact import CATEGORIES, Fact
+from perdure.store.sql import run
 from perdure.store.store import Store
+from perdure.store.transaction import Author, StoredVector
 
 SETTINGS: dict[str, Any] = {"embedder": "hash", "vector_index": "lance", "index_batch": 5, "timers": False}
 """Without timers: the canary's fact has no marker."""
+AUTHOR = Author(Channel.LIBRARY)
+OPERATIONS = 70
+INDEX_EVERY = 30
+ANIMALS = ("heron", "badger", "otter", "lynx", "marten", "plover")
 ROUNDS_PER_HOME = 12
 PATIENCE = 90.0
 FIRST_START = frozenset({"migrate.begun", "migrate.stepped", "migrate.committed", "lance.creating"})
@@ -49,102 +62,245 @@ _ONCE = (
 """Beginnings of fail points that are passed so seldom that the first time must do."""
 
 
-@dataclass
-class Story:
-    """What one data folder must hold, by what its processes told.
-
-    Attributes:
-        states: the state of each marker whose change was acknowledged.
-        pending: the change that was begun and not acknowledged.
-    """
-
-    home: Path
-    states: dict[str, str] = field(default_factory=dict)
-    pending: dict[str, str] = field(default_factory=dict)
-
-    def hear(self, line: str) -> bool:
-        """Take in a line of the child; return whether it was an acknowledgement."""
-        if line.startswith("{"):
-            self.pending = json.loads(line)
-            return False
-        self.states |= self.pending
-        self.pending = {}
-        return True
+def play(home: str, seed: int, index: bool) -> None:
+    """Change the store for ever; with `index` until the work is done, the worker's work now and then among it."""
+    os.environ.pop(VARIABLE, None)  # it is meant for this process, not for its worker
+    actor = Actor(Path(home), Settings.load(SETTINGS, environ={}), random.Random(seed), f"{os.getpid():x}", _to_parent)
+    actor.leave_behind()
+    actor.open()
+    number = 0
+    while not index or number < OPERATIONS:
+        number += 1
+        actor.step()
+        if index and number % INDEX_EVERY == 0:
+            actor.index()
+    actor.close()
 
 
-@dataclass
-class Verdict:
-    """What was wrong after a kill."""
-
-    lost: list[str] = field(default_factory=list)
-    duplicated: list[str] = field(default_factory=list)
-    diverged: list[str] = field(default_factory=list)
-
-    @property
-    def problems(self) -> list[str]:
-        """All of it."""
-        return [*self.lost, *self.duplicated, *self.diverged]
+def bring_up(home: Path, settings: Settings) -> None:
+    """Do what a worker process does, in this one: under the lock that keeps workers apart."""
+    with FileLock(home / "worker.lock", mode=0o600):
+        work(home, settings, threading.Event(), idle_seconds=0)
 
 
-def start(home: Path, seed: int, fail_point: str | None, *, index: bool) -> subprocess.Popen[str]:
-    """Start a child in a process group of its own, so that its worker can be killed with it."""
-    environment = {key: value for key, value in os.environ.items() if key != VARIABLE}
-    if fail_point is not None:
-        environment[VARIABLE] = fail_point
-    command = [sys.executable, "-m", "bench.crash", "--child", str(home), "--seed", str(seed)]
-    return subprocess.Popen(
-        [*command, *(["--index"] if index else [])],
-        stdout=subprocess.PIPE,
-        env=environment,
-        cwd=Path(__file__).parents[1],
-        text=True,
-        start_new_session=True,
-    )
+class Actor:
+    """Makes changes and tells of them."""
+
+    def __init__(
+        self, home: Path, settings: Settings, chance: random.Random, name: str, tell: Callable[[str], None]
+    ) -> None:
+        """Prepare to do what chance says; `name` is hexadecimal, `tell` hears a line before and after each change."""
+        self._tell = tell
+        self._home = home
+        self._settings = settings
+        self._chance = chance
+        self._name = name
+        self._count = 0
+        self._live: dict[str, str] = {}
+        self._forgotten: dict[str, str] = {}
+        self._ways: tuple[Callable[[], None], ...] = (
+            self.store, self.store, self.say_again, self.batch, self.supersede, self.update, self.forget,
+            self.unforget, self.sort, self.fail, self.take_in, self.purge, self.remember,
+        )  # fmt: skip
+        self._turns = (self.capture, self.capture, self.quiet, self.certify)
+
+    def leave_behind(self) -> None:
+        """Leave turns in the inbox as a process does that ends before they are captured.
+
+        One of them is poisoned, and one, which tells of no marker, is damaged afterwards.
+        """
+        store = Store(self._home)
+        for messages in ([{"at": 1.0}], None):
+            marker, text = self._words()
+            with self._told({marker: LIVE if messages else PARKED}):
+                store.inbox.append({
+                    "at": store.clock.now(), "session": self._name, "cursor": f"user:owner\0{marker}", "tail": "",
+                    "scope": "user:owner", "host": "bench", "turn": None,
+                    "messages": [{**messages[0], "text": text}] if messages else marker,
+                })  # fmt: skip
+        damaged = store.inbox.append({"messages": "a heron"})
+        store.close()
+        path = self._home / "inbox" / f"{damaged['id'].partition(':')[0]}.jsonl"
+        path.write_bytes(path.read_bytes().replace(b"a heron", b"a hern"))
+
+    def open(self) -> None:
+        """Open the memory; what was left behind is captured meanwhile."""
+        self._engine = Engine(self._home, self._settings)
+        self._memory = Memory(self._engine, TurnContext(host="bench"))
+        self._memory.ready()
+        self._memory.settle()
+        with self._engine.store.database.read() as connection:
+            rows = run(connection, "SELECT id, text, forgotten_at FROM facts WHERE superseded_at IS NULL")
+        for fact_id, text, forgotten_at in rows:
+            [marker] = MARKER.findall(text)
+            (self._forgotten if forgotten_at else self._live)[marker] = fact_id
+
+    def step(self, *, turns: bool = True) -> None:
+        """Do one thing; without `turns` none that goes through the inbox."""
+        self._chance.choice((*self._ways, *self._turns) if turns else self._ways)()
+
+    def close(self) -> None:
+        """End in order."""
+        self._memory.settle()
+        self._memory.close()
+
+    def index(self) -> None:
+        """Do the worker's work here."""
+        bring_up(self._home, self._settings)
+
+    def store(self) -> None:
+        """Store a fact."""
+        marker, text = self._words()
+        with self._told({marker: LIVE}):
+            self._live[marker] = self._memory.store(text).id
+
+    def say_again(self) -> None:
+        """Store what is there already."""
+        marker = self._any(self._live)
+        with self._told({marker: LIVE}):
+            self._memory.store(self._memory.get(self._live[marker]).text)
+
+    def batch(self) -> None:
+        """Store several facts at once, some without a vector."""
+        words = [self._words() for _ in range(5)]
+        with self._told({marker: LIVE for marker, _ in words}), self._engine.store.write(AUTHOR) as tx:
+            for number, (marker, text) in enumerate(words):
+                self._live[marker] = tx.add(self._fact(text), _vector(text) if number % 2 else None).id
+
+    def supersede(self) -> None:
+        """Let a new fact take the place of an old one."""
+        old = self._any(self._live)
+        marker, text = self._words()
+        with self._told({old: SUPERSEDED, marker: LIVE}), self._engine.store.write(AUTHOR) as tx:
+            new = tx.add(self._fact(text), _vector(text))
+            tx.supersede(self._live.pop(old), new.id)
+        self._live[marker] = new.id
+
+    def update(self) -> None:
+        """Give a fact new words."""
+        old = self._any(self._live)
+        marker, text = self._words()
+        with self._told({old: SUPERSEDED, marker: LIVE}), self._engine.store.write(AUTHOR) as tx:
+            new = lifecycle.update(tx, self._live.pop(old), {"text": text}, _vector(text))
+        self._live[marker] = new.id
+
+    def sort(self) -> None:
+        """Put a fact into another category, which is in the word index too."""
+        marker = self._any(self._live)
+        with self._told({marker: LIVE}), self._engine.store.write(AUTHOR) as tx:
+            lifecycle.update(tx, self._live[marker], {"category": self._chance.choice(CATEGORIES)})
+
+    def forget(self) -> None:
+        """Forget a fact."""
+        marker = self._any(self._live)
+        with self._told({marker: FORGOTTEN}), self._engine.store.write(AUTHOR) as tx:
+            lifecycle.forget(tx, self._live[marker])
+        self._forgotten[marker] = self._live.pop(marker)
+
+    def unforget(self) -> None:
+        """Bring a forgotten fact back."""
+        if not self._forgotten:
+            self.forget()
+        marker = self._any(self._forgotten)
+        with self._told({marker: LIVE}), self._engine.store.write(AUTHOR) as tx:
+            lifecycle.unforget(tx, self._forgotten[marker])
+        self._live[marker] = self._forgotten.pop(marker)
+
+    def take_in(self) -> None:
+        """Import facts."""
+        words = dict(self._words() for _ in range(3))
+        facts = {marker: replace(self._fact(text), id=str(uuid.uuid4())) for marker, text in words.items()}
+        incoming = [Incoming(fact, _vector(fact.text)) for fact in facts.values()]
+        with self._told(dict.fromkeys(words, LIVE)):
+            bring_in(self._engine.store, Load("perdure", len(facts), lambda: incoming, lambda: (), sealed=True))
+        self._live |= {marker: fact.id for marker, fact in facts.items()}
+
+    def purge(self) -> None:
+        """Remove a fact for good."""
+        marker = self._any(self._live)
+        with self._told({marker: ABSENT}):
+            purge(self._engine.store, [self._live.pop(marker)], AUTHOR)
+
+    def certify(self) -> None:
+        """Bring purges to their end, if nobody else has the store open."""
+        certify(self._engine.store)
+
+    def remember(self) -> None:
+        """Write down outside facts.db where the store is."""
+        self._engine.store.remember(at_once=True)
+
+    def fail(self) -> None:
+        """Break a transaction off: nothing of it may stay."""
+        marker, text = self._words()
+        try:
+            with self._engine.store.write(AUTHOR) as tx:
+                tx.supersede("no such fact", tx.add(self._fact(text)).id)
+        except NotFoundError:
+            return
+        raise AssertionError(f"{marker}: a fact that is not there was superseded")
+
+    def capture(self) -> None:
+        """End a turn."""
+        marker, text = self._words()
+        with self._told({marker: LIVE}):
+            say(self._memory, text, f"{self._name}-{self._count}")
+
+    def quiet(self) -> None:
+        """Do what a quiet moment is for."""
+        self._memory.settle()
+        self._engine.store.inbox.empty()
+
+    def _words(self) -> tuple[str, str]:
+        self._count += 1
+        marker = f"mk{self._name}q{self._count}"
+        return marker, f"Please remember that marker {marker} stands for the {self._chance.choice(ANIMALS)} database."
+
+    def _fact(self, text: str) -> Fact:
+        return Fact(text, channel=Channel.LIBRARY, scope="user", scope_target="owner")
+
+    def _any(self, markers: Mapping[str, str]) -> str:
+        if not markers:
+            self.store()
+        return self._chance.choice(sorted(markers))
+
+    @contextmanager
+    def _told(self, change: Mapping[str, str]) -> Iterator[None]:
+        self._tell(json.dumps(change))
+        yield
+        self._tell(".")
+
+
+def _to_parent(line: str) -> None:
+    os.write(1, line.encode() + b"\n")
+
+
+def _vector(text: str) -> StoredVector:
+    embedder = HashEmbedder()
+    return StoredVector(embedder.identity.id, embedder.embed([text])[0].astype("<f4").tobytes())
 
 
 def killed_at_random(story: Story, seed: int, chance: random.Random) -> int:
-    """Let a child work and kill it; return how many acknowledgements there were."""
-    process = start(story.home, seed, None, index=chance.random() < 0.3)
-    assert process.stdout is not None
-    acknowledged = 0
-    timer = threading.Timer(chance.uniform(0.05, 1.5), os.killpg, (process.pid, signal.SIGKILL))
-    for line in process.stdout:
-        acknowledged += _hear(story, line)
-        if acknowledged == 1 and not timer.is_alive():
-            timer.start()
-    process.wait()
-    timer.join()
-    _bury(process)
-    return acknowledged
+    """Let a process work and kill it; return how many acknowledgements there were."""
+    child = Child(play, story.home, seed, chance.random() < 0.3, hear=story.hear)
+    delay = chance.uniform(0.05, 1.5)
+    child.begun.wait()
+    time.sleep(delay)
+    child.bury()
+    return child.acknowledged
 
 
 def killed_at(story: Story, seed: int, fail_point: str) -> tuple[int, bool]:
-    """Let a child work until it reaches a fail point; return its acknowledgements and whether it got there."""
-    process = start(story.home, seed, fail_point, index=True)
-    assert process.stdout is not None
-    timer = threading.Timer(PATIENCE, os.killpg, (process.pid, signal.SIGKILL))
-    timer.start()
-    acknowledged = sum(_hear(story, line) for line in process.stdout)
-    process.wait()
-    timer.cancel()
-    _bury(process)
-    if process.returncode not in (0, EXIT_CODE):
-        raise RuntimeError(f"the child ended with {process.returncode} on its way to {fail_point}")
-    return acknowledged, process.returncode == EXIT_CODE
-
-
-def _hear(story: Story, line: str) -> bool:
-    # The last line of a killed process may be torn: what it did not finish saying was not acknowledged.
-    return line.endswith("\n") and story.hear(line.rstrip("\n"))
-
-
-def _bury(process: subprocess.Popen[str]) -> None:
-    if process.stdout is not None:
-        process.stdout.close()
+    """Let a process work until it reaches a fail point; return its acknowledgements and whether it got there."""
+    child = Child(play, story.home, seed, True, hear=story.hear, fail_point=fail_point)
     try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return  # its worker is gone with it
+        code = child.wait(PATIENCE)
+    except subprocess.TimeoutExpired as error:
+        raise RuntimeError(f"the child did not end on its way to {fail_point}") from error
+    finally:
+        child.bury()  # its worker
+    if code not in (0, EXIT_CODE):
+        raise RuntimeError(f"the child ended with {code} on its way to {fail_point}")
+    return child.acknowledged, code == EXIT_CODE
 
 
 def check(story: Story) -> Verdict:
@@ -154,117 +310,8 @@ def check(story: Story) -> Verdict:
         memory.settle()
     bring_up(story.home, Settings.load(SETTINGS, environ={}))
     verdict = Verdict(diverged=divergence(story.home))
-    found, counts = states(story.home)
-    verdict.duplicated = [marker for marker, count in counts.items() if count > 1]
-    verdict.lost = [f"{marker} is {found.get(marker, ABSENT)}, not {state}" for marker, state in story.states.items()
-                    if marker not in story.pending and found.get(marker, ABSENT) != state]  # fmt: skip
-    done = {marker: found.get(marker, ABSENT) for marker in story.pending}
-    undone = {marker: story.states.get(marker, ABSENT) for marker in story.pending}
-    if done not in (story.pending, undone):
-        verdict.diverged.append(f"half of a change was kept: {done}")
-    known = story.states.keys() | story.pending.keys()
-    verdict.diverged += [f"{marker} came from nowhere" for marker in found.keys() - known]
-    story.states |= done
-    story.pending = {}
+    verdict.add(story.compare())
     return verdict
-
-
-def states(home: Path) -> tuple[dict[str, str], Counter[str]]:
-    """Return the state of each marker in a store, and how many facts hold it."""
-    store = Store(home)
-    with store.database.read() as connection:
-        rows = run(connection, "SELECT text, superseded_at, forgotten_at FROM facts")
-        parked = run(connection, "SELECT entry FROM inbox_parked")
-    store.close()
-    found: dict[str, str] = {}
-    counts: Counter[str] = Counter()
-    for text, superseded_at, forgotten_at in rows:
-        [marker] = MARKER.findall(text)
-        counts[marker] += 1
-        found[marker] = SUPERSEDED if superseded_at else FORGOTTEN if forgotten_at else LIVE
-    for (entry,) in parked:
-        [marker] = set(MARKER.findall(entry))
-        counts[marker] += 1
-        found[marker] = PARKED
-    return found, counts
-
-
-def divergence(home: Path) -> list[str]:
-    """Return in what the parts of a store disagree, a line each. The index must have been brought up."""
-    store = Store(home)
-    now = store.clock.now()
-    space = store.space()
-    problems = []
-    with store.database.read() as connection:
-        problems += [f"integrity: {row[0]}" for row in run(connection, "PRAGMA integrity_check") if row[0] != "ok"]
-        problems += [f"foreign key: {row}" for row in run(connection, "PRAGMA foreign_key_check")]
-        problems += _words(connection)
-        condition, values = live_sql(now)
-        live = run(connection, f"SELECT id, text, entity, key FROM facts WHERE {condition}", values)
-        unsaid = "SELECT count(*) FROM facts WHERE id NOT IN (SELECT fact_id FROM journal WHERE action = 'add')"
-        problems += [f"{n} facts without a journal entry" for (n,) in run(connection, unsaid) if n]
-        stored: dict[str, bytes] = dict(run(connection, "SELECT fact_id, vector FROM vectors"))
-    if space is not None:
-        problems += _vectors(live, stored)
-        rows = lance_ids(home)
-        problems += [f"LanceDB has {n} rows of {fact_id}" for fact_id, n in Counter(rows).items() if n > 1]
-        wanted = {row[0] for row in live}
-        problems += [f"LanceDB lacks {fact_id}" for fact_id in wanted - set(rows)]
-        problems += [f"LanceDB has {fact_id}, which is not live" for fact_id in set(rows) - wanted]
-        problems += [f"{store.outbox_state().waiting} outbox entries wait"] if store.outbox_state().waiting else []
-    store.close()
-    return problems
-
-
-def _vectors(live: list[tuple[Any, ...]], stored: Mapping[str, bytes]) -> list[str]:
-    import numpy as np
-
-    fresh = HashEmbedder().embed([vector_text(*row[1:]) for row in live])
-    problems = [f"{row[0]} has no vector" for row in live if row[0] not in stored]
-    for row, vector in zip(live, fresh, strict=True):
-        blob = stored.get(row[0])
-        # The last bits of a vector depend on how many were made at once.
-        if blob is not None and not np.allclose(np.frombuffer(blob, "<f4"), vector, atol=1e-5):
-            problems.append(f"vector of {row[0]} is not that of its text")
-    return problems
-
-
-def _words(connection: Connection) -> list[str]:
-    """Compare the word index with one that is built afresh from the facts."""
-    from perdure.text.normalise import fts_text
-
-    [(sql,)] = run(connection, "SELECT sql FROM sqlite_schema WHERE name = 'facts_fts'")
-    rows = run(connection, "SELECT seq, text, entity, key, value, category FROM facts")
-    indexed = {row[0] for row in run(connection, "SELECT rowid FROM facts_fts")}
-    condition, values = live_sql(time.time())
-    live = {row[0] for row in run(connection, f"SELECT seq FROM facts WHERE {condition}", values)}
-    problems = [f"fact row {seq} has no words" for seq in live - indexed]
-    problems += [f"words of no fact in row {seq}" for seq in indexed - {row[0] for row in rows}]
-    fresh = apsw.Connection(":memory:")
-    run(fresh, sql)
-    insert = "INSERT INTO facts_fts (rowid, text, entity, key, value, category) VALUES (?, ?, ?, ?, ?, ?)"
-    fresh.executemany(
-        insert, [(seq, *(fts_text(text or "") for text in texts)) for seq, *texts in rows if seq in indexed]
-    )
-    instances = "CREATE VIRTUAL TABLE temp.instances USING fts5vocab (main, facts_fts, instance)"
-    terms = []
-    for each in (connection, fresh):
-        run(each, instances)
-        terms.append(set(run(each, "SELECT term, doc, col, offset FROM temp.instances")))
-        run(each, "DROP TABLE temp.instances")
-    fresh.close()
-    return problems + [f"word index: {len(terms[0] ^ terms[1])} entries differ"] * (terms[0] != terms[1])
-
-
-def lance_ids(home: Path) -> list[str]:
-    """Return the ids in the LanceDB table, each as often as it is in there."""
-    import lancedb
-
-    database = lancedb.connect(home / "lancedb")
-    ids: list[str] = []
-    for name in database.list_tables().tables:
-        ids += database.open_table(name).to_arrow()["id"].to_pylist()
-    return ids
 
 
 def plan(kills: int, chance: random.Random) -> list[str | None]:
@@ -278,8 +325,11 @@ def plan(kills: int, chance: random.Random) -> list[str | None]:
     return chosen
 
 
-def bench(kills: int, seed: int, trace: IO[str] | None = None) -> dict[str, Any]:
-    """Kill and check; return the sums."""
+@click.option("--kills", default=200)
+@click.option("--seed", default=1)
+@click.option("--trace", is_flag=True, help="Tell about each kill on stderr.")
+def bench(kills: int, seed: int, trace: bool = False) -> dict[str, Any]:
+    """Kill a writing process again and again, and check; return the sums."""
     chance = random.Random(seed)
     total = Verdict()
     acknowledged, hit, missed = 0, Counter[str](), Counter[str]()
@@ -299,40 +349,20 @@ def bench(kills: int, seed: int, trace: IO[str] | None = None) -> dict[str, Any]
                 acknowledged += heard
                 (hit if reached else missed)[point] += 1
             verdict = check(story)
-            total.lost += verdict.lost
-            total.duplicated += verdict.duplicated
-            total.diverged += verdict.diverged
-            if trace is not None:
-                trace.write(f"{number + 1}/{kills} {point or 'random'}: {acknowledged} acknowledged, {verdict}\n")
+            total.add(verdict)
+            if trace:
+                click.echo(
+                    f"{number + 1}/{kills} {point or 'random'}: {acknowledged} acknowledged, {verdict}", err=True
+                )
     return {
         "kills": kills,
         "acknowledged": acknowledged,
         "fail_points_hit": len(hit),
         "fail_points_known": len(FAIL_POINTS),
         "fail_points_missed": sorted(missed.keys() - hit.keys()),
-        "lost": len(total.lost),
-        "duplicated": len(total.duplicated),
-        "diverged": len(total.diverged),
+        **total.figures(),
         "problems": total.problems[:20],
     }
 
 
-@click.command()
-@click.option("--kills", default=200, show_default=True)
-@click.option("--seed", default=1, show_default=True)
-@click.option("--json", "as_json", is_flag=True)
-@click.option("--trace", is_flag=True, help="Tell about each kill on stderr.")
-@click.option("--child", "home", type=click.Path(path_type=Path), hidden=True)
-@click.option("--index", is_flag=True, hidden=True)
-def main(kills: int, seed: int, as_json: bool, trace: bool, home: Path | None, index: bool) -> None:
-    """Kill a writing process again and again."""
-    if home is not None:
-        play(home, seed, SETTINGS, index=index)
-        return
-    result = bench(kills, seed, sys.stderr if trace else None)
-    print(json.dumps(result) if as_json else "\n".join(f"{key}: {value}" for key, value in result.items()))
-    sys.exit(1 if result["lost"] or result["duplicated"] or result["diverged"] else 0)
-
-
-if __name__ == "__main__":
-    main()
+main = program(bench, failed=lambda found: found["lost"] or found["duplicated"] or found["diverged"])

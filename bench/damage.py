@@ -1,6 +1,6 @@
 """What every command and every public method says and does when the store is damaged, and what was lost of it.
 
-python -m bench.damage [--json] [--only NAME]
+python -m bench damage [--json] [--only NAME]
 
 A store of forty memories, with a daily export, a backup, vectors and three memories since, is damaged in each way: its
 database truncated, cut in half, deleted, another file put in its place, an older copy put back, that of another store
@@ -27,8 +27,8 @@ import tempfile
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,8 @@ from typing import Any
 import click
 from click.testing import CliRunner
 
+from bench.memories import opened
+from bench.program import program
 from perdure.api.admin import Admin
 from perdure.api.files import Files
 from perdure.api.memory import Memory
@@ -58,20 +60,6 @@ NO_CALL = {"Memory.open", "Memory.close"}
 SIZE = "96M"
 SAID = 4
 NEW = "The new bridge is green."
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What was said under one kind of damage."""
-
-    commands: int = 0
-    methods: int = 0
-    answers: int = 0
-    tells: int = 0
-    fails: list[str] = field(default_factory=list)
-    sentences: list[str] = field(default_factory=list)
-    lost: int | None = None
-    lost_before_export: int | None = None
 
 
 def samples(home: Path, ids: Sequence[str]) -> dict[str, Any]:
@@ -148,8 +136,7 @@ def call_method(attribute: str, method: Callable[..., Any], given: Mapping[str, 
 
 def build(home: Path) -> list[str]:
     """Fill a folder; return the ids of its memories."""
-    with Memory.open(home, embedder="hash", vector_index="lance", timers=False, watch=False) as memory:
-        memory.ready()
+    with opened(home, embedder="hash", vector_index="lance", timers=False, watch=False) as memory:
         ids = [memory.store(_text(number)).id for number in range(EXPORTED)]
         memory.sync_index()
         memory.admin.backup()
@@ -208,7 +195,7 @@ def _full(home: Path) -> Iterator[None]:
     try:
         shutil.copytree(aside, home, dirs_exist_ok=True)
         filler = home / "filler"
-        with _until_full(), filler.open("wb", buffering=0) as file:
+        with filler.open("wb", buffering=0) as file, suppress(OSError):
             while True:
                 file.write(b"\0" * 4096)
         yield
@@ -221,58 +208,39 @@ def _full(home: Path) -> Iterator[None]:
         aside.rename(home)
 
 
-@contextmanager
-def _until_full() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno != 28:
-            raise
+STATES = {"read-only": _read_only, "full": _full}
+"""Damages that last only while something is called: states of the folder or the disk."""
 
 
 def state(name: str, home: Path) -> AbstractContextManager[None]:
     """Return the state of the folder or the disk that lasts while something is called."""
-    return {"read-only": _read_only, "full": _full}.get(name, lambda _: nullcontext())(home)
+    return STATES[name](home) if name in STATES else nullcontext()
 
 
-def measure(name: str, whole: Path, spare: Path, ids: Sequence[str], folder: Path) -> Outcome:
-    """Call everything under one kind of damage."""
-    found = Outcome()
-    said: Counter[str] = Counter()
-    calls: list[tuple[str, Callable[[Path, Mapping[str, Any]], tuple[str, str]]]] = []
-    for command_name, command in commands(cli):
-        if command_name not in ENDLESS:
-            calls.append((command_name, _bound_command(command_name, command)))
-            found.commands += 1
-    for method_name, attribute, method in methods():
-        calls.append((method_name, _bound_method(attribute, method)))
-        found.methods += 1
-    for number, (call_name, call) in enumerate(calls):
+def measure(name: str, whole: Path, spare: Path, ids: Sequence[str], folder: Path) -> dict[str, Any]:
+    """Call everything under one kind of damage; return what was said."""
+    verdicts, said, fails = Counter[str](), Counter[str](), []
+    by_command = [(name, partial(call_command, name, each)) for name, each in commands(cli) if name not in ENDLESS]
+    by_method = [(name, partial(call_method, attribute, each)) for name, attribute, each in methods()]
+    for number, (call_name, call) in enumerate([*by_command, *by_method]):
         home = folder / f"{number}" / "home"
         shutil.copytree(whole, home)
         DAMAGES[name](home, spare)
         given = samples(home, ids)
         with state(name, home):
-            verdict, text = call(home, given)
-        if verdict == "answers":
-            found.answers += 1
-        elif verdict == "tells":
-            found.tells += 1
+            verdict, text = call(given, home)
+        verdicts[verdict] += 1
+        if verdict == "tells":
             said[_sentence(text, home)] += 1
-        else:
-            found.fails.append(f"{call_name}: {text}")
+        elif verdict == "fails":
+            fails.append(f"{call_name}: {text}")
         shutil.rmtree(home.parent)
-    found.sentences = [text for text, _ in said.most_common()]
-    found.lost, found.lost_before_export = lost(name, whole, spare, folder)
-    return found
-
-
-def _bound_command(name: str, command: click.Command) -> Callable[[Path, Mapping[str, Any]], tuple[str, str]]:
-    return lambda home, given: call_command(name, command, given, home)
-
-
-def _bound_method(attribute: str, method: Callable[..., Any]) -> Callable[[Path, Mapping[str, Any]], tuple[str, str]]:
-    return lambda home, given: call_method(attribute, method, given, home)
+    gone, exported = lost(name, whole, spare, folder)
+    return {
+        "commands": len(by_command), "methods": len(by_method), "answers": verdicts["answers"],
+        "tells": verdicts["tells"], "fails": fails, "sentences": [text for text, _ in said.most_common()],
+        "lost": gone, "lost_before_export": exported,
+    }  # fmt: skip
 
 
 def _sentence(text: str, home: Path) -> str:
@@ -307,15 +275,13 @@ def _mounts() -> bool:
         return tried.returncode == 0
 
 
-@click.command()
 @click.option("--only", type=click.Choice(list(DAMAGES)), multiple=True, help="Only this kind of damage.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(only: Sequence[str], as_json: bool) -> None:
+def bench(only: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Call everything under every kind of damage."""
     chosen = [name for name in DAMAGES if not only or name in only or name == "none"]
     if not _mounts():
         click.echo("read-only and full are left out: nothing can be mounted here", err=True)
-        chosen = [name for name in chosen if name not in ("read-only", "full")]
+        chosen = [name for name in chosen if name not in STATES]
     result: dict[str, dict[str, Any]] = {}
     usual: list[str] = []
     with tempfile.TemporaryDirectory() as name:
@@ -329,24 +295,10 @@ def main(only: Sequence[str], as_json: bool) -> None:
         (spare / "no-database").write_bytes(b"no database at all " * 100)
         for damage in chosen:
             found = measure(damage, folder / "whole", spare, ids, folder / damage.replace(" ", "-"))
-            usual = usual or found.sentences
-            found.sentences = [each for each in found.sentences if damage == "none" or each not in usual][:SAID]
-            result[damage] = asdict(found)
-            if not as_json:
-                _print(damage, result[damage])
-    if as_json:
-        click.echo(json.dumps(result))
+            usual = usual or found["sentences"]
+            own = [each for each in found["sentences"] if damage == "none" or each not in usual]
+            result[damage] = {**found, "sentences": own[:SAID]}
+    return result
 
 
-def _print(damage: str, found: Mapping[str, Any]) -> None:
-    counts = ", ".join(f"{name} {found[name]}" for name in ("commands", "methods", "answers", "tells"))
-    lost_ones = f"lost {found['lost']} ({found['lost_before_export']} older than the export)"
-    click.echo(f"{damage}: {counts}, fails {len(found['fails'])}; {lost_ones}")
-    for sentence in found["sentences"]:
-        click.echo(f"    {sentence}")
-    for fail in found["fails"]:
-        click.echo(f"    FAILS {fail}")
-
-
-if __name__ == "__main__":
-    main()
+main = program(bench)

@@ -1,6 +1,6 @@
 """What becomes of whole days with an assistant: what is kept, replaced and recalled, by the rules and by the heads.
 
-python -m bench.days [FOLDER] --json
+python -m bench days [FOLDER] --json
 
 FOLDER holds day scripts of the form that `training.forms` describes; by default training/data/development/days. Each is
 played twice as a host would, with the rules alone deciding what is kept (`rules`) and with the heads (`heads`), and
@@ -12,8 +12,6 @@ prompts that need nothing, and quiet: those of them that got nothing.
 
 from __future__ import annotations
 
-import json
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -22,7 +20,8 @@ from typing import Any
 
 import click
 
-from perdure.api.memory import Memory
+from bench.memories import opened
+from bench.program import program
 from perdure.clock import ManualClock
 from perdure.hooks.types import TurnContext
 from perdure.store.fact import Fact
@@ -43,29 +42,18 @@ TURN = 60.0
 """Seconds from one turn to the next."""
 
 
-def play(day: Day, *, learnt: bool, **settings: Any) -> Counter[str]:
-    """Play a day; return the figures.
-
-    Args:
-        day: the script.
-        learnt: whether the heads decide what is kept, or the rules alone.
-        settings: further ones.
-    """
-    figures: Counter[str] = Counter()
+def played(day: Day, **settings: Any) -> tuple[list[tuple[Turn, list[str]]], list[Fact]]:
+    """Play a day as a host would; return its turns with what came up for the owner's, and all that is held then."""
+    turns = []
     clock = ManualClock()
-    labels = {kept.id: kept for session in day.sessions for turn in session.turns for kept in turn.keep}
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Memory.open(folder, clock=clock, capture_learnt=learnt, **settings) as memory,
-    ):
-        memory.ready()
+    with opened(clock=clock, **settings) as memory:
         for session in day.sessions:
             clock.set(datetime.fromisoformat(session.date).timestamp() + MORNING)
             history: list[dict[str, Any]] = []
             context = TurnContext(session_id=f"{day.day} {session.session}", host="bench")
             for turn in session.turns:
-                if turn.owner:
-                    figures += asked(turn, brought(memory, turn, context), labels)
+                recall = memory.turns.before(turn.user, context) if turn.owner else None
+                turns.append((turn, [item.text for item in (recall.items if recall else ())]))
                 note = {} if turn.owner else {"__openclaw": {"senderIsOwner": False}}
                 history += [
                     {"role": "user", "content": turn.user, **note},
@@ -74,14 +62,15 @@ def play(day: Day, *, learnt: bool, **settings: Any) -> Counter[str]:
                 memory.turns.after(history, True, context)
                 memory.settle(PATIENCE)
                 clock.advance(TURN)
-        every = list(memory.admin.list(Filter(), limit=MAX_LIMIT, include_superseded=True))
-    return figures + kept(every, labels.values())
+        return turns, list(memory.admin.list(Filter(), limit=MAX_LIMIT, include_superseded=True))
 
 
-def brought(memory: Memory, turn: Turn, context: TurnContext) -> list[str]:
-    """Return what comes up for a turn."""
-    recall = memory.turns.before(turn.user, context)
-    return [item.text for item in (recall.items if recall else ())]
+def play(day: Day, *, learnt: bool, **settings: Any) -> Counter[str]:
+    """Play a day, the heads deciding what is kept or the rules alone; return the figures."""
+    turns, every = played(day, capture_learnt=learnt, **settings)
+    labels = {kept.id: kept for turn, _ in turns for kept in turn.keep}
+    prompts = (asked(turn, texts, labels) for turn, texts in turns if turn.owner)
+    return sum(prompts, kept(every, labels.values()))
 
 
 def asked(turn: Turn, texts: Sequence[str], labels: dict[str, Kept]) -> Counter[str]:
@@ -116,24 +105,15 @@ def measure(days: Sequence[Day]) -> dict[str, dict[str, int]]:
     return found
 
 
-@click.command()
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path), required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(folder: Path | None, as_json: bool) -> None:
+def bench(folder: Path | None) -> dict[str, Any]:
     """Play days with an assistant, and compare what becomes of them with their labels."""
     chosen = folder or DATA / "development" / "days"
     found = load(chosen.parent)
     days = [file for path, file in found.files.items() if isinstance(file, Day) and path.parent.name == chosen.name]
     if found.wrong or not days:
         raise click.ClickException("; ".join(found.wrong) or f"{chosen} holds no day script")
-    result = measure(days)
-    if as_json:
-        click.echo(json.dumps({"days": len(days), **result}))
-        return
-    click.echo(f"{len(days)} days{'':11}rules  heads")
-    for figure in FIGURES:
-        click.echo(f"{figure:<17} {result['rules'][figure]:6} {result['heads'][figure]:6}")
+    return {"days": len(days), **measure(days)}
 
 
-if __name__ == "__main__":
-    main()
+main = program(bench)

@@ -1,6 +1,6 @@
 """Ends a host's process again and again while every background job is busy, and looks at what is left.
 
-python -m bench.exits --times 100 --json
+python -m bench exits --times 100 --json
 
 The end comes by itself, by SIGTERM, by SIGINT or by SIGKILL, at random moments. After each there must be no worker
 left, and every turn that was acknowledged must be a fact once the store is opened again.
@@ -8,24 +8,26 @@ left, and every turn that was acknowledged must be a fact once the store is open
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
 import subprocess
-import sys
 import tempfile
-import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
+from bench.kills import Child
+from bench.measuring import until
+from bench.program import program
 from perdure.api.memory import Memory
+from perdure.hooks.types import TurnContext
 
 FAST = 0.0002
 """Hours between two runs of a job: under a second."""
@@ -43,7 +45,10 @@ LINGER = 5.0
 """Seconds in which its worker is to be gone."""
 HANG = 30.0
 """Seconds after which a process counts as hung, and a worker as left behind."""
+LONGEST = 60.0
+"""Seconds after which a process ends by itself, whatever it was told."""
 PER_HOME = 10
+WRONG = ("aborts", "hangs", "late", "lingering", "orphans", "lost")
 _EXPECTED = {"itself": 0, "SIGTERM": 0, "SIGINT": (130, -signal.SIGINT, 1), "SIGKILL": -signal.SIGKILL}
 
 
@@ -61,14 +66,50 @@ class Found:
     seconds: list[float] = field(default_factory=list)
 
 
-def bench(times: int, ways: Sequence[str] = WAYS, seed: int = 0) -> dict[str, Any]:
-    """End a process `times` times, in each of the ways in turn; return figures by name.
+def marker(run: str, number: int) -> str:
+    """Return a word that stands for a turn: letters only, so that nothing takes it for a secret.
 
-    Args:
-        times: how often.
-        ways: some of `WAYS`.
-        seed: of the random moments.
+    The last one keeps two words from being forms of one.
     """
+    return "m" + "".join(chr(ord("a") + int(digit)) for digit in f"{run}{number:05d}") + "x"
+
+
+def _stop(signum: int, frame: object) -> NoReturn:
+    raise SystemExit(0)
+
+
+def host(home: str, run: str, seconds: float) -> None:
+    """Play turns for so many seconds without a pause, then leave the rest to the end of the interpreter.
+
+    Prints the marker of each turn that was acknowledged, and "end".
+    """
+    # As a host does that wants to end tidily. SIGINT is put back in case a shell has it ignored.
+    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    memory = Memory.open(home, **SETTINGS)
+    end = time.monotonic() + seconds
+    messages: list[dict[str, str]] = []
+    try:
+        for number in count(1):
+            if time.monotonic() >= end:
+                break
+            word = marker(run, number)
+            context = TurnContext(session_id=run, turn_id=word, host="bench")
+            memory.turns.before(f"Where does the heron {word} nest?", context)
+            messages = [
+                *messages[-4:],
+                {"role": "user", "content": f"Remember that the heron {word} nests at the lake."},
+            ]
+            if memory.turns.after(tuple(messages), True, context):
+                print(word, flush=True)
+    finally:
+        print("end", flush=True)
+
+
+@click.option("--times", default=100, help="How often a process is ended.")
+@click.option("--way", "ways", type=click.Choice(WAYS), multiple=True, default=WAYS, help="Only in this way.")
+def bench(times: int, ways: Sequence[str] = WAYS, seed: int = 0) -> dict[str, Any]:
+    """End a process `times` times, in each of the ways in turn, at random moments; return figures by name."""
     chance = random.Random(seed)
     found = Found()
     with tempfile.TemporaryDirectory() as folder:
@@ -80,15 +121,10 @@ def bench(times: int, ways: Sequence[str] = WAYS, seed: int = 0) -> dict[str, An
             told += _end(home, f"{number:04d}", ways[number % len(ways)], 1.5 + 2.5 * chance.random(), found)
         _check(home, told, found)
     found.seconds.sort()
+    counts = {name: len(value) if isinstance(value, list) else value for name, value in vars(found).items()}
     return {
         "times": times,
-        "aborts": len(found.aborts),
-        "hangs": found.hangs,
-        "late": found.late,
-        "lingering": found.lingering,
-        "orphans": len(found.orphans),
-        "acknowledged": found.acknowledged,
-        "lost": len(found.lost),
+        **{name: counts[name] for name in (*WRONG, "acknowledged")},
         "exit_seconds_median": round(found.seconds[len(found.seconds) // 2], 2),
         "exit_seconds_max": round(found.seconds[-1], 2),
         "details": found.aborts[:5] + found.orphans[:5] + found.lost[:5],
@@ -97,44 +133,32 @@ def bench(times: int, ways: Sequence[str] = WAYS, seed: int = 0) -> dict[str, An
 
 def _end(home: Path, run: str, way: str, after: float, found: Found) -> list[str]:
     """Run one process to its end; return the markers of what it acknowledged."""
-    code = [sys.executable, "-X", "faulthandler", "-m", "bench.exits_child", str(home), run, json.dumps(SETTINGS)]
-    seconds = str(after) if way == "itself" else "60"
-    process = subprocess.Popen([*code, seconds], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stderr is not None
     heard: list[str] = []
     ends: list[float] = []
-    errors: list[str] = []
 
-    def listen() -> None:
-        for line in process.stdout or ():
-            if line.strip() == "end":
-                ends.append(time.monotonic())
-            else:
-                heard.append(line.strip())
+    def hear(line: str) -> bool:
+        if line == "end":
+            ends.append(time.monotonic())
+            return False
+        heard.append(line)
+        return True
 
-    listeners = [threading.Thread(target=listen), threading.Thread(target=lambda: errors.append(process.stderr.read()))]  # type: ignore[union-attr]
-    for listener in listeners:
-        listener.start()
-    if way != "itself":
-        deadline = time.monotonic() + HANG
-        while not heard and time.monotonic() < deadline:
-            time.sleep(0.01)
-        time.sleep(after)
-        ends.append(time.monotonic())
-        process.send_signal(getattr(signal, way))
-    try:
-        process.wait(HANG + after)
-    except subprocess.TimeoutExpired:
-        found.hangs += 1
-        process.kill()
-        process.wait()
-    ended = time.monotonic()
-    for listener in listeners:
-        listener.join(HANG)
-    process.stdout.close()
-    process.stderr.close()
-    _judge(home, way, process.returncode, "".join(errors), found)
+    with tempfile.TemporaryFile("w+") as errors:
+        seconds = after if way == "itself" else LONGEST
+        child = Child(host, home, run, seconds, hear=hear, stderr=errors, options=("-X", "faulthandler"))
+        if way != "itself":
+            child.begun.wait(HANG)
+            time.sleep(after)
+            ends.append(time.monotonic())
+            child.process.send_signal(getattr(signal, way))
+        try:
+            code = child.wait(HANG + after)
+        except subprocess.TimeoutExpired:
+            found.hangs += 1
+            code = child.kill()
+        ended = time.monotonic()
+        errors.seek(0)
+        _judge(home, way, code, errors.read(), found)
     took = ended - min(ends, default=ended)
     found.seconds.append(took)
     found.late += took > LIMIT
@@ -148,8 +172,7 @@ def _judge(home: Path, way: str, code: int, errors: str, found: Found) -> None:
     if not fine or "Fatal Python error" in errors or ("Traceback" in errors and way != "SIGINT"):
         found.aborts.append(f"{way}: {code} {errors[-300:]}")
     ended = time.monotonic()
-    while workers(home) and time.monotonic() < ended + HANG:
-        time.sleep(0.05)
+    until(lambda: not workers(home), HANG)
     found.lingering += time.monotonic() > ended + LINGER
     for pid in workers(home):
         found.orphans.append(f"orphan after {way}: {_doing(pid)}")
@@ -192,16 +215,4 @@ def _check(home: Path, told: Sequence[str], found: Found) -> None:
         found.aborts += [f"damage: {finding.what}" for finding in memory.admin.verify() if not finding.fixable]
 
 
-@click.command()
-@click.option("--times", default=100, show_default=True, help="How often a process is ended.")
-@click.option("--way", type=click.Choice(WAYS), multiple=True, help="Only in this way.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(times: int, way: tuple[str, ...], as_json: bool) -> None:
-    """End a host's process again and again, with every background job busy."""
-    result = bench(times, way or WAYS)
-    click.echo(json.dumps(result, indent=2) if as_json else "\n".join(f"{name}: {result[name]}" for name in result))
-    sys.exit(any(result[name] for name in ("aborts", "hangs", "late", "lingering", "orphans", "lost")))
-
-
-if __name__ == "__main__":
-    main()
+main = program(bench, failed=lambda found: any(found[name] for name in WRONG))

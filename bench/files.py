@@ -1,7 +1,7 @@
 """What the index of files costs: building it, keeping it, searching it; and what a search sees while it is rebuilt.
 
-python -m bench.files --files 10000 --chunks 50000 --json
-python -m bench.files --files 10000 --chunks 50000 --reindex --json
+python -m bench files --files 10000 --chunks 50000 --json
+python -m bench files --files 10000 --chunks 50000 --reindex --json
 
 The texts are synthetic, of a vocabulary as skewed as a language's. Their vectors are random and put straight into the
 index: a model would need an hour for them. Queries are embedded by the default model, if it is there. The time of a
@@ -13,13 +13,13 @@ from __future__ import annotations
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import closing
+from functools import partial
 from itertools import pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,9 @@ import apsw
 import click
 import numpy as np
 
+from bench.kills import Child
+from bench.measuring import p50, p95, script, tells_rss, timed
+from bench.program import program
 from perdure.clock import SystemClock
 from perdure.embed.base import Embedder, EmbedderIdentity
 from perdure.embed.deterministic import HashEmbedder
@@ -55,24 +58,10 @@ SEARCHES = 200
 LONG_AGO = 1_700_000_000
 OWNER = Audience.of()
 PROBE = """
-import json, sys
-from bench.files import OWNER, Opened, default_model
+from bench.files import Opened, default_model
 opened = Opened(sys.argv[1], default_model() if sys.argv[2] == "model" else None)
 answer = opened.ask("a first search")
-with open("/proc/self/status") as status:
-    kilobytes = [int(line.split()[1]) for line in status if line.startswith("VmRSS")]
-print(json.dumps(kilobytes[0] / 1024))
-"""
-SEARCHING = """
-import sys
-from bench.files import search_on
-search_on(sys.argv[1], int(sys.argv[2]))
-"""
-REBUILDING = """
-import sys
-from bench.files import Opened
-opened = Opened(sys.argv[1])
-opened.index.sync([opened.root], force=True, progress=lambda done, total: print(done, total, flush=True))
+print(rss())
 """
 
 
@@ -91,9 +80,8 @@ class TimedEmbedder:
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Embed texts and note the time."""
-        began = time.perf_counter()
-        vectors = self._inner.embed(texts, query=query)
-        self.seconds.append(time.perf_counter() - began)
+        vectors, seconds = timed(lambda: self._inner.embed(texts, query=query))
+        self.seconds.append(seconds)
         return vectors
 
     def count_tokens(self, text: str) -> int:
@@ -128,14 +116,9 @@ class Opened:
         self.store.close()
 
 
-@contextmanager
-def opened(folder: Path, embedder: Embedder | None = None) -> Iterator[Opened]:
-    """Open the store for the block."""
-    one = Opened(folder, embedder)
-    try:
-        yield one
-    finally:
-        one.close()
+def opened(folder: Path | str, embedder: Embedder | None = None) -> closing[Opened]:
+    """Open the store for a block."""
+    return closing(Opened(folder, embedder))
 
 
 def default_model() -> Embedder | None:
@@ -211,17 +194,16 @@ def searching(one: Opened, files: int, searches: int) -> dict[str, float]:
     one.embedder.seconds.clear()
     times = []
     for query in queries:
-        began = time.perf_counter()
-        answer = one.ask(query)
-        times.append(time.perf_counter() - began - one.embedder.seconds[-1])
+        answer, seconds = timed(partial(one.ask, query))
+        times.append(seconds - one.embedder.seconds[-1])
         if answer.backend != HYBRID or not answer.results:
             raise RuntimeError(f"a search of the bench brought {len(answer.results)} results by {answer.backend}")
-    median, embed = statistics.median(times), statistics.median(one.embedder.seconds)
+    embedded = one.embedder.seconds
     return {
-        "search_p50_ms": round(median * 1000, 2),
-        "search_p95_ms": round(sorted(times)[int(0.95 * len(times))] * 1000, 2),
-        "embed_p50_ms": round(embed * 1000, 2),
-        "search_to_embed_ratio": round(median / embed, 2),
+        "search_p50_ms": p50(times),
+        "search_p95_ms": p95(times),
+        "embed_p50_ms": p50(embedded),
+        "search_to_embed_ratio": round(statistics.median(times) / statistics.median(embedded), 2),
     }
 
 
@@ -237,21 +219,25 @@ def load_vectors_s(one: Opened) -> float:
         raise RuntimeError("there is no index to search")
     identity = one.embedder.identity
     query = np.ones(identity.dims, dtype=np.float32) / np.float32(identity.dims**0.5)
-    began = time.perf_counter()
-    ChunkVectors().nearest(live, identity.id, query, OWNER, ("memory",), 10)
-    return round(time.perf_counter() - began, 3)
+    _, seconds = timed(lambda: ChunkVectors().nearest(live, identity.id, query, OWNER, ("memory",), 10))
+    return round(seconds, 3)
 
 
 def rss_mb(folder: Path, embedder: str) -> float | None:
     """Return the resident megabytes of a process that has searched once; None where it cannot be read."""
-    if not Path("/proc/self/status").exists():
-        return None
-    command = [sys.executable, "-c", PROBE, str(folder), embedder]
-    return round(float(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)), 1)
+    return round(float(script(PROBE, folder, embedder)), 1) if tells_rss() else None
 
 
-def bench(files: int, chunks: int, model: bool, searches: int = SEARCHES) -> dict[str, Any]:
-    """Measure what the index costs."""
+@click.option("--files", default=10_000, help="Files, at least 1.")
+@click.option("--chunks", default=50_000, help="Chunks in all of them, at least one each.")
+@click.option("--reindex", "rebuilds", is_flag=True, help="Rebuild while two processes search, and kill a rebuild.")
+@click.option("--model/--no-model", default=True, help="Embed queries and a sample by the default model.")
+def bench(
+    files: int, chunks: int, model: bool = True, rebuilds: bool = False, searches: int = SEARCHES
+) -> dict[str, Any]:
+    """Measure what the index costs, or what a rebuild disturbs."""
+    if rebuilds:
+        return reindex(files, chunks)
     embedder = default_model() if model else None
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -299,13 +285,19 @@ def reindex(files: int, chunks: int) -> dict[str, Any]:
         with opened(folder) as one:
             one.index.sync([one.root])
             put_random_vectors(one.index, one.embedder.identity)
-            searchers = [child(SEARCHING, folder, str(files)) for _ in range(2)]
+            said: list[str] = []
+
+            def hear(line: str) -> bool:
+                said.append(line)
+                return True
+
+            searchers = [Child(search_on, folder, files, hear=hear) for _ in range(2)]
             for searcher in searchers:
-                line(searcher)
-            began = time.perf_counter()
-            old_writes = rebuild_watched(one)
-            seconds = time.perf_counter() - began
-            counts = [json.loads(searcher.communicate()[0].splitlines()[-1]) for searcher in searchers]
+                searcher.begun.wait()
+            old_writes, seconds = timed(lambda: rebuild_watched(one))
+            for searcher in searchers:
+                searcher.end()
+            counts = [json.loads(line) for line in said[-2:]]
         works = works_after_kill(folder, files)
     return {
         "files": files,
@@ -336,11 +328,11 @@ def rebuild_watched(one: Opened) -> int:
 
 def works_after_kill(folder: Path, files: int) -> bool:
     """Kill a process half-way through a rebuild; return whether all is found, and nothing left over stays."""
-    with child(REBUILDING, folder) as rebuilding:
-        done, total = 0, files
-        while 2 * done < total:
-            done, total = map(int, line(rebuilding).split())
-        rebuilding.kill()
+    rebuilding = Child(rebuild, folder, hear=_is_half)
+    rebuilding.begun.wait()
+    rebuilding.kill()
+    if not rebuilding.acknowledged:
+        raise RuntimeError("a process of the bench ended early")
     with opened(folder) as one:
         answer = one.ask("what is zephyr0?")
         found = answer.backend == HYBRID and any(result.path.endswith("/0.md") for result in answer.results)
@@ -349,35 +341,15 @@ def works_after_kill(folder: Path, files: int) -> bool:
         return found and not again.added and len(left) == 1
 
 
-def child(script: str, *arguments: Path | str) -> subprocess.Popen[str]:
-    """Start a script in a process of its own, with pipes."""
-    command = [sys.executable, "-c", script, *map(str, arguments)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def _is_half(line: str) -> bool:
+    done, total = map(int, line.split())
+    return 2 * done >= total
 
 
-def line(process: subprocess.Popen[str]) -> str:
-    """Return the next line that a process prints.
-
-    Raises:
-        RuntimeError: it ended before.
-    """
-    read = process.stdout.readline() if process.stdout else ""
-    if not read:
-        raise RuntimeError(f"a process of the bench ended early ({process.wait()})")
-    return read
+def rebuild(folder: str) -> None:
+    """Build the index anew, and tell how far that is."""
+    with opened(Path(folder)) as one:
+        one.index.sync([one.root], force=True, progress=lambda done, total: print(done, total, flush=True))
 
 
-@click.command()
-@click.option("--files", default=10_000, show_default=True, help="Files, at least 1.")
-@click.option("--chunks", default=50_000, show_default=True, help="Chunks in all of them, at least one each.")
-@click.option("--reindex", "rebuilds", is_flag=True, help="Rebuild while two processes search, and kill a rebuild.")
-@click.option("--model/--no-model", default=True, help="Embed queries and a sample by the default model.")
-@click.option("--json", "as_json", is_flag=True)
-def main(files: int, chunks: int, rebuilds: bool, model: bool, as_json: bool) -> None:
-    """Measure the index of files."""
-    result = reindex(files, chunks) if rebuilds else bench(files, chunks, model)
-    print(json.dumps(result) if as_json else "\n".join(f"{key}: {value}" for key, value in result.items()))
-
-
-if __name__ == "__main__":
-    main()
+main = program(bench)

@@ -1,7 +1,7 @@
 """What a command hook costs its host, and whether any is late or lost when helpers are killed.
 
-python -m bench.hooks --json
-python -m bench.hooks --events 2000 --json
+python -m bench hooks --json
+python -m bench hooks --events 2000 --json
 
 First a prompt in turns: a bare interpreter, the helper asked by an open process, the hook with a helper, the hook
 without one. Figures are medians in milliseconds; the ratio is that of a hook to the bare start and the helper's answer
@@ -22,11 +22,14 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
+from bench.measuring import p50, timed, until
+from bench.program import program
 from perdure.api.memory import Memory
 from perdure.engine.repository import project_of
 from perdure.hosts.command.dialects import DIALECTS
@@ -54,9 +57,10 @@ def payload(event: str, session: str, **values: Any) -> dict[str, Any]:
 def hook(home: str, event: str, values: dict[str, Any]) -> tuple[bytes, float]:
     """Run a hook; return what it printed and its seconds."""
     command = [sys.executable, "-I", "-m", "perdure", "hook", event, "--host", "claude-code", "--home", home]
-    began = time.perf_counter()
-    done = subprocess.run(command, input=json.dumps(values).encode(), stdout=subprocess.PIPE, check=True)
-    return done.stdout, time.perf_counter() - began
+    done, seconds = timed(
+        lambda: subprocess.run(command, input=json.dumps(values).encode(), stdout=subprocess.PIPE, check=True)
+    )
+    return done.stdout, seconds
 
 
 def processes(home: str | Path, word: bytes) -> list[int]:
@@ -97,14 +101,11 @@ def cost(home: str, repeats: int) -> dict[str, float]:
     begin(home)
     times: dict[str, list[float]] = {"bare": [], "helper": [], "hook": []}
     for number in range(repeats + 2):
-        began = time.perf_counter()
-        subprocess.run([sys.executable, "-I", "-c", "pass"], check=True)
-        bare = time.perf_counter() - began
-        began = time.perf_counter()
+        _, bare = timed(lambda: subprocess.run([sys.executable, "-I", "-c", "pass"], check=True))
         asked = json.dumps(payload("prompt", f"a{number}", prompt=PROMPT, prompt_id=f"a{number}"))
-        if not ask(home, "hook", b"prompt\0claude-code\0\0" + asked.encode(), 5):
+        answer, helper = timed(partial(ask, home, "hook", b"prompt\0claude-code\0\0" + asked.encode(), 5))
+        if not answer:
             raise RuntimeError("the helper gave no answer")
-        helper = time.perf_counter() - began
         _, whole = hook(home, "prompt", payload("prompt", f"b{number}", prompt=PROMPT, prompt_id=f"b{number}"))
         if number > 1:
             for name, seconds in zip(times, (bare, helper, whole), strict=True):
@@ -116,9 +117,9 @@ def cost(home: str, repeats: int) -> dict[str, float]:
     end(home)
     pairs = zip(times["hook"], times["bare"], times["helper"], strict=True)
     return {
-        **{f"{name}_p50_ms": round(1_000 * statistics.median(each), 1) for name, each in times.items()},
+        **{f"{name}_p50_ms": p50(each, 1) for name, each in times.items()},
         "hook_to_bare_and_helper_ratio": round(statistics.median(h / (b + a) for h, b, a in pairs), 2),
-        "without_helper_p50_ms": round(1_000 * statistics.median(alone), 1),
+        "without_helper_p50_ms": p50(alone, 1),
     }
 
 
@@ -171,16 +172,14 @@ def storm(home: str, events: int) -> dict[str, Any]:
         each.result()
     end(home)
     with Memory.open(home, scopes=[str(project_of(FOLDER))], capture_day_facts=10**6) as memory:
-        until = time.monotonic() + CAPTURE_SECONDS
-        while memory.status().inbox and time.monotonic() < until:
-            time.sleep(0.1)
+        until(lambda: not memory.status().inbox, CAPTURE_SECONDS)
         memory.settle(CAPTURE_SECONDS)
         kept = {fact.text for fact in memory.admin.list(limit=10_000)}
     return {
         "events": len(late),
         "kills": kills,
         "helpers_with_a_model_at_once": most,
-        "p50_ms": round(1_000 * statistics.median(late), 1),
+        "p50_ms": p50(late, 1),
         "longest_ms": round(1_000 * max(late), 1),
         "over_a_second": sum(seconds > 1 for seconds in late),
         "said": len(said),
@@ -197,11 +196,9 @@ def _resident(pid: int) -> float:
     return 0.0
 
 
-@click.command()
-@click.option("--repeats", default=30, show_default=True)
-@click.option("--events", default=0, show_default=True, help="Events of the storm; 0: none.")
-@click.option("--json", "as_json", is_flag=True)
-def main(repeats: int, events: int, as_json: bool) -> None:
+@click.option("--repeats", default=30)
+@click.option("--events", default=0, help="Events of the storm; 0: none.")
+def bench(repeats: int, events: int) -> dict[str, Any]:
     """Measure hooks."""
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="ph", dir="/tmp") as folder:
@@ -214,14 +211,7 @@ def main(repeats: int, events: int, as_json: bool) -> None:
             found["cost"] = cost(str(Path(folder, "cost")), repeats)
         if events:
             found["storm"] = storm(str(Path(folder, "storm")), events)
-    if as_json:
-        click.echo(json.dumps(found, indent=2))
-        return
-    for part, figures in found.items():
-        click.echo(part)
-        for name, value in figures.items():
-            click.echo(f"  {name:<32} {value}")
+    return found
 
 
-if __name__ == "__main__":
-    main()
+main = program(bench)

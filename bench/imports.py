@@ -1,6 +1,6 @@
 """What an import of a large export of conversations costs.
 
-python -m bench.imports [--megabytes 100] [--json]
+python -m bench imports [--megabytes 100] [--json]
 
 An export of ChatGPT is made up: of each twenty messages the person writes four, and in every fifth conversation one of
 these is worth keeping. A process of its own imports it.
@@ -13,17 +13,18 @@ read. added_again, again_seconds: of a second import.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import click
 
+from bench.measuring import script
+from bench.program import program
+
 _PROSE = "It depends on what you mean by that, so let us look at the parts one after the other. "
-_CHILD = """
-import json, resource, sys, time
+_IMPORT = """
+import resource, time
 from pathlib import Path
 from perdure.importers.chatgpt import load_chatgpt
 from perdure.importers.conversation_import import hear
@@ -58,15 +59,13 @@ def write_export(path: Path, size: int) -> None:
         file.write("]")
 
 
-def measure(megabytes: int) -> dict[str, Any]:
+@click.option("--megabytes", type=click.IntRange(1), default=100, help="Size of the export.")
+def bench(megabytes: int) -> dict[str, Any]:
     """Import an export of so many megabytes in a process of its own, and return the figures."""
     with tempfile.TemporaryDirectory() as folder:
         export = Path(folder, "conversations.json")
         write_export(export, megabytes * 1_000_000)
-        command = [sys.executable, "-c", _CHILD, str(export), str(Path(folder, "store"))]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-    figures: dict[str, Any] = json.loads(done.stdout)
-    return {"megabytes": megabytes, **figures}
+        return {"megabytes": megabytes, **script(_IMPORT, export, Path(folder, "store"))}
 
 
 def _conversation(number: int) -> dict[str, Any]:
@@ -91,18 +90,4 @@ def _conversation(number: int) -> dict[str, Any]:
     return {"id": f"c-{number}", "title": "", "current_node": "19", "mapping": mapping}
 
 
-@click.command()
-@click.option("--megabytes", type=click.IntRange(1), default=100, show_default=True, help="Size of the export.")
-@click.option("--json", "as_json", is_flag=True, help="Print one object.")
-def main(megabytes: int, as_json: bool) -> None:
-    """Measure."""
-    figures = measure(megabytes)
-    if as_json:
-        click.echo(json.dumps(figures))
-    else:
-        for name, figure in figures.items():
-            click.echo(f"{name}: {figure}")
-
-
-if __name__ == "__main__":
-    main()
+main = program(bench)

@@ -1,6 +1,6 @@
 """Runs the at-rest cases of the public suite agent-memory-integrity against a real store.
 
-python -m bench.integrity --json
+python -m bench integrity --json
 
 Each case writes memories through the library, edits the files behind its back, and asks whether it noticed: "rejected"
 means that the store does not open, "reported" that `perdure verify` names it. Who edits holds the files and may take
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ from agmi.adapters.base import MemoryAdapter, Record
 from agmi.attacks.at_rest import AT_REST_ATTACKS_WITH_SNAPSHOT, SnapshotRollbackAttack
 from agmi.check import LABELS, verdict
 
+from bench.program import program
 from perdure.api.memory import Memory
 from perdure.errors import PerdureError, StoreLostError
 from perdure.maintenance.anchor import anchor, unanchored
@@ -43,11 +43,9 @@ OWNER, OTHER = "alice", "bob"
 
 
 class PerdureAdapter(MemoryAdapter):  # type: ignore[misc]
-    """A store of perdure under the suite's edits.
+    """A store of perdure under the suite's edits; the last one puts facts.db back, or the whole folder.
 
-    Attributes:
-        whole_folder: whether the last case puts the whole data folder back, and not facts.db alone.
-        anchored: whether an anchor is kept elsewhere.
+    With `anchored` an anchor is kept elsewhere.
     """
 
     name = f"perdure {version('perdure')}"
@@ -261,9 +259,7 @@ def _case(adapter: PerdureAdapter, attack: Any) -> dict[str, str]:
     return {"edit": LABELS[attack.name], "verdict": verdict(result, adapter), "said": said}
 
 
-@click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
-def main(as_json: bool) -> None:
+def bench() -> dict[str, Any]:
     """Run the at-rest cases of agent-memory-integrity against perdure."""
     try:
         found = cases()
@@ -271,18 +267,8 @@ def main(as_json: bool) -> None:
     except PerdureError as error:
         raise click.ClickException(str(error)) from error
     passed = sum(case["verdict"] in FINE for case in found)
-    if as_json:
-        suite = f"{SUITE} {version(SUITE)}"
-        result = {"suite": suite, "passed": passed, "of": len(found), "cases": found, "whole_folder": extra}
-        print(json.dumps(result, indent=2))
-    else:
-        for case in found:
-            print(f"{case['edit']:26} {case['verdict']:10} {case['said']}")
-        for how, case in extra.items():
-            print(f"whole folder, {how:14} {case['verdict']:10} {case['said']}")
-        print(f"{passed} of {len(found)}")
-    sys.exit(0 if passed == len(found) else 1)
+    suite = f"{SUITE} {version(SUITE)}"
+    return {"suite": suite, "passed": passed, "of": len(found), "cases": found, "whole_folder": extra}
 
 
-if __name__ == "__main__":
-    main()
+main = program(bench, failed=lambda result: result["passed"] < result["of"])

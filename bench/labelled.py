@@ -1,6 +1,6 @@
 """What the product makes of labelled data: recall on stores and conversations, capture, changes, whole days.
 
-python -m bench.labelled training/data/development --json [--only stores]
+python -m bench labelled training/data/development --json [--only stores]
 
 The folder holds folders of the kinds that `training.forms` describes. Figures:
 
@@ -14,69 +14,50 @@ over whole sessions.
 
 from __future__ import annotations
 
-import json
-import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import click
 
+from bench.days import PATIENCE, played
 from bench.locomo import Turn as Line
-from bench.locomo import index, place_of, places
-from perdure.api.memory import Memory
-from perdure.clock import ManualClock
+from bench.locomo import ask, index, place_of, places
+from bench.measuring import Counts, share
+from bench.memories import brought, changed, live, opened
+from bench.program import program
 from perdure.hooks.types import TurnContext
 from perdure.store.fact import Fact
-from perdure.store.listing import MAX_LIMIT, Filter
-from perdure.store.scope import Scope
 from training.alike import SAME, overlap
 from training.check import load
 from training.forms import NEEDING, Conversation, Day, File, Messages, Pairs, Prompt, Store
 
 TOP = 5
 """Results of a search of past conversations that are looked at."""
-SESSION = 600.0
-"""Seconds that capture may take, and from midnight to a session's first turn."""
 
 
-@dataclass(slots=True)
-class Recalled:
-    """What came up for prompts."""
+@dataclass
+class Recalled(Counts):
+    """What came up for prompts, by their kind and language as well."""
 
-    right: int = 0
-    brought: int = 0
-    wanted: int = 0
-    quiet: Counter[bool] = field(default_factory=Counter)
     kinds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     languages: dict[str, dict[str, list[float]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
 
     def count(self, prompt: Prompt, found: set[str], lang: str) -> None:
         """Count a prompt and the ids of what came up for it."""
         needs = set(prompt.needs)
-        self.right += len(found & needs)
-        self.brought += len(found)
-        self.wanted += len(needs)
-        if needs:
-            self.kinds[prompt.kind].append(len(found & needs) / len(needs))
-            self.languages[lang]["recall"].append(len(found & needs) / len(needs))
-        else:
-            self.quiet[not found] += 1
-            self.languages[lang]["silence"].append(float(not found))
-            self.kinds[prompt.kind if prompt.kind not in NEEDING else "idle"].append(float(not found))
+        self.add(found, needs)
+        well = len(found & needs) / len(needs) if needs else float(not found)
+        self.languages[lang]["recall" if needs else "silence"].append(well)
+        self.kinds["idle" if prompt.kind in NEEDING and not needs else prompt.kind].append(well)
 
     def figures(self) -> dict[str, Any]:
         """Return all figures, 0 to 1."""
         return {
             "prompts": sum(map(len, self.kinds.values())),
-            "precision": _share(self.right, self.brought),
-            "recall": _share(self.right, self.wanted),
-            "silence": _share(self.quiet[True], self.quiet.total()),
+            **super().figures(),
             "kinds": _means(self.kinds),
             "languages": {lang: _means(given) for lang, given in sorted(self.languages.items())},
         }
@@ -87,15 +68,12 @@ def of_stores(files: Sequence[Store]) -> dict[str, Any]:
     recalled = Recalled()
     for file in files:
         names: dict[str, set[str]] = defaultdict(set)
-        with _opened() as memory:
+        with opened() as memory:
             for known in file.memories:
                 names[memory.store(known.text).id].add(known.id)
             for number, prompt in enumerate(file.prompts):
-                recall = memory.turns.before(
-                    prompt.text, TurnContext(session_id=f"{file.store} {number}", host="bench")
-                )
-                found = {name for item in (recall.items if recall else ()) for name in names.get(item.id, {item.id})}
-                recalled.count(prompt, found, file.lang)
+                items = brought(memory, prompt.text, f"{file.store} {number}")
+                recalled.count(prompt, {name for item in items for name in names.get(item.id, {item.id})}, file.lang)
     return recalled.figures()
 
 
@@ -105,25 +83,20 @@ def of_conversations(files: Sequence[Conversation]) -> dict[str, Any]:
     for file in files:
         said = list(_lines(file))
         by_place = places(said)
-        with _opened() as memory:
+        with opened() as memory:
             index(memory, said)
             for number, prompt in enumerate(file.prompts):
-                recall = memory.turns.before(prompt.text, TurnContext(session_id=f"later {number}", host="bench"))
-                ids = [place_of(item.id) for item in (recall.items if recall else ())]
-                recalled.count(
-                    prompt, {by_place[place].id if place in by_place else str(place) for place in ids}, file.lang
-                )
-                results = memory.files.search(prompt.text, max_results=TOP, min_score=0.0).results
-                searched.count(
-                    prompt, {by_place[each.session or "", each.start_line].id for each in results}, file.lang
-                )
+                given = [place_of(item.id) for item in brought(memory, prompt.text, f"later {number}")]
+                ids = {by_place[place].id if place in by_place else str(place) for place in given}
+                recalled.count(prompt, ids, file.lang)
+                searched.count(prompt, {turn.id for turn in ask(memory, said, prompt.text, TOP)}, file.lang)
     return {**recalled.figures(), f"searched_recall_at_{TOP}": searched.figures()["recall"]}
 
 
 def of_messages(files: Sequence[Messages]) -> dict[str, Any]:
     """Capture each message after its two turns, in a session of its own."""
     items = [(item, item.lang or file.lang) for file in files for item in file.items]
-    with _opened(
+    with opened(
         classify_before_write=False, duplicate_exact=False, duplicate_normalised=False, record_sessions=False,
         embedder="none",
     ) as memory:  # fmt: skip
@@ -133,20 +106,15 @@ def of_messages(files: Sequence[Messages]) -> dict[str, Any]:
                 messages += [{"role": "user", "content": item.text}] if whole else []
                 if messages:
                     memory.turns.after(messages, True, TurnContext(session_id=item.id, host="bench"))
-            memory.settle(SESSION)
+            memory.settle(PATIENCE)
             if not whole:
                 earlier = {fact.id for fact in live(memory)}
         kept: dict[str, list[Fact]] = defaultdict(list)
         for fact in live(memory):
             if fact.id not in earlier:
                 kept[fact.provenance_session or ""].append(fact)
-    right, wanted, junk, filed, lasting = (
-        Counter[str](),
-        Counter[str](),
-        Counter[str](),
-        Counter[bool](),
-        Counter[bool](),
-    )
+    right, wanted, junk = Counter[str](), Counter[str](), Counter[str]()
+    filed, lasting = Counter[bool](), Counter[bool]()
     for item, lang in items:
         labels = [sentence for sentence in item.sentences if sentence.keep]
         wanted[lang] += len(labels)
@@ -164,8 +132,8 @@ def of_messages(files: Sequence[Messages]) -> dict[str, Any]:
         **_kept(right.total(), junk.total(), wanted.total()),
         "missed": wanted.total() - right.total(),
         "junk": junk.total(),
-        "category": _share(filed[True], filed.total()),
-        "lasting": _share(lasting[True], lasting.total()),
+        "category": share(filed[True], filed.total()),
+        "lasting": share(lasting[True], lasting.total()),
         "languages": {lang: _kept(right[lang], junk[lang], wanted[lang])["f1"] for lang in sorted(wanted)},
     }
 
@@ -174,14 +142,10 @@ def of_pairs(files: Sequence[Pairs]) -> dict[str, Any]:
     """Store what was known and then the new statement; see what the store holds afterwards."""
     done: Counter[tuple[str, str]] = Counter()
     items = [item for file in files for item in file.items]
-    with _opened(scopes=[f"project:{item.id}" for item in items]) as memory:
+    with opened(scopes=[f"project:{item.id}" for item in items]) as memory:
         for item in items:
             scope = f"project:{item.id}"
-            known = [memory.store(text, scope=scope).id for text in item.known]
-            before = {fact.id for fact in live(memory, scope)}
-            memory.store(item.new, scope=scope)
-            after = {fact.id for fact in live(memory, scope)}
-            gone, come = before - after, after - before
+            known, gone, come = changed(memory, scope, item.known, item.new)
             target = {known[item.target]} if item.target is not None else set()
             found = ("right" if gone == target else "wrong") if gone else "beside" if come else "swallowed"
             done[item.relation, found] += 1
@@ -190,11 +154,11 @@ def of_pairs(files: Sequence[Pairs]) -> dict[str, Any]:
     still = ("unrelated", "adds", "same", "contradicts")
     return {
         "pairs": len(items),
-        "changes_recognised": _share(done["replaces", "right"] + done["withdraws", "right"], changes),
+        "changes_recognised": share(done["replaces", "right"] + done["withdraws", "right"], changes),
         "replaced_though_true": sum(done[relation, found] for relation in still for found in ("right", "wrong")),
         "wrong_target": done["replaces", "wrong"] + done["withdraws", "wrong"],
         "swallowed_though_new": sum(done[relation, "swallowed"] for relation in totals if relation != "same"),
-        "same_recognised": _share(done["same", "swallowed"], totals["same"]),
+        "same_recognised": share(done["same", "swallowed"], totals["same"]),
     }
 
 
@@ -207,52 +171,23 @@ def of_days(files: Sequence[Day]) -> dict[str, Any]:
         "days": len(files),
         **_kept(figures["kept"], figures["junk"], figures["to keep"]),
         "never": figures["never"],
-        "changes_recognised": _share(figures["replaced"], figures["to replace"]),
-        "needs_recalled": _share(figures["recalled"], figures["needed"]),
-        "silence": _share(figures["quiet"], figures["idle"]),
+        "changes_recognised": share(figures["replaced"], figures["to replace"]),
+        "needs_recalled": share(figures["recalled"], figures["needed"]),
+        "silence": share(figures["quiet"], figures["idle"]),
     }
 
 
-def live(memory: Memory, scope: str | None = None) -> Iterator[Fact]:
-    """Yield every live memory, or those of a scope."""
-    chosen = Filter(scope=Scope.parse(scope) if scope else None)
-    for offset in count(0, MAX_LIMIT):
-        page = memory.admin.list(chosen, limit=MAX_LIMIT, offset=offset)
-        yield from page
-        if len(page) < MAX_LIMIT:
-            return
-
-
 def _play(file: Day, figures: Counter[str]) -> None:
-    clock = ManualClock()
-    labels = {kept.id: kept.text for session in file.sessions for turn in session.turns for kept in turn.keep}
-    gone = {name for session in file.sessions for turn in session.turns for kept in turn.keep
-            for name in (*kept.replaces, *kept.withdraws)}  # fmt: skip
-    never = [words.casefold() for session in file.sessions for turn in session.turns for words in turn.never]
-    with _opened(clock=clock) as memory:
-        for session in file.sessions:
-            clock.set(datetime.fromisoformat(session.date).timestamp() + SESSION)
-            history: list[dict[str, Any]] = []
-            context = TurnContext(session_id=f"{file.day} {session.session}", host="bench")
-            for turn in session.turns:
-                recall = memory.turns.before(turn.user, context) if turn.owner else None
-                texts = [item.text for item in (recall.items if recall else ())]
-                figures["needed"] += len(turn.needs)
-                figures["recalled"] += sum(
-                    any(overlap(text, labels[name]) >= SAME for text in texts) for name in turn.needs
-                )
-                if turn.owner and not turn.needs:
-                    figures["idle"] += 1
-                    figures["quiet"] += not texts
-                note = {} if turn.owner else {"__openclaw": {"senderIsOwner": False}}
-                history += [
-                    {"role": "user", "content": turn.user, **note},
-                    {"role": "assistant", "content": turn.assistant},
-                ]
-                memory.turns.after(history, True, context)
-                memory.settle(SESSION)
-                clock.advance(60)
-        every = list(memory.admin.list(Filter(), limit=MAX_LIMIT, include_superseded=True))
+    turns, every = played(file)
+    labels = {kept.id: kept.text for turn, _ in turns for kept in turn.keep}
+    gone = {name for turn, _ in turns for kept in turn.keep for name in (*kept.replaces, *kept.withdraws)}
+    never = [words.casefold() for turn, _ in turns for words in turn.never]
+    for turn, texts in turns:
+        figures["needed"] += len(turn.needs)
+        figures["recalled"] += sum(any(overlap(text, labels[name]) >= SAME for text in texts) for name in turn.needs)
+        if turn.owner and not turn.needs:
+            figures["idle"] += 1
+            figures["quiet"] += not texts
     texts = [fact.text for fact in every]
     found = {name for name, text in labels.items() if any(overlap(text, other) >= SAME for other in texts)}
     alive = [fact.text for fact in every if fact.superseded_at is None]
@@ -264,13 +199,6 @@ def _play(file: Day, figures: Counter[str]) -> None:
     figures["replaced"] += sum(name in found and not any(labels[name] in text for text in alive) for name in gone)
 
 
-@contextmanager
-def _opened(**settings: Any) -> Iterator[Memory]:
-    with tempfile.TemporaryDirectory() as folder, Memory.open(folder, **settings) as memory:
-        memory.ready()
-        yield memory
-
-
 def _lines(file: Conversation) -> Iterator[Line]:
     day = 0
     for turn in file.turns:
@@ -280,17 +208,13 @@ def _lines(file: Conversation) -> Iterator[Line]:
 
 
 def _kept(right: int, junk: int, wanted: int) -> dict[str, float]:
-    precision, recall = _share(right, right + junk), _share(right, wanted)
+    precision, recall = share(right, right + junk), share(right, wanted)
     both = precision + recall
     return {"precision": precision, "recall": recall, "f1": round(2 * precision * recall / both, 3) if both else 0.0}
 
 
 def _means(given: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    return {name: _share(sum(values), len(values)) for name, values in sorted(given.items())}
-
-
-def _share(part: float, of: float) -> float:
-    return round(part / of, 3) if of else 1.0
+    return {name: share(sum(values), len(values)) for name, values in sorted(given.items())}
 
 
 MEASURES: Mapping[str, tuple[type[File], Callable[[Any], dict[str, Any]]]] = {
@@ -299,17 +223,17 @@ MEASURES: Mapping[str, tuple[type[File], Callable[[Any], dict[str, Any]]]] = {
 }  # fmt: skip
 
 
-def measure(folder: Path, kinds: Iterable[str] = MEASURES) -> dict[str, dict[str, Any]]:
-    """Return the figures of each kind that the folder holds files of.
-
-    Raises:
-        click.ClickException: a file does not have its form.
-    """
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option(
+    "--only", type=click.Choice(list(MEASURES)), multiple=True, default=list(MEASURES), help="Only this kind."
+)
+def bench(folder: Path, only: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Measure the product on each kind of labelled data that FOLDER holds."""
     found = load(folder)
     if found.wrong:
         raise click.ClickException("; ".join(found.wrong))
     result = {}
-    for kind in kinds:
+    for kind in only:
         form, figures = MEASURES[kind]
         files = [file for file in found.files.values() if isinstance(file, form)]
         if files:
@@ -317,19 +241,4 @@ def measure(folder: Path, kinds: Iterable[str] = MEASURES) -> dict[str, dict[str
     return result
 
 
-@click.command()
-@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--only", type=click.Choice(list(MEASURES)), multiple=True, help="Only this kind; may be repeated.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(folder: Path, only: tuple[str, ...], as_json: bool) -> None:
-    """Measure the product on labelled data."""
-    found = measure(folder, only or MEASURES)
-    if as_json:
-        click.echo(json.dumps(found))
-        return
-    for kind, figures in found.items():
-        click.echo(f"{kind:14}" + "  ".join(f"{name} {value}" for name, value in figures.items()))
-
-
-if __name__ == "__main__":
-    main()
+main = program(bench)

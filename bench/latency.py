@@ -1,6 +1,6 @@
 """How long a turn waits for recall, and what of it is the model, the vectors, the words.
 
-python -m bench.latency --sizes 1000,10000,100000 --json
+python -m bench latency --sizes 1000,10000,100000 --json
 
 Each store also holds a record of past conversations. The texts are synthetic, of a vocabulary as skewed as a
 language's; their vectors are put straight into the tables. Every prompt is asked once, and is made of words of a
@@ -11,23 +11,25 @@ With --peers, other stores are given the same facts and vectors; what is not ins
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import apsw
 import click
 import numpy as np
 
-from bench import peers
 from bench.files import put_random_vectors
+from bench.measuring import p50, p95, script, tells_rss, timed
+from bench.program import numbers, program
 from bench.store import EMBEDDER, fill, sentences
 from perdure.api.memory import Memory
 from perdure.clock import SystemClock
@@ -54,13 +56,14 @@ SESSION = 100
 PROMPT_WORDS = 8
 CONTEXT = TurnContext(session_id="bench")
 INDEX_BATCH = 1_000
+PEER_BATCH, PEER_LIMIT = 1_000, 10
 EMBEDDERS: dict[str, tuple[Callable[[], Embedder], dict[str, Any]]] = {
     "auto": (load_default, {"embedder": "auto"}),
     "hash": (lambda: HashEmbedder(384), {"embedder": "hash", "embedder_model": "384"}),
 }
 """How to load each, and the settings with which a store uses it."""
 COLD = """
-import json, sys, time
+import time
 from perdure.hooks.types import TurnContext
 from perdure.api.memory import Memory
 with Memory.open(sys.argv[1], embedder="none") as memory:
@@ -68,7 +71,6 @@ with Memory.open(sys.argv[1], embedder="none") as memory:
     print(json.dumps([recall is not None, time.process_time(), "numpy" in sys.modules]))
 """
 RESIDENT = """
-import json, sys
 from perdure.hooks.types import TurnContext
 from perdure.api.memory import Memory
 with Memory.open(sys.argv[1], **json.loads(sys.argv[2])) as memory:
@@ -76,11 +78,8 @@ with Memory.open(sys.argv[1], **json.loads(sys.argv[2])) as memory:
     for prompt in sys.argv[3:]:
         memory.turns.before(prompt, TurnContext(session_id="bench"))
     memory.settle()
-    with open("/proc/self/status") as status:
-        kilobytes = [int(line.split()[1]) for line in status if line.startswith("VmRSS")]
-print(json.dumps([ready, kilobytes[0] / 1024]))
+    print(json.dumps([ready, rss()]))
 """
-Result = TypeVar("Result")
 
 
 def prompts(facts: int, count: int) -> list[str]:
@@ -154,38 +153,31 @@ class Bare:
         self._chunks.close()
 
 
-def timed(work: Callable[[], Result]) -> tuple[Result, float]:
-    """Return a result and the milliseconds that it took."""
-    began = time.perf_counter()
-    result = work()
-    return result, (time.perf_counter() - began) * 1000
-
-
 def warm(home: Path, asked: Sequence[str], embedder: str) -> dict[str, Any]:
     """Recall for each prompt in one process and measure it beside what it cannot do without."""
     load, settings = EMBEDDERS[embedder]
     bare, model = Bare(home, live_index(home).database.path), load()
     times: dict[str, list[float]] = {name: [] for name in ("recall", "embed", "dot", "fts")}
-    cpu, recalled = [], 0
+    busy, recalled = [], 0
     with Memory.open(home, **settings) as memory:
         if not memory.ready():
             raise RuntimeError("the model cannot be loaded; see perdure status")
         for number, prompt in enumerate([*asked[:3], *asked]):
             began = time.process_time()
-            recall, recall_ms = timed(lambda: memory.turns.before(prompt, CONTEXT))  # noqa: B023
-            busy = (time.process_time() - began) * 1000
+            recall, recall_s = timed(partial(memory.turns.before, prompt, CONTEXT))
+            cpu = time.process_time() - began
             memory.settle()
-            vectors, embed_ms = timed(lambda: model.embed([prompt], query=True))  # noqa: B023
-            _, dot_ms = timed(lambda: bare.dot(vectors[0]))  # noqa: B023
-            _, fts_ms = timed(lambda: bare.fts(prompt))  # noqa: B023
+            vectors, embed_s = timed(partial(model.embed, [prompt], query=True))
+            _, dot_s = timed(partial(bare.dot, vectors[0]))
+            _, fts_s = timed(partial(bare.fts, prompt))
             if number < 3:
                 continue  # the first ones read everything from the disk
             recalled += recall is not None
-            cpu.append(busy)
-            for name, value in zip(times, (recall_ms, embed_ms, dot_ms, fts_ms), strict=True):
+            busy.append(cpu)
+            for name, value in zip(times, (recall_s, embed_s, dot_s, fts_s), strict=True):
                 times[name].append(value)
     bare.close()
-    return {**_figures(times), "cpu_p50_ms": _median(cpu), "recalled": recalled, "parts_ms": parts(home, len(asked))}
+    return {**_figures(times), "cpu_p50_ms": p50(busy), "recalled": recalled, "parts_ms": parts(home, len(asked))}
 
 
 def _figures(times: dict[str, list[float]]) -> dict[str, Any]:
@@ -195,16 +187,10 @@ def _figures(times: dict[str, list[float]]) -> dict[str, Any]:
     return {
         "recall_to_embed_ratio": round(recall / embed, 2),
         "rest_to_dot_and_fts_ratio": round(rest / bare, 2),
-        "p50_ms": round(recall, 2),
-        "p95_ms": round(sorted(times["recall"])[int(0.95 * len(times["recall"]))], 2),
-        "embed_p50_ms": round(embed, 2),
-        "dot_p50_ms": _median(times["dot"]),
-        "fts_p50_ms": _median(times["fts"]),
+        "p50_ms": p50(times["recall"]),
+        "p95_ms": p95(times["recall"]),
+        **{f"{name}_p50_ms": p50(times[name]) for name in ("embed", "dot", "fts")},
     }
-
-
-def _median(values: Sequence[float]) -> float:
-    return round(statistics.median(values), 2)
 
 
 def parts(home: Path, count: int) -> dict[str, float]:
@@ -216,10 +202,10 @@ def parts(home: Path, count: int) -> dict[str, float]:
     connection.close()
     found: dict[str, list[float]] = {}
     for body in bodies:
-        found.setdefault("all", []).append(1000 * body["seconds"])
+        found.setdefault("all", []).append(body["seconds"])
         for leg, one in body.get("legs", {}).items():
-            found.setdefault(leg, []).append(1000 * one["seconds"])
-    return {leg: _median(values) for leg, values in found.items()}
+            found.setdefault(leg, []).append(one["seconds"])
+    return {leg: p50(values) for leg, values in found.items()}
 
 
 def live_index(home: Path) -> Generation:
@@ -236,16 +222,9 @@ def live_index(home: Path) -> Generation:
     return live
 
 
-def child(script: str, *arguments: str) -> list[Any]:
-    """Run a script in a process of its own and return the JSON that it prints."""
-    command = [sys.executable, "-c", script, *arguments]
-    found: list[Any] = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    return found
-
-
 def cold(home: Path, prompt: str) -> dict[str, Any]:
     """Measure a fresh process up to its first answer by words."""
-    answers = [child(COLD, str(home), prompt) for _ in range(3)]
+    answers = [script(COLD, home, prompt) for _ in range(3)]
     if not all(recalled for recalled, *_ in answers):
         raise RuntimeError("a fresh process recalled nothing")
     seconds = statistics.median(used for _, used, _ in answers)
@@ -254,24 +233,85 @@ def cold(home: Path, prompt: str) -> dict[str, Any]:
 
 def resident(home: Path, asked: Sequence[str], embedder: str) -> float | None:
     """Return the megabytes of a process that has recalled with everything; None where they cannot be read."""
-    if not Path("/proc/self/status").exists():
+    if not tells_rss():
         return None
-    ready, megabytes = child(RESIDENT, str(home), json.dumps(EMBEDDERS[embedder][1]), *asked[:20])
+    ready, megabytes = script(RESIDENT, home, json.dumps(EMBEDDERS[embedder][1]), *asked[:20])
     if not ready:
         raise RuntimeError("the model was not there in the process whose memory is measured")
     return round(float(megabytes), 1)
 
 
+class Given:
+    """In the place of mem0's embedder: looks vectors up, so that no peer computes its own."""
+
+    def __init__(self, vectors: dict[str, list[float]]) -> None:
+        """Know the vectors of these texts."""
+        self._vectors = vectors
+
+    def embed(self, text: str, memory_action: str | None = None) -> list[float]:
+        """Return the vector of a text that is known, whatever it is for."""
+        return self._vectors[text]
+
+
+def _chromadb(folder: Path, texts: Sequence[str], known: dict[str, list[float]]) -> Callable[[str], object]:
+    chromadb = importlib.import_module("chromadb")
+    client = chromadb.PersistentClient(str(folder), chromadb.Settings(anonymized_telemetry=False))
+    collection = client.create_collection("bench", metadata={"hnsw:space": "cosine"}, embedding_function=None)
+    for start in range(0, len(texts), PEER_BATCH):
+        part = list(texts[start : start + PEER_BATCH])
+        ids = [str(number) for number in range(start, start + len(part))]
+        collection.add(ids=ids, documents=part, embeddings=[known[text] for text in part])
+    return lambda prompt: collection.query(query_embeddings=[known[prompt]], n_results=PEER_LIMIT)
+
+
+def _mem0(folder: Path, texts: Sequence[str], known: dict[str, list[float]]) -> Callable[[str], object]:
+    os.environ["MEM0_TELEMETRY"] = "False"  # read when the module is loaded
+    mem0 = importlib.import_module("mem0")
+    store = {
+        "path": str(folder),
+        "collection_name": "bench",
+        "embedding_model_dims": EMBEDDER.identity.dims,
+        "on_disk": True,
+    }
+    unused = {"api_key": "nothing is inferred or embedded"}
+    memory = mem0.Memory.from_config({
+        "vector_store": {"provider": "qdrant", "config": store},
+        "embedder": {"provider": "openai", "config": unused},
+        "llm": {"provider": "openai", "config": unused},
+        "history_db_path": str(folder.with_suffix(".history")),
+    })  # fmt: skip
+    memory.embedding_model = Given(known)
+    for text in texts:
+        memory.add(text, user_id="bench", infer=False)
+    return lambda prompt: memory.search(prompt, filters={"user_id": "bench"}, top_k=PEER_LIMIT)
+
+
+PEERS: dict[str, Callable[[Path, Sequence[str], dict[str, list[float]]], Callable[[str], object]]] = {
+    "chromadb": _chromadb, "mem0": _mem0,
+}  # fmt: skip
+"""Other memory stores. Each is given its vectors: what is measured is the store, not a model."""
+
+
 def beside(home: Path, facts: int, asked: Sequence[str], embedder: str) -> dict[str, float]:
     """Return the median milliseconds of a search in other stores of the same facts, where they are installed."""
-    texts = list(sentences(facts, SEED))
+    texts, found = list(sentences(facts, SEED)), {}
     vectors = np.concatenate([EMBEDDER.embed(texts), EMBEDDERS[embedder][0]().embed(asked, query=True)])
-    return peers.measure(home / "peers", texts, asked, vectors)
+    known = dict(zip([*texts, *asked], vectors.tolist(), strict=True))
+    for name, fill_peer in PEERS.items():
+        if importlib.util.find_spec(name) is None:
+            click.echo(f"{name}: skipped, it is not installed", err=True)
+            continue
+        search = fill_peer(home / "peers" / name, texts, known)
+        found[name] = p50([timed(partial(search, prompt))[1] for prompt in asked])
+    return found
 
 
-def bench(
-    sizes: Sequence[int], chunks: int, samples: int, embedder: str, *, with_peers: bool = False
-) -> dict[str, Any]:
+@click.option("--sizes", callback=numbers, default="1000,10000,100000", help="Facts in the store, at least 1 each.")
+@click.option("--chunks", default=50_000, help="Turns of past conversations, at least 1.")
+@click.option("--samples", default=200, help="Prompts for each size.")
+@click.option("--embedder", default="auto", type=click.Choice(sorted(EMBEDDERS)))
+@click.option("--peers", "with_peers", is_flag=True, help="Also chromadb and mem0, where they are installed.")
+def bench(sizes: Sequence[int], chunks: int, samples: int, embedder: str, with_peers: bool = False) -> dict[str, Any]:
     """Measure a store of each size, and other stores if asked for."""
     measured = []
     for size in sorted(sizes):
@@ -288,23 +328,4 @@ def bench(
     return {"chunks": chunks, "sizes": measured}
 
 
-@click.command()
-@click.option("--sizes", default="1000,10000,100000", show_default=True, help="Facts in the store, at least 1 each.")
-@click.option("--chunks", default=50_000, show_default=True, help="Turns of past conversations, at least 1.")
-@click.option("--samples", default=200, show_default=True, help="Prompts for each size.")
-@click.option("--embedder", default="auto", type=click.Choice(sorted(EMBEDDERS)), show_default=True)
-@click.option("--peers", "with_peers", is_flag=True, help="Also chromadb and mem0, where they are installed.")
-@click.option("--json", "as_json", is_flag=True)
-def main(sizes: str, chunks: int, samples: int, embedder: str, with_peers: bool, as_json: bool) -> None:
-    """Measure recall."""
-    result = bench([int(size) for size in sizes.split(",")], chunks, samples, embedder, with_peers=with_peers)
-    if as_json:
-        print(json.dumps(result))
-        return
-    print(f"chunks: {result['chunks']}")
-    for row in result["sizes"]:
-        print("\n".join(f"{key}: {value}" for key, value in row.items()), end="\n\n")
-
-
-if __name__ == "__main__":
-    main()
+main = program(bench)

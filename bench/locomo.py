@@ -1,6 +1,6 @@
 """How many of the turns that answer a question a search of past conversations finds, on LoCoMo.
 
-python -m bench.locomo locomo.json --conversations conv-26,conv-30,conv-41 --json
+python -m bench locomo locomo.json --conversations conv-26,conv-30,conv-41 --json
 
 Every turn is recorded as a transcript by `Memory.files.add_transcript`, every question with evidence is asked by
 `Memory.files.search`. The questions, answers and evidence are read after the index is finished. The data is under
@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,12 +21,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import apsw
 import click
 
+from bench.memories import Words, brought, opened
+from bench.program import SkippedError, program
 from perdure.api.memory import Memory
 from perdure.hooks.types import TurnContext
-from perdure.text.normalise import fts_text, match_query, match_terms
 from perdure.text.tokens import estimate_tokens
 
 VARIABLE = "LOCOMO_FILE"
@@ -61,6 +60,18 @@ class Question:
     text: str
     evidence: frozenset[str]
     category: int
+
+
+def located(file: Path | None) -> Path:
+    """Return the file of LoCoMo, or the one that the environment names.
+
+    Raises:
+        SkippedError: it is not there.
+    """
+    path = file or Path(os.environ.get(VARIABLE, ""))
+    if not path.is_file():
+        raise SkippedError(f"no LoCoMo file; name it as an argument or in {VARIABLE}")
+    return path
 
 
 def turns(conversation: Mapping[str, Any]) -> list[Turn]:
@@ -108,22 +119,9 @@ def ask(memory: Memory, said: Sequence[Turn], question: str, limit: int) -> list
     return list({turn.id: turn for turn in found}.values())
 
 
-class Baseline:
-    """Keyword search as anybody would build it: FTS5 with Porter's stemmer, stop words left out, any word."""
-
-    def __init__(self, said: Sequence[Turn]) -> None:
-        self._said = said
-        self._connection = apsw.Connection(":memory:")
-        self._connection.execute("CREATE VIRTUAL TABLE turns USING fts5 (text, tokenize='porter unicode61')")
-        rows = ((f"{turn.message['name']}: {turn.message['content'][0]['text']}",) for turn in said)
-        self._connection.executemany("INSERT INTO turns VALUES (?)", [(fts_text(text),) for (text,) in rows])
-
-    def ask(self, question: str, limit: int) -> list[Turn]:
-        """Return the turns that a search brings, best first."""
-        query = match_query(match_terms(question))
-        sql = "SELECT rowid FROM turns WHERE turns MATCH ? ORDER BY rank LIMIT ?"
-        rows = self._connection.execute(sql, (query, limit)) if query else ()
-        return [self._said[row - 1] for (row,) in rows]
+def by_words(said: Sequence[Turn]) -> Words:
+    """Return a keyword search of turns, each with the name of its speaker."""
+    return Words(f"{turn.message['name']}: {turn.message['content'][0]['text']}" for turn in said)
 
 
 class Tally:
@@ -176,8 +174,7 @@ class Injected:
             }
             self._found.append(len(question.evidence & ids) / len(question.evidence))
             self._tokens.append(estimate_tokens(recall.block) if recall else 0)
-        for text in foreign:
-            self._silent.append(float(memory.turns.before(text, TurnContext(session_id="bench", host="bench")) is None))
+        self._silent += [float(not brought(memory, text, "bench")) for text in foreign]
 
     def figures(self) -> dict[str, float]:
         """Return evidence in the block and silence for another conversation's questions in percent, tokens per turn."""
@@ -193,23 +190,21 @@ def measure(
 ) -> int:
     """Index one conversation and ask its questions in every way; return how many there were."""
     said = turns(item["conversation"])
+    asked = questions(item["qa"], (turn.id for turn in said))
+    sessions = {turn.id: turn.session for turn in said}
     with tempfile.TemporaryDirectory() as folder:
-        with Memory.open(folder, embedder=embedder) as memory:
-            memory.ready()
+        with opened(folder, embedder=embedder) as memory:
             index(memory, said)
-        asked = questions(item["qa"], (turn.id for turn in said))
-        sessions = {turn.id: turn.session for turn in said}
         for kind, settings in KINDS.items():
-            with Memory.open(folder, embedder=embedder, **settings) as memory:
-                memory.ready()
+            with opened(folder, embedder=embedder, **settings) as memory:
                 for question in asked:
                     found, deep = (ask(memory, said, question.text, limit) for limit in (TOP, DEEP))
                     tallies[kind].count(question, found, deep, sessions)
                 if kind == "fused":
                     given.count(memory, said, asked, foreign)
-    baseline = Baseline(said)
+    words = by_words(said)
     for question in asked:
-        found, deep = (baseline.ask(question.text, limit) for limit in (TOP, DEEP))
+        found, deep = ([said[place] for place in words.best(question.text, limit)] for limit in (TOP, DEEP))
         tallies["fts5_baseline"].count(question, found, deep, sessions)
     return len(asked)
 
@@ -248,41 +243,25 @@ def _chosen(data: Sequence[Mapping[str, Any]], names: str | None) -> Iterator[Ma
         yield by_name[name]
 
 
-@click.command()
 @click.argument("data", required=False, type=click.Path(path_type=Path))
 @click.option("--conversations", help="Which ones, with commas between; without it all of the file.")
-@click.option("--embedder", default="auto", show_default=True, help="As the setting of this name.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(data: Path | None, conversations: str | None, embedder: str, as_json: bool) -> None:
+@click.option("--embedder", default="auto", help="As the setting of this name.")
+def bench(data: Path | None, conversations: str | None, embedder: str) -> dict[str, Any]:
     """Measure the search of past conversations on LoCoMo."""
-    path = data or Path(os.environ.get(VARIABLE, ""))
-    if not path.is_file():
-        click.echo(f"skipped: no LoCoMo file; name it as an argument or in {VARIABLE}", err=True)
-        return
+    chosen = list(_chosen(json.loads(located(data).read_text(encoding="utf-8")), conversations))
     tallies = {name: Tally() for name in (*KINDS, "fts5_baseline")}
-    count = 0
-    chosen = list(_chosen(json.loads(path.read_text(encoding="utf-8")), conversations))
-    given = Injected()
+    given, count = Injected(), 0
     for at, item in enumerate(chosen):
         other = chosen[(at + 1) % len(chosen)] if len(chosen) > 1 else {"qa": ()}
         foreign = [one["question"] for one in other["qa"] if one.get("evidence")]
         count += measure(item, tallies, embedder, given, foreign)
         click.echo(f"{item['sample_id']} done", err=True)
-    names = [item["sample_id"] for item in chosen]
-    found = {
-        "conversations": names,
+    return {
+        "conversations": [item["sample_id"] for item in chosen],
         "questions": count,
         **{name: tally.figures() for name, tally in tallies.items()},
         "injected": given.figures(),
     }
-    if as_json:
-        click.echo(json.dumps(found))
-        return
-    for name, tally in tallies.items():
-        figures = tally.figures().items()
-        click.echo(f"{name:14}" + "  ".join(f"{key} {value}" for key, value in figures if key != "by_category"))
-    click.echo(f"{'injected':14}" + "  ".join(f"{key} {value}" for key, value in given.figures().items()))
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+main = program(bench)

@@ -1,6 +1,6 @@
 """Which weights fit Markdown notes: the notes of each day of LoCoMo, searched with the dataset's questions.
 
-python -m bench.notes locomo.json --json
+python -m bench notes locomo.json --json
 
 What the dataset's authors noted of each session becomes memory/YYYY-MM-DD.md. A question counts as answered if the
 note of a session that holds its evidence is the first file, or among the first three. Ages are left out of account.
@@ -9,7 +9,6 @@ note of a session that holds its evidence is the first file, or among the first 
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections.abc import Mapping
 from datetime import datetime
@@ -19,8 +18,9 @@ from typing import Any
 
 import click
 
-from bench.locomo import TIME, VARIABLE, questions, turns
-from perdure.api.memory import Memory
+from bench.locomo import TIME, located, questions, turns
+from bench.memories import opened
+from bench.program import program
 
 WEIGHTS = ((0.7, 0.3), (0.6, 0.4), (0.5, 0.5), (0.4, 0.6), (0.3, 0.7))
 """Vector and keyword."""
@@ -51,11 +51,10 @@ def measure(
         folder = Path(temporary)
         paths = write_notes(item, folder / "workspace")
         for vector, keyword in WEIGHTS:
-            with Memory.open(
+            with opened(
                 folder / "home", embedder=embedder, workspace=folder / "workspace", half_life_days=AGELESS,
                 file_vector_weight=vector, file_keyword_weight=keyword,
             ) as memory:  # fmt: skip
-                memory.ready()
                 memory.files.sync()
                 memory.files.embed()
                 for question in questions(item["qa"], sessions):
@@ -67,27 +66,19 @@ def measure(
                         found[vector, keyword].append(hits)
 
 
-@click.command()
 @click.argument("data", required=False, type=click.Path(path_type=Path))
-@click.option("--embedder", default="auto", show_default=True, help="As the setting of this name.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(data: Path | None, embedder: str, as_json: bool) -> None:
+@click.option("--embedder", default="auto", help="As the setting of this name.")
+def bench(data: Path | None, embedder: str) -> dict[str, Any]:
     """Measure the weights of memory files."""
-    path = data or Path(os.environ.get(VARIABLE, ""))
-    if not path.is_file():
-        click.echo(f"skipped: no LoCoMo file; name it as an argument or in {VARIABLE}", err=True)
-        return
     found: dict[tuple[float, float], list[tuple[float, float]]] = {weights: [] for weights in WEIGHTS}
-    for item in json.loads(path.read_text(encoding="utf-8")):
+    for item in json.loads(located(data).read_text(encoding="utf-8")):
         measure(item, found, embedder)
-    figures = {
+    return {
         f"{vector}/{keyword}": {
             f"first_{k}": round(100 * fmean(hit[at] for hit in hits), 1) for at, k in ((0, 1), (1, 3))
         }
         for (vector, keyword), hits in found.items()
     }
-    click.echo(json.dumps(figures) if as_json else "\n".join(f"{name}  {value}" for name, value in figures.items()))
 
 
-if __name__ == "__main__":
-    main()
+main = program(bench)

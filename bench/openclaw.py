@@ -1,6 +1,6 @@
 """What a turn in a real OpenClaw gateway costs with perdure, against the same host with a plugin that does nothing.
 
-python -m bench.openclaw --host DIR --json
+python -m bench openclaw --host DIR --json
 
 Two gateways run side by side, and turns go to them in turn, so that what else the machine does falls on both. The
 model is a server on loopback that answers at once. Latency is the whole turn over HTTP. Tokens that are billed again
@@ -11,34 +11,25 @@ cache can serve no more than that beginning.
 from __future__ import annotations
 
 import json
+import shutil
 import statistics
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import click
 
+from bench.measuring import timed
+from bench.placement import common
+from bench.program import program
 from perdure.text.tokens import estimate_tokens
 from tests.e2e.gateway import Gateway, installed_host, until
 from tests.e2e.model import Model, words
 
-EMPTY_PLUGIN = {
-    "package.json": json.dumps({
-        "name": "openclaw-nothing", "version": "0.1.0", "private": True, "type": "module",
-        "openclaw": {"extensions": ["./index.js"], "compat": {"pluginApi": ">=2026.9.0"}},
-    }),
-    "openclaw.plugin.json": json.dumps({
-        "id": "nothing", "name": "Nothing", "version": "0.1.0", "activation": {"onStartup": True},
-        "configSchema": {"type": "object", "additionalProperties": False, "properties": {}},
-    }),
-    "index.js": (
-        'export default { id: "nothing", name: "Nothing", description: "Does nothing.", register(api) {\n'
-        '  api.on("before_prompt_build", async () => undefined); api.on("agent_end", async () => undefined); } };\n'
-    ),
-}  # fmt: skip
+EMPTY_PLUGIN = Path(__file__).parent / "data" / "nothing"
 TOLD = "My boat number {n} is called Albatross {n}, and I prefer harbour {n} for it."
 ASKED = "What is my boat number {n} called?"
 GOAL_MS = 15.0
@@ -47,9 +38,7 @@ GOAL_MS = 15.0
 def with_nothing(gateway: Gateway) -> None:
     """Put a plugin into the config that does nothing, in place of a memory."""
     folder = gateway.folder / "nothing"
-    folder.mkdir()
-    for name, text in EMPTY_PLUGIN.items():
-        (folder / name).write_text(text)
+    shutil.copytree(EMPTY_PLUGIN, folder)
     config = json.loads(gateway.config.read_text())
     access = {"enabled": True, "hooks": {"allowConversationAccess": True}}
     config["plugins"] = {
@@ -59,19 +48,12 @@ def with_nothing(gateway: Gateway) -> None:
     gateway.config.write_text(json.dumps(config, indent=2))
 
 
-def timed(gateway: Gateway, text: str, session: str) -> float:
-    """Have a turn; return its milliseconds."""
-    started = time.perf_counter()
-    gateway.turn(text, session=session)
-    return (time.perf_counter() - started) * 1000
-
-
 def alternate(gateways: Mapping[str, Gateway], texts: Sequence[str], session: str) -> dict[str, list[float]]:
     """Say the same to both gateways, by turns first and second; return the milliseconds of each."""
     found: dict[str, list[float]] = {name: [] for name in gateways}
     for number, text in enumerate(texts):
         for name in sorted(gateways, reverse=bool(number % 2)):
-            found[name].append(timed(gateways[name], text, session))
+            found[name].append(1000 * timed(partial(gateways[name].turn, text, session=session))[1])
     return found
 
 
@@ -85,52 +67,13 @@ def compared(times: Mapping[str, Sequence[float]]) -> dict[str, float]:
     }  # fmt: skip
 
 
-def shared(one: str, other: str) -> int:
-    """Return how many characters two texts begin with in common."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if one[:middle] == other[:middle] else (low, middle - 1)
-    return low
-
-
 def billed_again(model: Model, session: str) -> float:
     """Return the mean of tokens per request that its predecessor in the conversation does not share."""
     mark = f"session=agent:main:{session} "
     requests = [body for body in model.requests if any(mark in words(each["content"]) for each in body["messages"])]
     texts = [json.dumps([each["content"] for each in body["messages"]], ensure_ascii=False) for body in requests]
-    rest = [text[shared(before, text) :] for before, text in pairwise(texts)]
+    rest = [text[common(before, text) :] for before, text in pairwise(texts)]
     return round(statistics.mean(estimate_tokens(text) for text in rest), 1) if rest else 0.0
-
-
-@click.command()
-@click.option("--host", type=click.Path(path_type=Path), required=True, help="Folder of Node and OpenClaw.")
-@click.option("--turns", default=40, show_default=True, help="Turns that are measured, in a young and an old session.")
-@click.option("--history", default=500, show_default=True, help="Turns that the old session has had before.")
-@click.option("--placement", default="head", show_default=True, help="Where the block goes: head or tail.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(host: Path, turns: int, history: int, placement: str, as_json: bool) -> None:
-    """Measure what perdure adds to a turn of OpenClaw."""
-    programs = installed_host(host.absolute())
-    with tempfile.TemporaryDirectory(prefix="openclaw-bench-") as folder:
-        gateways = {name: Gateway(programs, Path(folder) / name, Model()) for name in ("nothing", "perdure")}
-        with_nothing(gateways["nothing"])
-        done = gateways["perdure"].perdure("openclaw", "install")
-        assert done.returncode == 0, done.stderr
-        config = json.loads(gateways["perdure"].config.read_text())
-        config["plugins"]["entries"]["perdure"]["config"]["recallPlacement"] = placement
-        gateways["perdure"].config.write_text(json.dumps(config))
-        try:
-            report = measured(gateways, turns, history)
-        finally:
-            for gateway in gateways.values():
-                gateway.stop()
-                gateway.model.close()
-    if as_json:
-        click.echo(json.dumps(report, indent=2))
-        return
-    for name, value in report.items():
-        click.echo(f"{name}: {value}")
 
 
 def measured(gateways: Mapping[str, Gateway], turns: int, history: int) -> dict[str, Any]:
@@ -152,5 +95,27 @@ def measured(gateways: Mapping[str, Gateway], turns: int, history: int) -> dict[
     }  # fmt: skip
 
 
-if __name__ == "__main__":
-    main()
+@click.option("--host", type=click.Path(path_type=Path), required=True, help="Folder of Node and OpenClaw.")
+@click.option("--turns", default=40, help="Turns that are measured, in a young and an old session.")
+@click.option("--history", default=500, help="Turns that the old session has had before.")
+@click.option("--placement", default="head", help="Where the block goes: head or tail.")
+def bench(host: Path, turns: int, history: int, placement: str) -> dict[str, Any]:
+    """Measure what perdure adds to a turn of OpenClaw."""
+    programs = installed_host(host.absolute())
+    with tempfile.TemporaryDirectory(prefix="openclaw-bench-") as folder:
+        gateways = {name: Gateway(programs, Path(folder) / name, Model()) for name in ("nothing", "perdure")}
+        with_nothing(gateways["nothing"])
+        done = gateways["perdure"].perdure("openclaw", "install")
+        assert done.returncode == 0, done.stderr
+        config = json.loads(gateways["perdure"].config.read_text())
+        config["plugins"]["entries"]["perdure"]["config"]["recallPlacement"] = placement
+        gateways["perdure"].config.write_text(json.dumps(config))
+        try:
+            return measured(gateways, turns, history)
+        finally:
+            for gateway in gateways.values():
+                gateway.stop()
+                gateway.model.close()
+
+
+main = program(bench)

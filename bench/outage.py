@@ -1,6 +1,6 @@
 """Stops a server as a power cut does, and kills processes, while others write; then compares what they were told.
 
-python -m bench.outage --stops 30 --kills 30 --corrections 1000 --json
+python -m bench outage --stops 30 --kills 30 --corrections 1000 --json
 
 Each process is a machine of its own, with its own folder. It tells memories and turns one after the other, and says
 which ones were acknowledged. In the end all must be there, once, as they were sealed, each with its vector. Then
@@ -9,31 +9,29 @@ eight processes correct one slot all at once.
 
 from __future__ import annotations
 
-import json
 import random
-import signal
 import subprocess
-import sys
 import tempfile
-import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import click
 
+from bench.kills import Child
+from bench.memories import say
+from bench.program import program
 from perdure.api.memory import Memory
 from perdure.errors import StoreError, StoreUnavailableError
-from perdure.hooks.types import TurnContext
 from perdure.index.missing import without_vector
 from perdure.store.sql import run
 from tests.postgres.server import Server, running
 
 SETTINGS: dict[str, Any] = {"embedder": "hash", "timers": False, "capture_day_facts": 1_000_000}
-CHILD = (sys.executable, "-m", "bench.outage", "--child")
 WRITERS = 4
 CORRECTORS = 8
 PATIENCE = 120.0
@@ -43,7 +41,7 @@ SEED = 7
 
 
 class Writer:
-    """A process that writes, with the same folder each time it is started."""
+    """A process that writes, with the same folder each time it is started; it is killed alone."""
 
     def __init__(self, home: Path, url: str, number: int) -> None:
         self.acknowledged: list[str] = []
@@ -55,42 +53,24 @@ class Writer:
     def start(self) -> None:
         """Start it."""
         self._starts += 1
-        order = json.dumps([str(self._home), self._url, f"{self._number}x{self._starts}", 0])
-        self.process = subprocess.Popen(
-            [*CHILD, order], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True,
-            cwd=Path(__file__).parents[1],
-        )  # fmt: skip
-        self._reader = threading.Thread(target=self._read)
-        self._reader.start()
+        name = f"{self._number}x{self._starts}"
+        self._child = Child(write, self._home, self._url, name, hear=self._heard, stderr=subprocess.DEVNULL)
 
     def kill(self) -> None:
         """Kill it, and wait until all that it had said is heard."""
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-        self._reader.join()
-        if self.process.stdout is not None:
-            self.process.stdout.close()
+        self._child.kill()
 
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            # What a kill has cut off was not said.
-            if line.endswith("\n"):
-                what, _, marker = line.rstrip("\n").partition(" ")
-                (self.acknowledged if what == "done" else self.begun).append(marker)
+    def _heard(self, line: str) -> bool:
+        what, _, marker = line.partition(" ")
+        (self.acknowledged if what == "done" else self.begun).append(marker)
+        return what == "done"
 
 
-def child(order: str) -> None:
-    """Be a writer: tell memories and turns until killed, or correct a slot so many times."""
-    home, url, name, corrections = json.loads(order)
+def write(home: str, url: str, name: str) -> None:
+    """Tell memories and turns until killed."""
     with opened(home, url) as memory:
         memory.ready()
-        for number in range(corrections):
-            value = str(10_000 * (int(name) + 1) + number)
-            memory.store(f"The port is {value}.", entity="server", key="port", value=value)
-        number = 0
-        while not corrections:
-            number += 1
+        for number in count(1):
             marker = f"m{name}n{number}"
             text = f"The database of project {marker} is called heron {marker}."
             print("begun", marker, flush=True)
@@ -98,9 +78,17 @@ def child(order: str) -> None:
                 if number % 2:
                     memory.store(text)
                     print("done", marker, flush=True)
-                elif memory.turns.after([{"role": "user", "content": text}], True, TurnContext(session_id=marker)):
+                elif say(memory, text, marker):
                     print("done", marker, flush=True)
             time.sleep(PAUSE)
+
+
+def correct(home: str, url: str, name: int, corrections: int) -> None:
+    """Correct one slot so many times."""
+    with opened(home, url) as memory:
+        memory.ready()
+        for value in range(10_000 * (name + 1), 10_000 * (name + 1) + corrections):
+            memory.store(f"The port is {value}.", entity="server", key="port", value=str(value))
 
 
 def opened(home: str, url: str) -> Memory:
@@ -174,9 +162,8 @@ def _drain(memory: Memory) -> None:
 def corrected(folder: Path, key: bytes, url: str, corrections: int) -> dict[str, int]:
     """Have several processes correct one slot at once, and count what is current then."""
     homes = [_home(folder / f"corrector-{number}", key) for number in range(CORRECTORS)]
-    orders = [json.dumps([str(home), url, str(at), corrections // CORRECTORS]) for at, home in enumerate(homes)]
-    processes = [subprocess.Popen([*CHILD, order], cwd=Path(__file__).parents[1]) for order in orders]
-    failed = sum(process.wait() != 0 for process in processes)
+    children = [Child(correct, home, url, at, corrections // CORRECTORS) for at, home in enumerate(homes)]
+    failed = sum(child.wait() != 0 for child in children)
     with Memory.open(homes[0], store_url=url, **SETTINGS) as memory:
         with memory._engine.store.database.read() as connection:
             sql = "SELECT count(*) FILTER (WHERE superseded_at IS NULL), count(*) FROM facts WHERE key = 'port'"
@@ -185,6 +172,9 @@ def corrected(folder: Path, key: bytes, url: str, corrections: int) -> dict[str,
     return {"versions": versions, "current": current, "failed": failed, "damaged": damaged}
 
 
+@click.option("--stops", default=30)
+@click.option("--kills", default=30)
+@click.option("--corrections", default=1_000)
 def bench(stops: int, kills: int, corrections: int) -> dict[str, Any]:
     """Do all of it."""
     with running() as server, tempfile.TemporaryDirectory() as root:
@@ -211,23 +201,10 @@ def _home(path: Path, key: bytes) -> Path:
     return path
 
 
-@click.command()
-@click.option("--stops", default=30, show_default=True)
-@click.option("--kills", default=30, show_default=True)
-@click.option("--corrections", default=1_000, show_default=True)
-@click.option("--child", "order", hidden=True)
-@click.option("--json", "as_json", is_flag=True)
-def main(stops: int, kills: int, corrections: int, order: str | None, as_json: bool) -> None:
-    """Stop, kill, correct; exit code 1 if anything was lost, doubled or changed."""
-    if order is not None:
-        child(order)
-        return
-    result = bench(stops, kills, corrections)
-    print(json.dumps(result, indent=None if as_json else 2))
-    slot = result["corrections"] or {"current": 1, "failed": 0, "damaged": 0}
-    wrong = [result[name] for name in ("lost", "doubled", "diverged")] + [slot["failed"], slot["damaged"]]
-    sys.exit(int(any(wrong) or slot["current"] != 1))
+def _failed(found: Mapping[str, Any]) -> bool:
+    slot = found["corrections"] or {"current": 1, "failed": 0, "damaged": 0}
+    wrong = [found[name] for name in ("lost", "doubled", "diverged")] + [slot["failed"], slot["damaged"]]
+    return any(wrong) or slot["current"] != 1
 
 
-if __name__ == "__main__":
-    main()
+main = program(bench, failed=_failed)

@@ -1,6 +1,6 @@
 """What the place of the block costs: tokens that a prompt cache bills anew in each turn.
 
-python -m bench.placement --json
+python -m bench placement --json
 
 A scripted conversation of twenty turns, played by the shipped host, for each placement and for hosts that keep the
 block in their history and such that do not. The request of a turn is the system prompt, the history and the new
@@ -10,21 +10,18 @@ character that differs is billed anew. Tokens are estimated.
 
 from __future__ import annotations
 
-import json
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
+from itertools import product
 from statistics import fmean
 from typing import Any
 
 import click
 
-from perdure.api.memory import Memory
+from bench.memories import host_of, opened
+from bench.program import program
 from perdure.clock import ManualClock
-from perdure.hooks.fake_host import FakeHost, Turn
-from perdure.hooks.host import HookRunner
+from perdure.hooks.fake_host import Turn
 from perdure.hooks.types import Placement
-from perdure.plugin.plugin import hookimpls_for
 from perdure.text.tokens import estimate_tokens
 
 SYSTEM = "You are a careful assistant. " * 60
@@ -46,25 +43,19 @@ REPLY = "It is as you told me, and here is some more that an agent would say abo
 TURNS = 20
 
 
-def play(placement: Placement, *, keeps_block: bool, embedder: str, home: Path) -> list[int]:
+def play(placement: Placement, *, keeps_block: bool, embedder: str) -> list[int]:
     """Play the conversation; return the tokens that each turn bills anew."""
     clock = ManualClock()
-    with Memory.open(
-        home, embedder=embedder, clock=clock, recall_placement=placement.value, auto_capture=False
-    ) as memory:
-        memory.ready()
+    with opened(embedder=embedder, clock=clock, recall_placement=placement.value, auto_capture=False) as memory:
         for fact in FACTS:
             memory.store(fact)
-        runner = HookRunner()
-        runner.register(hookimpls_for(memory=memory))
-        host = FakeHost(runner, keeps_block=keeps_block, now=clock.now)
-        host.start()
+        host = host_of(memory, keeps_block=keeps_block, now=clock.now)
         billed, before = [], ""
         for number in range(TURNS):
             history = [f"{message['role']}: {message['content']}" for message in host.messages]
             turn = host.turn(PROMPTS[number % len(PROMPTS)], REPLY)
             request = _request(history, turn)
-            billed.append(estimate_tokens(request[_common(before, request) :]))
+            billed.append(estimate_tokens(request[common(before, request) :]))
             before = request
             clock.advance(60.0)
         host.stop()
@@ -78,27 +69,22 @@ def _request(history: Sequence[str], turn: Turn) -> str:
     return "\n\n".join([SYSTEM, *system, *history, f"user: {newest}"])
 
 
-def _common(one: str, other: str) -> int:
+def common(one: str, other: str) -> int:
     """Return how many characters two texts have in common at their beginning."""
     pairs = zip(one, other, strict=False)
     return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
-@click.command()
-@click.option("--embedder", default="auto", show_default=True, help="As the setting of this name.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(embedder: str, as_json: bool) -> None:
+@click.option("--embedder", default="auto", help="As the setting of this name.")
+def bench(embedder: str) -> dict[str, Any]:
     """Measure what each placement costs."""
     figures: dict[str, Any] = {}
-    for keeps_block in (True, False):
-        for placement in Placement:
-            with tempfile.TemporaryDirectory() as home:
-                billed = play(placement, keeps_block=keeps_block, embedder=embedder, home=Path(home))
-            name = f"{placement.value}, {'kept' if keeps_block else 'not kept'}"
-            # The first turn is all new, wherever the block stands.
-            figures[name] = {"per_turn": round(fmean(billed[1:]), 1), "last": billed[-1], "sum": sum(billed)}
-    click.echo(json.dumps(figures) if as_json else "\n".join(f"{name}  {value}" for name, value in figures.items()))
+    for keeps_block, placement in product((True, False), Placement):
+        billed = play(placement, keeps_block=keeps_block, embedder=embedder)
+        name = f"{placement.value}, {'kept' if keeps_block else 'not kept'}"
+        # The first turn is all new, wherever the block stands.
+        figures[name] = {"per_turn": round(fmean(billed[1:]), 1), "last": billed[-1], "sum": sum(billed)}
+    return figures
 
 
-if __name__ == "__main__":
-    main()
+main = program(bench)

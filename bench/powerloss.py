@@ -1,6 +1,6 @@
 """Cuts the power of a simulated disk at many moments and checks what is left on it.
 
-python -m bench.powerloss --points 300 --json
+python -m bench powerloss --points 300 --json
 
 SQLite runs on a VFS that remembers which writes were synced. At a cut, what was not synced is gone, or a random
 part of it is, sector by sector and in any order. The inbox file is cut in the same way, within the entry that was
@@ -9,10 +9,8 @@ being written.
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -24,8 +22,9 @@ from typing import Any
 import apsw
 import click
 
-from bench.crash import Story, states
-from bench.crash_child import ABSENT, Actor
+from bench.crash import Actor
+from bench.kills import Story, Verdict
+from bench.program import program
 from perdure.engine.settings import Settings
 from perdure.store.damaged_turns import damaged_turns
 from perdure.store.inbox import Inbox
@@ -152,23 +151,6 @@ class RecordedFile(apsw.VFSFile):
         self._disk.sync(self._platter)
 
 
-@dataclass
-class Cut:
-    """What the disk held at a power cut, and what had been told by then."""
-
-    folder: Path
-    story: Story
-
-
-@dataclass
-class Damage:
-    """What was wrong after power cuts."""
-
-    points: int = 0
-    lost: list[str] = field(default_factory=list)
-    corrupt: list[str] = field(default_factory=list)
-
-
 @contextmanager
 def recorded(home: Path) -> Iterator[Disk]:
     """Let SQLite use the recorded disk for the block."""
@@ -179,16 +161,12 @@ def recorded(home: Path) -> Iterator[Disk]:
         disk.unregister()
 
 
-def cut_database(folder: Path, points: int, seed: int) -> tuple[Damage, dict[str, int]]:
-    """Work on a recorded disk and cut its power at about `points` moments.
-
-    Returns:
-        What was wrong, and the counts of what went on.
-    """
+def cut_database(folder: Path, points: int, seed: int) -> tuple[Verdict, dict[str, int]]:
+    """Work on a recorded disk and cut its power at about `points` moments; return what was wrong, and counts."""
     chance = random.Random(seed)
     home = folder / "home"
     home.mkdir()
-    damage, cuts, syncs = Damage(), list[Cut](), list[int]()
+    verdict, done, cuts, syncs = Verdict(), 0, list[Story](), list[int]()
     story = Story(home)
     with recorded(home) as disk:
         began = [0]
@@ -203,10 +181,10 @@ def cut_database(folder: Path, points: int, seed: int) -> tuple[Damage, dict[str
         def on_event(event: str, name: str) -> None:
             # A moment before a sync, or while the log is written back, is worth more than others.
             if chance.random() < points / WRITES * (4 if event == "sync" else 1) * (4 if name.endswith(".db") else 1):
-                target = folder / f"cut{damage.points + len(cuts)}"
+                target = folder / f"cut{done + len(cuts)}"
                 share = chance.choice((0.0, 0.5, chance.random()))
                 disk.cut(target, lambda: chance.random() < share)
-                cuts.append(Cut(target, Story(target, dict(story.states), dict(story.pending))))
+                cuts.append(Story(target, dict(story.states), dict(story.pending)))
 
         # Without timers: the canary's fact has no marker.
         own = {"embedder": "hash", "index_batch": 10_000, "index_seconds": 86_400, "timers": False}
@@ -214,14 +192,16 @@ def cut_database(folder: Path, points: int, seed: int) -> tuple[Damage, dict[str
         actor = Actor(home, settings, chance, "d15c", tell)
         disk.on_event = on_event
         actor.open()
-        while damage.points < points or disk.checkpoints < CHECKPOINTS:
+        while done < points or disk.checkpoints < CHECKPOINTS:
             actor.step(turns=False)
             for cut in cuts:
-                inspect(cut, damage)
+                verdict.add(inspect(cut))
+            done += len(cuts)
             cuts.clear()
         disk.on_event = lambda event, name: None
         actor.close()
-    return damage, {
+    return verdict, {
+        "crash_points": done,
         "acknowledged": len(syncs),
         "syncs": disk.syncs,
         "fewest_syncs_per_acknowledgement": min(syncs),
@@ -229,36 +209,25 @@ def cut_database(folder: Path, points: int, seed: int) -> tuple[Damage, dict[str
     }
 
 
-def inspect(cut: Cut, damage: Damage) -> None:
+def inspect(cut: Story) -> Verdict:
     """Open what a cut left, and compare it with what had been told."""
-    damage.points += 1
-    store = Store(cut.folder)
+    store = Store(cut.home)
     with store.database.read() as connection:
         answers = [row[0] for row in run(connection, "PRAGMA integrity_check")]
     store.close()
-    if answers != ["ok"]:
-        damage.corrupt.append(f"{cut.folder.name}: {answers[0]}")
-    found, counts = states(cut.folder)
-    story = cut.story
-    damage.lost += [f"{cut.folder.name}: {marker} is {found.get(marker, ABSENT)}, not {state}"
-                    for marker, state in story.states.items()
-                    if marker not in story.pending and found.get(marker, ABSENT) != state]  # fmt: skip
-    done = {marker: found.get(marker, ABSENT) for marker in story.pending}
-    if done not in (story.pending, {marker: story.states.get(marker, ABSENT) for marker in story.pending}):
-        damage.corrupt.append(f"{cut.folder.name}: half of a change")
-    damage.corrupt += [f"{cut.folder.name}: {marker} twice" for marker, count in counts.items() if count > 1]
-    for path in sorted(cut.folder.rglob("*"), reverse=True):
-        path.rmdir() if path.is_dir() else path.unlink()
-    cut.folder.rmdir()
+    verdict = cut.compare()
+    verdict.diverged += answers if answers != ["ok"] else []
+    shutil.rmtree(cut.home)
+    return verdict.told_of(cut.home.name)
 
 
-def cut_inbox(folder: Path, points: int, seed: int) -> Damage:
+def cut_inbox(folder: Path, points: int, seed: int) -> Verdict:
     """Cut the power while an entry is appended: those before must be there, whatever is left of the new one.
 
     What is left of it is no damage, either: it was never acknowledged.
     """
     chance = random.Random(seed)
-    damage = Damage()
+    verdict = Verdict()
     inbox = Inbox(folder / "inbox")
     acknowledged: list[str] = []
     for number in range(points):
@@ -272,12 +241,11 @@ def cut_inbox(folder: Path, points: int, seed: int) -> Damage:
         other.mkdir(parents=True, mode=0o700)
         (other / "gone.jsonl").write_bytes(platter.after_cut(lambda: chance.random() < 0.5))
         adopted = [each["id"] for entries in Inbox(other).adopt() for each in entries]
-        damage.points += 1
-        damage.lost += [f"inbox cut {number}: {each}" for each in acknowledged if adopted.count(each) != 1]
-        damage.corrupt += [f"inbox cut {number}: {each.text[:20]}" for each in damaged_turns(other)]
+        verdict.lost += [f"inbox cut {number}: {each}" for each in acknowledged if adopted.count(each) != 1]
+        verdict.diverged += [f"inbox cut {number}: {each.text[:20]}" for each in damaged_turns(other)]
         acknowledged.append(str(entry["id"]))
     inbox.close()
-    return damage
+    return verdict
 
 
 def _content(folder: Path) -> bytes:
@@ -302,31 +270,20 @@ def _apply(content: bytearray, offset: int, data: bytes | None) -> None:
     content[offset : offset + len(data)] = data
 
 
+@click.option("--points", default=300)
+@click.option("--seed", default=1)
 def bench(points: int, seed: int) -> dict[str, Any]:
     """Cut the power of both; return the sums."""
+    of_inbox = max(20, points // 5)
     with tempfile.TemporaryDirectory() as folder:
-        database, counts = cut_database(Path(folder), points, seed)
+        verdict, counts = cut_database(Path(folder), points, seed)
         (Path(folder) / "second").mkdir()
-        inbox = cut_inbox(Path(folder) / "second", max(20, points // 5), seed)
-    return {
-        "crash_points": database.points + inbox.points,
-        **counts,
-        "lost": len(database.lost) + len(inbox.lost),
-        "corrupt": len(database.corrupt) + len(inbox.corrupt),
-        "problems": [*database.lost, *inbox.lost, *database.corrupt, *inbox.corrupt][:20],
-    }
+        verdict.add(cut_inbox(Path(folder) / "second", of_inbox, seed))
+    counts["crash_points"] += of_inbox
+    wrong = len(verdict.diverged) + len(verdict.duplicated)
+    return {**counts, "lost": len(verdict.lost), "corrupt": wrong, "problems": verdict.problems[:20]}
 
 
-@click.command()
-@click.option("--points", default=300, show_default=True)
-@click.option("--seed", default=1, show_default=True)
-@click.option("--json", "as_json", is_flag=True)
-def main(points: int, seed: int, as_json: bool) -> None:
-    """Cut the power again and again."""
-    result = bench(points, seed)
-    print(json.dumps(result) if as_json else "\n".join(f"{key}: {value}" for key, value in result.items()))
-    sys.exit(1 if result["lost"] or result["corrupt"] or not result["fewest_syncs_per_acknowledgement"] else 0)
-
-
-if __name__ == "__main__":
-    main()
+main = program(
+    bench, failed=lambda found: found["lost"] or found["corrupt"] or not found["fewest_syncs_per_acknowledgement"]
+)

@@ -1,6 +1,6 @@
 """Does recall bring up what helps, all of it and nothing else? On a labelled set that was written without the code.
 
-python -m bench.precision --json [--data FILE] [--embedder shifted]
+python -m bench precision --json [--data FILE] [--embedder shifted]
 
 The set (bench/data/precision.json): facts with scope, slot and supersession, and prompts with the facts that should
 come up for them. Constants may be chosen on the queries of the half "tuned" alone; those of "untouched" only tell.
@@ -13,60 +13,27 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import apsw
 import click
 
+from bench.measuring import Counts
+from bench.memories import Words, brought, opened
+from bench.program import program
 from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.embed.base import Embedder
 from perdure.embed.load import load_default
-from perdure.hooks.types import Channel, TurnContext
-from perdure.text.normalise import fts_text, match_query, match_terms
+from perdure.hooks.types import Channel
 
 DATA = Path(__file__).parent / "data" / "precision.json"
 HALVES = ("tuned", "untouched")
 TOP = 10
 HOUR = 3600.0
 Ask = Callable[[Mapping[str, Any]], Sequence[str]]
-
-
-@dataclass(slots=True)
-class Counts:
-    """What one way of recalling did over many queries."""
-
-    brought: int = 0
-    right: int = 0
-    expected: int = 0
-    quiet: int = 0
-    to_be_quiet: int = 0
-    wrong: list[dict[str, Any]] = field(default_factory=list)
-
-    def count(self, query: Mapping[str, Any], found: Iterable[str]) -> None:
-        """Count one query."""
-        got, wanted = set(found), set(query["expected"])
-        self.brought += len(got)
-        self.right += len(got & wanted)
-        self.expected += len(wanted)
-        if not wanted:
-            self.to_be_quiet += 1
-            self.quiet += not got
-        if got != wanted:
-            self.wrong.append({"id": query["id"], "kind": query["kind"], "missed": sorted(wanted - got),
-                               "false": sorted(got - wanted)})  # fmt: skip
-
-    def figures(self) -> dict[str, float]:
-        """Return precision, recall and silence, 0 to 1."""
-        return {
-            "precision": round(self.right / self.brought, 3) if self.brought else 1.0,
-            "recall": round(self.right / self.expected, 3),
-            "silence": round(self.quiet / self.to_be_quiet, 3),
-        }
 
 
 def fill(home: Path, facts: Sequence[Mapping[str, Any]], clock: ManualClock, embedder: str = "auto") -> dict[str, str]:
@@ -107,9 +74,8 @@ def by_perdure(memory: Memory, names: Mapping[str, str]) -> Ask:
     def ask(query: Mapping[str, Any]) -> list[str]:
         reader = query["reader"]
         scopes = tuple(f"project:{name}" for name in reader["projects"])
-        context = TurnContext(session_id=query["id"], agent_id=reader["agent"], scopes=scopes, host="bench")
-        recall = memory.turns.before(query["prompt"], context)
-        return [names.get(item.id, item.id) for item in recall.items] if recall else []
+        items = brought(memory, query["prompt"], query["id"], agent_id=reader["agent"], scopes=scopes)
+        return [names.get(item.id, item.id) for item in items]
 
     return ask
 
@@ -127,16 +93,24 @@ def by_vector(facts: Sequence[Mapping[str, Any]], embedder: Embedder) -> Ask:
 
 def by_words(facts: Sequence[Mapping[str, Any]]) -> Ask:
     """Return the facts with the most telling words in common, whatever they are."""
-    connection = apsw.Connection(":memory:")
-    connection.execute("CREATE VIRTUAL TABLE facts USING fts5 (text, tokenize='porter unicode61')")
-    connection.executemany("INSERT INTO facts VALUES (?)", [(fts_text(fact["text"]),) for fact in facts])
+    words = Words(fact["text"] for fact in facts)
+    return lambda query: [facts[place]["id"] for place in words.best(query["prompt"], TOP)]
 
-    def ask(query: Mapping[str, Any]) -> list[str]:
-        wanted = match_query(match_terms(query["prompt"]))
-        sql = "SELECT rowid FROM facts WHERE facts MATCH ? ORDER BY rank LIMIT ?"
-        return [facts[row - 1]["id"] for (row,) in connection.execute(sql, (wanted, TOP))] if wanted else []
 
-    return ask
+def figures(asked: Sequence[Mapping[str, Any]], found: Sequence[set[str]]) -> dict[str, float]:
+    """Return precision, recall and silence, 0 to 1."""
+    counts = Counts()
+    for query, got in zip(asked, found, strict=True):
+        counts.add(got, set(query["expected"]))
+    return counts.figures()
+
+
+def mistakes(asked: Sequence[Mapping[str, Any]], found: Sequence[set[str]]) -> list[dict[str, Any]]:
+    """Return the queries that something was missed for, or brought up falsely."""
+    return [
+        {"id": query["id"], "kind": query["kind"], "missed": sorted(wanted - got), "false": sorted(got - wanted)}
+        for query, got in zip(asked, found, strict=True) if got != (wanted := set(query["expected"]))
+    ]  # fmt: skip
 
 
 def _scope(name: str) -> str | None:
@@ -144,14 +118,10 @@ def _scope(name: str) -> str | None:
     return name if name == "global" or name.startswith("project:") else None
 
 
-@click.command()
 @click.option("--data", type=click.Path(path_type=Path, exists=True), default=DATA, help="Another set of this form.")
-@click.option(
-    "--embedder", default="auto", help="Another embedder for perdure; shifted: the default, all cosines high."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--embedder", default="auto", help="Another embedder; shifted: the default, all cosines high.")
 @click.option("--wrong", is_flag=True, help="Also the queries of the half to tune on that went wrong.")
-def main(data: Path, embedder: str, as_json: bool, wrong: bool) -> None:
+def bench(data: Path, embedder: str, wrong: bool) -> dict[str, Any]:
     """Measure precision, recall and silence."""
     content = json.loads(data.read_text(encoding="utf-8"))
     facts, queries = content["facts"], content["queries"]
@@ -160,29 +130,19 @@ def main(data: Path, embedder: str, as_json: bool, wrong: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         names = fill(Path(folder), facts, clock, embedder)
         clock.advance(HOUR)
-        with Memory.open(folder, clock=clock, embedder=embedder) as memory:
-            memory.ready()
+        with opened(folder, clock=clock, embedder=embedder) as memory:
             ways = {
                 "perdure": by_perdure(memory, names),
                 "vector_top10": by_vector(facts, load_default()),
                 "fts5_top10": by_words(facts),
             }
             for half in HALVES:
-                counts = {name: Counts() for name in ways}
-                for query in queries:
-                    if query["half"] == half:
-                        for name, ask in ways.items():
-                            counts[name].count(query, ask(query))
-                result[half] = {name: count.figures() for name, count in counts.items()}
+                asked = [query for query in queries if query["half"] == half]
+                found = {name: [set(ask(query)) for query in asked] for name, ask in ways.items()}
+                result[half] = {name: figures(asked, given) for name, given in found.items()}
                 if wrong and half == "tuned":
-                    result["wrong"] = counts["perdure"].wrong
-    if as_json:
-        click.echo(json.dumps(result))
-        return
-    for half in HALVES:
-        for name, figures in result[half].items():
-            click.echo(f"{half:10} {name:13} {figures}")
+                    result["wrong"] = mistakes(asked, found["perdure"])
+    return result
 
 
-if __name__ == "__main__":
-    main()
+main = program(bench)

@@ -1,6 +1,6 @@
 """What consolidation and reflection make of what was captured of real conversations.
 
-python -m bench.reflect locomo.json --json [--sample 30]
+python -m bench reflect locomo.json --json [--sample 30]
 
 Each speaker of a conversation is a user: what they said is captured turn by turn, each turn in a session of its own.
 The clock follows the conversation, and a reflection looks back every fortnight. `clusters` and `merges` are those of a
@@ -14,9 +14,7 @@ The data is under CC BY-NC 4.0, so it is not in this repository: https://github.
 from __future__ import annotations
 
 import json
-import os
 import random
-import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -26,7 +24,9 @@ from typing import Any
 
 import click
 
-from bench.locomo import VARIABLE, Turn, turns
+from bench.locomo import Turn, located, turns
+from bench.memories import opened
+from bench.program import program
 from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.consolidation.consolidate import Consolidated
@@ -114,11 +114,7 @@ def measure(item: Mapping[str, Any], speaker: str, tally: Tally) -> None:
     """Measure one speaker of a conversation."""
     said = [turn for turn in turns(item["conversation"]) if turn.message["name"] == speaker]
     clock = ManualClock(said[0].message["timestamp"])
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Memory.open(folder, clock=clock, record_sessions=False, watch=False) as memory,
-    ):
-        memory.ready()
+    with opened(clock=clock, record_sessions=False, watch=False) as memory:
         speak(memory, clock, said, tally)
         clock.set(said[-1].message["timestamp"])
         facts = memory.admin.list(limit=10_000)
@@ -141,35 +137,16 @@ def sampled(tally: Tally, size: int) -> dict[str, list[dict[str, Any]]]:
     return {"merges": merges, "patterns": chance.sample(tally.patterns, min(size, len(tally.patterns)))}
 
 
-@click.command()
 @click.argument("data", required=False, type=click.Path(path_type=Path))
 @click.option("--sample", type=int, default=0, help="Also print so many merges and patterns with their evidence.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(data: Path | None, sample: int, as_json: bool) -> None:
+def bench(data: Path | None, sample: int) -> dict[str, Any]:
     """Measure consolidation and reflection on LoCoMo."""
-    path = data or Path(os.environ.get(VARIABLE, ""))
-    if not path.is_file():
-        click.echo(f"skipped: no LoCoMo file; name it as an argument or in {VARIABLE}", err=True)
-        return
     tally = Tally()
-    for item in json.loads(path.read_text(encoding="utf-8")):
+    for item in json.loads(located(data).read_text(encoding="utf-8")):
         for speaker in (item["conversation"]["speaker_a"], item["conversation"]["speaker_b"]):
             measure(item, speaker, tally)
             click.echo(f"{item['sample_id']} {speaker} done", err=True)
-    figures = tally.figures()
-    chosen = sampled(tally, sample) if sample else {}
-    if as_json:
-        click.echo(json.dumps({**figures, **({"sample": chosen} if sample else {})}, ensure_ascii=False))
-        return
-    for name, value in figures.items():
-        click.echo(f"{name:28} {value}")
-    for merge in chosen.get("merges", ()):
-        click.echo(f"\nmerge {merge['cosine']}: {merge['text']}")
-        click.echo("".join(f"    {text}\n" for text in merge["texts"]), nl=False)
-    for pattern in chosen.get("patterns", ()):
-        click.echo(f"\n{pattern['kind']}: {pattern['text']}")
-        click.echo("".join(f"    {text}\n" for text in pattern["evidence"]), nl=False)
+    return {**tally.figures(), **({"sample": sampled(tally, sample)} if sample else {})}
 
 
-if __name__ == "__main__":
-    main()
+main = program(bench)

@@ -1,20 +1,27 @@
-"""Secrets and what only looks like one, made by chance from patterns: no literal secret stands here.
-
-In a pattern `<16A>` is sixteen characters of a class: d digits, h hexadecimal, a small letters and digits, A capitals
-and digits, L capitals, l letters, w letters and digits, s those with _ and -, b base64.
-"""
+"""Secrets, plain and wrapped, and what only looks like one, made by chance from the patterns of `data/secrets.toml`."""
 
 from __future__ import annotations
 
+import base64
 import random
 import re
 import string
-from collections.abc import Callable, Iterator
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
 
+from perdure.secrets import national
 from perdure.secrets.national import luhn
+from perdure.secrets.numbers import mod_97
+from perdure.text.normalise import fold
 from perdure.text.seed_words import SEED_WORDS
 
+DATA: Mapping[str, Any] = tomllib.loads((Path(__file__).parent / "data" / "secrets.toml").read_text(encoding="utf-8"))
+KINDS: Mapping[str, Sequence[str]] = DATA["wrapped"]
+"""Kinds of secrets that are wrapped: a text around each, and its pattern."""
 CLASSES = {
     "d": string.digits,
     "h": "0123456789abcdef",
@@ -27,17 +34,18 @@ CLASSES = {
     "b": string.ascii_letters + string.digits + "+/",
 }
 _PART = re.compile(r"<(\d+)([a-zA-Z])>")
+_MARK = re.compile(r"\[redacted [\w-]+\]")
+_TRACE = 6
+"""So many characters of a value in a row are a trace of it."""
+_LOOKS = str.maketrans("aceopxyABCEHKMOPTX", "асеорхуАВСЕНКМОРТХ")
+_WIDE = str.maketrans(string.digits, "０１２３４５６７８９")
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A text with a secret in it.
+    """A text with a secret of a kind in it; `place` is "prose", "code", "json", "url", "split" or a wrapping.
 
-    Attributes:
-        kind: of the secret.
-        place: "prose", "code", "json", "url" or "split".
-        text: all of it.
-        parts: what must not be found in it any more.
+    None of `parts` may be found in it any more.
     """
 
     kind: str
@@ -56,172 +64,20 @@ def fill(rng: random.Random, pattern: str) -> str:
         body = [rng.choice(chars.rstrip("_-+/")), *wanted, *rng.choices(chars, k=max(0, count - len(wanted) - 1))]
         return "".join(body[:count])[: count - 1] + rng.choice(chars.rstrip("_-+/"))
 
-    return _PART.sub(made, pattern)
+    return _PART.sub(made, pattern.replace("<pw>", DATA["password"]))
 
 
-TOKENS = {
-    "aws-access-key": "AKIA<16A>",
-    "aws-session-key": "ASIA<16A>",
-    "google-api-key": "AIza<35s>",
-    "google-oauth-secret": "GOCSPX-<28s>",
-    "google-access-token": "ya29.<60s>",
-    "azure-client-secret": "<3w>8Q~<34w>",
-    "github-token": "ghp_<36w>",
-    "github-fine-token": "github_pat_<22w>_<59w>",
-    "gitlab-token": "glpat-<20w>",
-    "atlassian-token": "ATATT3<180w>",
-    "bitbucket-password": "ATBB<32w>",
-    "slack-bot-token": "xoxb-<12d>-<13d>-<24w>",
-    "slack-app-token": "xapp-1-A<10A>-<13d>-<64h>",
-    "slack-webhook": "https://hooks.slack.com/services/T<9A>/B<9A>/<24w>",
-    "discord-webhook": "https://discord.com/api/webhooks/<18d>/<68w>",
-    "discord-bot-token": "M<25w>.<6w>.<38w>",
-    "telegram-bot-token": "<10d>:AA<33w>",
-    "stripe-key": "sk_live_<24w>",
-    "stripe-restricted-key": "rk_live_<24w>",
-    "stripe-webhook-key": "whsec_<32w>",
-    "square-secret": "sq0csp-<43w>",
-    "square-token": "EAAA<60w>",
-    "braintree-token": "access_token$production$<16a>$<32h>",
-    "shopify-token": "shpat_<32h>",
-    "npm-token": "npm_<36w>",
-    "pypi-token": "pypi-AgEIcHlwaS5vcmc<80w>",
-    "rubygems-key": "rubygems_<48h>",
-    "crates-token": "cio<32w>",
-    "nuget-key": "oy2<43a>",
-    "docker-token": "dckr_pat_<27w>",
-    "openai-key": "sk-proj-<64w>",
-    "anthropic-key": "sk-ant-api03-<80w>",
-    "huggingface-token": "hf_<34w>",
-    "groq-key": "gsk_<52w>",
-    "replicate-token": "r8_<37w>",
-    "perplexity-key": "pplx-<48w>",
-    "xai-key": "xai-<80w>",
-    "openrouter-key": "sk-or-v1-<64h>",
-    "jwt": "eyJ<30w>.eyJ<60w>.<43w>",
-    "sendgrid-key": "SG.<22w>.<43w>",
-    "mailgun-key": "key-<32h>",
-    "mailchimp-key": "<32h>-us<2d>",
-    "twilio-key": "SK<32h>",
-    "newrelic-key": "NRAK-<27A>",
-    "sentry-token": "sntrys_<80w>",
-    "digitalocean-token": "dop_v1_<64h>",
-    "databricks-token": "dapi<32h>",
-    "doppler-token": "dp.pt.<43w>",
-    "vault-token": "hvs.<90w>",
-    "terraform-token": "<14w>.atlasv1.<64w>",
-    "pulumi-token": "pul-<40h>",
-    "netlify-token": "nfp_<40w>",
-    "supabase-token": "sbp_<40h>",
-    "planetscale-token": "pscale_tkn_<43w>",
-    "airtable-token": "pat<14w>.<64h>",
-    "notion-token": "ntn_<46w>",
-    "linear-key": "lin_api_<40w>",
-    "figma-token": "figd_<40w>",
-    "postman-key": "PMAK-<24h>-<34h>",
-    "grafana-token": "glsa_<32w>_<8h>",
-    "dynatrace-token": "dt0c01.<24A>.<64A>",
-    "facebook-token": "EAA<100w>",
-    "mapbox-token": "sk.eyJ<60w>.<22w>",
-    "age-key": "AGE-SECRET-KEY-1<58A>",
-    "tailscale-key": "tskey-auth-<12w>-<32w>",
-    "hubspot-token": "pat-na1-<8h>-<4h>-<4h>-<4h>-<12h>",
-}
-_AROUND = {
-    "prose": ("here it is: {} - keep it safe", "I just rotated it to {}.", "Use {} for the deploy, please"),
-    "code": ('client = Client("{}")', "export SERVICE={}", "run(['tool', '--with', '{}'])"),
-    "json": ('{{"config": {{"value": "{}", "retries": 3}}}}', '{{\\"value\\": \\"{}\\"}}'),
-    "url": ("https://api.example.org/v1/items?limit=5&v={}", "https://api.example.org/{}/getMe"),
-}
-_SPLITS = ("{}\n{}", "{}\\\n{}", '"{}"\n    "{}"', "'{}' +\n  '{}'", "{}=\r\n{}")
-
-# Where a name tells what it is: {} is the value.
-_PASSWORD = "<3a><2d>Zq!<4w>"
-_NAMED = (
-    ("password-english", "prose", "the wifi password is {}", _PASSWORD),
-    ("password-english", "prose", "My password for the router at home is {}, don't tell", _PASSWORD),
-    ("password-english", "prose", "I changed my password to {} today", _PASSWORD),
-    ("password-english", "split", "My password is\n{}\nthanks", _PASSWORD),
-    ("password-german", "prose", "Mein Passwort ist {}", _PASSWORD),
-    ("password-german", "prose", "das WLAN-Passwort lautet {}", _PASSWORD),
-    ("password-german", "prose", "Der WLAN-Schl\u00fcssel ist {}", _PASSWORD),
-    ("password-french", "prose", "mon mot de passe est {}", _PASSWORD),
-    ("password-french", "prose", "le mot de passe du wifi, c'est {}", _PASSWORD),
-    ("password-french", "prose", "mdp : {}", _PASSWORD),
-    ("password-spanish", "prose", "mi contrase\u00f1a es {}", _PASSWORD),
-    ("password-spanish", "prose", "la clave del wifi es {}", _PASSWORD),
-    ("pin", "prose", "my pin's {}", "<4d>"),
-    ("pin", "prose", "My card PIN is {} by the way", "<4d>"),
-    ("pin", "prose", "meine PIN lautet {}", "<4d>"),
-    ("pin", "prose", "mon code PIN est {}", "<4d>"),
-    ("pin", "prose", "mi PIN es el {}", "<4d>"),
-    ("pin", "prose", "the door code is {}", "<4d>"),
-    ("pin", "json", '{{"pin": "{}"}}', "<4d>"),
-    ("pin", "split", "the alarm code is:\n  {}", "<6d>"),
-    ("env-line", "code", "DB_PASSWORD={}", _PASSWORD),
-    ("env-line", "code", "export GITHUB_TOKEN={}", "<40h>"),
-    ("env-line", "code", "SECRET_KEY='{}'", "<50w>"),
-    ("env-line", "split", "export API_KEY=\\\n{}", "<32w>"),
-    ("json-assignment", "json", '{{"password": "{}"}}', _PASSWORD),
-    ("json-assignment", "json", '{{"clientSecret": "{}", "id": 4}}', "<40w>"),
-    ("json-assignment", "json", '{{\\"api_key\\": \\"{}\\"}}', "<32h>"),
-    ("json-assignment", "split", '{{"password":\n    "{}"}}', _PASSWORD),
-    ("yaml-assignment", "code", "database:\n  password: {}\n  port: 5432", _PASSWORD),
-    ("yaml-assignment", "code", "  api-key: {}", "<32w>"),
-    ("yaml-assignment", "split", "password: >-\n  {}\nuser: anna", _PASSWORD),
-    ("toml-assignment", "code", 'token = "{}"', "<40w>"),
-    ("toml-assignment", "code", "[db]\npassword = '{}'", _PASSWORD),
-    ("code-assignment", "code", 'auth.password = "{}";', _PASSWORD),
-    ("code-assignment", "code", "const apiKey = '{}'", "<32w>"),
-    ("code-assignment", "split", "password = (\n    '{}'\n)", _PASSWORD),
-    ("aws-secret-key", "code", "aws_secret_access_key = {}", "<40b>"),
-    ("aws-secret-key", "json", '"SecretAccessKey": "{}"', "<40b>"),
-    ("aws-secret-key", "prose", "The secret access key is {}", "<40b>"),
-    ("azure-storage-key", "code", "AccountName=x;AccountKey={};EndpointSuffix=core.windows.net", "<86b>=="),
-    ("azure-sas", "url", "https://x.blob.core.windows.net/c/f?sv=2022-11-02&sr=b&sig={}", "<43w>%3D"),
-    ("bearer-header", "code", "Authorization: Bearer {}", "<40w>"),
-    ("bearer-header", "json", '{{"Authorization": "Bearer {}"}}', "<40w>"),
-    ("bearer-header", "prose", "call it with bearer {} in the header", "<40w>"),
-    ("basic-header", "code", "curl -H 'Authorization: Basic {}' https://example.org", "<24w>="),
-    ("basic-header", "json", '{{"authorization": "Basic {}"}}', "<24w>=="),
-    ("api-key-header", "code", "curl -H 'X-API-Key: {}' https://example.org", "<32w>"),
-    ("api-key-header", "json", '{{"x-api-key": "{}"}}', "<32w>"),
-    ("cookie", "code", "Cookie: theme=dark; sessionid={}; lang=en", "<32a>"),
-    ("cookie", "code", "Set-Cookie: auth_token={}; HttpOnly", "<40w>"),
-    ("connection-url", "url", "postgres://anna:{}@db.local:5432/x", "<12w>"),
-    ("connection-url", "url", "mongodb+srv://app:{}@cluster0.abc.mongodb.net/?w=majority", "<12w>"),
-    ("connection-url", "url", "redis://:{}@cache:6379/0", "<12w>"),
-    ("connection-url", "code", "DATABASE_URL=mysql://root:{}@127.0.0.1/app", "<12w>"),
-    ("connection-string", "code", "Server=db;Database=x;User Id=sa;Password={};Encrypt=True", _PASSWORD),
-    ("connection-string", "json", '{{"cs": "Server=db;Uid=sa;Pwd={};"}}', _PASSWORD),
-    ("git-remote", "url", "git clone https://anna:{}@github.com/a/b.git", "<40h>"),
-    ("git-remote", "url", "https://{}@github.com/a/b.git", "<40h>"),
-    ("url-parameter", "url", "https://example.org/cb?access_token={}&x=1", "<40w>"),
-    ("url-parameter", "url", "https://example.org/f?api_key={}", "<32h>"),
-    ("url-parameter", "url", "wss://x.example.org/s?token={}", "<24w>"),
-    ("sentry-dsn", "url", "https://{}@o12345.ingest.sentry.io/678", "<32h>"),
-    ("ssh-one-liner", "code", "sshpass -p '{}' ssh root@10.0.0.4", _PASSWORD),
-    ("ssh-one-liner", "code", "sshpass -p {} scp a b:", "<12w>"),
-    ("curl-user", "code", "curl -u anna:{} https://example.org", "<12w>"),
-    ("mysql-option", "code", "mysql -u root -p{} shop", "<12w>"),
-    ("mysql-option", "code", "mysqldump --password={} shop", "<12w>"),
-    ("docker-login", "code", "docker login -u anna -p {} registry.example.org", "<16w>"),
-    ("docker-config", "json", '{{"auths": {{"r.io": {{"auth": "{}"}}}}}}', "<24w>="),
-    ("netrc", "code", "machine api.example.org login anna password {}", "<12w>"),
-    ("npmrc", "code", "//registry.example.org/:_authToken={}", "<8h>-<4h>-<4h>-<4h>-<12h>"),
-    ("otp-secret", "url", "otpauth://totp/Ex:anna?secret={}&issuer=Ex", "<32A>"),
-    ("passphrase", "prose", "my passphrase is {}.", "correct<2d> horse battery <4a>"),
-    ("heroku-key", "code", "HEROKU_API_KEY={}", "<8h>-<4h>-<4h>-<4h>-<12h>"),
-    ("cvv", "prose", "the cvv is {}", "<3d>"),
-    ("recovery-codes", "prose", "my recovery codes are {}", "<4h>1-<4h>2"),
-    ("recovery-codes", "split", "GitHub recovery codes:\n{}\nand nothing else", "<4h>4-<4h>7"),
-    ("recovery-codes", "split", "Backup codes:\n1. {}\n", "<8d>"),
-)
+def checked(rng: random.Random, pattern: str, valid: Callable[[str], bool]) -> str:
+    """Return a text of a pattern whose letters and digits pass a check."""
+    while True:
+        value = fill(rng, pattern)
+        if valid(re.sub(r"[^0-9A-Z]", "", value)):
+            return value
 
 
 def _token_samples(rng: random.Random) -> Iterator[Sample]:
-    for kind, pattern in TOKENS.items():
-        for place, around in _AROUND.items():
+    for kind, pattern in DATA["tokens"].items():
+        for place, around in DATA["around"].items():
             value = fill(rng, pattern)
             if place != "url" or "://" not in value:
                 yield Sample(kind, place, rng.choice(around).format(value), (value,))
@@ -229,11 +85,11 @@ def _token_samples(rng: random.Random) -> Iterator[Sample]:
         cut = max(len(pattern.split("<")[0]) + 20, len(value) // 2)
         if cut + 8 <= len(value):
             halves = value[:cut], value[cut:]
-            yield Sample(kind, "split", "use\n" + rng.choice(_SPLITS).format(*halves) + "\nfor it", halves)
+            yield Sample(kind, "split", "use\n" + rng.choice(DATA["splits"]).format(*halves) + "\nfor it", halves)
 
 
 def _named_samples(rng: random.Random) -> Iterator[Sample]:
-    for kind, place, around, pattern in _NAMED:
+    for kind, place, around, pattern in DATA["named"]:
         value = fill(rng, pattern)
         yield Sample(kind, place, around.format(value), (value,))
 
@@ -247,32 +103,13 @@ def _key_samples(rng: random.Random) -> Iterator[Sample]:
         yield Sample(name, "json", '{"private_key": "' + "\\n".join([head, *lines, foot]) + '\\n"}', tuple(lines))
         yield Sample("pem-truncated", "split", "\n".join([head, *lines]), tuple(lines))
     lines = [fill(rng, "<64b>") for _ in range(3)]
-    block = [
-        "-----BEGIN PGP PRIVATE KEY BLOCK-----",
-        "Version: 2",
-        "",
-        *lines,
-        "=<a1b2",
-        "-----END PGP PRIVATE KEY BLOCK-----",
-    ]
-    yield Sample("pgp-key", "split", "\n".join(block), tuple(lines))
-    yield Sample(
-        "putty-key", "split", "\n".join(["PuTTY-User-Key-File-3: x", "Private-Lines: 3", *lines]), tuple(lines)
-    )
-
-
-def checked(rng: random.Random, pattern: str, valid: Callable[[str], bool]) -> str:
-    """Return a text of a pattern whose letters and digits pass a check."""
-    while True:
-        value = fill(rng, pattern)
-        if valid(re.sub(r"[^0-9A-Z]", "", value)):
-            return value
+    head, foot = (f"-----{end} PGP PRIVATE KEY BLOCK-----" for end in ("BEGIN", "END"))
+    yield Sample("pgp-key", "split", "\n".join([head, "Version: 2", "", *lines, "=<a1b2", foot]), tuple(lines))
+    putty = "\n".join(["PuTTY-User-Key-File-3: x", "Private-Lines: 3", *lines])
+    yield Sample("putty-key", "split", putty, tuple(lines))
 
 
 def _number_samples(rng: random.Random) -> Iterator[Sample]:
-    from perdure.secrets import national
-    from perdure.secrets.numbers import mod_97
-
     cards = ("4<3d> <4d> <4d> <4d>", "4<15d>", "51<2d>-<4d>-<4d>-<4d>", "37<2d> <6d> <5d>")
     for place, around in (("prose", "my card is {} exp 12/27"), ("json", '{{"number": "{}"}}'), ("code", "pay('{}')")):
         value = checked(rng, rng.choice(cards), luhn)
@@ -280,12 +117,12 @@ def _number_samples(rng: random.Random) -> Iterator[Sample]:
     value = checked(rng, cards[0], luhn)
     yield Sample("card", "split", f"my card: {value[:9]}\n{value[10:]}", (value[:9], value[10:]))
     for pattern in ("DE<2d> <4d> <4d> <4d> <4d> <2d>", "FR<2d><10d><11d><2d>", "NL<2d> ABNA <4d> <4d> <2d>"):
-        value = checked(rng, pattern, lambda number: mod_97(number) == 1)
+        value = checked(rng, pattern, _iban)
         yield Sample("iban", "prose", f"transfer it to {value} please", (value,))
         yield Sample("iban", "json", f'{{"account": "{value}"}}', (value,))
     for kind, around, pattern, valid in (
         ("us-ssn", "my ssn is {}", "<1d>1<1d>-4<1d>-5<3d>", lambda n: n[0] != "9" and n[:3] not in ("000", "666")),
-        ("uk-nino", "NI number {}", "AB <2d> <2d> <2d> C", lambda n: True),
+        ("uk-nino", "NI number {}", "AB <2d> <2d> <2d> C", _any),
         ("spanish-dni", "mi DNI es {}", "<8d><1L>", national._dni),
         ("french-nir", "num\u00e9ro de s\u00e9cu {}", "1 85 05 78 <3d> <3d> <2d>", national._nir),
         ("german-tax-id", "meine Steuer-ID ist {}", "<2d> <3d> <3d> <3d>", national._steuer_id),
@@ -305,6 +142,14 @@ def _number_samples(rng: random.Random) -> Iterator[Sample]:
         yield Sample(kind, "prose", around.format(value), (value,))
 
 
+def _iban(number: str) -> bool:
+    return mod_97(number) == 1
+
+
+def _any(number: str) -> bool:
+    return True
+
+
 def _phrase_samples(rng: random.Random) -> Iterator[Sample]:
     for count in (12, 24):
         words = rng.sample(sorted(SEED_WORDS), count)
@@ -320,3 +165,74 @@ def secret_samples(seed: int) -> list[Sample]:
     rng = random.Random(seed)
     makers = (_token_samples, _named_samples, _key_samples, _number_samples, _phrase_samples)
     return [sample for make in makers for sample in make(rng)]
+
+
+def look_alikes(seed: int) -> list[tuple[str, str]]:
+    """Return texts that must pass as they are, each with its kind."""
+    rng = random.Random(seed)
+    return [(kind, fill(rng, pattern)) for kind, patterns in DATA["look_alikes"].items() for pattern in patterns]
+
+
+def _halves(between: str, value: str) -> str:
+    middle = (len(value) + 1) // 2
+    return value[:middle] + between + value[middle:]
+
+
+WRAPS: Mapping[str, Callable[[str], str]] = {
+    "plain": str,
+    "two lines": partial(_halves, "\n"),
+    "hyphen at the line end": partial(_halves, "-\n"),
+    "hyphens between groups": lambda value: "-".join(value[at : at + 8] for at in range(0, len(value), 8)),
+    "zero-width": "\u200b".join,
+    "look-alike letters": lambda value: value.translate(_LOOKS),
+    "full-width digits": lambda value: value.translate(_WIDE),
+    "base64": lambda value: base64.b64encode(value.encode()).decode(),
+}
+"""What is done to a value, by name."""
+
+
+def wrapped_samples(seed: int) -> dict[str, list[Sample]]:
+    """Return a text of every kind for each wrapping; `parts` are what was wrapped and how it looks then."""
+    rng = random.Random(seed)
+    values = {kind: _value(rng, kind) for kind in KINDS}
+    return {name: [_wrapped(kind, name, value) for kind, value in values.items()] for name in WRAPS}
+
+
+def _value(rng: random.Random, kind: str) -> str:
+    if kind == "seed-phrase":
+        return " ".join(rng.sample(sorted(SEED_WORDS), 12))
+    return checked(rng, KINDS[kind][1], {"card": luhn, "iban": _iban}.get(kind, _any))
+
+
+def _wrapped(kind: str, wrap: str, value: str) -> Sample:
+    hidden = WRAPS[wrap](value)
+    return Sample(kind, wrap, KINDS[kind][0].format(hidden), (value, hidden))
+
+
+def worded_samples(seed: int) -> dict[str, list[Sample]]:
+    """Return texts that tell a password, by language or form."""
+    rng = random.Random(seed)
+    return {
+        name: [Sample(name, "prose", told.format(value), (value,)) for told in ways for value in [fill(rng, "<pw>")]]
+        for name, ways in DATA["wordings"].items()
+    }
+
+
+def _worded(rng: random.Random, name: str, told: str) -> Sample:
+    value = fill(rng, "<pw>")
+    return Sample(name, "prose", told.format(value), (value,))
+
+
+def traces(sample: Sample, text: str) -> list[str]:
+    """Return what became of a sample still shows of its values: so many characters in a row, however set apart."""
+    left, around = _squeezed(_MARK.sub(" ", text)), _squeezed(sample.text.replace(sample.parts[-1], " "))
+    found: list[str] = []
+    for part in map(_squeezed, sample.parts):
+        size = min(_TRACE, len(part))
+        windows = [part[at : at + size] for at in range(len(part) - size + 1)]
+        found += [window for window in windows if window in left and window not in around]
+    return found
+
+
+def _squeezed(text: str) -> str:
+    return "".join(filter(str.isalnum, fold(text)))

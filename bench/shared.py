@@ -1,7 +1,7 @@
 """Measures a store on PostgreSQL beside one in a folder: recall, its vectors against an exact search, and writing.
 
-python -m bench.shared --facts 10000,100000 --clients 1,4,16 --json
-python -m bench.shared --facts 1000000 --clients 1 --vectors-only --json
+python -m bench shared --facts 10000,100000 --clients 1,4,16 --json
+python -m bench shared --facts 1000000 --clients 1 --vectors-only --json
 
 The server is started by the bench, with the defaults of PostgreSQL but for the memory in which graphs are made. Texts
 are made up; vectors are blends of those that the model gives to the memories of the labelled stores, so they lie where
@@ -12,24 +12,27 @@ topic, or of another. Clients are processes of their own, each with a memory tha
 from __future__ import annotations
 
 import json
-import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from queue import Queue
 from typing import TYPE_CHECKING, Any, Self
 
 import click
 import psycopg
 
 from bench.ann import DIMS, embedded, labelled
+from bench.kills import Child
 from bench.latency import prompts
+from bench.measuring import p50, p95, timed
+from bench.memories import opened
+from bench.program import numbers, program
 from bench.store import bind, sentences
-from perdure.api.memory import Memory
 from perdure.hooks.types import TurnContext
 from perdure.index.vector_index import ExactIndex, scan
 from perdure.maintenance.scrub import META as REDACTOR
@@ -55,7 +58,7 @@ REST = "rest"
 SEED = 24
 BATCH = 1_000
 OURS = "user"
-CHILD = (sys.executable, "-m", "bench.shared", "--child")
+PATIENCE = 600.0
 GRAPHS = "4GB"
 """Of the server's memory, for the graph of the largest scope; taken only while it is made."""
 ASKER = "0.05"
@@ -155,9 +158,9 @@ def vector_figures(store: Store, facts: int, blended: Blended, queries: int) -> 
             found = true = 0
             times = []
             for query in blended.draw(queries, of):
-                began = time.perf_counter()
-                hits = {hit.id for hit in index.search(query, view, 10)}
-                times.append(time.perf_counter() - began)
+                some, seconds = timed(partial(index.search, query, view, 10))
+                times.append(seconds)
+                hits = {hit.id for hit in some}
                 right = {hit.id for hit in scan(store.database, space.id, query, view, 10)}
                 found, true = found + len(hits & right), true + len(right)
             figures.append({
@@ -172,12 +175,8 @@ def matrix_ms(store: Store, blended: Blended, queries: int) -> float:
     space = store.space()
     assert space is not None
     index, view = ExactIndex(store.database, space.id, DIMS), View(Audience.of(user=ASKER), store.clock.now())
-    times = []
-    for query in blended.draw(queries + 1, range(len(blended.topics))):
-        began = time.perf_counter()
-        index.search(query, view, 10)
-        times.append(time.perf_counter() - began)
-    return float(_times(times[1:])["p50_ms"])
+    drawn = blended.draw(queries + 1, range(len(blended.topics)))
+    return p50([timed(partial(index.search, query, view, 10))[1] for query in drawn][1:])
 
 
 class Clients:
@@ -185,40 +184,40 @@ class Clients:
 
     def __init__(self, homes: Sequence[Path], server: Running | None, facts: int, asks: int, writes: int) -> None:
         self._server = server
+        self._said: Queue[str] = Queue()
         url = server.url if server is not None else ""
-        self._processes = [
-            subprocess.Popen(
-                [*CHILD, json.dumps([str(home), url, facts, asks, writes, at])],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1],
-            )
-            for at, home in enumerate(homes)
-        ]  # fmt: skip
-        for process in self._processes:
-            assert process.stdout is not None
-            process.stdout.readline()
+        self._clients = [
+            Child(client, home, url, facts, asks, writes, at, hear=self._hear) for at, home in enumerate(homes)
+        ]
+        for each in self._clients:
+            each.begun.wait()
+            self._said.get(timeout=PATIENCE)
 
     def measured(self) -> dict[str, Any]:
         """Have all ask, and then all write; return what that took."""
-        asked = [each for times in self._all("ask") for each in times]
+        asked, _ = self._all("ask")
         connections = self._connections()
-        began = time.perf_counter()
-        written = sum(len(times) for times in self._all("write"))
+        written, seconds = self._all("write")
         return {
-            **_times(asked), "writes_per_s": round(written / (time.perf_counter() - began), 1),
+            **_times(asked), "writes_per_s": round(len(written) / seconds, 1),
             **({"connections": connections} if self._server is not None else {}),
         }  # fmt: skip
 
     def close(self) -> None:
         """End them."""
-        for process in self._processes:
-            process.communicate("end\n")
+        for each in self._clients:
+            each.end()
 
-    def _all(self, order: str) -> list[list[float]]:
-        for process in self._processes:
-            assert process.stdin is not None
-            process.stdin.write(f"{order}\n")
-            process.stdin.flush()
-        return [json.loads(process.stdout.readline()) for process in self._processes if process.stdout is not None]
+    def _all(self, order: str) -> tuple[list[float], float]:
+        began = time.perf_counter()
+        for each in self._clients:
+            each.say(order)
+        times = [each for _ in self._clients for each in json.loads(self._said.get(timeout=PATIENCE))]
+        return times, time.perf_counter() - began
+
+    def _hear(self, line: str) -> bool:
+        self._said.put(line)
+        return True
 
     def _connections(self) -> int:
         if self._server is None:
@@ -228,31 +227,24 @@ class Clients:
             return int(connection.execute(sql).fetchall()[0][0])
 
 
-def child(order: str) -> None:
-    """Be a client: say that the store is open, then do as told."""
-    home, url, facts, asks, writes, at = json.loads(order)
+def client(home: str, url: str, facts: int, asks: int, writes: int, at: int) -> None:
+    """Say that the store is open; then ask or write as told, and say what each took."""
     settings: dict[str, Any] = {"embedder": "hash", "embedder_model": str(DIMS), "timers": False}
-    with Memory.open(home, user=ASKER, **settings, **({"store_url": url} if url else {})) as memory:
-        memory.ready()
+    with opened(home, user=ASKER, **settings, **({"store_url": url} if url else {})) as memory:
         context = TurnContext(user_id=ASKER, session_id=f"bench {at}")
         asked = prompts(facts, 16 * (asks + 1))[at::16]
         memory.turns.before(asked[-1], context)
         print("open", flush=True)
         for line in sys.stdin:
-            times = []
-            for number in range({"ask": asks, "write": writes}.get(line.strip(), 0)):
-                began = time.perf_counter()
-                if line.strip() == "ask":
-                    memory.turns.before(asked[number], context)
-                else:
-                    memory.store(f"The part {at}x{number} of the machine {time.time_ns()} is kept in shelf {number}.")
-                times.append(time.perf_counter() - began)
-            if line.strip() == "end":
-                return
-            print(json.dumps(times), flush=True)
+            works: list[Callable[[], object]] = [partial(memory.turns.before, each, context) for each in asked[:asks]]
+            if line.strip() == "write":
+                said = "The part {}x{} of the machine {} is kept in shelf {}."
+                texts = [said.format(at, number, time.time_ns(), number) for number in range(writes)]
+                works = [partial(memory.store, text) for text in texts]
+            print(json.dumps([timed(work)[1] for work in works]), flush=True)
 
 
-def bench(
+def at_size(
     facts: int, clients: Sequence[int], blended: Blended, queries: int, asks: int, writes: int, beside: bool
 ) -> dict[str, Any]:
     """Measure at one size."""
@@ -302,35 +294,22 @@ def _megabytes(server: Running) -> float:
 
 
 def _times(seconds: Sequence[float]) -> dict[str, float]:
-    ordered = sorted(seconds)
-    return {
-        "p50_ms": round(statistics.median(ordered) * 1000, 2),
-        "p95_ms": round(ordered[int(0.95 * (len(ordered) - 1))] * 1000, 2),
-    }
+    return {"p50_ms": p50(seconds), "p95_ms": p95(seconds)}
 
 
-@click.command()
-@click.option("--facts", default="10000,100000", show_default=True, help="Sizes, with commas.")
-@click.option("--clients", default="1,4,16", show_default=True, help="How many ask at once, with commas.")
-@click.option("--queries", default=30, show_default=True, help="Of each scope, on its topic and off.")
-@click.option("--asks", default=30, show_default=True, help="Of each client.")
-@click.option("--writes", default=20, show_default=True, help="Of each client.")
+@click.option("--facts", callback=numbers, default="10000,100000", help="Sizes, with commas.")
+@click.option("--clients", callback=numbers, default="1,4,16", help="How many ask at once, with commas.")
+@click.option("--queries", default=30, help="Of each scope, on its topic and off.")
+@click.option("--asks", default=30, help="Of each client.")
+@click.option("--writes", default=20, help="Of each client.")
 @click.option("--vectors-only", is_flag=True, help="Leave out words, and the store in a folder.")
-@click.option("--child", "order", hidden=True)
-@click.option("--json", "as_json", is_flag=True)
-def main(
-    facts: str, clients: str, queries: int, asks: int, writes: int, vectors_only: bool, order: str | None, as_json: bool
-) -> None:
+def bench(
+    facts: Sequence[int], clients: Sequence[int], queries: int, asks: int, writes: int, vectors_only: bool
+) -> Iterator[dict[str, Any]]:
     """Measure at each size; a line of JSON for each."""
-    if order is not None:
-        child(order)
-        return
     blended = Blended.real()
-    counts = [int(count) for count in clients.split(",")]
-    for size in facts.split(","):
-        result = bench(int(size), counts, blended, queries, asks, writes, not vectors_only)
-        print(json.dumps(result, indent=None if as_json else 2), flush=True)
+    for size in facts:
+        yield at_size(size, clients, blended, queries, asks, writes, not vectors_only)
 
 
-if __name__ == "__main__":
-    main()
+main = program(bench)

@@ -1,6 +1,6 @@
 """A host at a high turn rate, with every background job on a fast timer, for as long as is asked.
 
-python -m bench.soak --minutes 10 --json
+python -m bench soak --minutes 10 --json
 
 Seven tenths of the time are one life of a host: after a warming up its memory, threads and open files must stay as
 they are, and no job and no turn may fail. In the rest the same store is opened again and again, by turns with the jobs
@@ -9,10 +9,8 @@ and without any timer, and the recalls of both are compared.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
-import sys
 import tempfile
 import threading
 import time
@@ -24,10 +22,10 @@ from typing import Any
 import click
 
 from bench.exits import HANG, SETTINGS, workers
+from bench.measuring import until
+from bench.memories import host_of
+from bench.program import program
 from perdure.api.memory import Memory
-from perdure.hooks.fake_host import FakeHost
-from perdure.hooks.host import HookRunner
-from perdure.plugin.plugin import hookimpls_for
 
 LIFE_SHARE = 0.7
 WARM_SHARE = 0.3
@@ -67,18 +65,14 @@ class Errors(logging.Handler):
             self.said.append(line)
 
 
-def bench(seconds: float, pause: float = 0.01) -> dict[str, Any]:
-    """Play turns for so long; return figures by name.
-
-    Args:
-        seconds: how long, warming up included.
-        pause: seconds between two turns.
-    """
+@click.option("--minutes", default=10.0, help="How long.")
+def bench(minutes: float, pause: float = 0.01) -> dict[str, Any]:
+    """Play turns with a pause between them for so long, warming up included; return figures by name."""
     errors = Errors()
     logging.getLogger("perdure").addHandler(errors)
     try:
         with tempfile.TemporaryDirectory() as folder:
-            return _soak(Path(folder), seconds, pause, errors)
+            return _soak(Path(folder), 60 * minutes, pause, errors)
     finally:
         logging.getLogger("perdure").removeHandler(errors)
 
@@ -98,9 +92,7 @@ def _soak(home: Path, seconds: float, pause: float, errors: Errors) -> dict[str,
         short = Life(home, FAST | {"timers": busy})
         compared[busy] += short.play((1 - LIFE_SHARE) * seconds / (2 * PAIRS), pause)[SETTLING:]
         short.end()
-    deadline = time.monotonic() + HANG
-    while workers(home) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until(lambda: not workers(home), HANG)
     with_jobs, without = _p95(compared[True]), _p95(compared[False])
     return {
         "turns": len(warm) + len(times) + sum(map(len, compared.values())),
@@ -128,17 +120,14 @@ class Life:
         """Open the store and start the host."""
         self.memory = Memory.open(home, **settings)
         self.memory.ready()
-        runner = HookRunner()
-        runner.register(hookimpls_for(memory=self.memory))
-        self._host = FakeHost(runner)
-        self._host.start()
+        self._host = host_of(self.memory)
         self._turns = 0
 
     def play(self, seconds: float, pause: float) -> list[float]:
         """Play turns for so long, and let what they left be done; return the seconds that each recall took."""
         times = []
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
             what = _word(self._turns % FACTS)
             turn = self._host.turn(f"Remember that the heron {what} nests at the lake. Where does it nest?")
             times.append(turn.recall_seconds)
@@ -177,15 +166,4 @@ def _word(number: int) -> str:
     return "h" + "".join(chr(ord("a") + int(digit)) for digit in f"{number:04d}")
 
 
-@click.command()
-@click.option("--minutes", default=10.0, show_default=True, help="How long.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(minutes: float, as_json: bool) -> None:
-    """Play turns at a high rate with every background job on a fast timer."""
-    result = bench(minutes * 60)
-    click.echo(json.dumps(result, indent=2) if as_json else "\n".join(f"{name}: {result[name]}" for name in result))
-    sys.exit(bool(result["errors"] or result["orphans"]))
-
-
-if __name__ == "__main__":
-    main()
+main = program(bench, failed=lambda result: result["errors"] or result["orphans"])

@@ -1,6 +1,6 @@
 """What it costs to start: the import, the help, a search, the handshake with an MCP client.
 
-python -m bench.startup --json
+python -m bench startup --json
 
 Each is measured in a process of its own, several times; medians are given. CPU seconds are those of the whole child
 process, the interpreter's own start included, except for the import, which is measured inside. The handshake is the
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -20,25 +19,22 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from resource import RUSAGE_CHILDREN
 
 import click
+
+from bench.measuring import cpu
+from bench.program import program
 
 IMPORT = "import time\nbefore = time.process_time()\nimport perdure\nprint(time.process_time() - before)"
 PERDURE = (sys.executable, "-m", "perdure")
 FACT = "The staging database is called heron."
 QUESTION = "What is the staging database called?"
-INITIALIZE = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "bench", "version": "1"},
-    },
-}
+CLIENT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": CLIENT}
 
 
+@click.option("--repeats", default=7, help="Times that each is measured.")
 def bench(repeats: int) -> dict[str, float]:
     """Measure each start `repeats` times; return medians in seconds."""
     with tempfile.TemporaryDirectory(prefix="perdure-startup-") as folder:
@@ -67,14 +63,14 @@ def _run(command: Sequence[str]) -> str:
 
 def _cpu(command: Sequence[str]) -> float:
     """Return the CPU seconds of a command."""
-    before = _children()
+    before = cpu(RUSAGE_CHILDREN)
     _run(command)
-    return _children() - before
+    return cpu(RUSAGE_CHILDREN) - before
 
 
 def _handshake(command: Sequence[str]) -> dict[str, float]:
     """Return the seconds until a server has answered, and the CPU seconds of its whole life."""
-    cpu, clock = _children(), time.perf_counter()
+    spent, clock = cpu(RUSAGE_CHILDREN), time.perf_counter()
     with subprocess.Popen(
         command, env=_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as server:
@@ -87,30 +83,11 @@ def _handshake(command: Sequence[str]) -> dict[str, float]:
         server.stdin.close()
     if answer["result"]["serverInfo"]["name"] != "perdure":
         raise RuntimeError("another server answered")
-    return {"mcp_handshake_s": seconds, "mcp_cpu_s": _children() - cpu}
-
-
-def _children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    return {"mcp_handshake_s": seconds, "mcp_cpu_s": cpu(RUSAGE_CHILDREN) - spent}
 
 
 def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("PERDURE_")}
 
 
-@click.command()
-@click.option("--repeats", default=7, show_default=True, help="Times that each is measured.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
-def main(repeats: int, as_json: bool) -> None:
-    """Measure what it costs to start."""
-    result = bench(repeats)
-    if as_json:
-        print(json.dumps(result))
-    else:
-        for name, seconds in result.items():
-            print(f"{name:16} {seconds:.3f}")
-
-
-if __name__ == "__main__":
-    main()
+main = program(bench)

@@ -1,6 +1,6 @@
 """What it costs to keep facts: time of a durable write, bulk import, opening, memory, disk.
 
-python -m bench.store --sizes 1000,10000,100000 --json
+python -m bench store --sizes 1000,10000,100000 --json
 
 Times are given as they are and as ratios to a bare synchronous SQLite commit of the same bytes. All sizes and the
 bare database are written to in turn: what else a disk is busy with slows all of them alike.
@@ -8,12 +8,9 @@ bare database are written to in turn: what else a disk is busy with slows all of
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -26,6 +23,8 @@ from typing import Any
 import apsw
 import click
 
+from bench.measuring import p50, script, tells_rss, timed
+from bench.program import numbers, program
 from perdure.api.memory import Memory
 from perdure.embed.deterministic import HashEmbedder
 from perdure.hooks.types import Channel
@@ -41,16 +40,13 @@ BULK = 1_000
 SAMPLES = 200
 INDEX_BATCH = 50
 PROBE = """
-import json, sys
 from perdure.api.memory import Memory
 with Memory.open(sys.argv[1], embedder=sys.argv[2]) as memory:
     ready = memory.ready()
     memory.store("The probe of this bench is called zephyr.")
     recall = memory.recall("What is the probe called?")
     memory.settle()
-    with open("/proc/self/status") as status:
-        kilobytes = [int(line.split()[1]) for line in status if line.startswith("VmRSS")]
-print(json.dumps([ready, recall is not None, kilobytes[0] / 1024]))
+    print(json.dumps([ready, recall is not None, rss()]))
 """
 
 
@@ -128,21 +124,17 @@ def open_ms(home: Path) -> float:
     """Return the median milliseconds that it takes to open the store in a process that has imported perdure."""
     times = []
     for _ in range(5):
-        began = time.perf_counter()
-        memory = Memory.open(home, embedder="none")
-        times.append(time.perf_counter() - began)
+        memory, seconds = timed(lambda: Memory.open(home, embedder="none"))
+        times.append(seconds)
         memory.close()
-    return statistics.median(times) * 1000
+    return p50(times, 1)
 
 
 def rss_mb(home: Path, embedder: str) -> float | None:
     """Return the resident megabytes of a process that has stored and recalled; None where it cannot be read."""
-    if not Path("/proc/self/status").exists():
+    if not tells_rss():
         return None
-    child = subprocess.run(
-        [sys.executable, "-c", PROBE, str(home), embedder], capture_output=True, text=True, check=True
-    )
-    ready, recalled, megabytes = json.loads(child.stdout)
+    ready, recalled, megabytes = script(PROBE, home, embedder)
     if not recalled or (embedder != "none" and not ready):
         raise RuntimeError(f"the probe of {embedder} was not recalled, or its model is not there")
     return round(float(megabytes), 1)
@@ -170,7 +162,7 @@ def at_sizes(folder: Path, sizes: list[int], model: bool) -> list[dict[str, Any]
             "write_p50_ms": round(cost, 3),
             "bare_p50_ms": round(bare_cost, 3),
             "ratio_to_bare": round(cost / bare_cost, 2),
-            "open_ms": round(open_ms(home), 1),
+            "open_ms": open_ms(home),
             "rss_mb": rss_mb(home, embedder),
             "rss_without_model_mb": rss_mb(home, "none"),
         }
@@ -224,8 +216,11 @@ def size_of(folder: Path) -> int:
     return sum((Path(base) / name).stat().st_size for base, _, names in os.walk(folder) for name in names)
 
 
+@click.option("--sizes", callback=numbers, default="1000,10000,100000", help="Facts in the store, at least 1 each.")
+@click.option("--writes", default=2_000, help="Single writes for the measure of the disk.")
+@click.option("--model/--no-model", default=True, help="Measure memory with the default model loaded.")
 def bench(sizes: list[int], writes: int, model: bool) -> dict[str, Any]:
-    """Measure everything."""
+    """Measure the store at each size, and its disk."""
     with tempfile.TemporaryDirectory() as folder:
         measured = at_sizes(Path(folder), sizes, model)
         used = disk(Path(folder) / "single", writes)
@@ -237,21 +232,4 @@ def bench(sizes: list[int], writes: int, model: bool) -> dict[str, Any]:
     }
 
 
-@click.command()
-@click.option("--sizes", default="1000,10000,100000", show_default=True, help="Facts in the store, at least 1 each.")
-@click.option("--writes", default=2_000, show_default=True, help="Single writes for the measure of the disk.")
-@click.option("--model/--no-model", default=True, help="Measure memory with the default model loaded.")
-@click.option("--json", "as_json", is_flag=True)
-def main(sizes: str, writes: int, model: bool, as_json: bool) -> None:
-    """Measure the store."""
-    result = bench([int(size) for size in sizes.split(",")], writes, model)
-    if as_json:
-        print(json.dumps(result))
-        return
-    for row in result.pop("sizes"):
-        print("  ".join(f"{key} {value}" for key, value in row.items()))
-    print("\n".join(f"{key}: {value}" for key, value in result.items()))
-
-
-if __name__ == "__main__":
-    main()
+main = program(bench)

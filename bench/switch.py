@@ -1,6 +1,6 @@
 """Another embedding model for a store that is in use: what is lost, what is mixed up, and is the way back open?
 
-python -m bench.switch --facts 10000 --dims 256 --json
+python -m bench switch --facts 10000 --dims 256 --json
 
 A store with vectors of 384 numbers is switched to others. Recalls run in the same process from before the switch until
 after the way back, each for one memory that it must bring up. The worker is killed twice on the way, once before and
@@ -31,6 +31,8 @@ from typing import Any
 import click
 import numpy as np
 
+from bench.measuring import until
+from bench.program import program
 from bench.store import fill
 from perdure.api.memory import Memory
 from perdure.embed.deterministic import HashEmbedder
@@ -83,8 +85,8 @@ class Asker(threading.Thread):
 
     def wait(self) -> None:
         """Wait for some recalls from now on, and for one that has gone by vectors."""
-        until, before = self.recalls + AFTERWARDS, self.recalls - self.without_vectors
-        _wait(lambda: self.recalls >= until and self.recalls - self.without_vectors > before)
+        enough, before = self.recalls + AFTERWARDS, self.recalls - self.without_vectors
+        _wait(lambda: self.recalls >= enough and self.recalls - self.without_vectors > before)
 
     def _ask(self, fact_id: str) -> None:
         receipts: list[Receipt] = []
@@ -98,6 +100,8 @@ class Asker(threading.Thread):
         self.recalls += 1
 
 
+@click.option("--facts", default=10_000, help="So many memories.")
+@click.option("--dims", default=256, help="Numbers in a vector of the new model.")
 def bench(facts: int, dims: int) -> dict[str, Any]:
     """Switch a store of so many facts to vectors of so many numbers, and back; return the figures."""
     new = HashEmbedder(dims)
@@ -125,10 +129,7 @@ def bench(facts: int, dims: int) -> dict[str, Any]:
         "facts": facts,
         "dims": dims,
         "kills": kills,
-        "recalls": asker.recalls,
-        "failed": asker.failed,
-        "empty": asker.empty,
-        "without_vectors": asker.without_vectors,
+        **{name: getattr(asker, name) for name in ("recalls", "failed", "empty", "without_vectors")},
         "lost_facts": len(texts.keys() - (present & after.keys())),
         "mixed_vectors": count_wrong(texts, after, new) + count_wrong(texts, kept, OLD),
         "seconds": round(seconds, 1),
@@ -186,11 +187,8 @@ def _worker(home: Path) -> int:
 
 
 def _wait(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not done():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"not done after {PATIENCE} s")
-        time.sleep(0.02)
+    if not until(done, PATIENCE):
+        raise TimeoutError(f"not done after {PATIENCE} s")
 
 
 def count_wrong(texts: dict[str, str], vectors: dict[str, bytes], embedder: HashEmbedder) -> int:
@@ -213,19 +211,4 @@ def _ask(store: Store, sql: str, *values: Any) -> list[Any]:
         return run(connection, sql, values)
 
 
-@click.command()
-@click.option("--facts", default=10_000, show_default=True, help="So many memories.")
-@click.option("--dims", default=256, show_default=True, help="Numbers in a vector of the new model.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(facts: int, dims: int, as_json: bool) -> None:
-    """Switch a store that is in use to another model, and back."""
-    result = bench(facts, dims)
-    if as_json:
-        click.echo(json.dumps(result, indent=2))
-    else:
-        for name, value in result.items():
-            click.echo(f"{name:16} {value}")
-
-
-if __name__ == "__main__":
-    main()
+main = program(bench)

@@ -1,6 +1,6 @@
 """Runs many tenants through PgBouncer in transaction mode, and looks for rows that were seen by somebody else.
 
-python -m bench.tenants --tenants 1000 --scopes 10000 --json
+python -m bench tenants --tenants 1000 --scopes 10000 --json
 
 All share two connections to the server. Every tenant keeps a row and a memory of its own and reads in between, in a
 random order. Then memories of as many scopes, with names as odd as they come, are asked for one by one.
@@ -8,12 +8,10 @@ random order. Then memories of as many scopes, with names as odd as they come, a
 
 from __future__ import annotations
 
-import json
 import random
-import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from typing import Any
 import click
 import psycopg
 
+from bench.program import program
 from perdure.postgres.database import PostgresDatabase
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import View
@@ -111,6 +110,8 @@ def scoped(url: str, folder: Path, scopes: int) -> dict[str, int]:
     return {"scopes": scopes, "refused": refused, "kept": len(taken), "found": found, "foreign": foreign}
 
 
+@click.option("--tenants", default=1_000)
+@click.option("--scopes", default=10_000)
 def bench(tenants: int, scopes: int) -> dict[str, Any]:
     """Do all of it."""
     with running() as server, pooled(server, CONNECTIONS) as url, tempfile.TemporaryDirectory() as root:
@@ -121,21 +122,10 @@ def bench(tenants: int, scopes: int) -> dict[str, Any]:
         }  # fmt: skip
 
 
-@click.command()
-@click.option("--tenants", default=1_000, show_default=True)
-@click.option("--scopes", default=10_000, show_default=True)
-@click.option("--json", "as_json", is_flag=True)
-def main(tenants: int, scopes: int, as_json: bool) -> None:
-    """Run them; exit code 1 if anybody saw what is another's, or not what is their own."""
-    result = bench(tenants, scopes)
-    print(json.dumps(result, indent=None if as_json else 2))
+def _failed(result: Mapping[str, Any]) -> bool:
     names = result["names"]
-    sys.exit(
-        int(
-            bool(result["foreign"] or result["without_a_tenant"] or names["foreign"]) or names["found"] != names["kept"]
-        )
-    )
+    seen = result["foreign"] or result["without_a_tenant"] or names["foreign"]
+    return bool(seen) or names["found"] != names["kept"]
 
 
-if __name__ == "__main__":
-    main()
+main = program(bench, failed=_failed)

@@ -1,6 +1,6 @@
 """Is anything lost that is true? Stores whose memories are all true at once, stored in their order.
 
-python -m bench.true_memories FOLDER [--json] [--together] [--turns] [--days 400] [--growth]
+python -m bench true_memories FOLDER [--json] [--together] [--turns] [--days 400] [--growth]
 
 FOLDER holds the files of labelled stores ({"memories": [{"text"}]}), as training/data/train/stores: one person each.
 
@@ -15,7 +15,6 @@ statements that capture finds in the texts: what it does not take for one is not
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,11 +23,12 @@ from typing import Any
 
 import click
 
+from bench.memories import opened, say
+from bench.program import SkippedError, program
 from perdure.api.memory import Memory
 from perdure.capture.dates import dated
 from perdure.capture.statements import statements
 from perdure.clock import ManualClock
-from perdure.hooks.types import TurnContext
 from perdure.store.fact import Fact
 from perdure.store.slots import is_single_valued
 
@@ -57,17 +57,13 @@ def read(folder: Path) -> dict[str, list[str]]:
 
 
 def measure(files: Mapping[str, Sequence[str]], together: bool, turns: bool, days: int) -> dict[str, Any]:
-    """Store all memories, and return what became of them.
+    """Store all memories, together or each file apart, in turns or one by one; return what became of them.
 
-    Args:
-        files: texts by file.
-        together: all in one store, rather than one for each file.
-        turns: by turns of a conversation, rather than one by one on purpose.
-        days: how long afterwards they are looked for again.
+    With `days` they are looked for again so long afterwards.
     """
     total: dict[str, Any] = {"memories": 0, **_nothing()}
     for group in [files] if together else [{name: texts} for name, texts in files.items()]:
-        with opened() as (memory, clock):
+        with store() as (memory, clock):
             told = list((_said if turns else _stored)(memory, clock, group))
             total["memories"] += len(told)
             found = _judged(memory, told)
@@ -81,7 +77,7 @@ def measure(files: Mapping[str, Sequence[str]], together: bool, turns: bool, day
 def growth(files: Mapping[str, Sequence[str]]) -> dict[int, float]:
     """Return how many of 1,000 are lost at each size of one store."""
     lost: dict[int, float] = {}
-    with opened() as (memory, clock):
+    with store() as (memory, clock):
         told: list[Told] = []
         for one in _stored(memory, clock, files):
             told.append(one)
@@ -92,17 +88,11 @@ def growth(files: Mapping[str, Sequence[str]]) -> dict[int, float]:
 
 
 @contextmanager
-def opened() -> Iterator[tuple[Memory, ManualClock]]:
-    """Open a memory with a clock of its own, ready to embed, in a folder that goes with it."""
+def store() -> Iterator[tuple[Memory, ManualClock]]:
+    """Open a memory with a clock of its own."""
     clock = ManualClock()
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Memory.open(
-            folder, clock=clock, record_sessions=False, capture_turn_facts=MOST, capture_session_facts=MOST,
-            capture_day_facts=MOST,
-        ) as memory,
-    ):  # fmt: skip
-        memory.ready()
+    most = dict.fromkeys(("capture_turn_facts", "capture_session_facts", "capture_day_facts"), MOST)
+    with opened(clock=clock, record_sessions=False, **most) as memory:
         yield memory, clock
 
 
@@ -118,8 +108,7 @@ def _said(memory: Memory, clock: ManualClock, files: Mapping[str, Sequence[str]]
     for name, texts in files.items():
         for place, text in enumerate(texts):
             clock.advance(MINUTE)
-            context = TurnContext(session_id=f"{name}-{place}", host="bench")
-            memory.turns.after([{"role": "user", "content": text}], True, context)
+            say(memory, text, f"{name}-{place}")
             memory.settle(600)
             yield from (Told(name, dated(each.text, clock.now())) for each in statements(text))
 
@@ -175,31 +164,17 @@ def _with_faded(memory: Memory, told: Sequence[Told], before: dict[str, Any]) ->
     return {**before, "faded": len(faded), "cases": before["cases"] + cases}
 
 
-@click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--together", is_flag=True, help="All in one store.")
 @click.option("--turns", is_flag=True, help="By turns of a conversation.")
 @click.option("--days", default=0, help="Look for them again so many days later.")
 @click.option("--growth", "grows", is_flag=True, help="Tell what is lost at each size of one store.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(folder: Path, together: bool, turns: bool, days: int, grows: bool, as_json: bool) -> None:
+def bench(folder: Path, together: bool, turns: bool, days: int, grows: bool) -> dict[str, Any]:
     """Measure what is lost of what is true."""
     files = read(folder) if folder.is_dir() else {}
     if not files:
-        click.echo(f"true_memories is left out: {folder} holds no stores; give a folder with their files", err=True)
-        return
-    result: dict[str, Any] = {"growth": growth(files)} if grows else measure(files, together, turns, days)
-    if as_json:
-        click.echo(json.dumps(result, ensure_ascii=False))
-        return
-    for name, value in result.items():
-        if isinstance(value, list):
-            click.echo(f"{name:10} {len(value)}")
-            for case in value:
-                click.echo(f"  {case['how']} {case['file']}: {case['text']!r} <- {case.get('by', '')!r}")
-        else:
-            click.echo(f"{name:10} {value}")
+        raise SkippedError(f"{folder} holds no stores; give a folder with their files")
+    return {"growth": growth(files)} if grows else measure(files, together, turns, days)
 
 
-if __name__ == "__main__":
-    main()
+main = program(bench)

@@ -1,6 +1,6 @@
 """What does the end of a turn cost the host, and how long after it is the memory there?
 
-python -m bench.turn --json [--turns 200] [--embedder auto]
+python -m bench turn --json [--turns 200] [--embedder auto]
 
 agent_end_ratio: median time of `agent_end`, which returns when the turn is on disk, against a bare append of the same
 bytes to a file of the same folder, synced in the same way, turn about (goal: at most 2).
@@ -10,27 +10,27 @@ texts, one by one as capture embeds them (goal: at most 3).
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import click
 
+from bench.measuring import timed
+from bench.memories import runner_of
+from bench.program import program
 from perdure.api.memory import Memory
-from perdure.embed.base import Embedder
 from perdure.hooks.host import HookRunner
 from perdure.hooks.types import TurnContext
-from perdure.plugin.plugin import hookimpls_for
 
 PATIENCE = 120.0
 WARM = 5
-_PEOPLE = ("sister", "brother", "dentist", "neighbour", "landlord", "doctor", "teacher", "plumber", "lawyer", "cousin")
-_PLACES = ("Graz", "Bergen", "Porto", "Riga", "Lyon", "Bath", "Turin", "Ghent", "Basel", "Krakow")
+_PEOPLE = ["sister", "brother", "dentist", "neighbour", "landlord", "doctor", "teacher", "plumber", "lawyer", "cousin"]
+_PLACES = ["Graz", "Bergen", "Porto", "Riga", "Lyon", "Bath", "Turin", "Ghent", "Basel", "Krakow"]
 
 
 def said(number: int) -> str:
@@ -40,23 +40,24 @@ def said(number: int) -> str:
     return f"Thanks, that worked well. {statement} Could you draft the letter to the landlord now?"
 
 
+@click.option("--turns", default=200, help="So many are timed.")
+@click.option("--embedder", default="auto", help="As the setting of this name.")
 def bench(turns: int, *, embedder: str) -> dict[str, Any]:
     """Play turns, each timed beside what it cannot do without; return the figures, times in milliseconds."""
     with tempfile.TemporaryDirectory() as folder, Memory.open(folder, embedder=embedder) as memory:
         memory.ready(PATIENCE)
-        runner = HookRunner()
-        runner.register(hookimpls_for(memory=memory))
+        runner = runner_of(memory)
         bare = Bare(Path(folder) / "bare.log")
         spent: dict[str, list[float]] = {"bare": [], "agent_end": [], "capture": []}
         size = 0
         for number in range(WARM + turns):
             _turn(runner, memory, number, spent)
             size = _last_entry(Path(folder) / "inbox") or size
-            spent["bare"].append(timed(lambda size=size: bare.append(size)))  # type: ignore[misc]
+            spent["bare"].append(timed(partial(bare.append, size))[1])
         bare.close()
         facts = [fact.text for fact in memory.admin.list(limit=min(10_000, WARM + turns))]
         model = memory._engine.model.embedder()
-        spent["embed"] = _embedded(facts, model) if model else []
+        spent["embed"] = [timed(partial(model.embed, [text]))[1] for text in facts] if model else []
     middle = {name: median(times[WARM:]) for name, times in spent.items() if times}
     return {
         "turns": turns,
@@ -85,20 +86,13 @@ class Bare:
         os.close(self._handle)
 
 
-def timed(work: Callable[[], object]) -> float:
-    """Return how long something takes, in seconds."""
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
-
-
 def _turn(runner: HookRunner, memory: Memory, number: int, spent: dict[str, list[float]]) -> None:
     """Play a turn and wait until it is captured."""
     context = TurnContext(session_id=f"s{number // 20}", turn_id=str(number), host="bench")
     text = said(number)
     messages = [{"role": "user", "content": text}, {"role": "assistant", "content": "Here is the draft."}]
-    spent["agent_end"].append(timed(lambda: runner.agent_end(messages, True, context)))
-    spent["capture"].append(timed(lambda: memory.settle(PATIENCE)))
+    spent["agent_end"].append(timed(lambda: runner.agent_end(messages, True, context))[1])
+    spent["capture"].append(timed(lambda: memory.settle(PATIENCE))[1])
 
 
 def _last_entry(inbox: Path) -> int:
@@ -108,23 +102,4 @@ def _last_entry(inbox: Path) -> int:
     return len(lines[-1]) + 1 if lines else 0
 
 
-def _embedded(texts: list[str], embedder: Embedder) -> list[float]:
-    return [timed(lambda text=text: embedder.embed([text])) for text in texts]  # type: ignore[misc]
-
-
-@click.command()
-@click.option("--turns", default=200, show_default=True, help="So many are timed.")
-@click.option("--embedder", default="auto", show_default=True, help="As the setting of this name.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(turns: int, embedder: str, as_json: bool) -> None:
-    """Measure what the end of a turn costs."""
-    result = bench(turns, embedder=embedder)
-    if as_json:
-        click.echo(json.dumps(result, indent=2))
-    else:
-        for name, value in result.items():
-            click.echo(f"{name:20} {value}")
-
-
-if __name__ == "__main__":
-    main()
+main = program(bench)

@@ -1,6 +1,6 @@
 """What the pages of `perdure ui` cost the server, beside the bare query behind each.
 
-python -m bench.ui --facts 100000 --json
+python -m bench ui --facts 100000 --json
 
 A store is filled, some turns are played, and each page and the query that it shows are asked for in turns. Per page:
 median and 95th percentile in milliseconds, the ratio of its median to that of the query, and its size in bytes.
@@ -8,10 +8,8 @@ median and 95th percentile in milliseconds, the ratio of its median to that of t
 
 from __future__ import annotations
 
-import json
 import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -20,6 +18,8 @@ from typing import Any
 import click
 from starlette.testclient import TestClient
 
+from bench.measuring import p50, p95, timed
+from bench.program import program
 from bench.store import fill, sentences
 from perdure.api.memory import Memory
 from perdure.hooks.types import TurnContext
@@ -35,6 +35,8 @@ SEED = 22
 Query = Callable[[Memory], Any]
 
 
+@click.option("--facts", default=100_000, help="Memories in the store.")
+@click.option("--samples", default=40, help="Of each page.")
 def bench(facts: int, samples: int) -> dict[str, Any]:
     """Fill a store and ask for its pages; return figures by page."""
     with tempfile.TemporaryDirectory() as folder:
@@ -90,44 +92,20 @@ def _sampled(
     size = 0
     for _ in range(samples + 1):
         change()
-        began = time.perf_counter()
-        query()
-        bare.append(time.perf_counter() - began)
-        began = time.perf_counter()
-        answer = client.get(path)
-        taken.append(time.perf_counter() - began)
+        bare.append(timed(query)[1])
+        answer, seconds = timed(lambda: client.get(path))
+        taken.append(seconds)
         answer.raise_for_status()
         size = len(answer.content)
     # The first of each reads what the others find in memory.
-    return _figures(taken[1:], bare[1:], size)
-
-
-def _figures(taken: list[float], bare: list[float], size: int) -> dict[str, float]:
-    median, query = statistics.median(taken), statistics.median(bare)
+    taken, bare = taken[1:], bare[1:]
     return {
-        "p50_ms": round(1000 * median, 1),
-        "p95_ms": round(1000 * sorted(taken)[int(0.95 * (len(taken) - 1))], 1),
-        "query_p50_ms": round(1000 * query, 1),
-        "ratio": round(median / query, 2),
+        "p50_ms": p50(taken, 1),
+        "p95_ms": p95(taken, 1),
+        "query_p50_ms": p50(bare, 1),
+        "ratio": round(statistics.median(taken) / statistics.median(bare), 2),
         "bytes": size,
     }
 
 
-@click.command()
-@click.option("--facts", default=100_000, show_default=True, help="Memories in the store.")
-@click.option("--samples", default=40, show_default=True, help="Of each page.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(facts: int, samples: int, as_json: bool) -> None:
-    """Measure the pages of a large store."""
-    result = bench(facts, samples)
-    if as_json:
-        click.echo(json.dumps(result, indent=2))
-        return
-    click.echo(f"{facts} memories{'':14}p50      p95    query  ratio   bytes")
-    for page, each in result["pages"].items():
-        click.echo(f"{page:<24} {each['p50_ms']:6.1f} {each['p95_ms']:8.1f} {each['query_p50_ms']:8.1f} "
-                   f"{each['ratio']:6.2f} {each['bytes']:7.0f}")  # fmt: skip
-
-
-if __name__ == "__main__":
-    main()
+main = program(bench)

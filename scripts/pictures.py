@@ -1,7 +1,7 @@
 """Draws what the first pages show, from what really ran: python -m scripts.pictures.
 
-A terminal in which `perdure demo` plays a short script, and bars of what `bench.precision` measures. The pictures of
-the local page come from `python -m tests.e2e.ui --screenshots docs/images`.
+A terminal in which `perdure demo` plays a short script, and bars of what `python -m bench precision` measures. The
+pictures of the local page come from `python -m tests.e2e.ui --screenshots docs/images`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ def main() -> None:
     """Write the pictures."""
     FOLDER.mkdir(exist_ok=True)
     (FOLDER / "terminal.svg").write_text(terminal(played()), encoding="utf-8")
-    run = subprocess.run([sys.executable, "-m", "bench.precision", "--json"], cwd=ROOT, check=True, capture_output=True)
+    run = subprocess.run(
+        [sys.executable, "-m", "bench", "precision", "--json"], cwd=ROOT, check=True, capture_output=True
+    )
     figures = json.loads(run.stdout)
     told = f"Of {figures['queries']} labelled prompts, the half that nothing was tuned on"
     (FOLDER / "precision.svg").write_text(bars(figures["untouched"], told), encoding="utf-8")

@@ -17,6 +17,7 @@ from pathlib import Path
 import click
 import pytest
 
+from bench.__main__ import benches
 from perdure.api.tools import TOOLS
 from perdure.cli.main import COMMANDS, cli
 from perdure.cli.script import Script
@@ -53,9 +54,9 @@ def called(page: str) -> list[str]:
     """Return the calls of perdure and of benches in a page, in shell blocks and in the text."""
     text = PAGES[page]
     lines = [line for block in blocks(text, "sh") for line in block.splitlines()]
-    lines += re.findall(r"^ {4}((?:perdure|python -m bench)[. ].*)$", text, re.MULTILINE)
+    lines += re.findall(r"^ {4}((?:perdure|python -m bench) .*)$", text, re.MULTILINE)
     lines += re.findall(
-        r"`((?:perdure|python -m bench\.\w+)(?: [^`]+)?)`", re.sub(r"^```.*?^```$", "", text, flags=re.S | re.M)
+        r"`((?:perdure|python -m bench)(?: [^`]+)?)`", re.sub(r"^```.*?^```$", "", text, flags=re.S | re.M)
     )
     # What stands behind a pipe or a redirection is the shell's; "…" stands for something left out.
     return [re.split(r" [|<>] | #", line)[0] for line in lines if "…" not in line]
@@ -108,8 +109,8 @@ def test_every_command_in_a_page_parses(page: str) -> None:
         words = shlex.split(line)
         if words[0] == "perdure":
             parse(words[1:], cli)
-        elif words[:2] == ["python", "-m"] and words[2].startswith("bench."):
-            parse(words[3:], importlib.import_module(words[2]).main)
+        elif words[:3] == ["python", "-m", "bench"] and words[3:]:
+            parse(words[4:], importlib.import_module(f"bench.{words[3]}").main)
 
 
 def test_a_wrong_call_in_a_page_would_be_noticed() -> None:
@@ -156,9 +157,7 @@ def test_the_tools_page_has_every_tool() -> None:
 
 
 def test_the_benchmarks_page_has_every_bench() -> None:
-    benches = {path.stem for path in (ROOT / "bench").glob("*.py") if "python -m bench." in path.read_text()}
-    named = set(re.findall(r"python -m bench\.(\w+)", PAGES["docs/benchmarks.md"]))
-    assert named == benches
+    assert set(re.findall(r"python -m bench (\w+)", PAGES["docs/benchmarks.md"])) == set(benches())
 
 
 def test_ci_runs_the_test_command_of_the_readme() -> None:

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from bench.program import lines
 from perdure.recall.gate import FILE, LearnedGate
 from training.agreement import figures as agreement
 from training.check import SPLITS
@@ -101,21 +102,7 @@ def main(split: str, model: Path, gate_path: Path, base: Path | None, size: int,
     if base:
         for manner, rows in rows_by_manner(given, base).items():
             found[manner]["average precision"]["cosine, published"] = round(ranked(by(rows, "cosine")), 3)
-    if as_json:
-        click.echo(json.dumps(found, ensure_ascii=False))
-        return
-    _print(found)
-
-
-def _print(found: Mapping[str, Any], indent: str = "") -> None:
-    for name, value in found.items():
-        if isinstance(value, dict) and any(isinstance(inner, dict) for inner in value.values()):
-            click.echo(f"{indent}{name}")
-            _print(value, indent + "  ")
-        elif isinstance(value, dict):
-            click.echo(f"{indent}{name:<18} " + ", ".join(f"{key} {inner}" for key, inner in value.items()))
-        else:
-            click.echo(f"{indent}{name:<18} {value}")
+    click.echo(json.dumps(found, ensure_ascii=False) if as_json else "\n".join(lines(found)))
 
 
 if __name__ == "__main__":

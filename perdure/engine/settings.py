@@ -85,7 +85,7 @@ class Settings(BaseModel):
         le=1,
         description=(
             "How sure a passage must be (0 to 1, the score of a search) to come up unasked; `python -m "
-            "bench.locomo` prints what it costs and saves."
+            "bench locomo` prints what it costs and saves."
         ),
     )
     recall_profile: Literal["pinned", "standing", "off"] = Field(

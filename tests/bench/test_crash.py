@@ -9,8 +9,8 @@ from pathlib import Path
 import lancedb
 import pytest
 
-from bench.crash import Story, bench, check, divergence, killed_at, plan
-from bench.crash_child import AUTHOR, FORGOTTEN, LIVE, SUPERSEDED
+from bench.crash import AUTHOR, bench, check, killed_at, plan
+from bench.kills import FORGOTTEN, LIVE, SUPERSEDED, Story, divergence
 from perdure.failpoints import FAIL_POINTS
 from perdure.hooks.types import Channel
 from perdure.store.fact import Fact

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from bench import peers
+from bench import latency
 from bench.latency import bench, prompts
 
 
@@ -30,8 +29,8 @@ def test_it_measures_recall_beside_what_it_cannot_do_without() -> None:
 def test_peers_that_are_not_installed_are_named_and_skipped(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(peers, "MODULES", ("no_such_store",))
-    assert peers.measure(tmp_path, ["a heron"], ["heron?"], np.zeros((2, peers.DIMS), dtype=np.float32)) == {}
+    monkeypatch.setattr(latency, "PEERS", {"no_such_store": None})
+    assert latency.beside(tmp_path, 1, ["heron?"], "hash") == {}
     assert "no_such_store: skipped, it is not installed" in capsys.readouterr().err
 
 

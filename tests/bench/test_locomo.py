@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from bench import locomo
-from bench.locomo import Baseline, Tally, ask, index, main, questions, turns
+from bench.locomo import Tally, ask, by_words, index, main, questions, turns
 from perdure.api.memory import Memory
 
 ITEM: dict[str, Any] = {
@@ -54,10 +54,10 @@ def test_evidence_is_read_in_all_its_spellings() -> None:
 
 
 def test_the_baseline_knows_speaker_and_turn_alone() -> None:
-    baseline = Baseline(turns(ITEM["conversation"]))
-    assert {turn.id for turn in baseline.ask("What did Bob say?", 5)} == {"D1:2", "D2:1"}
-    assert baseline.ask("sofa", 5) == []
-    assert baseline.ask("May 2023", 5) == []
+    words = by_words(turns(ITEM["conversation"]))
+    assert set(words.best("What did Bob say?", 5)) == {1, 2}
+    assert words.best("sofa", 5) == []
+    assert words.best("May 2023", 5) == []
 
 
 def test_what_is_counted() -> None:

@@ -11,7 +11,7 @@ from bench.soak import bench
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_nothing_fails_and_nothing_is_left() -> None:
-    found = bench(20.0, pause=0.03)
+    found = bench(20 / 60, pause=0.03)
     assert found["details"] == []
     assert (found["errors"], found["orphans"], found["threads_delta"]) == (0, 0, 0)
     assert found["turns"] > 0

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench.kill_replay import run
+from bench import kill_replay
 from perdure.cli.script import load_script
 from perdure.errors import InputError
 from perdure.files.transcripts import Dialogue, Exchange, read_transcript
@@ -83,9 +83,8 @@ def test_a_killed_replay_loses_nothing_acknowledged(tmp_path: Path) -> None:
     statements = [{"role": "user", "content": f"My {word} number {n} is kept in the {word} shed."}
                   for n in range(60) for word in ("bicycle", "ladder", "kettle", "drill")]  # fmt: skip
     file = write(tmp_path / "talk.json", statements)
-    arguments = [str(file), "--format", "messages", "--embedder", "hash"]
 
-    result = run(read_transcript(file), arguments, "hash", rounds=3, seed=7)
+    result = kill_replay.bench(file, "messages", embedder="hash", rounds=3, seed=7)
 
     assert result["every_round_acknowledged"]
     assert result["expected"] > 0

@@ -30,7 +30,7 @@ def test_nothing_is_lost_when_the_server_or_a_process_ends() -> None:
 def test_a_shared_store_is_measured_beside_one_in_a_folder() -> None:
     vectors = np.random.default_rng(1).standard_normal((80, 384)).astype(np.float32)
     blended = shared.Blended(vectors, [f"writer {at % 8}" for at in range(80)])
-    result = shared.bench(2_000, [2], blended, queries=3, asks=2, writes=2, beside=True)
+    result = shared.at_size(2_000, [2], blended, queries=3, asks=2, writes=2, beside=True)
     assert [each["rows"] for each in result["vectors"]] == [1, 1, 20, 20, 100, 100, 400, 400]
     # Below the size of a graph all are compared; halves of floats may change places.
     assert all(each["recall_at_10"] >= 0.95 for each in result["vectors"])

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bench.secret_wraps import WRAPS, wrapped_samples
+from bench.secret_samples import WRAPS, wrapped_samples
 from perdure.api.memory import Memory
 from perdure.api.tools import call_tool
 from perdure.hooks.types import Channel, TurnContext

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.secret_lookalikes import look_alikes
-from bench.secret_samples import Sample, secret_samples
+from bench.secret_samples import Sample, look_alikes, secret_samples
 from bench.secrets import hostile
 from perdure.secrets.redact import redact
 

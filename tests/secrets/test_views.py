@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.secret_samples import Sample
-from bench.secret_wraps import KINDS, WRAPS, traces, worded_samples, wrapped_samples
+from bench.secret_samples import KINDS, WRAPS, Sample, traces, worded_samples, wrapped_samples
 from bench.secrets import REPEATED, blind
 from perdure.secrets.entropy import has_chance_letters
 from perdure.secrets.letters import plain
