@@ -90,7 +90,9 @@ class ShiftedEmbedder:
         self._inner = inner
         self._share = share
         own = inner.identity
-        self._identity = replace(own, model=f"{own.model}, shifted by {share}", dims=own.dims + 1)
+        self._identity = replace(
+            own, model=f"{own.model}, shifted by {share}", digest=f"{own.digest}, shifted", dims=own.dims + 1
+        )
 
     @property
     def identity(self) -> EmbedderIdentity:

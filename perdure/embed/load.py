@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.embed.catalogue import MODELS, RECALL, OnnxModel
+from perdure.embed.catalogue import RECALL, OnnxModel, models
 from perdure.errors import ModelError, SettingsError
 from perdure.models.model_cache import fetched
 
@@ -47,22 +46,20 @@ def known_model(key: str) -> OnnxModel:
     Raises:
         SettingsError: there is none.
     """
-    model = MODELS.get(key)
+    model = models().get(key)
     if model is None:
-        raise SettingsError(f"{key!r} is no model that perdure knows; known are: {', '.join(MODELS)}")
+        raise SettingsError(f"{key!r} is no model that perdure knows; known are: {', '.join(models())}")
     return model
 
 
 def find_weights(model: OnnxModel) -> Path:
-    """Return where the weights of `model` lie: in its package, the user's Hugging Face cache or perdure's own.
-
-    A package is located but never imported.
+    """Return where the weights of `model` lie: perdure's data, the user's Hugging Face cache or perdure's own.
 
     Raises:
         ModelError: they are nowhere.
     """
-    if model.hub is None:
-        return _in_package(model)
+    if model.data_path is not None:
+        return model.data_path
     for folder in (_snapshot(model), fetched(model)):
         if folder is not None:
             return folder / model.file
@@ -88,18 +85,6 @@ def hub_snapshot(repo: str, environ: Mapping[str, str] = os.environ) -> Path | N
     except (OSError, ValueError):
         return None
     return snapshot if snapshot.is_dir() else None
-
-
-def _in_package(model: OnnxModel) -> Path:
-    spec = importlib.util.find_spec(model.package)
-    folders = list(spec.submodule_search_locations or ()) if spec else []
-    if not folders:
-        raise ModelError(
-            f"model {model.name} is not installed: package {model.package} was not found; "
-            f"install it: pip install {model.package.replace('_', '-')}, or give the path of {model.file}. "
-            "Without a model, perdure recalls by keywords alone"
-        )
-    return Path(folders[0]) / model.file
 
 
 def _snapshot(model: OnnxModel) -> Path | None:

@@ -12,11 +12,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from perdure.embed.base import Embedder
-from perdure.embed.catalogue import MINILM_INT8, RECALL
+from perdure.embed.catalogue import RECALL
 from perdure.embed.levels import embedded, levels_of
 from perdure.index.scaled_index import ScaledIndex
 from perdure.index.vector_index import ExactIndex, VectorIndex
-from perdure.ranking.calibration import CLEAR, DEFAULT, EMPTY, NEIGHBOURS, REFERENCE, Calibration, Levels, Scale, lift
+from perdure.ranking.calibration import CLEAR, DEFAULT, EMPTY, NEIGHBOURS, Calibration, Levels, Scale, lift
 from perdure.store import spaces
 from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from perdure.embed.base import Vectors
 
 NOTE: Final = "calibration"
-_SHIPPED: Final = {MINILM_INT8.identity.id: REFERENCE, RECALL.identity.id: DEFAULT}
-"""Levels of the models that come with perdure, by their space: these need not be measured."""
+_SHIPPED: Final = {RECALL.identity.id: DEFAULT}
+"""Levels by space that need not be measured: those of the model that comes with perdure."""
 LEAST_FACTS: Final = 200
 """In a smaller store chance has brought nothing near yet."""
 GROWTH: Final = 1.05

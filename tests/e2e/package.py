@@ -19,6 +19,7 @@ DATA = (
     "perdure/cli/data/demo.json",
     "perdure/embed/data/LICENSE",
     "perdure/embed/data/NOTICE",
+    "perdure/embed/data/models.toml",
     "perdure/embed/data/perdure-recall-1.onnx",
     "perdure/embed/data/tokenizer.json",
     "perdure/capture/data/heads.npz",
