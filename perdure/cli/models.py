@@ -12,7 +12,7 @@ from perdure.engine.opening import open_store
 from perdure.engine.paths import data_folder
 from perdure.engine.settings import Settings
 from perdure.errors import ModelError
-from perdure.models.model_cache import fetch, may_fetch
+from perdure.models.download import fetch, may_fetch
 from perdure.store import spaces
 from perdure.store.folder import was_opened
 from perdure.store.spaces import VectorSpace

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from perdure.embed.base import Embedder, EmbedderIdentity
-from perdure.embed.prepare import clean_text, unit_rows
+from perdure.embed.base import Embedder, EmbedderIdentity, clean_text, unit_rows
 from perdure.errors import InputError
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from perdure import telemetry
-from perdure.embed.base import EmbedderIdentity
+from perdure.embed.base import EmbedderIdentity, clean_text, model_input, unit_rows
 from perdure.embed.catalogue import OnnxModel
-from perdure.embed.prepare import clean_text, model_input, unit_rows
 from perdure.errors import InputError, ModelError
 from perdure.heap import give_back
 from perdure.native import native_call

@@ -142,6 +142,6 @@ def _usable(settings: Settings, names: Sequence[str], model: str | None) -> list
 
 
 def _chained(embedders: Sequence[Embedder]) -> Embedder:
-    from perdure.models.failover import FailoverEmbedder
+    from perdure.models.remote import FailoverEmbedder
 
     return embedders[0] if len(embedders) == 1 else FailoverEmbedder(embedders)

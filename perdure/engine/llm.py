@@ -26,8 +26,7 @@ def llm_factory(settings: Settings) -> Callable[[Store], Llm | None]:
     if settings.llm_endpoint is None:
         return lambda store: None
     from perdure.llm import Tier
-    from perdure.models.address import Address, Key
-    from perdure.models.endpoint import Endpoint
+    from perdure.models.endpoint import Address, Endpoint, Key
     from perdure.models.llm import Llm
 
     if settings.llm_model is None:

@@ -1,14 +1,14 @@
-"""Embedders that ask a server: what they have in common, whatever form the server understands."""
+"""Embedders that ask a server, whatever form it understands, and another server of the same model when it fails."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
-from perdure.embed.base import EmbedderIdentity
-from perdure.embed.prepare import clean_text, model_input, unit_rows
-from perdure.errors import ModelError
+from perdure.embed.base import Embedder, EmbedderIdentity, clean_text, model_input, unit_rows
+from perdure.errors import ModelError, SettingsError
 from perdure.models.endpoint import Endpoint
 from perdure.secrets.redact import redact
 from perdure.text.tokens import estimate_tokens
@@ -23,54 +23,35 @@ _MARGIN: Final = 64
 _NOTHING: Final = "."
 """Is sent for a text without any character to be seen: most servers refuse an empty one."""
 
+FAILURES: Final = 3
+REST_SECONDS: Final = 300.0
+"""After so many failures in a row an embedder is passed over for so long."""
+
 
 @dataclass(frozen=True, slots=True)
 class RemoteModel:
-    """A model by its published name.
-
-    Attributes:
-        name: as the server knows it.
-        dims: length of a vector; 0: the server is asked.
-        max_tokens: longer texts are cut.
-        query_prefix: what the model wants in front of a query.
-        document_prefix: what it wants in front of a document.
-        shortened: whether the server is to be asked for vectors of `dims`, less than the model has.
-    """
+    """A model by its published name."""
 
     name: str
-    dims: int
-    max_tokens: int
+    dims: int  # 0: the server is asked
+    max_tokens: int  # longer texts are cut
     query_prefix: str = ""
     document_prefix: str = ""
-    shortened: bool = False
+    shortened: bool = False  # whether the server is to be asked for vectors of `dims`, less than the model has
 
 
-class Wire(Protocol):
-    """One form of asking for vectors.
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """One form of asking for vectors."""
 
-    Attributes:
-        batch: texts in a request at the most.
-        batch_bytes: UTF-8 bytes of all texts in a request at the most; a token has at least one byte.
-        cuts: whether the server itself cuts what is longer than its model reads.
-        tasks: what tells the server that texts are queries, and that they are documents; "" where nothing does.
-    """
-
-    batch: int
-    batch_bytes: int
-    cuts: bool
-    tasks: tuple[str, str]
-
-    def request(self, model: RemoteModel, texts: Sequence[str], *, query: bool) -> tuple[str, Mapping[str, Any]]:
-        """Return the path and the body."""
-        ...
-
-    def rows(self, answer: Any) -> Sequence[Sequence[float]]:
-        """Return the vectors of an answer, in the order of the texts.
-
-        Raises:
-            LookupError, TypeError, ValueError: the answer has another form.
-        """
-        ...
+    request: Callable[[RemoteModel, Sequence[str], bool], tuple[str, Mapping[str, Any]]]
+    """Returns the path and the body for texts, which are queries or documents."""
+    rows: Callable[[Any], Sequence[Sequence[float]]]
+    """Returns the vectors of an answer, in the order of the texts; LookupError, TypeError, ValueError: another form."""
+    batch: int  # texts in a request at the most
+    batch_bytes: int = 100_000  # UTF-8 bytes of all texts in a request at the most; a token has at least one byte
+    cuts: bool = True  # whether the server itself cuts what is longer than its model reads
+    tasks: tuple[str, str] = ("", "")  # what tells the server that texts are queries, and that they are documents
 
 
 class RemoteEmbedder:
@@ -161,7 +142,7 @@ class RemoteEmbedder:
             yield texts[start:]
 
     def _rows(self, texts: Sequence[str], *, query: bool) -> Sequence[Sequence[float]]:
-        path, body = self._wire.request(self._model, texts, query=query)
+        path, body = self._wire.request(self._model, texts, query)
         answer = self._endpoint.post(path, body)
         site = self._endpoint.address.site
         try:
@@ -179,6 +160,80 @@ class RemoteEmbedder:
                 f"{self._model.dims or 'all of one length'}; check the name of the model and embedder_dims"
             )
         return rows
+
+
+class FailoverEmbedder:
+    """Asks embedders of one identity in their order, until one answers."""
+
+    def __init__(self, embedders: Sequence[Embedder], *, now: Callable[[], float] = time.monotonic) -> None:
+        """Take the embedders, the preferred one first.
+
+        Args:
+            embedders: at least one.
+            now: a steady clock, in seconds.
+
+        Raises:
+            SettingsError: their vectors cannot be compared, so none may stand in for another.
+        """
+        first = embedders[0].identity
+        for other in (embedder.identity for embedder in embedders):
+            if other != first:
+                raise SettingsError(
+                    f"{other.model} ({other.dims} numbers) cannot stand in for {first.model} ({first.dims} numbers): "
+                    "their vectors cannot be compared. Name servers of the same model in embedder_fallbacks"
+                )
+        self._embedders = list(embedders)
+        self._now = now
+        self._failures = [0] * len(self._embedders)
+        self._until = [0.0] * len(self._embedders)
+        self._interrupts = 0
+
+    @property
+    def identity(self) -> EmbedderIdentity:
+        """The vector space that all of them write to."""
+        return self._embedders[0].identity
+
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
+        """Embed texts; see `Embedder.embed`.
+
+        Raises:
+            ModelError: none of them could, or the call was interrupted.
+        """
+        before = self._interrupts
+        problems: list[ModelError] = []
+        for index in self._order():
+            try:
+                vectors = self._embedders[index].embed(texts, query=query)
+            except ModelError as error:
+                if self._interrupts != before:
+                    raise
+                problems.append(error)
+                self._note(index, ok=False)
+            else:
+                self._note(index, ok=True)
+                return vectors
+        raise ModelError("; ".join(str(problem) for problem in problems)) from problems[0]
+
+    def count_tokens(self, text: str) -> int:
+        """Return how many tokens the preferred one finds in the text."""
+        return self._embedders[0].count_tokens(text)
+
+    def interrupt(self) -> None:
+        """Make running calls end soon."""
+        self._interrupts += 1
+        for embedder in self._embedders:
+            embedder.interrupt()
+
+    def _order(self) -> list[int]:
+        """Return those that do not rest; all of them if all do."""
+        everyone = range(len(self._embedders))
+        return [index for index in everyone if self._until[index] <= self._now()] or list(everyone)
+
+    def _note(self, index: int, *, ok: bool) -> None:
+        self._failures[index] = 0 if ok else self._failures[index] + 1
+        if self._failures[index] >= FAILURES:
+            self._failures[index] = 0
+            self._until[index] = self._now() + REST_SECONDS
 
 
 def _first_bytes(text: str, limit: int) -> str:

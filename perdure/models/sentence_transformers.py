@@ -9,9 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from perdure.embed.base import EmbedderIdentity
+from perdure.embed.base import EmbedderIdentity, clean_text, model_input, unit_rows
 from perdure.embed.load import hub_snapshot
-from perdure.embed.prepare import clean_text, model_input, unit_rows
 from perdure.errors import ModelError
 from perdure.native import native_call
 

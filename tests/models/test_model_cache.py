@@ -13,9 +13,9 @@ import pytest
 from filelock import FileLock
 
 from perdure.embed.catalogue import RECALL, Hub, OnnxModel, models
-from perdure.embed.load import find_weights, hub_cache, load_model
+from perdure.embed.load import fetched, find_weights, hub_cache, load_model, models_folder
 from perdure.errors import EndpointError, ModelError
-from perdure.models.model_cache import fetch, fetched, may_fetch, models_folder
+from perdure.models.download import fetch, may_fetch
 from tests.loopback import Loopback, Reply, Request, loopback, served
 
 WEIGHTS, VOCABULARY = b"weights " * 20_000, b"{}" * 500
