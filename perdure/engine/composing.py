@@ -16,9 +16,9 @@ from perdure.engine.settings import Settings
 from perdure.index.vector_index import Surveyor
 from perdure.lance.tiered import TieredIndex
 from perdure.ranking.adjust import Adjustments
-from perdure.recall.directives import directives
 from perdure.recall.options import RecallOptions
-from perdure.recall.rerank import Reranker
+from perdure.recall.pipeline import Reranker
+from perdure.recall.unasked import directives
 from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
 from perdure.store.summary import Summaries

@@ -32,8 +32,8 @@ from perdure.files.turns import Threshold
 from perdure.hooks.types import Messages, TurnContext
 from perdure.maintenance.remote_purges import follow
 from perdure.ranking.calibration import Scale
-from perdure.recall import sources
-from perdure.recall.sources import Passage
+from perdure.recall import retrievers
+from perdure.recall.retrievers import Passage
 from perdure.recent import Recent
 from perdure.store.inbox_lines import PROJECT
 from perdure.store.scope import Audience, Scope
@@ -240,6 +240,6 @@ def _passage(chunk: Chunk, score: float) -> Passage:
     where = citation(chunk.path, chunk.start_line, chunk.end_line)
     if chunk.source == SESSIONS:
         day = "" if chunk.at is None else f"{datetime.fromtimestamp(chunk.at, UTC):%Y-%m-%d}"
-        return Passage(where, sources.SESSIONS, f"{chunk.speaker}: {text}" if chunk.speaker else text, day, score)
+        return Passage(where, retrievers.SESSIONS, f"{chunk.speaker}: {text}" if chunk.speaker else text, day, score)
     above = f"{chunk.path} {chunk.section}".strip()
-    return Passage(where, sources.FILES, text, above, score)
+    return Passage(where, retrievers.FILES, text, above, score)

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 from perdure.errors import ModelError, StoreError
 from perdure.llm import WORDINGS, Asker
 from perdure.ranking.gates import Evidence, Gate
-from perdure.recall.retrievers import Found
+from perdure.recall.retrievers import Found, Passage
 from perdure.recall.slot import Slot, Ticket
-from perdure.recall.sources import Passage
 from perdure.store import expansions
 from perdure.store.fact import Fact
 from perdure.store.store import Store
 from perdure.text.clean import clean
 
 if TYPE_CHECKING:
-    from perdure.recall.features import Floats
+    from perdure.recall.gate import Floats
 
 Expand = Literal["no", "wait", "turn"]
 """Not at all; before the search, however long the model may take; beside it, within the deadline of the turn."""

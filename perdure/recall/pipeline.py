@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import time
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -9,28 +11,43 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from perdure.clock import Clock
-from perdure.errors import StoreError
+from perdure.errors import ExtensionError, StoreError
 from perdure.hooks.types import Recall, RecallItem
 from perdure.ranking.adjust import Standing, adjusted
 from perdure.ranking.budget import fit
-from perdure.ranking.diversity import diverse, jaccard
+from perdure.ranking.decay import DAY, confidence_at
+from perdure.ranking.diversity import Shown, diverse, jaccard
 from perdure.ranking.fuse import Fused, relative_cut
 from perdure.recall.aliases import Speller, set_aside
-from perdure.recall.block import Entry, category_of, dated, indexed, line, render
-from perdure.recall.conflicts import Stale, in_order, marks, newest_first, overtaken
-from perdure.recall.dates import colliding
-from perdure.recall.directives import facts_of, matching
+from perdure.recall.block import (
+    Entry,
+    Stale,
+    category_of,
+    dated,
+    in_order,
+    indexed,
+    line,
+    marks,
+    newest_first,
+    overtaken,
+    render,
+)
 from perdure.recall.expand import Expand, Expander, merged
-from perdure.recall.filter import NO_EVIDENCE, gate_of, passed, shown_of, standing_of
-from perdure.recall.filter import in_order as by_evidence
 from perdure.recall.options import DATES, DIRECTIVE, LINKS, NEWEST, PROFILE, PROGRESSIVE, RecallOptions
-from perdure.recall.profile import Profile, reread, standing
 from perdure.recall.query import Query, understand
 from perdure.recall.receipt import Receipt
-from perdure.recall.rerank import Reranker, Reranking
-from perdure.recall.retrievers import CountTokens, Found, Legs, VectorLeg, token_counter
-from perdure.recall.sources import Source
-from perdure.store.fact import Fact
+from perdure.recall.retrievers import (
+    NO_EVIDENCE,
+    CountTokens,
+    Found,
+    Legs,
+    Source,
+    VectorLeg,
+    token_counter,
+)
+from perdure.recall.slot import Slot
+from perdure.recall.unasked import Profile, colliding, facts_of, matching, reread, standing
+from perdure.store.fact import Fact, folded_slot
 from perdure.store.links import related
 from perdure.store.scope import Audience
 from perdure.store.search import View
@@ -38,7 +55,7 @@ from perdure.store.store import Store
 from perdure.store.trust import AUTO_RECALLED
 from perdure.text.fence import strip_fenced
 from perdure.text.normalise import match_terms
-from perdure.text.sameness import says_no_more
+from perdure.text.sameness import said, says_no_more
 
 LINKED = 3
 LINK_SHARE = 0.5
@@ -121,7 +138,8 @@ class Recaller:
         self._clock = clock
         self._speller = Speller(store.database)
         self._legs = Legs(store, options.candidates, source)
-        self._reranking = Reranking(reranker)
+        self._reranker = reranker
+        self._second_look = Slot("reranker")
         self._profile = Profile()
         self._expander = expander
         self._stale = stale
@@ -155,8 +173,7 @@ class Recaller:
                 DIRECTIVE, receipt, lambda: self._directed(query, view, asked.first_turn, deadline)
             )
             ranked = self._ranked(receipt.found, receipt, now, {each.fact.id for each in directed})
-            order = self._reranking.order(query.text, [each.fact.text for each in ranked], deadline)
-            ranked = [ranked[index] for index in order]
+            ranked = self._reranked(ranked, query.text, deadline)
             ranked += _new(directed, ranked, receipt)
             ranked += self._guarded(DATES, receipt, lambda: self._colliding(query, ranked, view, receipt, deadline))
             ranked += self._guarded(LINKS, receipt, lambda: self._linked(ranked, view, receipt, deadline))
@@ -189,7 +206,7 @@ class Recaller:
         if self._expander is not None:
             self._expander.close()
         self._legs.close()
-        self._reranking.close()
+        self._second_look.close()
 
     def _leg(self) -> VectorLeg | None:
         leg, loaded = self._vector_leg(), self._loaded
@@ -215,7 +232,7 @@ class Recaller:
         receipt.expansion = pending.take(latest)
         others = [understand(wording) for wording in receipt.expansion.wordings]
         more = [self._legs.search(other, view, leg, deadline, session) for other in others if other.trivial is None]
-        return (merged(found, more, gate_of(found, self._options.threshold)) if more else found), deadline
+        return (merged(found, more, found.gate_at(self._options.threshold)) if more else found), deadline
 
     def _guarded(self, leg: str, receipt: Receipt, find: Callable[[], list[Ranked]]) -> list[Ranked]:
         """Return what a leg finds; one that the database keeps waiting is left out."""
@@ -226,23 +243,23 @@ class Recaller:
             return []
 
     def _ranked(self, found: Found, receipt: Receipt, now: float, directed: Collection[str]) -> list[Ranked]:
-        gate = gate_of(found, self._options.threshold)
+        gate = found.gate_at(self._options.threshold)
         receipt.threshold = gate.threshold if found.judged else None
         aside = set_aside(receipt, found.facts)
-        there = passed(found, gate) - aside.keys()
+        there = found.passing(gate) - aside.keys()
         receipt.verdicts.update({**dict.fromkeys(found.facts.keys() - there, NO_EVIDENCE), **aside})
-        ranked = by_evidence(found, there, self._options.weights)
+        ranked = found.ranked(there, self._options.weights)
         # A probability says by itself whether a memory helps, however far another one helps more.
         kept = ranked if found.judged else relative_cut(ranked, self._options.relative_cut)
         near = {item.id for item in kept}
         receipt.verdicts.update({item.id: "far below the best" for item in ranked if item.id not in near})
         receipt.scores.update({item.id: item.score for item in ranked})
         worth = {
-            item.id: self._adjusted(item, standing_of(found.facts[item.id], now, item.id in directed), receipt)
+            item.id: self._adjusted(item, _standing_of(found.facts[item.id], now, item.id in directed), receipt)
             for item in kept
         }
         kept = sorted(kept, key=lambda item: (-worth[item.id], item.id))
-        gone = diverse([shown_of(found.facts[item.id]) for item in kept])
+        gone = diverse([_shown_of(found.facts[item.id]) for item in kept])
         receipt.verdicts.update(gone)
         return [Ranked(found.facts[item.id], item.leg, receipt.scores[item.id]) for item in kept if item.id not in gone]
 
@@ -252,6 +269,18 @@ class Recaller:
         receipt.scores[fused.id] = score
         receipt.factors[fused.id] = factors
         return fused.score * prod(factors.values())
+
+    def _reranked(self, ranked: list[Ranked], query: str, deadline: float) -> list[Ranked]:
+        """Return the facts in the order of the reranker; without a good answer in time they stay as they are."""
+        reranker, texts = self._reranker, [each.fact.text for each in ranked]
+        if reranker is None or len(texts) < 2:
+            return ranked
+        ticket = self._second_look.start(lambda: _scores(reranker, query, texts))
+        scores = ticket.result(deadline - time.monotonic()) if ticket else None
+        if scores is None:
+            _log.warning("the reranker gave no answer (%s); the order stays", ticket.error if ticket else "busy")
+            return ranked
+        return [ranked[index] for index in sorted(range(len(ranked)), key=lambda index: -scores[index])]
 
     def _linked(self, ranked: list[Ranked], view: View, receipt: Receipt, deadline: float) -> list[Ranked]:
         """Return facts that links lead to from those that passed."""
@@ -397,3 +426,38 @@ def _new(found: list[Ranked], ranked: list[Ranked], receipt: Receipt) -> list[Ra
     receipt.linked.update({each.fact.id: each.fact for each in fresh})
     receipt.scores.update({each.fact.id: each.score for each in fresh})
     return fresh
+
+
+Reranker = Callable[[str, Sequence[str]], Sequence[float]]
+"""Gets the query and the texts in their order; returns a score for each, more is better."""
+
+_log = logging.getLogger("perdure.recall")
+
+
+def _scores(reranker: Reranker, query: str, texts: Sequence[str]) -> list[float]:
+    try:
+        scores = [float(score) for score in reranker(query, texts)]
+    except Exception as error:
+        raise ExtensionError(f"the reranker raised {type(error).__name__}") from error
+    if len(scores) != len(texts) or not all(map(math.isfinite, scores)):
+        raise ExtensionError(f"the reranker gave {len(scores)} scores for {len(texts)} texts, or some are no numbers")
+    return scores
+
+
+def _standing_of(fact: Fact, now: float, directive: bool) -> Standing:
+    """Return what counts of a memory beside how well it fits."""
+    confirmed = fact.last_confirmed_at or fact.created_at
+    return Standing(
+        fact.importance,
+        confidence_at(fact.confidence, confirmed, fact.expires_at, now),
+        fact.access_count + fact.reinforced_count,
+        max(0.0, now - fact.effective_date) / DAY,
+        None if fact.expires_at is None else max(0.0, fact.expires_at - now) / DAY,
+        fact.decay_class,
+        directive,
+    )
+
+
+def _shown_of(fact: Fact) -> Shown:
+    """Return what tells two memories apart that say the same."""
+    return Shown(fact.id, (said(fact.text), *map(folded_slot, (fact.entity, fact.key, fact.value))))

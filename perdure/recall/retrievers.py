@@ -1,25 +1,25 @@
-"""Step two: what each way of searching finds, within the deadline."""
+"""Step two: what each way of searching finds, within the deadline, and which of it has evidence enough."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from perdure.embed.base import Embedder
 from perdure.errors import ModelError, StoreError
 from perdure.index.vector_index import Surveyor, all_cosines
 from perdure.ranking.calibration import Calibration, background
-from perdure.ranking.gates import Evidence
-from perdure.recall.features import NEAR, SHARED, Lexicon, Near, Prompt, rows
-from perdure.recall.gate import LearnedGate
+from perdure.ranking.fuse import Fused, fuse
+from perdure.ranking.gates import Evidence, Gate
+from perdure.recall.gate import NEAR, SHARED, LearnedGate, Lexicon, Near, Prompt, rows
 from perdure.recall.options import LEXICAL, LOOKUP, PASSAGES, VECTOR
 from perdure.recall.query import Query
 from perdure.recall.slot import Breaker, Slot, Ticket
-from perdure.recall.sources import Passage, Source
 from perdure.store.fact import Fact
+from perdure.store.scope import Audience
 from perdure.store.search import Lexical, LexicalHit, View, by_ids, lexical, named
 from perdure.store.stems import stem
 from perdure.store.store import Store
@@ -27,7 +27,59 @@ from perdure.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
     from perdure.index.vector_index import Survey, Vector, Vectors
-    from perdure.recall.features import Floats
+    from perdure.recall.gate import Floats
+
+NO_EVIDENCE: Final = "no evidence"
+"""The verdict on those that did not pass."""
+NAMED: Final = 0.9
+"""The least score of a memory whose slot the prompt names: that is exact, and needs no model."""
+BY_WORDS: Final = 0.5
+"""From this share of the prompt's words on a memory is said to be found by words."""
+FILES = "files"
+SESSIONS = "sessions"
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A passage that may be brought up unasked.
+
+    Attributes:
+        id: where it stands: "memory/2026-02-24.md#L3-L9".
+        leg: "files" or "sessions".
+        text: what it says, with who said it.
+        about: the day it is of, or the headings above it.
+        score: 0 to 1, on one scale for all queries.
+    """
+
+    id: str
+    leg: str
+    text: str
+    about: str
+    score: float
+
+
+class Source(Protocol):
+    """Finds passages in two halves, so that the first runs beside the embedding of the query."""
+
+    def draft(self, query: str, audience: Audience, session: str | None) -> Any:
+        """Do what needs no vector. Whatever is returned goes to `passages`; None: there is nothing to find.
+
+        Args:
+            query: what is asked.
+            audience: who asks.
+            session: the conversation that is going on: what was said in it is known.
+        """
+        ...
+
+    def passages(self, draft: Any, vector: tuple[Vector, str] | None) -> Sequence[Passage]:
+        """Return passages that are sure enough to be brought up unasked, best first.
+
+        Args:
+            draft: what the other half returned.
+            vector: of the query, with the name of its space; None: there is no model.
+        """
+        ...
+
 
 CountTokens = Callable[[str], int]
 
@@ -85,6 +137,27 @@ class Found:
     def judged(self) -> bool:
         """Whether a model judged the candidates."""
         return self.gate is not None
+
+    def gate_at(self, threshold: float | str) -> Gate:
+        """Return the gate to be passed; `threshold` is a probability, or a point of the learned gate."""
+        if isinstance(threshold, str):
+            threshold = self.gate.points[threshold] if self.gate else 0.0
+        return Gate(self.floor if self.floor is not None else 1.0, threshold)
+
+    def passing(self, gate: Gate) -> set[str]:
+        """Return the ids of the candidates that have evidence enough."""
+        return {fact_id for fact_id in self.facts if gate.verdict(self.evidence[fact_id]) is not None}
+
+    def ranked(self, some: Set[str], weights: Mapping[str, float]) -> list[Fused]:
+        """Return some of the candidates, best first: by their probability if a model judged them, else by a blend."""
+        if self.judged:
+            judged = [_judged(fact_id, self.evidence[fact_id]) for fact_id in some]
+            return sorted(judged, key=lambda item: (-item.score, item.id))
+        legs = {
+            leg: {fact_id: score for fact_id, score in scores.items() if fact_id in some}
+            for leg, scores in self.scores.items()
+        }
+        return [item for item in fuse(legs, weights) if item.id in some]
 
 
 class Legs:
@@ -321,3 +394,13 @@ def token_counter(leg: VectorLeg | None) -> CountTokens:
             return estimate_tokens(text)
 
     return count
+
+
+def _judged(fact_id: str, evidence: Evidence) -> Fused:
+    if evidence.named:
+        leg, score = LOOKUP, max(NAMED, evidence.probability or 0.0)
+    elif evidence.probability is None:
+        leg, score = LEXICAL, evidence.coverage
+    else:
+        leg, score = LEXICAL if evidence.coverage >= BY_WORDS else VECTOR, evidence.probability
+    return Fused(fact_id, score, {leg: score})

@@ -25,6 +25,7 @@ DATA = (
     "perdure/capture/data/heads.npz",
     "perdure/capture/data/relations.json",
     "perdure/recall/data/gate.json",
+    "perdure/recall/data/words.toml",
     "perdure/hosts/openclaw/index.js",
     "perdure/hosts/openclaw/bridge.js",
     "perdure/hosts/openclaw/generated.json",

@@ -19,9 +19,8 @@ from perdure.index.vector_index import ExactIndex, Surveyor
 from perdure.recall.options import RecallOptions
 from perdure.recall.pipeline import Recaller
 from perdure.recall.receipt import Receipt
-from perdure.recall.retrievers import VectorLeg
+from perdure.recall.retrievers import Source, VectorLeg
 from perdure.recall.slot import Breaker
-from perdure.recall.sources import Source
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.store import Store, VectorSpace

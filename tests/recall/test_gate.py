@@ -14,9 +14,8 @@ from perdure.embed.base import Embedder
 from perdure.embed.catalogue import RECALL
 from perdure.embed.load import load_default
 from perdure.errors import ModelError
-from perdure.recall.features import NAMES, Prompt
-from perdure.recall.gate import FILE, POINTS, LearnedGate, shipped
-from perdure.recall.query_segmentation import parts
+from perdure.recall.gate import FILE, NAMES, POINTS, LearnedGate, Prompt, shipped
+from perdure.recall.query import parts
 from tests.recall.conftest import Desk, OpenDesk
 from training.views import View, features
 
