@@ -21,10 +21,10 @@ from perdure.engine.turn_intake import RECORD
 from perdure.errors import InputError, StoreError, StoreUnavailableError
 from perdure.files import registry
 from perdure.files.chunking import Chunking
-from perdure.files.flush import DEFAULT_PROMPT, DEFAULT_SYSTEM_PROMPT, FlushPolicy
 from perdure.files.index import FileIndex
-from perdure.files.legs import Chunk
+from perdure.files.notes import DEFAULT_PROMPT, DEFAULT_SYSTEM_PROMPT, FlushPolicy
 from perdure.files.options import MEGABYTE, SESSIONS, SOURCES, FilesOptions
+from perdure.files.retrievers import Chunk
 from perdure.files.roots import Kind
 from perdure.files.search import Answer, Ask, Draft, FileSearch, citation
 from perdure.files.shared_log import log_of

@@ -15,18 +15,16 @@ from perdure.embed.base import Embedder
 from perdure.errors import InputError, ModelError, StoreCorruptError, StoreError
 from perdure.files.generation import Generation
 from perdure.files.index import FileIndex
-from perdure.files.legs import Chunk, Reader, Words, by_words, chunks_of, neighbours, passages
-from perdure.files.options import MEMORY, SESSIONS, SOURCES
-from perdure.files.roots import Root
-from perdure.files.substring import by_substring
-from perdure.files.vectors import ChunkVectors
+from perdure.files.options import MEMORY, SESSIONS, SOURCES, source_of
+from perdure.files.retrievers import Chunk, ChunkVectors, Reader, Words, by_words, chunks_of, neighbours, passages
+from perdure.files.roots import Root, scan
 from perdure.ranking.calibration import Scale
 from perdure.ranking.passages import mmr, score, temporal_decay
 from perdure.store.scope import Audience
-from perdure.text.normalise import match_terms
+from perdure.text.normalise import fold, match_terms
 
 if TYPE_CHECKING:
-    from perdure.files.vectors import Vector
+    from perdure.files.retrievers import Vector
 
 HYBRID, KEYWORDS, SUBSTRING, DISABLED = "hybrid", "keyword", "substring", "disabled"
 """The rungs of the ladder, best first."""
@@ -362,3 +360,48 @@ def _result(chunk: Chunk, value: float, cites: bool) -> Result:
         chunk.role,
         chunk.at,
     )
+
+
+def by_substring(
+    query: str, roots: Sequence[Root], sources: Collection[str], index: FileIndex, deadline: float
+) -> list[tuple[Chunk, float]] | None:
+    """Return the passages that hold words of a query, with the share of the words.
+
+    Args:
+        query: in words.
+        roots: where to look; each may be read by who asks.
+        sources: which kinds of files.
+        index: knows how files are read and cut.
+        deadline: `time.monotonic()` after which the rest of the files is left out.
+
+    Returns:
+        None if there is no file to look into.
+    """
+    terms = [term.replace(" ", "") for term in match_terms(query)]
+    files = [
+        (root, found)
+        for root in roots
+        if source_of(root) in sources
+        for found in scan(root, index.max_bytes(root)).values()
+        if found.skipped is None
+    ]
+    if not files:
+        return None
+    hits: list[tuple[Chunk, float]] = []
+    # What was written last is the most likely to be asked for.
+    for root, found in sorted(files, key=lambda file: -file[1].mtime_ns):
+        if time.monotonic() > deadline:
+            break
+        content = index.content(root, found)
+        for place, entry in enumerate(content.entries):
+            text = fold(f"{entry.section} {entry.text}")
+            share = sum(term in text for term in terms) / len(terms) if terms else 0.0
+            if share:
+                # Numbered downwards: where nothing else tells two apart, the newer row has the greater number.
+                chunk = Chunk(
+                    -len(hits), 0, place, entry.start_line, entry.end_line, entry.section, entry.speaker, entry.role,
+                    entry.at, entry.text, source_of(root), root.scope.kind, root.scope.target,
+                    root.label(found.relative), content.session, content.day,
+                )  # fmt: skip
+                hits.append((chunk, share))
+    return hits

@@ -12,8 +12,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from perdure.files.transcript_lines import accepted, header_line, line_of, redacted_again, values_of, without
-from perdure.files.transcript_log import EMPTY, TranscriptLog, safe_name
+from perdure.files.transcript_log import (
+    EMPTY,
+    TranscriptLog,
+    accepted,
+    header_line,
+    line_of,
+    redacted_again,
+    safe_name,
+    values_of,
+    without,
+)
 from perdure.hooks.types import Message, Messages
 from perdure.store import conversation_lines as said
 from perdure.store.folder import prepare_folder, private_file

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from perdure.errors import StoreError
-from perdure.files.entries import body_of
 from perdure.files.generation import Generations
-from perdure.files.rows import SUMMED, checksum
+from perdure.files.rows import SUMMED, body_of, checksum
 from perdure.maintenance.fts_check import WordIndex, differing
 from perdure.store.finding import Finding
 from perdure.store.sql import Connection, run

@@ -26,6 +26,7 @@ DATA = (
     "perdure/capture/data/relations.json",
     "perdure/recall/data/gate.json",
     "perdure/recall/data/words.toml",
+    "perdure/files/data/index.sql",
     "perdure/hosts/openclaw/index.js",
     "perdure/hosts/openclaw/bridge.js",
     "perdure/hosts/openclaw/generated.json",

@@ -22,8 +22,7 @@ from hypothesis import strategies as st
 
 from perdure.errors import ScopeError, StoreBusyError, StoreUnavailableError
 from perdure.files import transcript_log
-from perdure.files.transcript_lines import damage
-from perdure.files.transcript_log import TranscriptLog, safe_name
+from perdure.files.transcript_log import TranscriptLog, damage, safe_name
 from perdure.files.turns import read_turns, session_of
 from perdure.store.scope import GLOBAL, Scope
 from perdure.text.fence import fence, strip_fenced

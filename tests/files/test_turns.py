@@ -10,8 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure.files.transcripts import read_transcript
-from perdure.files.turns import MAX_TEXT, Threshold, Turn, read_turns, session_of, without_foreign_blocks
+from perdure.files.turns import (
+    MAX_TEXT,
+    Threshold,
+    Turn,
+    read_transcript,
+    read_turns,
+    session_of,
+    without_foreign_blocks,
+)
 from perdure.text.fence import fence, strip_fenced
 
 KEY = b"0123456789abcdef"
