@@ -166,10 +166,7 @@ class Generations:
             return None
         try:
             opened = Database(
-                path,
-                busy_ms=BUSY_MS,
-                check=lambda connection: _check(connection, path),
-                refusal=self._store.refusal,
+                path, busy_ms=BUSY_MS, check=lambda connection: _check(connection, path), refusal=self._store.refusal
             )
         except StoreBusyError:
             raise

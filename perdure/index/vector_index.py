@@ -171,13 +171,7 @@ def _survey(
 
 
 def scan(
-    database: Backend,
-    embedding_id: str,
-    query: Vector,
-    view: View,
-    limit: int,
-    *,
-    among: Collection[str] | None = None,
+    database: Backend, embedding_id: str, query: Vector, view: View, limit: int, *, among: Collection[str] | None = None
 ) -> list[VectorHit]:
     """Compare the query with the vectors of all facts that may be seen, read from the database in chunks.
 

@@ -36,15 +36,7 @@ from perdure.recall.expand import Expand, Expander, merged
 from perdure.recall.options import DATES, DIRECTIVE, LINKS, NEWEST, PROFILE, PROGRESSIVE, RecallOptions
 from perdure.recall.query import Query, understand
 from perdure.recall.receipt import Receipt
-from perdure.recall.retrievers import (
-    NO_EVIDENCE,
-    CountTokens,
-    Found,
-    Legs,
-    Source,
-    VectorLeg,
-    token_counter,
-)
+from perdure.recall.retrievers import NO_EVIDENCE, CountTokens, Found, Legs, Source, VectorLeg, token_counter
 from perdure.recall.slot import Slot
 from perdure.recall.unasked import Profile, colliding, facts_of, matching, reread, standing
 from perdure.store.fact import Fact, folded_slot
