@@ -12,7 +12,6 @@ from perdure.engine.embedders import (
     local_embedder,
     remote_embedder,
     sentence_transformers_embedder,
-    shifted_embedder,
 )
 from perdure.engine.extensions import Register, hookimpl
 
@@ -33,7 +32,6 @@ class Builtins:
         register("auto", auto_embedder)
         register("onnx", local_embedder)
         register("hash", hash_embedder)
-        register("shifted", shifted_embedder)
         register("sentence-transformers", sentence_transformers_embedder)
         for name in REMOTE:
             register(name, partial(remote_embedder, name))

@@ -95,14 +95,6 @@ def hash_embedder(settings: Settings) -> Embedder:
     return HashEmbedder(int(settings.embedder_model))
 
 
-def shifted_embedder(settings: Settings) -> Embedder:
-    """Load the default model with all its cosines shifted up, for tests: what is recalled must not change."""
-    from perdure.embed.deterministic import ShiftedEmbedder
-    from perdure.embed.load import load_default
-
-    return ShiftedEmbedder(load_default())
-
-
 def sentence_transformers_embedder(settings: Settings) -> Embedder:
     """Load any model of the sentence-transformers package."""
     from perdure.models.sentence_transformers import SentenceTransformerEmbedder

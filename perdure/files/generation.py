@@ -62,7 +62,7 @@ class Generations:
             StoreBusyError: another program has it locked; it is as good as before once that lets go of it.
         """
         while True:
-            number = self._number()
+            number = self.number
             opened = self._open
             if opened is not None and opened.number == number and opened.database.path.exists():
                 return opened
@@ -70,7 +70,7 @@ class Generations:
             # last closes it.
             self._open = opened = self._opened(number) if number else None
             # A file is removed after the row has changed: if it has not, what was opened was whole.
-            if self._number() == number:
+            if self.number == number:
                 return opened
 
     @contextmanager
@@ -102,7 +102,7 @@ class Generations:
         Raises:
             StoreError: it cannot be made.
         """
-        number = max([self._number(), *self._files().values()]) + 1
+        number = max([self.number, *self._files().values()]) + 1
         database = Database(self.path(number), busy_ms=BUSY_MS)
         with database.write() as connection:
             run(connection, _SCHEMA.read_text(encoding="utf-8") + _MARK)
@@ -123,7 +123,7 @@ class Generations:
 
     def tidy(self) -> None:
         """Remove the files of other generations than the live one. To be called by the writer."""
-        live = self._number()
+        live = self.number
         # The database before what lies beside it: without the latter it may lack what was written last.
         for path, number in sorted(self._files().items()):
             if number != live:
@@ -148,16 +148,13 @@ class Generations:
             self._open.database.close()
             self._open = None
 
-    @property
-    def number(self) -> int:
-        """The number of the live generation; 0: none was ever built."""
-        return self._number()
-
     def path(self, number: int) -> Path:
         """Return where the file of a generation is."""
         return self._store.folder / f"index-{number}.db"
 
-    def _number(self) -> int:
+    @property
+    def number(self) -> int:
+        """The number of the live generation; 0: none was ever built."""
         return int(self._store.meta(self._row) or 0)
 
     def _opened(self, number: int) -> Generation | None:
@@ -168,9 +165,9 @@ class Generations:
             opened = Database(
                 path, busy_ms=BUSY_MS, check=lambda connection: _check(connection, path), refusal=self._store.refusal
             )
-        except StoreBusyError:
-            raise
-        except StoreError:
+        except StoreError as error:
+            if isinstance(error, StoreBusyError):
+                raise
             return None
         return Generation(number, opened)
 

@@ -281,7 +281,7 @@ class FileIndex:
         except OSError:
             return True
         idle = time.time() - job.found.mtime_ns / 1e9
-        return self.options.threshold.due(job.found.size - before, messages, False, idle)
+        return self.options.threshold.due(job.found.size - before, messages, idle)
 
     def _read(self, job: _Job, found: Found) -> tuple[rows.Content, Stamp]:
         """Return what a file holds, and by which stamp the next scan tells whether it has changed since."""

@@ -393,16 +393,11 @@ def passages(
         # A chunk that has no vector yet goes by its words.
         if chunk.id in near:
             scores[VECTOR] = vector_score(scale.common(near[chunk.id]))
-        found[chunk.id] = Passage(
-            chunk.file_id,
-            chunk.place,
-            scores,
-            whole.get(chunk.file_id, 0.0),
-            chunk.at is not None and any(begin <= chunk.at < end for begin, end in times),
-            speaker is not None and chunk.speaker == speaker,
-            chunk.text.rstrip().endswith(("?", "？")),
-            len(chunk.text),
-        )
+        dated = chunk.at is not None and any(begin <= chunk.at < end for begin, end in times)
+        spoke = speaker is not None and chunk.speaker == speaker
+        asks = chunk.text.rstrip().endswith(("?", "\uff1f"))
+        document = whole.get(chunk.file_id, 0.0)
+        found[chunk.id] = Passage(chunk.file_id, chunk.place, scores, document, dated, spoke, asks, len(chunk.text))
     return found
 
 

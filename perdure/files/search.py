@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
@@ -150,32 +150,16 @@ class Draft:
     beside: Mapping[int, Chunk]
 
 
+@dataclass(eq=False)
 class FileSearch:
     """Searches the live generation of an index. Usable from any thread."""
 
-    def __init__(
-        self,
-        index: FileIndex,
-        embedder: Callable[[], Embedder | None],
-        clock: Clock,
-        scale: Callable[[], Scale] = Scale,
-        on_damage: Callable[[int], None] = lambda number: None,
-    ) -> None:
-        """Search `index`.
-
-        Args:
-            index: of files and conversations.
-            embedder: returns the embedder, or None while there is none: words are searched then.
-            clock: the time of asking.
-            scale: returns what brings the embedder's cosines onto the scale of the default model's.
-            on_damage: called with the number of a generation that turns out to be damaged.
-        """
-        self._on_damage = on_damage
-        self._index = index
-        self._scale = scale
-        self._embedder = embedder
-        self._clock = clock
-        self._vectors = ChunkVectors()
+    index: FileIndex
+    embedder: Callable[[], Embedder | None]  # None while there is none: words are searched then
+    clock: Clock
+    scale: Callable[[], Scale] = Scale  # what brings the embedder's cosines onto the scale of the default model's
+    on_damage: Callable[[int], None] = lambda number: None  # told the number of a generation that is damaged
+    _vectors: ChunkVectors = field(default_factory=ChunkVectors, init=False)
 
     def search(
         self, ask: Ask, audience: Audience, roots: Sequence[Root], fresh: Callable[[], int] = lambda: 0
@@ -188,7 +172,7 @@ class FileSearch:
             roots: where the files are, for a search without an index; only those that the audience may read count.
             fresh: brings the index up to date, and returns how many changed files are left for later.
         """
-        options = self._index.options
+        options = self.index.options
         sources = [source for source in ask.sources if source in options.sources]
         if not sources:
             return Answer((), DISABLED, reason="no source is switched on; see the setting sources")
@@ -213,16 +197,16 @@ class FileSearch:
         self._vectors.close()
 
     def _with_index(self, ask: Ask, sources: Collection[str], audience: Audience, dirty: int) -> Answer | None:
-        embedder = self._embedder()
+        embedder = self.embedder()
         vector, reason = _embedded(embedder, ask.query)
         provider = embedder.identity.model if embedder and vector else "none"
-        while (generation := self._index.generations.live()) is not None:
+        while (generation := self.index.generations.live()) is not None:
             try:
                 draft = self.draft(ask.query, audience, sources, ask.max_results)
                 ranked = self.finish(draft, vector, ask) if draft else []
             except StoreError:
                 # A rebuild takes the former file away, perhaps in the middle of a search.
-                if self._index.generations.live() is generation:
+                if self.index.generations.live() is generation:
                     raise
             else:
                 return Answer(self._results(ask, ranked), HYBRID if vector else KEYWORDS, provider, reason, dirty)
@@ -240,14 +224,14 @@ class FileSearch:
         Raises:
             StoreError: the index cannot be read.
         """
-        generation = self._index.generations.live()
-        wanted = [source for source in sources if source in self._index.options.sources]
+        generation = self.index.generations.live()
+        wanted = [source for source in sources if source in self.index.options.sources]
         if generation is None or not wanted:
             return None
         reader = Reader(generation, audience, wanted)
         with self._noticing(generation):
             words = by_words(reader, query[:MAX_QUERY])
-            count = self._index.options.candidates * most
+            count = self.index.options.candidates * most
             order = nsmallest(count, words.bm25, key=lambda chunk: (-words.bm25[chunk], chunk))
             best = chunks_of(reader, order)
             return Draft(reader, query[:MAX_QUERY], words, best, neighbours(reader, best.values()))
@@ -264,10 +248,11 @@ class FileSearch:
             StoreError: the index cannot be read.
         """
         with self._noticing(draft.reader.generation):
-            return self._finished(draft, vector, ask)
+            scored = self._scored(draft, vector, ask)
+        return self._chosen(ask, scored)
 
-    def _finished(self, draft: Draft, vector: tuple[Vector, str] | None, ask: Ask) -> list[tuple[Chunk, float]]:
-        options = self._index.options
+    def _scored(self, draft: Draft, vector: tuple[Vector, str] | None, ask: Ask) -> list[tuple[Chunk, float]]:
+        options = self.index.options
         reader, words = draft.reader, draft.words
         wanted = options.candidates * ask.max_results
         near: Mapping[int, float] = {}
@@ -280,12 +265,12 @@ class FileSearch:
         more |= {chunk: draft.beside[chunk] for chunk in near if chunk in draft.beside}
         chunks |= more
         chunks |= neighbours(reader, more.values(), chunks.values())
-        today = datetime.fromtimestamp(self._clock.now(), UTC).date()
-        known = passages(reader, chunks, words, draft.query, vector, near, self._scale(), today)
+        today = datetime.fromtimestamp(self.clock.now(), UTC).date()
+        known = passages(reader, chunks, words, draft.query, vector, near, self.scale(), today)
         scores: dict[int, float] = {}
         for source, weights in ((SESSIONS, options.turns), (MEMORY, options.files)):
             scores |= score({key: one for key, one in known.items() if chunks[key].source == source}, weights)
-        return self._chosen(ask, ((chunk, scores[key]) for key, chunk in chunks.items()))
+        return [(chunk, scores[key]) for key, chunk in chunks.items()]
 
     @contextmanager
     def _noticing(self, generation: Generation) -> Iterator[None]:
@@ -293,12 +278,12 @@ class FileSearch:
             yield
         except StoreError as error:
             if _is_damage(error):
-                self._on_damage(generation.number)
+                self.on_damage(generation.number)
             raise
 
     def _chosen(self, ask: Ask, scored: Iterable[tuple[Chunk, float]]) -> list[tuple[Chunk, float]]:
-        now = self._clock.now()
-        half_life = self._index.options.half_life_days
+        now = self.clock.now()
+        half_life = self.index.options.half_life_days
         # What is certain enough is decided before age: an old note that answers is better than none.
         kept = [
             (chunk, value * (1.0 if chunk.day is None else temporal_decay((now - chunk.day) / DAY, half_life)))
@@ -307,20 +292,20 @@ class FileSearch:
         ]
         kept.sort(key=lambda item: (-item[1], -item[0].id))
         pool = [(value, frozenset(match_terms(chunk.text))) for chunk, value in kept[: 4 * ask.max_results]]
-        chosen = [kept[at] for at in mmr(pool, ask.max_results, self._index.options.mmr)]
+        chosen = [kept[at] for at in mmr(pool, ask.max_results, self.index.options.mmr)]
         return [(chunk, min(1.0, value)) for chunk, value in chosen]
 
     def _without_index(
         self, ask: Ask, sources: Collection[str], audience: Audience, roots: Sequence[Root], reason: str
     ) -> Answer:
         readable = [root for root in roots if audience.may_read(root.scope)]
-        found = by_substring(ask.query[:MAX_QUERY], readable, sources, self._index, time.monotonic() + 5.0)
+        found = by_substring(ask.query[:MAX_QUERY], readable, sources, self.index, time.monotonic() + 5.0)
         if found is None:
             return Answer((), DISABLED, reason=f"{reason}; and there is no file that could be read instead")
         return Answer(self._results(ask, self._chosen(ask, found)), SUBSTRING, reason=reason)
 
     def _results(self, ask: Ask, ranked: Iterable[tuple[Chunk, float]]) -> tuple[Result, ...]:
-        mode = self._index.options.citations
+        mode = self.index.options.citations
         cites = mode == "on" or (mode == "auto" and ask.chat == "direct")
         return tuple(_result(chunk, value, cites) for chunk, value in ranked)
 
@@ -346,20 +331,11 @@ def _embedded(embedder: Embedder | None, query: str) -> tuple[tuple[Vector, str]
 
 def _result(chunk: Chunk, value: float, cites: bool) -> Result:
     text = chunk.text if len(chunk.text) <= SNIPPET else f"{chunk.text[: SNIPPET - 1].rstrip()}…"
+    where = citation(chunk.path, chunk.start_line, chunk.end_line) if cites else None
     return Result(
-        chunk.path,
-        chunk.start_line,
-        chunk.end_line,
-        round(value, 4),
-        text,
-        chunk.source,
-        chunk.section,
-        citation(chunk.path, chunk.start_line, chunk.end_line) if cites else None,
-        chunk.session,
-        chunk.speaker,
-        chunk.role,
-        chunk.at,
-    )
+        chunk.path, chunk.start_line, chunk.end_line, round(value, 4), text, chunk.source, chunk.section, where,
+        chunk.session, chunk.speaker, chunk.role, chunk.at,
+    )  # fmt: skip
 
 
 def by_substring(

@@ -15,13 +15,10 @@ from typing import Any
 from perdure.files.transcript_log import (
     EMPTY,
     TranscriptLog,
-    accepted,
     header_line,
     line_of,
-    redacted_again,
     safe_name,
     values_of,
-    without,
 )
 from perdure.hooks.types import Message, Messages
 from perdure.store import conversation_lines as said
@@ -73,19 +70,6 @@ class SharedLog(TranscriptLog):
                     moved, stayed = moved + done, stayed + (not done)
         self.pull()
         return moved, stayed
-
-    def scrub(self, texts: Sequence[str]) -> int:
-        """Take texts out of every conversation; see `TranscriptLog.scrub`."""
-        wanted = sorted({text for text in texts if text}, key=len, reverse=True)
-        return self._changed(lambda line: without(line, wanted, self._key)) if wanted else 0
-
-    def redact_again(self) -> int:
-        """Pass every message through the present redactor; see `TranscriptLog.redact_again`."""
-        return self._changed(lambda line: redacted_again(line, self._key))
-
-    def accept(self) -> int:
-        """Take lines that were changed as they are; see `TranscriptLog.accept`."""
-        return self._changed(lambda line: accepted(line, self._key))
 
     def drop_before(self, at: float, dry_run: bool = False) -> list[Path]:
         """Remove the sessions to which nothing was added since `at`; see `TranscriptLog.drop_before`."""
@@ -147,7 +131,7 @@ class SharedLog(TranscriptLog):
     def _written(self, message: Message, session: str, now: float) -> bytes:
         return line_of(self._line(message, session, now, EMPTY), self._key).removesuffix(b"\n")
 
-    def _changed(self, change: Callable[[bytes], bytes]) -> int:
+    def _rewrite(self, change: Callable[[bytes], bytes]) -> int:
         with self._store.database.write() as connection:
             changed = said.rewrite(connection, change)
         self.pull()

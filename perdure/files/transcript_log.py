@@ -26,7 +26,6 @@ from perdure.text.history import TAIL, mark, new_messages
 from perdure.text.timestamps import seconds
 
 CHANGED, UNREADABLE = "changed", "unreadable"
-_HEADER = {"type", "id", "scope", "started"}
 _SUMMED = lazy(rb'(\{.*),"sum":"([0-9a-f]{16})"\}', re.DOTALL)
 
 
@@ -66,16 +65,6 @@ def damage(line: bytes, key: bytes) -> str:
     if summed and _sum(summed[1] + b"}", key) == summed[2]:
         return ""
     return CHANGED if values_of(line) else UNREADABLE
-
-
-def begun_without_checksums(header: bytes) -> bool:
-    """Return whether a file was begun before its lines had checksums, by its first line."""
-    return values_of(header).keys() == _HEADER
-
-
-def has_checksum(line: bytes) -> bool:
-    """Return whether a line brings a checksum, right or wrong."""
-    return "sum" in values_of(line)
 
 
 def accepted(line: bytes, key: bytes) -> bytes:
@@ -283,9 +272,7 @@ class TranscriptLog:
             StoreError: a file could not be rewritten; it is as it was.
         """
         wanted = sorted({text for text in texts if text}, key=len, reverse=True)
-        if not wanted or not self._root.is_dir():
-            return 0
-        return self._rewrite(lambda line: without(line, wanted, self._key))
+        return self._rewrite(lambda line: without(line, wanted, self._key)) if wanted else 0
 
     def redact_again(self) -> int:
         """Pass every message and speaker's name through the present redactor; return how many files changed.
@@ -293,7 +280,7 @@ class TranscriptLog:
         Raises:
             StoreError: a file could not be rewritten; it is as it was.
         """
-        return self._rewrite(lambda line: redacted_again(line, self._key)) if self._root.is_dir() else 0
+        return self._rewrite(lambda line: redacted_again(line, self._key))
 
     def damaged(self) -> Iterator[tuple[str, str]]:
         """Yield where a line is not as it was written, and how: "changed", or "unreadable".
@@ -305,10 +292,9 @@ class TranscriptLog:
             with suppress(FileNotFoundError):
                 # What stands behind the last line end is what a kill left.
                 lines = path.read_bytes().split(b"\n")[:-1]
-                old = bool(lines) and begun_without_checksums(lines[0])
                 for number, line in enumerate(lines, 1):
                     how = damage(line, self._key)
-                    if how and not (old and how == CHANGED and not has_checksum(line)):
+                    if how:
                         yield f"{path.relative_to(self._root.parent).as_posix()} line {number}", how
 
     def accept(self) -> int:
@@ -317,7 +303,7 @@ class TranscriptLog:
         Raises:
             StoreError: a file could not be rewritten; it is as it was.
         """
-        return self._rewrite(lambda line: accepted(line, self._key)) if self._root.is_dir() else 0
+        return self._rewrite(lambda line: accepted(line, self._key))
 
     def drop_before(self, at: float, dry_run: bool = False) -> list[Path]:
         """Remove the sessions to which nothing was added since `at` (epoch seconds).
@@ -397,6 +383,9 @@ class TranscriptLog:
         return line
 
     def _rewrite(self, change: Callable[[bytes], bytes]) -> int:
+        """Change every line of every session; return how many sessions that changed."""
+        if not self._root.is_dir():
+            return 0
         with self._locked():
             for leftover in self._root.glob("*/*.tmp"):
                 leftover.unlink()

@@ -67,13 +67,12 @@ class Threshold:
     max_messages: int = 50
     idle_seconds: float = 600.0
 
-    def due(self, grown_bytes: int, grown_messages: int, ended: bool, idle: float) -> bool:
+    def due(self, grown_bytes: int, grown_messages: int, idle: float) -> bool:
         """Return whether to index now.
 
         Args:
             grown_bytes: by how much the file grew since it was indexed; negative if it shrank.
             grown_messages: how many messages were added.
-            ended: whether the session is over.
             idle: seconds since the last change.
         """
         if grown_bytes < 0:
@@ -81,12 +80,7 @@ class Threshold:
             return True
         if not grown_bytes and grown_messages <= 0:
             return False
-        return (
-            ended
-            or grown_bytes >= self.max_bytes
-            or grown_messages >= self.max_messages
-            or idle >= self.idle_seconds
-        )  # fmt: skip
+        return grown_bytes >= self.max_bytes or grown_messages >= self.max_messages or idle >= self.idle_seconds
 
 
 def read_turns(data: str, strip: Callable[[str], str] = lambda text: text) -> list[Turn]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from perdure.embed.base import Embedder, EmbedderIdentity, clean_text, model_input, unit_rows
 from perdure.errors import ModelError, SettingsError
 from perdure.models.endpoint import Endpoint
+from perdure.recall.slot import Breaker
 from perdure.secrets.redact import redact
 from perdure.text.tokens import estimate_tokens
 
@@ -184,8 +185,7 @@ class FailoverEmbedder:
                 )
         self._embedders = list(embedders)
         self._now = now
-        self._failures = [0] * len(self._embedders)
-        self._until = [0.0] * len(self._embedders)
+        self._breakers = [Breaker(failures=FAILURES, rest=REST_SECONDS) for _ in embedders]
         self._interrupts = 0
 
     @property
@@ -208,9 +208,9 @@ class FailoverEmbedder:
                 if self._interrupts != before:
                     raise
                 problems.append(error)
-                self._note(index, ok=False)
+                self._breakers[index].note(ok=False, now=self._now())
             else:
-                self._note(index, ok=True)
+                self._breakers[index].note(ok=True, now=self._now())
                 return vectors
         raise ModelError("; ".join(str(problem) for problem in problems)) from problems[0]
 
@@ -226,14 +226,9 @@ class FailoverEmbedder:
 
     def _order(self) -> list[int]:
         """Return those that do not rest; all of them if all do."""
-        everyone = range(len(self._embedders))
-        return [index for index in everyone if self._until[index] <= self._now()] or list(everyone)
-
-    def _note(self, index: int, *, ok: bool) -> None:
-        self._failures[index] = 0 if ok else self._failures[index] + 1
-        if self._failures[index] >= FAILURES:
-            self._failures[index] = 0
-            self._until[index] = self._now() + REST_SECONDS
+        now = self._now()
+        resting = [breaker.open(now) for breaker in self._breakers]
+        return [index for index, rests in enumerate(resting) if not rests or all(resting)]
 
 
 def _first_bytes(text: str, limit: int) -> str:

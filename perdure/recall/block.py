@@ -129,6 +129,16 @@ def indexed(item: RecallItem, count: Callable[[str], int]) -> Entry | None:
     return Entry(replace(item, text=f"{start} …"), f"{tokens} tokens") if tokens > SHORT_TOKENS else None
 
 
+def entry_of(
+    fact: Fact, leg: str, score: float, text: str, form: str, now: float, count: Callable[[str], int]
+) -> Entry:
+    """Return a fact as it stands in the block; `text` is what is shown of it where it stands in full."""
+    category = f"{fact.category}, agent's note" if fact.channel in AGENTS_NOTE else fact.category
+    item = RecallItem(fact.id, fact.text, category, leg, score)
+    brief = indexed(item, count) if form == options.PROGRESSIVE and not fact.pinned else None
+    return brief or dated(replace(item, text=text), form, fact.effective_date, now)
+
+
 def line(entry: Entry, form: str, number: int = 1) -> str:
     """Return a memory as a line of the block: escaped, on one line.
 
@@ -169,11 +179,6 @@ def _behind_dash(written: str) -> str:
 
 def _day(at: float) -> date:
     return date.fromordinal(_EPOCH + math.floor(at / DAY))
-
-
-def category_of(fact: Fact) -> str:
-    """Return the category of a fact as the block shows it: with a word on whose note it is."""
-    return f"{fact.category}, agent's note" if fact.channel in AGENTS_NOTE else fact.category
 
 
 Stale = Callable[[Fact, Fact], str]

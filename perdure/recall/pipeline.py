@@ -19,19 +19,7 @@ from perdure.ranking.decay import DAY, confidence_at
 from perdure.ranking.diversity import Shown, diverse, jaccard
 from perdure.ranking.fuse import Fused, relative_cut
 from perdure.recall.aliases import Speller, set_aside
-from perdure.recall.block import (
-    Entry,
-    Stale,
-    category_of,
-    dated,
-    in_order,
-    indexed,
-    line,
-    marks,
-    newest_first,
-    overtaken,
-    render,
-)
+from perdure.recall.block import Entry, Stale, entry_of, in_order, indexed, line, marks, newest_first, overtaken, render
 from perdure.recall.expand import Expand, Expander, merged
 from perdure.recall.options import DATES, DIRECTIVE, LINKS, NEWEST, PROFILE, PROGRESSIVE, RecallOptions
 from perdure.recall.query import Query, understand
@@ -94,58 +82,38 @@ class Ranked:
     score: float
 
 
+@dataclass(eq=False)
 class Recaller:
     """Recalls for prompts. Usable from any thread."""
 
-    def __init__(
-        self,
-        store: Store,
-        options: RecallOptions,
-        vector_leg: Callable[[], VectorLeg | None],
-        clock: Clock,
-        reranker: Reranker | None = None,
-        source: Source | None = None,
-        expander: Expander | None = None,
-        stale: Stale = lambda older, newer: "",
-        loaded: Callable[[float], object] = lambda seconds: None,
-    ) -> None:
-        """Recall from `store`.
+    store: Store
+    options: RecallOptions
+    vector_leg: Callable[[], VectorLeg | None]  # None while no model is loaded
+    clock: Clock
+    reranker: Reranker | None = None  # has a second look at what passed
+    source: Source | None = None  # brings passages of files and conversations
+    expander: Expander | None = None  # words a query in other ways
+    stale: Stale = lambda older, newer: ""  # tells what of a memory a newer one makes out of date
+    # Waits so many seconds for a model that is being loaded. The first recall does, most of its time: it would have
+    # only words to go by. No other one waits.
+    loaded: Callable[[float], object] | None = None
 
-        Args:
-            store: where the facts are.
-            options: how to recall.
-            vector_leg: returns the vector leg, or None while no model is loaded.
-            clock: the time of asking.
-            reranker: has a second look at what passed.
-            source: brings passages of files and conversations.
-            expander: words a query in other ways.
-            stale: tells what of a memory a newer one makes out of date.
-            loaded: waits so many seconds for a model that is being loaded. The first recall does, most of its time:
-                it would have only words to go by. No other one waits.
-        """
-        self._loaded: Callable[[float], object] | None = loaded
-        self._store = store
-        self._options = options
-        self._vector_leg = vector_leg
-        self._clock = clock
-        self._speller = Speller(store.database)
-        self._legs = Legs(store, options.candidates, source)
-        self._reranker = reranker
+    def __post_init__(self) -> None:
+        self._speller = Speller(self.store.database)
+        self._legs = Legs(self.store, self.options.candidates, self.source)
         self._second_look = Slot("reranker")
         self._profile = Profile()
-        self._expander = expander
-        self._stale = stale
 
     def recall(
         self, prompt: str, audience: Audience, *, session: str | None = None, asked: Asked = Asked()
     ) -> tuple[Recall | None, Receipt]:
         """Return what the model should see for a prompt, or None for silence, and the receipt."""
         began = time.monotonic()
-        now = self._clock.now()
-        query = understand(strip_fenced(prompt, self._store.key, session))
+        now = self.clock.now()
+        query = understand(strip_fenced(prompt, self.store.key, session))
         receipt = Receipt(str(uuid.uuid4()), session, now, query.text, silence=query.trivial)
         recall = None
-        deadline = began + self._options.deadline
+        deadline = began + self.options.deadline
         view = View(
             audience, now, as_of=asked.as_of, include_superseded=asked.include_superseded, tag=asked.tag,
             channels=AUTO_RECALLED, approved_only=True,
@@ -179,11 +147,11 @@ class Recaller:
 
     def foresee(self, prompt: str, audience: Audience, session: str | None = None) -> None:
         """Do what the prompt alone decides, before the recall: embed it. Leaves nothing behind that could be seen."""
-        query = understand(strip_fenced(prompt, self._store.key, session))
-        leg = self._vector_leg()
+        query = understand(strip_fenced(prompt, self.store.key, session))
+        leg = self.vector_leg()
         if leg is not None and query.trivial is None:
-            deadline = time.monotonic() + self._options.deadline
-            self._legs.foresee(self._speller.spell(query, audience, self._clock.now(), deadline), leg, deadline)
+            deadline = time.monotonic() + self.options.deadline
+            self._legs.foresee(self._speller.spell(query, audience, self.clock.now(), deadline), leg, deadline)
 
     def renew(self, conversation: str) -> None:
         """Choose a conversation's profile anew at its next turn, as after a compaction.
@@ -195,17 +163,17 @@ class Recaller:
 
     def close(self) -> None:
         """End the threads of the legs."""
-        if self._expander is not None:
-            self._expander.close()
+        if self.expander is not None:
+            self.expander.close()
         self._legs.close()
         self._second_look.close()
 
     def _leg(self) -> VectorLeg | None:
-        leg, loaded = self._vector_leg(), self._loaded
-        self._loaded = None
+        leg, loaded = self.vector_leg(), self.loaded
+        self.loaded = None
         if leg is None and loaded is not None:
-            loaded(LOADING_SHARE * self._options.deadline)
-            leg = self._vector_leg()
+            loaded(LOADING_SHARE * self.options.deadline)
+            leg = self.vector_leg()
         return leg
 
     def _searched(
@@ -213,18 +181,18 @@ class Recaller:
         receipt: Receipt,
     ) -> tuple[Found, float]:  # fmt: skip
         """Return what the query and its other wordings find, and the deadline, put off by what had to be waited."""
-        if self._expander is None or expand == "no" or view.tag is not None:
+        if self.expander is None or expand == "no" or view.tag is not None:
             return self._legs.search(query, view, leg, deadline, session), deadline
         # What comes too late to be searched for is of no use.
         soon = EXPANSION_SHARE * (deadline - time.monotonic())
-        pending = self._expander.begin(query.text, expand, soon)
+        pending = self.expander.begin(query.text, expand, soon)
         latest = time.monotonic() + soon
         deadline += pending.waited
         found = self._legs.search(query, view, leg, deadline, session)
         receipt.expansion = pending.take(latest)
         others = [understand(wording) for wording in receipt.expansion.wordings]
         more = [self._legs.search(other, view, leg, deadline, session) for other in others if other.trivial is None]
-        return (merged(found, more, found.gate_at(self._options.threshold)) if more else found), deadline
+        return (merged(found, more, found.gate_at(self.options.threshold)) if more else found), deadline
 
     def _guarded(self, leg: str, receipt: Receipt, find: Callable[[], list[Ranked]]) -> list[Ranked]:
         """Return what a leg finds; one that the database keeps waiting is left out."""
@@ -235,14 +203,14 @@ class Recaller:
             return []
 
     def _ranked(self, found: Found, receipt: Receipt, now: float, directed: Collection[str]) -> list[Ranked]:
-        gate = found.gate_at(self._options.threshold)
+        gate = found.gate_at(self.options.threshold)
         receipt.threshold = gate.threshold if found.judged else None
         aside = set_aside(receipt, found.facts)
         there = found.passing(gate) - aside.keys()
         receipt.verdicts.update({**dict.fromkeys(found.facts.keys() - there, NO_EVIDENCE), **aside})
-        ranked = found.ranked(there, self._options.weights)
+        ranked = found.ranked(there, self.options.weights)
         # A probability says by itself whether a memory helps, however far another one helps more.
-        kept = ranked if found.judged else relative_cut(ranked, self._options.relative_cut)
+        kept = ranked if found.judged else relative_cut(ranked, self.options.relative_cut)
         near = {item.id for item in kept}
         receipt.verdicts.update({item.id: "far below the best" for item in ranked if item.id not in near})
         receipt.scores.update({item.id: item.score for item in ranked})
@@ -257,14 +225,14 @@ class Recaller:
 
     def _adjusted(self, fused: Fused, standing_of: Standing, receipt: Receipt) -> float:
         """Return what a fact is ordered by; two that fit as well as can be still differ in it."""
-        score, factors = adjusted(fused.score, standing_of, self._options.adjustments)
+        score, factors = adjusted(fused.score, standing_of, self.options.adjustments)
         receipt.scores[fused.id] = score
         receipt.factors[fused.id] = factors
         return fused.score * prod(factors.values())
 
     def _reranked(self, ranked: list[Ranked], query: str, deadline: float) -> list[Ranked]:
         """Return the facts in the order of the reranker; without a good answer in time they stay as they are."""
-        reranker, texts = self._reranker, [each.fact.text for each in ranked]
+        reranker, texts = self.reranker, [each.fact.text for each in ranked]
         if reranker is None or len(texts) < 2:
             return ranked
         ticket = self._second_look.start(lambda: _scores(reranker, query, texts))
@@ -276,11 +244,11 @@ class Recaller:
 
     def _linked(self, ranked: list[Ranked], view: View, receipt: Receipt, deadline: float) -> list[Ranked]:
         """Return facts that links lead to from those that passed."""
-        if not ranked or not self._options.link_depth or view.tag is not None:
+        if not ranked or not self.options.link_depth or view.tag is not None:
             return []
         seeds = {each.fact.id: each.score for each in ranked}
-        with self._store.database.read(deadline=deadline) as connection:
-            reached = related(connection, seeds, view, self._options.link_depth)
+        with self.store.database.read(deadline=deadline) as connection:
+            reached = related(connection, seeds, view, self.options.link_depth)
         best = max(seeds.values())
         linked = [
             Ranked(each.fact, LINKS, best * each.link.strength * LINK_SHARE**each.depth)
@@ -294,10 +262,10 @@ class Recaller:
 
     def _directed(self, query: Query, view: View, first_turn: bool, deadline: float) -> list[Ranked]:
         """Return what the prompt's directives bring up, whatever a search finds."""
-        wanted = matching(self._options.directives, frozenset(query.terms), query.text, first_turn)
+        wanted = matching(self.options.directives, frozenset(query.terms), query.text, first_turn)
         if not wanted or view.tag is not None:
             return []
-        with self._store.database.read(deadline=deadline) as connection:
+        with self.store.database.read(deadline=deadline) as connection:
             facts = [fact for each in wanted for fact in facts_of(connection, each, view)]
         return [Ranked(fact, DIRECTIVE, 1.0) for fact in {fact.id: fact for fact in facts}.values()]
 
@@ -307,16 +275,16 @@ class Recaller:
         """Return what stands on a day that the prompt names."""
         if view.tag is not None or view.as_of is not None:
             return []
-        with self._store.database.read(deadline=deadline) as connection:
+        with self.store.database.read(deadline=deadline) as connection:
             facts = colliding(connection, query.text, view)
         return _new([Ranked(fact, DATES, 0.0) for fact in facts], ranked, receipt)
 
     def _standing(self, view: View, session: str | None, deadline: float, *, opening: bool = False) -> list[Ranked]:
         """Return what is kept in mind whatever is asked."""
-        options = self._options
+        options = self.options
         if options.profile == "off" or view.tag is not None or view.as_of is not None:
             return []
-        with self._store.database.read(deadline=deadline) as connection:
+        with self.store.database.read(deadline=deadline) as connection:
             ids = self._profile.for_session(
                 f"{view.audience.home}\0{session}" if session else None,
                 lambda: [
@@ -333,7 +301,7 @@ class Recaller:
     ) -> tuple[list[Ranked], dict[str, str]]:
         """Return the facts with what is newer in front of what it overtakes, and what is said of the latter."""
         try:
-            with self._store.database.read(deadline=deadline) as connection:
+            with self.store.database.read(deadline=deadline) as connection:
                 found = overtaken(connection, (each.fact for each in ranked), view)
         except StoreError as error:
             receipt.states[NEWEST] = type(error).__name__
@@ -346,14 +314,20 @@ class Recaller:
                 there[fresh.fact.id] = fresh
         facts = {fact_id: each.fact for fact_id, each in there.items()}
         order = in_order([each.fact.id for each in ranked], found)
-        return [there[fact_id] for fact_id in order], marks(facts, found, self._stale)
+        return [there[fact_id] for fact_id in order], marks(facts, found, self.stale)
 
     def _block(
         self, ranked: list[Ranked], marked: Mapping[str, str], receipt: Receipt, asked: Asked, count: CountTokens
     ) -> Recall | None:
-        options, form = self._options, self._options.format
+        options, form = self.options, self.options.format
         now = receipt.at if asked.as_of is None else asked.as_of
-        facts = [replace(self._entry(each, now, count), mark=marked.get(each.fact.id, "")) for each in ranked]
+        facts = [
+            replace(
+                entry_of(each.fact, each.leg, each.score, self._text(each.fact), form, now, count),
+                mark=marked.get(each.fact.id, ""),
+            )
+            for each in ranked
+        ]
         passages = self._passages(receipt, [each.fact for each in ranked], count)
         left = options.max_tokens - count(self._fenced((), receipt))
         entries: list[Entry] = []
@@ -381,15 +355,9 @@ class Recaller:
         return Recall(block, items, receipt.id, options.placement)
 
     def _fenced(self, entries: Sequence[Entry], receipt: Receipt) -> str:
-        form = self._options.format
+        form = self.options.format
         lines = [line(entry, form, number) for number, entry in enumerate(entries, 1)]
-        return render(lines, self._store.key, receipt.session, form)
-
-    def _entry(self, ranked: Ranked, now: float, count: CountTokens) -> Entry:
-        fact, form = ranked.fact, self._options.format
-        item = RecallItem(fact.id, fact.text, category_of(fact), ranked.leg, ranked.score)
-        brief = indexed(item, count) if form == PROGRESSIVE and not fact.pinned else None
-        return brief or dated(replace(item, text=self._text(fact)), form, fact.effective_date, now)
+        return render(lines, self.store.key, receipt.session, form)
 
     def _passages(self, receipt: Receipt, facts: list[Fact], count: CountTokens) -> list[Entry]:
         """Return the passages that say what no fact says already."""
@@ -403,12 +371,12 @@ class Recaller:
                 receipt.verdicts[passage.id] = "a fact says the same"
             else:
                 item = RecallItem(passage.id, passage.text, passage.about, passage.leg, passage.score)
-                brief = indexed(item, count) if self._options.format == PROGRESSIVE else None
+                brief = indexed(item, count) if self.options.format == PROGRESSIVE else None
                 entries.append(brief or Entry(item))  # its day stands in front of it
         return entries
 
     def _text(self, fact: Fact) -> str:
-        return self._options.summaries.shown(fact)
+        return self.options.summaries.shown(fact)
 
 
 def _new(found: list[Ranked], ranked: list[Ranked], receipt: Receipt) -> list[Ranked]:

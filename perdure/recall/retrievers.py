@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -21,6 +22,7 @@ from perdure.recall.slot import Breaker, Slot, Ticket
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.search import Lexical, LexicalHit, View, by_ids, lexical, named
+from perdure.store.sql import Connection
 from perdure.store.stems import stem
 from perdure.store.store import Store
 from perdure.text.tokens import estimate_tokens
@@ -160,28 +162,20 @@ class Found:
         return [item for item in fuse(legs, weights) if item.id in some]
 
 
+@dataclass(eq=False)
 class Legs:
     """Runs the legs of a recall side by side.
 
     Words, slots and links in the caller's thread, vectors in a slot of their own, passages in another.
     """
 
-    def __init__(
-        self, store: Store, candidates: int, source: Source | None = None, near: int = NEAR, shared: int = SHARED
-    ) -> None:
-        """Search in a store.
+    store: Store
+    candidates: int  # that each leg brings at the most
+    source: Source | None = None  # brings passages
+    near: int = NEAR  # how many of the nearest a model judges
+    shared: int = SHARED  # how many more, of those that share words
 
-        Args:
-            store: where the facts are.
-            candidates: what each leg brings at the most.
-            source: brings passages.
-            near: how many of the nearest a model judges.
-            shared: how many more, of those that share words.
-        """
-        self._near, self._shared = near, shared
-        self._store = store
-        self._candidates = candidates
-        self._source = source
+    def __post_init__(self) -> None:
         self._slot = Slot("vector-leg")
         self._passages = Slot("passage-leg")
 
@@ -197,16 +191,15 @@ class Legs:
             deadline: `time.monotonic()` after which a leg is left behind.
             session: the conversation that is going on.
         """
-        run = _Run(self._store, query, view, deadline)
+        run = _Run(self.store, query, view, deadline)
         ticket = brought = None
         if leg is not None and not leg.breaker.open(run.began):
-            ticket = self._slot.start(lambda: run.nearest(leg, self._near if leg.gate else self._candidates))
-        source = self._source if view.tag is None and view.as_of is None else None
+            ticket = self._slot.start(lambda: run.nearest(leg, self.near if leg.gate else self.candidates))
+        source = self.source if view.tag is None and view.as_of is None else None
         if source is not None:
             embeds = ticket is not None
             brought = self._passages.start(lambda: run.bring(source, query.text, session, embeds))
-        run.words(query.text, self._candidates)
-        run.slots(query.text)
+        run.words(query.text, self.candidates)
         if leg is None:
             run.states[VECTOR] = "no model, or none yet"
         elif ticket is None:
@@ -221,7 +214,7 @@ class Legs:
                 run.vectors(*result, leg)
         if source is not None:
             run.take(brought)
-        return run.found(leg, self._shared)
+        return run.found(leg, self.shared)
 
     def foresee(self, query: Query, leg: VectorLeg, deadline: float) -> None:
         """Have the query's vector at hand before it is searched for; returns when it is, or at the deadline."""
@@ -292,23 +285,22 @@ class _Run:
         self.states[PASSAGES] = brought.error or "ok"
 
     def words(self, text: str, limit: int) -> None:
-        try:
-            with self._store.database.read(deadline=self.deadline) as connection:
-                self._words = lexical(connection, text, self._view, limit)
-            self.states[LEXICAL] = "ok"
-        except StoreError as error:
-            self.states[LEXICAL] = type(error).__name__
-        self.seconds[LEXICAL] = time.monotonic() - self.began
+        """Look for facts that share words with the prompt, and for those whose slot it names."""
+        with self._reading(LEXICAL) as connection:
+            self._words = lexical(connection, text, self._view, limit)
+        with self._reading(LOOKUP) as connection:
+            self._named = named(connection, text, self._view)
 
-    def slots(self, text: str) -> None:
-        """Look for facts whose slot the prompt names."""
+    @contextmanager
+    def _reading(self, leg: str) -> Iterator[Connection]:
+        """Lend a reader to a leg, and note how it went: one that the database keeps waiting brings nothing."""
         try:
             with self._store.database.read(deadline=self.deadline) as connection:
-                self._named = named(connection, text, self._view)
-            self.states[LOOKUP] = "ok"
+                yield connection
+            self.states[leg] = "ok"
         except StoreError as error:
-            self.states[LOOKUP] = type(error).__name__
-        self.seconds[LOOKUP] = time.monotonic() - self.began
+            self.states[leg] = type(error).__name__
+        self.seconds[leg] = time.monotonic() - self.began
 
     def vectors(self, queries: Vectors, survey: Survey, leg: VectorLeg) -> None:
         """Take the vector leg's survey, and measure what the other legs found with the same vectors."""

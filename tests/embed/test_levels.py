@@ -6,13 +6,13 @@ from dataclasses import astuple
 
 import pytest
 
-from perdure.embed.deterministic import HashEmbedder, ShiftedEmbedder
+from perdure.embed.deterministic import HashEmbedder
 from perdure.embed.levels import levels_of
 from perdure.embed.load import load_default
-from perdure.errors import InputError
 from perdure.ranking.calibration import DEFAULT
 from perdure.text.normalise import match_terms
 from perdure.text.pairs import PAIRS
+from tests.faulty import ShiftedEmbedder
 
 
 def test_what_is_known_of_the_shipped_model_is_what_is_measured() -> None:
@@ -29,12 +29,6 @@ def test_turns_may_go_first_between_the_two_calls() -> None:
     pauses: list[int] = []
     levels_of(HashEmbedder(), lambda: pauses.append(1))
     assert len(pauses) == 2
-
-
-@pytest.mark.parametrize("share", [-0.1, 1.0])
-def test_a_share_out_of_range_is_refused(share: float) -> None:
-    with pytest.raises(InputError, match="share"):
-        ShiftedEmbedder(HashEmbedder(), share)
 
 
 def test_the_pairs_differ_and_nearly_all_share_no_word() -> None:

@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 
 from perdure.embed.base import Embedder
-from perdure.embed.deterministic import HashEmbedder, ShiftedEmbedder
+from perdure.embed.deterministic import HashEmbedder
 from perdure.embed.load import load_default
 from perdure.ranking.calibration import Calibration
+from tests.faulty import ShiftedEmbedder
 from tests.recall.conftest import Desk, OpenDesk
 
 FACTS = [
