@@ -30,11 +30,7 @@ class HashEmbedder:
     """
 
     def __init__(self, dims: int = 64) -> None:
-        """Choose the length of a vector.
-
-        Raises:
-            InputError: `dims` is below 1.
-        """
+        """Choose the length of a vector."""
         if dims < 1:
             raise InputError(f"dims is {dims}; give at least 1")
         self._identity = EmbedderIdentity("hash", "1", dims, _MAX_WORDS, pooling="none")
@@ -47,8 +43,7 @@ class HashEmbedder:
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Embed texts; queries and documents alike.
 
-        Returns:
-            float32 array of shape (len(texts), dims), each row of length one.
+        Returns float32 array of shape (len(texts), dims), each row of length one.
         """
         import numpy as np
 

@@ -30,11 +30,7 @@ class GuardedEmbedder:
         return self._inner.identity
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
-        """Embed texts; see `Embedder.embed`.
-
-        Raises:
-            ModelError: it raised, or returned another shape than promised, or numbers that are no numbers.
-        """
+        """Embed texts; see `Embedder.embed`."""
         if not query:
             return self._embedded(texts, query)
         asked = tuple(texts)
@@ -60,11 +56,7 @@ class GuardedEmbedder:
         return vectors
 
     def count_tokens(self, text: str) -> int:
-        """Return how many tokens the text has.
-
-        Raises:
-            ModelError: the embedder raised.
-        """
+        """Return how many tokens the text has."""
         try:
             return self._inner.count_tokens(text)
         except Exception as error:

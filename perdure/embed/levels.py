@@ -19,15 +19,7 @@ DIGITS: Final = 4
 
 
 def levels_of(embedder: Embedder, pause: Callable[[], None] = lambda: None) -> Levels:
-    """Embed the pairs and return the levels.
-
-    Args:
-        embedder: any.
-        pause: called after each call of the embedder.
-
-    Raises:
-        ModelError: it failed or was interrupted.
-    """
+    """Embed the pairs and return the levels."""
     import numpy as np
 
     questions = embedded(embedder, [question for question, _ in PAIRS], pause, query=True)
@@ -44,11 +36,7 @@ def embedded(
 ) -> Vectors:
     """Embed texts; turns go first between two calls.
 
-    Returns:
-        float32 array of shape (len(texts), dims).
-
-    Raises:
-        ModelError: it failed or was interrupted.
+    Returns float32 array of shape (len(texts), dims).
     """
     import numpy as np
 

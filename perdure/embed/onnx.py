@@ -38,15 +38,8 @@ class OnnxEmbedder:
     def __init__(self, model: OnnxModel, weights: Path, *, tokenizer: Path | None = None, threads: int = 1) -> None:
         """Verify the model's files and load them.
 
-        Args:
-            model: which build the files must be.
-            weights: the ONNX file.
-            tokenizer: its tokenizer; None: the one among perdure's own data, or `tokenizer.json` beside the weights.
-            threads: how many threads one call may compute on.
-
-        Raises:
-            InputError: `threads` is below 1.
-            ModelError: a file is missing or altered, or ONNX Runtime does not accept it.
+        `model`: which build the files must be; `tokenizer`: its tokenizer; None: the one among perdure's own data, or
+        `tokenizer.json` beside the weights.
         """
         if threads < 1:
             raise InputError(f"threads is {threads}; give at least 1")
@@ -71,15 +64,7 @@ class OnnxEmbedder:
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Embed texts.
 
-        Args:
-            texts: any number of texts; each is cut at the model's `max_tokens`.
-            query: whether they are questions to be matched against documents.
-
-        Returns:
-            float32 array of shape (len(texts), dims), each row of length one.
-
-        Raises:
-            ModelError: the model failed or was interrupted.
+        Returns float32 array of shape (len(texts), dims), each row of length one.
         """
         import numpy as np
 

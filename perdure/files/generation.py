@@ -57,9 +57,6 @@ class Generations:
         """Return the live generation, or None if there is none: never built, lost, or written by another version.
 
         An absent file is no empty index: the caller must say that nothing was searched.
-
-        Raises:
-            StoreBusyError: another program has it locked; it is as good as before once that lets go of it.
         """
         while True:
             number = self.number
@@ -77,11 +74,7 @@ class Generations:
     def writing(self, patience: float = 0.0) -> Iterator[bool]:
         """Lend the right to write to the index, or False if another process has it.
 
-        Args:
-            patience: seconds to wait for it; negative: for as long as it takes.
-
-        Raises:
-            StoreUnavailableError: the folder cannot be written.
+        `patience`: seconds to wait for it; negative: for as long as it takes.
         """
         if self._store.refusal is not None:
             raise StoreUnavailableError(self._store.refusal)
@@ -97,11 +90,7 @@ class Generations:
             yield True
 
     def begin(self) -> Generation:
-        """Make the file of the next generation. To be called by the writer.
-
-        Raises:
-            StoreError: it cannot be made.
-        """
+        """Make the file of the next generation. To be called by the writer."""
         number = max([self.number, *self._files().values()]) + 1
         database = Database(self.path(number), busy_ms=BUSY_MS)
         with database.write() as connection:
@@ -109,11 +98,7 @@ class Generations:
         return Generation(number, database)
 
     def publish(self, generation: Generation) -> None:
-        """Make a finished generation the live one. To be called by the writer.
-
-        Raises:
-            StoreError: the row cannot be written; the former generation is still live.
-        """
+        """Make a finished generation the live one. To be called by the writer."""
         with generation.database.read() as connection:
             run(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
         sync_folder(self._store.folder)
@@ -132,11 +117,7 @@ class Generations:
                     path.unlink()
 
     def forget(self) -> None:
-        """Remove the files of all generations: none is live then, and the next search makes one. For the writer.
-
-        Raises:
-            StoreError: it cannot be noted; the live one is still there.
-        """
+        """Remove the files of all generations: none is live then, and the next search makes one. For the writer."""
         with self._store.database.write() as connection:
             run(connection, "DELETE FROM meta WHERE key = ?", (self._row,))
         self.close()

@@ -43,20 +43,13 @@ _REFUSALS = {errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.EISDIR, errno.ENXIO
 
 @dataclass(frozen=True, slots=True)
 class FlushPolicy:
-    """When the agent is asked to save what must last, and in which words.
+    """When the agent is asked to save what must last, and in which words."""
 
-    Attributes:
-        enabled: whether it is asked at all.
-        reserve_tokens: tokens of the context window that the host keeps free; it compacts beyond them.
-        soft_tokens: so many tokens before that point the flush is due.
-        prompt: what the agent is asked; `{date}` and `{path}` stand for today and for today's note.
-        system_prompt: what is added to the system prompt of that turn; with the same placeholders.
-    """
-
-    enabled: bool = True
-    reserve_tokens: int = 20_000
-    soft_tokens: int = 4_000
-    prompt: str = DEFAULT_PROMPT
+    enabled: bool = True  # whether it is asked at all
+    reserve_tokens: int = 20_000  # tokens of the context window that the host keeps free; it compacts beyond them
+    soft_tokens: int = 4_000  # so many tokens before that point the flush is due
+    prompt: str = DEFAULT_PROMPT  # what the agent is asked; `{date}` and `{path}` stand for today and for today's note
+    # What is added to the system prompt of that turn; with the same placeholders.
     system_prompt: str = DEFAULT_SYSTEM_PROMPT
 
     def due(self, total_tokens: int, context_window: int, compactions: int, flushed_at: int | None) -> bool:
@@ -66,14 +59,8 @@ class FlushPolicy:
         larger than both together has no such point, so it is never due there: it would be due in every cycle
         before anything was said. For such a model the reserve must be made smaller.
 
-        Args:
-            total_tokens: tokens of the session so far.
-            context_window: tokens that the model can see.
-            compactions: how often the session has been compacted.
-            flushed_at: `compactions` at the time of the last flush; None: there was none.
-
-        Returns:
-            False for values that cannot be, such as a negative count.
+        `flushed_at`: `compactions` at the time of the last flush; None: there was none. Returns False for values that
+        cannot be, such as a negative count.
         """
         threshold = context_window - self.reserve_tokens - self.soft_tokens
         flushed = flushed_at is not None and flushed_at >= compactions
@@ -94,21 +81,7 @@ def append_daily_note(workspace: Path, text: str, now: float, *, tz: dt.tzinfo |
 
     What is in the file stays. Notes of several processes follow one another and never mix. Secrets are taken out.
 
-    Args:
-        workspace: the agent's workspace, an existing folder.
-        text: the note, Markdown.
-        now: the time, epoch seconds.
-        tz: the owner's time zone; None: that of the system.
-        title: stands behind the time in the heading of the note.
-
-    Returns:
-        The path of the file.
-
-    Raises:
-        InputError: the note is blank or too long, the workspace is no folder, or the file or its folder is a
-            symbolic link or something else than a file or folder.
-        StoreFullError: the disk is full; nothing of the note was kept.
-        StoreUnavailableError: the file cannot be written.
+    `now`: the time, epoch seconds; `tz`: the owner's time zone; None: that of the system. Returns the path of the file.
     """
     text = clean(text).strip()
     size = len(text.encode())
@@ -202,19 +175,7 @@ MAX_LINE = 300
 def add_line(folder: Path, name: str, text: str) -> bool:
     """Add a line to the section of a file in one step, creating file and section if need be.
 
-    Args:
-        folder: where the file is.
-        name: of the file.
-        text: becomes one line, without secrets.
-
-    Returns:
-        Whether it was added; False if it stands there already.
-
-    Raises:
-        UnsafePathError: the file is a link or no regular file.
-        InputError: the folder is missing, the section has lost its end, the file is no UTF-8 or was changed meanwhile.
-        StoreFullError: the disk is full; the file is as it was.
-        StoreUnavailableError: it cannot be written; it is as it was.
+    Returns whether it was added; False if it stands there already.
     """
     before = _read(folder, name)
     after = with_line(_decoded(before or b"", name), text)
@@ -232,11 +193,7 @@ def add_line(folder: Path, name: str, text: str) -> bool:
 
 
 def with_line(content: str, text: str) -> str:
-    """Return a file's text with one more line in its section; the same if the line stands there already.
-
-    Raises:
-        InputError: the section has no end, or there is more than one.
-    """
+    """Return a file's text with one more line in its section; the same if the line stands there already."""
     line = f"- {plain_line(text)}"
     if content.count(BEGIN) != content.count(END) or content.count(BEGIN) > 1:
         raise InputError("the section of perdure is damaged: it needs one begin mark and one end mark; restore them")

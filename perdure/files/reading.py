@@ -67,11 +67,7 @@ def why_unsafe(relative: str) -> str | None:
 
 
 def checked_parts(relative: str) -> tuple[str, ...]:
-    """Return the parts of a path with "/" below a folder.
-
-    Raises:
-        UnsafePathError: it could lead elsewhere on some system.
-    """
+    """Return the parts of a path with "/" below a folder."""
     reason = why_unsafe(relative)
     if reason:
         raise _refused(relative, reason)
@@ -82,9 +78,6 @@ def open_by_descriptor(root: Path, parts: Sequence[str]) -> int:
     """Open a file by walking down from the folder, each part seen from the one before; never through a link.
 
     No rename can lead the walk astray: a folder that is open stays the one that it was.
-
-    Raises:
-        OSError: a part is missing, a link, or cannot be opened.
     """
     handle = os.open(root, _FOLDER)
     for number, part in enumerate(parts, 1):
@@ -100,9 +93,6 @@ def open_by_name(root: Path, parts: Sequence[str]) -> int:
     """Open a file by its whole path, checked before and after; for systems that cannot open relative to a folder.
 
     Somebody who renames twice within the last check could still mislead it.
-
-    Raises:
-        OSError: it is missing or cannot be opened.
     """
     base = root.resolve(strict=True)
     path = base
@@ -126,20 +116,7 @@ OPENER: Opener = open_by_descriptor if os.open in os.supports_dir_fd and _NO_LIN
 
 
 def read_inside(root: Path, relative: str, max_bytes: int, *, opener: Opener = OPENER) -> bytes:
-    """Read a whole regular file below a folder.
-
-    Args:
-        root: the folder, with its links resolved.
-        relative: the file's path below it, with "/".
-        max_bytes: the largest file that is read.
-        opener: how to open it; the default is the safest that this system has.
-
-    Raises:
-        UnsafePathError: the path could lead elsewhere, or to a link, a hard link or no regular file.
-        InputError: the file is larger than `max_bytes`, or it changed during each of the readings.
-        FileNotFoundError: it or a folder above it is missing.
-        OSError: it cannot be read.
-    """
+    """Read a whole regular file below a folder."""
     parts = checked_parts(relative)
     for _ in range(1 + REREADS):
         handle = _opened(opener, root, parts)
@@ -188,25 +165,15 @@ _CITATION = lazy(r"#L([0-9]{1,9})(?:-L?([0-9]{1,9}))?\Z")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Lines of a memory file.
+    """Lines of a memory file."""
 
-    Attributes:
-        path: the file, as results name it.
-        text: the lines, joined by newlines.
-        start: number of the first line, from 1.
-        end: number of the last line; before `start` if there is none.
-        total_lines: how many lines the file has.
-        truncated: whether lines that were asked for were cut off.
-        missing: whether there is no such file.
-    """
-
-    path: str
-    text: str
-    start: int
-    end: int
-    total_lines: int
-    truncated: bool = False
-    missing: bool = False
+    path: str  # the file, as results name it
+    text: str  # the lines, joined by newlines
+    start: int  # number of the first line, from 1
+    end: int  # number of the last line; before `start` if there is none
+    total_lines: int  # how many lines the file has
+    truncated: bool = False  # whether lines that were asked for were cut off
+    missing: bool = False  # whether there is no such file
 
 
 def read_memory(
@@ -214,16 +181,8 @@ def read_memory(
 ) -> Reading:
     """Read a memory file, or some lines of it. Transcripts are not read here.
 
-    Args:
-        roots: where memory lies; the first that has the file is taken.
-        path: the file as results name it, or a citation: "memory/a.md#L12-L28".
-        start: the first line, from 1. The lines of a citation count only if neither `start` nor `lines` is given.
-        lines: how many lines; None: all the rest.
-        max_chars: the text is cut here at the end of a line, or within the first one if it is longer.
-
-    Raises:
-        UnsafePathError: the path could lead elsewhere, or to a link or no regular file.
-        InputError: the path names no memory file, a number is below 1, or the file cannot be read as text.
+    `start`: the first line, from 1. The lines of a citation count only if neither `start` nor `lines` is given;
+    `lines`: how many lines; None: all the rest.
     """
     path, start, lines = _place(path, start, lines)
     for name, value in (("start", start), ("lines", lines), ("max_chars", max_chars)):
@@ -241,18 +200,7 @@ def read_memory(
 
 
 def read_text(root: Root, relative: str, max_bytes: int) -> str:
-    """Read a file below a root as text; bytes that are not UTF-8 become replacement characters.
-
-    Args:
-        root: where it lies.
-        relative: its path below the root.
-        max_bytes: the largest file that is read.
-
-    Raises:
-        UnsafePathError: the path could lead elsewhere, or to a link or no regular file.
-        InputError: it is too large, is no text, or cannot be read.
-        FileNotFoundError: it is missing.
-    """
+    """Read a file below a root as text; bytes that are not UTF-8 become replacement characters."""
     try:
         content = read_inside(root.folder, relative, max_bytes)
     except FileNotFoundError:

@@ -74,16 +74,7 @@ class ChunkVectors:
     ) -> dict[int, float]:
         """Return the cosines of up to `limit` chunks that the audience may read, nearest first.
 
-        Args:
-            generation: where the chunks are.
-            space: the embedder's identity.
-            query: float32 of shape (dims,), length one.
-            audience: who asks.
-            sources: which kinds of files.
-            limit: at least 1.
-
-        Raises:
-            StoreError: the index cannot be read.
+        `query`: float32 of shape (dims,), length one; `limit`: at least 1.
         """
         with self._lock:
             self._refresh(generation, space, query.size)
@@ -273,17 +264,12 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What the words of a query brought.
+    """What the words of a query brought."""
 
-    Attributes:
-        bm25: how much each chunk says of the query, by the chunk's id; `keyword_score` makes a share of it.
-        weights: of the terms that were searched.
-        whole: of these and of those that are nowhere. What was too common to be searched counts in neither.
-    """
-
+    # How much each chunk says of the query, by the chunk's id; `keyword_score` makes a share of it.
     bm25: Mapping[int, float] = field(default_factory=dict)
-    weights: Mapping[str, float] = field(default_factory=dict)
-    whole: float = 0.0
+    weights: Mapping[str, float] = field(default_factory=dict)  # of the terms that were searched
+    whole: float = 0.0  # of these and of those that are nowhere. What was too common to be searched counts in neither
 
 
 def by_words(reader: Reader, query: str) -> Words:
@@ -291,9 +277,6 @@ def by_words(reader: Reader, query: str) -> Words:
 
     BM25 of each word by itself tells how much a chunk says of it; how much a word counts follows from the chunks
     that the reader may see alone, so that nobody learns from scores what others have.
-
-    Raises:
-        StoreError: the index cannot be read.
     """
     # One transaction: numbers of two states of the index do not fit together.
     with reader.generation.database.read() as connection, connection:
@@ -371,15 +354,7 @@ def passages(
 ) -> dict[int, Passage]:
     """Return what the ranking needs to know of chunks.
 
-    Args:
-        reader: who asks.
-        chunks: by id.
-        words: what the words of the query brought.
-        query: in words.
-        vector: the query's, and the name of its space.
-        known: cosines that are known already, by id.
-        scale: brings cosines onto the scale that scores are made for.
-        today: the day of asking, in UTC.
+    `today`: the day of asking, in UTC.
     """
     near = dict(known)
     if vector:
@@ -409,19 +384,14 @@ def _saturation(found: Iterable[tuple[int, float]], count: int, rows: int) -> It
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What is counted once for a state of the index: `version` is SQLite's number of it on one connection.
-
-    Attributes:
-        chunks, files: how many there are.
-        kinds: whose they are, and of which source.
-        frequencies: rows that hold a term, of the terms asked for so far.
-    """
+    """What is counted once for a state of the index: `version` is SQLite's number of it on one connection."""
 
     version: int
+    # `chunks`, `files`: how many there are.
     chunks: int
     files: int
-    kinds: frozenset[tuple[Scope, str]]
-    frequencies: dict[str, int] = field(default_factory=dict)
+    kinds: frozenset[tuple[Scope, str]]  # whose they are, and of which source
+    frequencies: dict[str, int] = field(default_factory=dict)  # rows that hold a term, of the terms asked for so far
 
 
 _states: WeakKeyDictionary[Connection, _State] = WeakKeyDictionary()

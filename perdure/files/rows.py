@@ -35,29 +35,17 @@ vector of a whole chunk is near nothing in particular. `python -m bench.notes` p
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One row of the index.
+    """One row of the index."""
 
-    Attributes:
-        start_line: first line, from 1.
-        end_line: last line.
-        section: the headings above it, "A > B"; empty for turns.
-        text: what is shown.
-        body: what it is found by, as words.
-        context: what stood before it, also as words.
-        speaker: who said it, for turns.
-        role: "user" or "assistant", for turns.
-        at: when it was said, epoch seconds.
-    """
-
-    start_line: int
-    end_line: int
-    section: str
-    text: str
-    body: str
-    context: str
-    speaker: str | None = None
-    role: str | None = None
-    at: float | None = None
+    start_line: int  # first line, from 1
+    end_line: int  # last line
+    section: str  # the headings above it, "A > B"; empty for turns
+    text: str  # what is shown
+    body: str  # what it is found by, as words
+    context: str  # what stood before it, also as words
+    speaker: str | None = None  # who said it, for turns
+    role: str | None = None  # "user" or "assistant", for turns
+    at: float | None = None  # when it was said, epoch seconds
 
     @property
     def digest(self) -> str:
@@ -180,21 +168,13 @@ class FileRow:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What was read of a file.
+    """What was read of a file."""
 
-    Attributes:
-        hash: of its bytes; empty if it could not be read.
-        entries: what is indexed of it.
-        session: the conversation it holds, if it is one.
-        day: the day it is named after, epoch seconds.
-        skipped: why nothing of it is indexed, if so.
-    """
-
-    hash: str
-    entries: Sequence[Entry] = ()
-    session: str | None = None
-    day: float | None = None
-    skipped: str | None = None
+    hash: str  # of its bytes; empty if it could not be read
+    entries: Sequence[Entry] = ()  # what is indexed of it
+    session: str | None = None  # the conversation it holds, if it is one
+    day: float | None = None  # the day it is named after, epoch seconds
+    skipped: str | None = None  # why nothing of it is indexed, if so
 
 
 def checksum(values: Sequence[object]) -> bytes:
@@ -217,15 +197,7 @@ def known(connection: Connection, root: Root) -> dict[str, FileRow]:
 def put_file(connection: Connection, root: Root, found: Found, content: Content, stamp: Stamp) -> int:
     """Make the index hold a file as it is; chunks that are as before stay.
 
-    Args:
-        connection: the writer.
-        root: what the file is under.
-        found: the file.
-        content: what was read of it.
-        stamp: by which the next scan tells whether it has changed.
-
-    Returns:
-        How many chunks were written.
+    Returns how many chunks were written.
     """
     sql = (
         f"INSERT INTO files ({SUMMED['files']}, sum, size, mtime_ns, inode)"

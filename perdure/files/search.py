@@ -39,27 +39,18 @@ DAY = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A passage of a file or a turn of a conversation.
+    """A passage of a file or a turn of a conversation."""
 
-    Attributes:
-        path: the file, as `read_memory` takes it; that of a conversation begins with "sessions/" and only names it.
-        start_line, end_line: where in it, from 1.
-        score: 0 to 1, on one scale for all queries; a dated file's falls with its age.
-        snippet: its text, cut to 700 characters.
-        source: "memory" or "sessions".
-        section: the headings above it.
-        citation: `path#L1-L5`; None where citations are not shown.
-        session, speaker, role, at: of a turn; `at` in epoch seconds.
-    """
-
-    path: str
+    path: str  # the file, as `read_memory` takes it; that of a conversation begins with "sessions/" and only names it
+    # `start_line`, `end_line`: where in it, from 1.
     start_line: int
     end_line: int
-    score: float
-    snippet: str
-    source: str
-    section: str = ""
-    citation: str | None = None
+    score: float  # 0 to 1, on one scale for all queries; a dated file's falls with its age
+    snippet: str  # its text, cut to 700 characters
+    source: str  # "memory" or "sessions"
+    section: str = ""  # the headings above it
+    citation: str | None = None  # `path#L1-L5`; None where citations are not shown
+    # `session`, `speaker`, `role`, `at`: of a turn; `at` in epoch seconds.
     session: str | None = None
     speaker: str | None = None
     role: str | None = None
@@ -73,21 +64,13 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a search brought, and how.
+    """What a search brought, and how."""
 
-    Attributes:
-        results: best first.
-        backend: "hybrid", "keyword", "substring" or "disabled".
-        provider: the embedding model; "none" without one.
-        reason: why it was not searched in the best way, or not as the files are now; None if it was.
-        dirty: files that have changed and are not in the index yet.
-    """
-
-    results: tuple[Result, ...]
-    backend: str
-    provider: str = "none"
-    reason: str | None = None
-    dirty: int = 0
+    results: tuple[Result, ...]  # best first
+    backend: str  # "hybrid", "keyword", "substring" or "disabled"
+    provider: str = "none"  # the embedding model; "none" without one
+    reason: str | None = None  # why it was not searched in the best way, or not as the files are now; None if it was
+    dirty: int = 0  # files that have changed and are not in the index yet
 
     @property
     def disabled(self) -> bool:
@@ -104,23 +87,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What is searched for.
+    """What is searched for."""
 
-    Attributes:
-        query: in words.
-        max_results: 1 to 100.
-        min_score: 0 to 1; what is less certain is left out.
-        sources: "memory", "sessions" or both.
-        chat: "direct", "group" or "channel": where the answer is shown.
-        skip_session: a conversation that is left out, as the one that is going on.
-    """
-
-    query: str
-    max_results: int = MAX_RESULTS
-    min_score: float = MIN_SCORE
-    sources: tuple[str, ...] = SOURCES
-    chat: str = "direct"
-    skip_session: str | None = None
+    query: str  # in words
+    max_results: int = MAX_RESULTS  # 1 to 100
+    min_score: float = MIN_SCORE  # 0 to 1; what is less certain is left out
+    sources: tuple[str, ...] = SOURCES  # "memory", "sessions" or both
+    chat: str = "direct"  # "direct", "group" or "channel": where the answer is shown
+    skip_session: str | None = None  # a conversation that is left out, as the one that is going on
 
     def __post_init__(self) -> None:
         if not 1 <= self.max_results <= MOST_RESULTS:
@@ -133,21 +107,13 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A search of which the half that needs no vector is done.
+    """A search of which the half that needs no vector is done."""
 
-    Attributes:
-        reader: who searches where.
-        query: in words.
-        words: what they brought.
-        best: the best chunks by them.
-        beside: what stands right before and after these.
-    """
-
-    reader: Reader
-    query: str
-    words: Words
-    best: Mapping[int, Chunk]
-    beside: Mapping[int, Chunk]
+    reader: Reader  # who searches where
+    query: str  # in words
+    words: Words  # what they brought
+    best: Mapping[int, Chunk]  # the best chunks by them
+    beside: Mapping[int, Chunk]  # what stands right before and after these
 
 
 @dataclass(eq=False)
@@ -164,14 +130,7 @@ class FileSearch:
     def search(
         self, ask: Ask, audience: Audience, roots: Sequence[Root], fresh: Callable[[], int] = lambda: 0
     ) -> Answer:
-        """Answer in the best way that works now.
-
-        Args:
-            ask: what is searched for.
-            audience: who asks.
-            roots: where the files are, for a search without an index; only those that the audience may read count.
-            fresh: brings the index up to date, and returns how many changed files are left for later.
-        """
+        """Answer in the best way that works now."""
         options = self.index.options
         sources = [source for source in ask.sources if source in options.sources]
         if not sources:
@@ -213,17 +172,7 @@ class FileSearch:
         return None
 
     def draft(self, query: str, audience: Audience, sources: Collection[str], most: int) -> Draft | None:
-        """Do the half of a search that needs no vector; None without an index.
-
-        Args:
-            query: in words.
-            audience: who asks.
-            sources: "memory", "sessions" or both.
-            most: results that are wanted.
-
-        Raises:
-            StoreError: the index cannot be read.
-        """
+        """Do the half of a search that needs no vector; None without an index."""
         generation = self.index.generations.live()
         wanted = [source for source in sources if source in self.index.options.sources]
         if generation is None or not wanted:
@@ -239,13 +188,7 @@ class FileSearch:
     def finish(self, draft: Draft, vector: tuple[Vector, str] | None, ask: Ask) -> list[tuple[Chunk, float]]:
         """Do the other half: return passages with their scores, best first.
 
-        Args:
-            draft: what the words brought.
-            vector: of the query, with the name of its space; None: words alone.
-            ask: how many, from which score on, and without which conversation.
-
-        Raises:
-            StoreError: the index cannot be read.
+        `vector`: of the query, with the name of its space; None: words alone.
         """
         with self._noticing(draft.reader.generation):
             scored = self._scored(draft, vector, ask)
@@ -343,15 +286,7 @@ def by_substring(
 ) -> list[tuple[Chunk, float]] | None:
     """Return the passages that hold words of a query, with the share of the words.
 
-    Args:
-        query: in words.
-        roots: where to look; each may be read by who asks.
-        sources: which kinds of files.
-        index: knows how files are read and cut.
-        deadline: `time.monotonic()` after which the rest of the files is left out.
-
-    Returns:
-        None if there is no file to look into.
+    `deadline`: `time.monotonic()` after which the rest of the files is left out.
     """
     terms = [term.replace(" ", "") for term in match_terms(query)]
     files = [

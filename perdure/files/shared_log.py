@@ -38,9 +38,7 @@ BATCH = 100
 def log_of(store: Store, strip: Callable[[str, str], str] | None = None) -> TranscriptLog:
     """Return the record of a store's conversations.
 
-    Args:
-        store: the store.
-        strip: see `TranscriptLog`; None: nothing is recorded with it.
+    `strip`: see `TranscriptLog`; None: nothing is recorded with it.
     """
     stripped = strip or (lambda text, session: strip_fenced(text, store.key, session))
     if store.database.shared:
@@ -81,11 +79,7 @@ class SharedLog(TranscriptLog):
         return [self._file(scope, session) for scope, session in gone]
 
     def pull(self) -> int:
-        """Bring the files up to date with the database; return how many conversations had changed.
-
-        Raises:
-            StoreError: the database cannot be read, or a file cannot be written; repeat it later.
-        """
+        """Bring the files up to date with the database; return how many conversations had changed."""
         pulled = 0
         while True:
             with self._store.database.read() as connection:
@@ -102,11 +96,7 @@ class SharedLog(TranscriptLog):
             pulled += len(changed)
 
     def write_out(self) -> int:
-        """Write the files of all conversations anew, and remove those of others; return how many there are.
-
-        Raises:
-            StoreError: the database cannot be read, or a file cannot be written.
-        """
+        """Write the files of all conversations anew, and remove those of others; return how many there are."""
         forget_seen(self._root.parent)
         self.pull()
         with self._store.database.read() as connection:
@@ -176,11 +166,7 @@ def take_over(store: Store, home: Path) -> int:
 
     Other machines learn of each that changed, or is gone.
 
-    Returns:
-        How many the folder has.
-
-    Raises:
-        StoreError: the database cannot be read or written; called again, it goes on.
+    Returns how many the folder has.
     """
     log = SharedLog(store, lambda text, session: text, home)
     with store.database.read() as connection:

@@ -125,13 +125,7 @@ class TranscriptLog:
     def __init__(
         self, home: Path, strip: Callable[[str, str], str] = lambda text, session: text, key: bytes = b""
     ) -> None:
-        """Prepare the log; nothing is created before the first message.
-
-        Args:
-            home: the data folder; the transcripts are in `transcripts/` in it.
-            strip: takes the blocks that we put into a session out of a text of that session.
-            key: the store's key, for checksums.
-        """
+        """Prepare the log; nothing is created before the first message."""
         self._root = home / "transcripts"
         self._strip = strip
         self._key = key
@@ -140,20 +134,7 @@ class TranscriptLog:
     def append(self, scope: Scope, session: str, messages: Messages, now: float) -> int:
         """Add what the file does not hold yet of what the user and the assistant said.
 
-        Args:
-            scope: to whom the session belongs.
-            session: the host's id of it; any string.
-            messages: the history, whole or in part.
-            now: epoch seconds; the time of messages that bring none.
-
-        Returns:
-            How many messages were added.
-
-        Raises:
-            ScopeError: the scope is malformed.
-            StoreFullError: the disk is full; nothing was added.
-            StoreBusyError: another process held the lock for too long.
-            StoreUnavailableError: the file cannot be written.
+        `now`: epoch seconds; the time of messages that bring none. Returns how many messages were added.
         """
         spoken = [message for message in messages if _is_speech(message)]
 
@@ -168,11 +149,7 @@ class TranscriptLog:
     ) -> list[dict[str, Any]]:
         """Return what `append` would write of messages, for `restore`: role, content, time and name.
 
-        Args:
-            messages: as for `append`, as the next ones.
-            session: the host's id of it.
-            now: epoch seconds; the time of messages that bring none.
-            redacted: texts without secrets by the texts themselves, where they are at hand.
+        `now`: epoch seconds; the time of messages that bring none.
         """
         return [self._line(message, session, now, redacted) for message in messages if _is_speech(message)]
 
@@ -181,17 +158,7 @@ class TranscriptLog:
 
         A message is there already if the file has it with the same time or a later one.
 
-        Args:
-            scope: as for `append`, as the next ones.
-            session: the host's id of it.
-            messages: what was said in the turn, as `said` returned it.
-            now: epoch seconds; the time of messages that bring none.
-
-        Returns:
-            How many messages were added.
-
-        Raises:
-            ScopeError, StoreError: as `append`.
+        `now`: epoch seconds; the time of messages that bring none. Returns how many messages were added.
         """
         spoken = self.said(messages, session, now)
 
@@ -202,11 +169,7 @@ class TranscriptLog:
         return self._add(scope, session, now, missing, whole=True) if spoken else 0
 
     def flush(self) -> None:
-        """Wait until the disk has all that was written here.
-
-        Raises:
-            StoreError: a file could not be synced; called again, it is tried again.
-        """
+        """Wait until the disk has all that was written here."""
         while self._unsynced:
             path = self._unsynced.pop()
             try:
@@ -224,28 +187,14 @@ class TranscriptLog:
         return 0
 
     def files(self, scope: Scope) -> list[Path]:
-        """Return the session files of a scope, by name.
-
-        Raises:
-            ScopeError: the scope is malformed.
-        """
+        """Return the session files of a scope, by name."""
         return sorted(self.folder(scope).glob("*.jsonl"))
 
     def move(self, scope: Scope, to: Scope, sessions: Sequence[str] = (), dry_run: bool = False) -> tuple[int, int]:
         """Give sessions of a scope to another scope.
 
-        Args:
-            scope: whose they are.
-            to: whose they become.
-            sessions: their ids; none: all.
-            dry_run: only count.
-
-        Returns:
-            How many were moved, and how many stay because the other scope has a session of the same id.
-
-        Raises:
-            ScopeError: a scope is malformed.
-            StoreError: a file could not be moved; those before it were.
+        `sessions`: their ids; none: all. Returns how many were moved, and how many stay because the other scope has a
+        session of the same id.
         """
         wanted = {f"{safe_name(session)}.jsonl" for session in sessions}
         goal = self.folder(to)
@@ -265,29 +214,17 @@ class TranscriptLog:
         Broken lines go too, since nothing can be found in them. The marks stay: without them a host that
         resends its history would bring the texts back.
 
-        Returns:
-            How many files changed.
-
-        Raises:
-            StoreError: a file could not be rewritten; it is as it was.
+        Returns how many files changed.
         """
         wanted = sorted({text for text in texts if text}, key=len, reverse=True)
         return self._rewrite(lambda line: without(line, wanted, self._key)) if wanted else 0
 
     def redact_again(self) -> int:
-        """Pass every message and speaker's name through the present redactor; return how many files changed.
-
-        Raises:
-            StoreError: a file could not be rewritten; it is as it was.
-        """
+        """Pass every message and speaker's name through the present redactor; return how many files changed."""
         return self._rewrite(lambda line: redacted_again(line, self._key))
 
     def damaged(self) -> Iterator[tuple[str, str]]:
-        """Yield where a line is not as it was written, and how: "changed", or "unreadable".
-
-        Raises:
-            OSError: a file cannot be read.
-        """
+        """Yield where a line is not as it was written, and how: "changed", or "unreadable"."""
         for path in sorted(self._root.glob("*/*.jsonl")):
             with suppress(FileNotFoundError):
                 # What stands behind the last line end is what a kill left.
@@ -298,21 +235,13 @@ class TranscriptLog:
                         yield f"{path.relative_to(self._root.parent).as_posix()} line {number}", how
 
     def accept(self) -> int:
-        """Take lines that were changed as they are, and unreadable ones out; return how many files changed.
-
-        Raises:
-            StoreError: a file could not be rewritten; it is as it was.
-        """
+        """Take lines that were changed as they are, and unreadable ones out; return how many files changed."""
         return self._rewrite(lambda line: accepted(line, self._key))
 
     def drop_before(self, at: float, dry_run: bool = False) -> list[Path]:
         """Remove the sessions to which nothing was added since `at` (epoch seconds).
 
-        Returns:
-            Their files; with `dry_run` they stay.
-
-        Raises:
-            StoreError: a file could not be removed.
+        Returns their files; with `dry_run` they stay.
         """
         dropped: list[Path] = []
         for path in sorted(self._root.glob("*/*.jsonl")):
@@ -327,11 +256,7 @@ class TranscriptLog:
         return dropped
 
     def folder(self, scope: Scope) -> Path:
-        """Return where the sessions of a scope are kept, or would be.
-
-        Raises:
-            ScopeError: the scope is malformed.
-        """
+        """Return where the sessions of a scope are kept, or would be."""
         if Scope.parse(str(scope)) != scope:
             raise ScopeError(f"scope {str(scope)[:80]!r} is not in its exact form; build it with Scope.parse")
         return self._root / safe_name(str(scope))

@@ -34,46 +34,29 @@ _AROUND_SILENT = " \t\r\n*_`.!\"'"
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message of a conversation.
+    """One message of a conversation."""
 
-    Attributes:
-        line_start: the line of the file it begins on, from 1; in a JSON list, its number in the list.
-        line_end: the line it ends on.
-        role: who spoke, by the host's word.
-        speaker: the name that the message gives, else "User" or "Assistant".
-        at: when, epoch seconds, if it is known.
-        text: what was said, without secrets.
-    """
-
-    line_start: int
-    line_end: int
-    role: Role
-    speaker: str
-    at: float | None
-    text: str
+    line_start: int  # the line of the file it begins on, from 1; in a JSON list, its number in the list
+    line_end: int  # the line it ends on
+    role: Role  # who spoke, by the host's word
+    speaker: str  # the name that the message gives, else "User" or "Assistant"
+    at: float | None  # when, epoch seconds, if it is known
+    text: str  # what was said, without secrets
 
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """When a session that grows is worth indexing again.
+    """When a session that grows is worth indexing again."""
 
-    Attributes:
-        max_bytes: after so many new bytes,
-        max_messages: or so many new messages,
-        idle_seconds: or when nothing was added for so long.
-    """
-
-    max_bytes: int = 100_000
-    max_messages: int = 50
-    idle_seconds: float = 600.0
+    max_bytes: int = 100_000  # new since it was indexed
+    max_messages: int = 50  # new since it was indexed
+    idle_seconds: float = 600.0  # since the last change
 
     def due(self, grown_bytes: int, grown_messages: int, idle: float) -> bool:
         """Return whether to index now.
 
-        Args:
-            grown_bytes: by how much the file grew since it was indexed; negative if it shrank.
-            grown_messages: how many messages were added.
-            idle: seconds since the last change.
+        `grown_bytes`: by how much the file grew since it was indexed; negative if it shrank; `idle`: seconds since the
+        last change.
         """
         if grown_bytes < 0:
             # What shrank was rewritten: the index may hold what was taken out of it.
@@ -88,10 +71,6 @@ def read_turns(data: str, strip: Callable[[str], str] = lambda text: text) -> li
 
     Left out are tools, thinking, images without a caption, system and silent messages, heartbeats,
     recalled memories, and lines that are broken, as the last one is while a host writes it.
-
-    Args:
-        data: the file's text.
-        strip: takes our own blocks out of a message.
     """
     turns = []
     for number, record in _records(data):
@@ -214,17 +193,11 @@ _SESSION = lazy(r"session_(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What a person said, and what was answered.
+    """What a person said, and what was answered."""
 
-    Attributes:
-        user: the person's words.
-        reply: the answer; empty if there was none.
-        at: when, epoch seconds, if it is known.
-    """
-
-    user: str
-    reply: str
-    at: float | None
+    user: str  # the person's words
+    reply: str  # the answer; empty if there was none
+    at: float | None  # when, epoch seconds, if it is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,14 +211,7 @@ class Dialogue:
 def read_transcript(path: Path, form: str = "auto", conversation: str | None = None) -> list[Dialogue]:
     """Read a transcript.
 
-    Args:
-        path: the file.
-        form: "openclaw" (session JSONL), "messages" (a JSON list of messages with role and content), "locomo"
-            (both speakers count as users), or "auto" to find out which of the first two it is.
-        conversation: which one of a LoCoMo file; None: the first.
-
-    Raises:
-        InputError: the file cannot be read or is of another form.
+    `conversation`: which one of a LoCoMo file; None: the first.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")

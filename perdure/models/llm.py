@@ -40,16 +40,7 @@ class Llm:
     def ask(self, prompt: str, *, purpose: Purpose, system: str = "", timeout: float | None = None) -> str:
         """Return what the model answers.
 
-        Args:
-            prompt: the question.
-            purpose: what it is asked for.
-            system: what it is to do.
-            timeout: seconds; None: that of the endpoint.
-
-        Raises:
-            TokenBudgetError: too few tokens are left for today; nothing was sent.
-            ModelError: the model did not answer as it should.
-            StoreError: the tokens could not be counted; nothing was sent.
+        `timeout`: seconds; None: that of the endpoint.
         """
         roles = {"system": redact(system).text, "user": redact(prompt).text}
         messages = [{"role": role, "content": text} for role, text in roles.items() if text]

@@ -59,11 +59,7 @@ class RemoteEmbedder:
     """Embeds texts on a server. Safe to use from several threads. Secrets in a text are redacted before it is sent."""
 
     def __init__(self, model: RemoteModel, wire: Wire, endpoint: Endpoint) -> None:
-        """Make an embedder; the server is asked only if the length of the model's vectors is not known.
-
-        Raises:
-            ModelError: the key is missing, or the server did not answer.
-        """
+        """Make an embedder; the server is asked only if the length of the model's vectors is not known."""
         if endpoint.address.key:
             endpoint.address.key.headers()
         self._model = model
@@ -91,15 +87,7 @@ class RemoteEmbedder:
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Embed texts.
 
-        Args:
-            texts: any number of texts; each is cut at the model's `max_tokens`.
-            query: whether they are questions to be matched against documents.
-
-        Returns:
-            float32 array of shape (len(texts), dims), each row of length one.
-
-        Raises:
-            ModelError: the server did not answer as it should, or the call was interrupted.
+        Returns float32 array of shape (len(texts), dims), each row of length one.
         """
         import numpy as np
 
@@ -169,12 +157,7 @@ class FailoverEmbedder:
     def __init__(self, embedders: Sequence[Embedder], *, now: Callable[[], float] = time.monotonic) -> None:
         """Take the embedders, the preferred one first.
 
-        Args:
-            embedders: at least one.
-            now: a steady clock, in seconds.
-
-        Raises:
-            SettingsError: their vectors cannot be compared, so none may stand in for another.
+        `embedders`: at least one; `now`: a steady clock, in seconds.
         """
         first = embedders[0].identity
         for other in (embedder.identity for embedder in embedders):
@@ -194,11 +177,7 @@ class FailoverEmbedder:
         return self._embedders[0].identity
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
-        """Embed texts; see `Embedder.embed`.
-
-        Raises:
-            ModelError: none of them could, or the call was interrupted.
-        """
+        """Embed texts; see `Embedder.embed`."""
         before = self._interrupts
         problems: list[ModelError] = []
         for index in self._order():

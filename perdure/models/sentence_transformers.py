@@ -37,15 +37,7 @@ class SentenceTransformerEmbedder:
     """
 
     def __init__(self, model: str, *, device: str | None = None) -> None:
-        """Load a model. Nothing is downloaded.
-
-        Args:
-            model: a folder, or the name of a model of the Hugging Face hub that is in its local cache.
-            device: where to compute ("cpu", "cuda", "mps"); None lets the package choose.
-
-        Raises:
-            ModelError: the package is not installed, the model is not on this machine, or it cannot be loaded.
-        """
+        """Load a model from a folder, or by its name from the local cache of the hub. Nothing is downloaded."""
         try:
             from sentence_transformers import SentenceTransformer
         except ImportError as error:
@@ -75,15 +67,7 @@ class SentenceTransformerEmbedder:
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Embed texts.
 
-        Args:
-            texts: any number of texts; each is cut at the model's `max_tokens`.
-            query: whether they are questions to be matched against documents.
-
-        Returns:
-            float32 array of shape (len(texts), dims), each row of length one.
-
-        Raises:
-            ModelError: the model failed or was interrupted.
+        Returns float32 array of shape (len(texts), dims), each row of length one.
         """
         import numpy as np
 
@@ -133,11 +117,7 @@ class SentenceTransformerEmbedder:
 
 
 def _folder(model: str) -> Path:
-    """Return the folder of a model.
-
-    Raises:
-        ModelError: it is not on this machine.
-    """
+    """Return the folder of a model."""
     if Path(model).is_dir():
         return Path(model)
     names = (model,) if "/" in model else (f"{_ORGANISATION}/{model}", model)
@@ -156,9 +136,6 @@ def _files_digest(folder: Path) -> str:
 
     Not over the weights in memory: what a model's files lack, such as a pooler that nothing reads, is filled up
     with random numbers at each load.
-
-    Raises:
-        ModelError: one cannot be read.
     """
     digests = {}
     try:

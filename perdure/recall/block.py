@@ -47,16 +47,11 @@ _EPOCH = date(1970, 1, 1).toordinal()
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A memory as it stands in the block.
+    """A memory as it stands in the block."""
 
-    Attributes:
-        item: the memory, with the text that is shown.
-        note: what is said of it behind its text: how old it is, or how long; empty: nothing.
-        mark: that it is earlier than another, or what of it is out of date; empty: nothing. It stands in every format.
-    """
-
-    item: RecallItem
-    note: str = ""
+    item: RecallItem  # the memory, with the text that is shown
+    note: str = ""  # what is said of it behind its text: how old it is, or how long; empty: nothing
+    # That it is earlier than another, or what of it is out of date; empty: nothing. It stands in every format.
     mark: str = ""
 
 
@@ -66,12 +61,7 @@ def age(said: float, now: float) -> str:
     Days are those of UTC, as for passages of conversations, so that the words change once a day, at the same moment
     for all memories and in all processes.
 
-    Args:
-        said: epoch seconds, any number.
-        now: epoch seconds.
-
-    Returns:
-        The words; empty for what was said on the same day or later, and for a time that no calendar has.
+    `said`: epoch seconds, any number; `now`: epoch seconds.
     """
     try:
         then, today = _day(said), _day(now)
@@ -105,22 +95,13 @@ def day(said: float) -> str:
 def dated(item: RecallItem, form: str, said: float, now: float) -> Entry:
     """Return a memory as it stands in full.
 
-    Args:
-        item: the memory.
-        form: one of `perdure.recall.options.FORMATS`; "minimal" has no ages.
-        said: when it was said, epoch seconds.
-        now: the time of asking, epoch seconds.
+    `said`: when it was said, epoch seconds; `now`: the time of asking, epoch seconds.
     """
     return Entry(item, "" if form == options.MINIMAL else age(said, now))
 
 
 def indexed(item: RecallItem, count: Callable[[str], int]) -> Entry | None:
-    """Return a memory by its first words, or None if it is so short that it stands in the index in full.
-
-    Args:
-        item: the memory, with its whole text.
-        count: tokens of a text.
-    """
+    """Return a memory by its first words, or None if it is so short that it stands in the index in full."""
     text = " ".join(item.text.split())
     start = clip(" ".join(text.split()[:FIRST_WORDS]), FIRST_CHARS)
     if start == text:
@@ -142,12 +123,7 @@ def entry_of(
 def line(entry: Entry, form: str, number: int = 1) -> str:
     """Return a memory as a line of the block: escaped, on one line.
 
-    Args:
-        entry: the memory.
-        form: "full" (`[leg/category] text (age)`), "short" (`category: text (age)`), "minimal" (`text`) or
-            "progressive" (`1. [category] text (age)`, or `1. [category] first words … (23 tokens)`). In "short" and
-            "minimal", what would begin as a role marker or a heading stands behind a dash.
-        number: its place in the block, from 1 on.
+    `number`: its place in the block, from 1 on.
     """
     item = entry.item
     text = escape(item.text)
@@ -189,27 +165,15 @@ MAX_STALE = 80
 
 @dataclass(frozen=True, slots=True)
 class Overtaken:
-    """A fact that may come up, and what is newer than it.
+    """A fact that may come up, and what is newer than it."""
 
-    Attributes:
-        older: the fact.
-        newer: says otherwise of the same, or of a part of it.
-        part: whether the rest of the older one still holds.
-    """
-
-    older: str
-    newer: Fact
-    part: bool
+    older: str  # its id
+    newer: Fact  # says otherwise of the same, or of a part of it
+    part: bool  # whether the rest of the older one still holds
 
 
 def overtaken(connection: Connection, facts: Iterable[Fact], view: View) -> list[Overtaken]:
-    """Return which of these facts newer ones correct in part, or contradict. Only what the view shows counts.
-
-    Args:
-        connection: a reader.
-        facts: what may come up.
-        view: what may be seen.
-    """
+    """Return which of these facts newer ones correct in part, or contradict. Only what the view shows counts."""
     there = {fact.id: fact for fact in facts}
     links = [each for each in links_of(connection, there) if each.type in ("CORRECTS", "CONTRADICTS")]
     seen = {**by_ids(connection, {each.source for each in links}, view), **there}
@@ -241,9 +205,7 @@ def _by_slot(facts: Iterable[Fact]) -> list[Overtaken]:
 def in_order(ids: Sequence[str], found: Iterable[Overtaken]) -> list[str]:
     """Return ids in their order, but each that was overtaken behind what is newer; what is not among them joins.
 
-    Args:
-        ids: best first.
-        found: what is overtaken by what.
+    `ids`: best first.
     """
     newer: dict[str, list[Fact]] = defaultdict(list)
     for each in found:
@@ -263,13 +225,7 @@ def in_order(ids: Sequence[str], found: Iterable[Overtaken]) -> list[str]:
 
 
 def marks(facts: Mapping[str, Fact], found: Iterable[Overtaken], stale: Stale) -> dict[str, str]:
-    """Return what is said of each overtaken fact in the block: that it is earlier, or what of it is out of date.
-
-    Args:
-        facts: by id.
-        found: what is overtaken by what.
-        stale: tells which words are out of date.
-    """
+    """Return what is said of each overtaken fact in the block: that it is earlier, or what of it is out of date."""
     said: dict[str, str] = {}
     for each in sorted(found, key=lambda one: (one.part, one.newer.effective_date)):
         older = facts[each.older]
@@ -286,10 +242,6 @@ def newest_first(entries: Sequence[Entry], said: Mapping[str, float]) -> list[En
 
     How well they fit decides which facts come; of two that say otherwise of one thing, the newer has the first word,
     also where nothing shows that they do.
-
-    Args:
-        entries: in the order in which they were chosen.
-        said: when each fact was said that is to be ordered, by its id.
     """
     dated_ones = iter(sorted((each for each in entries if each.item.id in said), key=lambda each: -said[each.item.id]))
     return [next(dated_ones) if each.item.id in said else each for each in entries]

@@ -44,17 +44,11 @@ class Model(Asker, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """What was added to a query.
+    """What was added to a query."""
 
-    Attributes:
-        wordings: other ways to say it.
-        state: "off", "ok", "known" (from an earlier time), or why there is nothing.
-        seconds: how long the search had to wait for it.
-    """
-
-    wordings: tuple[str, ...] = ()
-    state: str = "off"
-    seconds: float = 0.0
+    wordings: tuple[str, ...] = ()  # other ways to say it
+    state: str = "off"  # "off", "ok", "known" (from an earlier time), or why there is nothing
+    seconds: float = 0.0  # how long the search had to wait for it
 
 
 OFF: Final = Expansion()
@@ -70,13 +64,7 @@ class Expander:
         self._slot = Slot("expansion")
 
     def begin(self, query: str, expand: Expand, seconds: float) -> Pending:
-        """Return what has the wordings of a query, or will have them.
-
-        Args:
-            query: what is asked.
-            expand: with "wait" they are there when this returns, or never.
-            seconds: with "turn", after which the model is asked no longer.
-        """
+        """Return what has the wordings of a query, or will have them."""
         model = self._model
         if model is None or expand == "no":
             return Pending(OFF)

@@ -89,16 +89,11 @@ def said(text: str) -> Said:
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:
-    """How the words of a prompt stand in a store, as its caller sees it.
+    """How the words of a prompt stand in a store, as its caller sees it."""
 
-    Attributes:
-        texts: memories in all, at least 1.
-        documents: in how many of them a stem stands; those that are not here stand in none.
-        meant: of stems that stand in none, the known one that each is a misspelling of.
-    """
-
-    texts: int
-    documents: Mapping[str, int]
+    texts: int  # memories in all, at least 1
+    documents: Mapping[str, int]  # in how many of them a stem stands; those that are not here stand in none
+    # Of stems that stand in none, the known one that each is a misspelling of.
     meant: Mapping[str, str] = field(default_factory=dict)
 
     def weight(self, word: str) -> float:
@@ -109,29 +104,19 @@ class Lexicon:
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """How near a prompt's parts are to its candidates.
+    """How near a prompt's parts are to its candidates."""
 
-    Attributes:
-        cosines: of shape (parts, candidates).
-        mean, spread: of each part's cosines with all that the caller may see, of shape (parts,).
-        agree: length of the mean of the parts' vectors: 1 where they say the same.
-    """
-
-    cosines: Floats
+    cosines: Floats  # of shape (parts, candidates)
+    # `mean`, `spread`: of each part's cosines with all that the caller may see, of shape (parts,).
     mean: Floats
     spread: Floats
-    agree: float
+    agree: float  # length of the mean of the parts' vectors: 1 where they say the same
 
     @classmethod
     def of(cls, cosines: Floats, totals: Floats, squares: Floats, count: int, agree: float) -> Near:
         """Mix each part's background with that of an almost empty store.
 
-        Args:
-            cosines: of shape (parts, candidates).
-            totals: sum of each part's cosines with all that the caller may see, or a sample of it.
-            squares: sum of their squares.
-            count: how many memories these are.
-            agree: length of the mean of the parts' vectors.
+        `cosines`: of shape (parts, candidates).
         """
         import numpy as np
 
@@ -165,14 +150,7 @@ class Prompt:
 
 
 def rows(prompt: Prompt, lexicon: Lexicon, near: Near, texts: Sequence[str]) -> Floats:
-    """Return the features, of shape (candidates, len(NAMES)).
-
-    Args:
-        prompt: what is asked.
-        lexicon: how its words stand in the store.
-        near: how near it is to the candidates.
-        texts: what each candidate says.
-    """
+    """Return the features, of shape (candidates, len(NAMES))."""
     import numpy as np
 
     cosines = np.asarray(near.cosines)
@@ -273,25 +251,15 @@ REASONS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class LearnedGate:
-    """Trees over the features of `perdure.recall.gate`.
+    """Trees over the features of `perdure.recall.gate`."""
 
-    Attributes:
-        encoder: sha256 of the encoder whose vectors it was fitted on; those of another mean nothing to it.
-        points: the probability from which a memory comes up, by the names of `POINTS`.
-        trees: tell it.
-    """
-
-    encoder: str
-    points: Mapping[str, float]
+    encoder: str  # sha256 of the encoder whose vectors it was fitted on; those of another mean nothing to it
+    points: Mapping[str, float]  # the probability from which a memory comes up, by the names of `POINTS`
     trees: Trees
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> LearnedGate:
-        """Make a gate of its JSON.
-
-        Raises:
-            ModelError: it was fitted on other features.
-        """
+        """Make a gate of its JSON."""
         return cls(plain["encoder"], plain["points"], Trees.of(plain, NAMES))
 
     def probabilities(self, rows: Floats) -> list[float]:
@@ -305,11 +273,7 @@ class LearnedGate:
 
 @cache
 def shipped() -> LearnedGate:
-    """Return the gate that comes with perdure.
-
-    Raises:
-        ModelError: its file is missing, damaged or of another version.
-    """
+    """Return the gate that comes with perdure."""
     try:
         return LearnedGate.of(json.loads(FILE.read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -52,24 +52,15 @@ EXPANSION_SHARE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a caller may ask beside the prompt.
+    """What a caller may ask beside the prompt."""
 
-    Attributes:
-        as_of: what was true at that time, epoch seconds.
-        include_superseded: also former versions.
-        tag: only facts with this tag.
-        first_turn: whether it is the first prompt of a session.
-        shown: ids of what the model still sees from earlier turns; it is not brought up again.
-        expand: whether the query is also asked in other words, and whether that may take its time.
-        opening: nothing is asked yet; what stands whatever is asked is to come up, standing preferences with it.
-    """
-
-    as_of: float | None = None
-    include_superseded: bool = False
-    tag: str | None = None
-    first_turn: bool = False
-    shown: Collection[str] = ()
-    expand: Expand = "no"
+    as_of: float | None = None  # what was true at that time, epoch seconds
+    include_superseded: bool = False  # also former versions
+    tag: str | None = None  # only facts with this tag
+    first_turn: bool = False  # whether it is the first prompt of a session
+    shown: Collection[str] = ()  # ids of what the model still sees from earlier turns; it is not brought up again
+    expand: Expand = "no"  # whether the query is also asked in other words, and whether that may take its time
+    # Nothing is asked yet; what stands whatever is asked is to come up, standing preferences with it.
     opening: bool = False
 
 
@@ -154,11 +145,7 @@ class Recaller:
             self._legs.foresee(self._speller.spell(query, audience, self.clock.now(), deadline), leg, deadline)
 
     def renew(self, conversation: str) -> None:
-        """Choose a conversation's profile anew at its next turn, as after a compaction.
-
-        Args:
-            conversation: the caller's scope and the session, with a NUL between.
-        """
+        """Choose the profile of a conversation, its scope and session with a NUL between, anew at its next turn."""
         self._profile.renew(conversation)
 
     def close(self) -> None:

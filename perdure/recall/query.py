@@ -142,19 +142,13 @@ def _small_talk() -> tuple[frozenset[str], frozenset[str]]:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A prompt as the legs ask it.
+    """A prompt as the legs ask it."""
 
-    Attributes:
-        text: what the vector leg embeds.
-        terms: what the lexical leg looks for.
-        trivial: why nothing should be recalled for it, or None. Of a trivial prompt nothing more is read.
-        parts: the prompt in the parts that it is asked in; see `perdure.recall.query`.
-    """
-
-    text: str
-    terms: tuple[str, ...]
+    text: str  # what the vector leg embeds
+    terms: tuple[str, ...]  # what the lexical leg looks for
+    # Why nothing should be recalled for it, or None. Of a trivial prompt nothing more is read.
     trivial: str | None = None
-    parts: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()  # the prompt in the parts that it is asked in
 
 
 def understand(prompt: str) -> Query:

@@ -43,42 +43,26 @@ SESSIONS = "sessions"
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A passage that may be brought up unasked.
+    """A passage that may be brought up unasked."""
 
-    Attributes:
-        id: where it stands: "memory/2026-02-24.md#L3-L9".
-        leg: "files" or "sessions".
-        text: what it says, with who said it.
-        about: the day it is of, or the headings above it.
-        score: 0 to 1, on one scale for all queries.
-    """
-
-    id: str
-    leg: str
-    text: str
-    about: str
-    score: float
+    id: str  # where it stands: "memory/2026-02-24.md#L3-L9"
+    leg: str  # "files" or "sessions"
+    text: str  # what it says, with who said it
+    about: str  # the day it is of, or the headings above it
+    score: float  # 0 to 1, on one scale for all queries
 
 
 class Source(Protocol):
     """Finds passages in two halves, so that the first runs beside the embedding of the query."""
 
     def draft(self, query: str, audience: Audience, session: str | None) -> Any:
-        """Do what needs no vector. Whatever is returned goes to `passages`; None: there is nothing to find.
-
-        Args:
-            query: what is asked.
-            audience: who asks.
-            session: the conversation that is going on: what was said in it is known.
-        """
+        """Do what needs no vector. Whatever is returned goes to `passages`; None: there is nothing to find."""
         ...
 
     def passages(self, draft: Any, vector: tuple[Vector, str] | None) -> Sequence[Passage]:
         """Return passages that are sure enough to be brought up unasked, best first.
 
-        Args:
-            draft: what the other half returned.
-            vector: of the query, with the name of its space; None: there is no model.
+        `vector`: of the query, with the name of its space; None: there is no model.
         """
         ...
 
@@ -88,21 +72,13 @@ CountTokens = Callable[[str], int]
 
 @dataclass(frozen=True, slots=True)
 class VectorLeg:
-    """An embedder, the index of its space, and how to tell whether a hit is evidence.
+    """An embedder, the index of its space, and how to tell whether a hit is evidence."""
 
-    Attributes:
-        embedder: makes the vectors of prompts.
-        index: of the embedder's space.
-        calibration: tells it from a cosine.
-        gate: tells it from all that is known, if it was fitted on this very embedder.
-        breaker: lets the leg rest when it fails.
-    """
-
-    embedder: Embedder
-    index: Surveyor
-    calibration: Calibration
-    gate: LearnedGate | None = None
-    breaker: Breaker = field(default_factory=Breaker)
+    embedder: Embedder  # makes the vectors of prompts
+    index: Surveyor  # of the embedder's space
+    calibration: Calibration  # tells it from a cosine
+    gate: LearnedGate | None = None  # tells it from all that is known, if it was fitted on this very embedder
+    breaker: Breaker = field(default_factory=Breaker)  # lets the leg rest when it fails
 
     def asked(self, query: Query) -> list[str]:
         """Return what is embedded of a query: its parts, if the gate can tell them apart."""
@@ -111,28 +87,17 @@ class VectorLeg:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the legs brought.
+    """What the legs brought."""
 
-    Attributes:
-        facts: every candidate, by id; each may be seen by the audience.
-        evidence: what speaks for it.
-        scores: per leg, its raw score by id.
-        passages: of files and conversations, best first.
-        floor: cosine from which a hit is evidence for this query; None without a vector leg.
-        states: per leg, "ok" or why it brought nothing, for the receipt.
-        seconds: per leg, until it was through.
-        gate: what judged the candidates; None: their cosines and words tell.
-        features: what it looked at, by the ids of those that it judged.
-    """
-
-    facts: Mapping[str, Fact]
-    evidence: Mapping[str, Evidence]
-    scores: Mapping[str, Mapping[str, float]]
-    passages: Sequence[Passage]
-    floor: float | None
-    states: Mapping[str, str]
-    seconds: Mapping[str, float]
-    gate: LearnedGate | None = None
+    facts: Mapping[str, Fact]  # every candidate, by id; each may be seen by the audience
+    evidence: Mapping[str, Evidence]  # what speaks for it
+    scores: Mapping[str, Mapping[str, float]]  # per leg, its raw score by id
+    passages: Sequence[Passage]  # of files and conversations, best first
+    floor: float | None  # cosine from which a hit is evidence for this query; None without a vector leg
+    states: Mapping[str, str]  # per leg, "ok" or why it brought nothing, for the receipt
+    seconds: Mapping[str, float]  # per leg, until it was through
+    gate: LearnedGate | None = None  # what judged the candidates; None: their cosines and words tell
+    # What it looked at, by the ids of those that it judged.
     features: Mapping[str, Floats] = field(default_factory=dict)
 
     @property
@@ -184,12 +149,7 @@ class Legs:
     ) -> Found:
         """Search for the query.
 
-        Args:
-            query: what is asked.
-            view: what may be seen.
-            leg: the vector leg, or None to go by words alone.
-            deadline: `time.monotonic()` after which a leg is left behind.
-            session: the conversation that is going on.
+        `deadline`: `time.monotonic()` after which a leg is left behind.
         """
         run = _Run(self.store, query, view, deadline)
         ticket = brought = None

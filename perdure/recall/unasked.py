@@ -54,10 +54,7 @@ def standing(connection: Connection, view: View, limit: int) -> list[Fact]:
     A standing instruction is a preference or decision that is worded as one ("always", "never", "prefer"),
     or whose entity is "convention", and that lasts. What may not speak for the user is left out, pinned or not.
 
-    Args:
-        connection: a reader.
-        view: what may be seen.
-        limit: facts at the most; one for each slot that holds one value.
+    `limit`: facts at the most; one for each slot that holds one value.
     """
     condition, values = _trusted(view).sql()
     lasting = (
@@ -103,9 +100,7 @@ class Profile:
     def for_session(self, session: str | None, choose: Callable[[], list[Fact]]) -> tuple[str, ...]:
         """Return the ids of the profile of a session, to be read with `reread`.
 
-        Args:
-            session: names the conversation and who takes part in it; None: nothing is kept.
-            choose: chooses the profile if there is none yet; see `standing`.
+        `session`: names the conversation and who takes part in it; None: nothing is kept.
         """
         known = None if session is None else self._kept.get(session)
         if known is not None:
@@ -148,22 +143,14 @@ class Directive:
 
     It brings up the facts with its tag; without a tag those of its entity; else those with its keyword or with
     words of its task.
-
-    Attributes:
-        entity: the prompt names this entity.
-        keyword: the prompt holds this word or phrase.
-        task: the prompt holds the name of this kind of task, or one of its words.
-        session_start: the prompt is the first of a session.
-        tag: what to bring up.
-        task_words: words of the task, such as "release" and "rollout" of "deploy".
     """
 
-    entity: str | None = None
-    keyword: str | None = None
-    task: str | None = None
-    session_start: bool = False
-    tag: str | None = None
-    task_words: tuple[str, ...] = ()
+    entity: str | None = None  # the prompt names this entity
+    keyword: str | None = None  # the prompt holds this word or phrase
+    task: str | None = None  # the prompt holds the name of this kind of task, or one of its words
+    session_start: bool = False  # the prompt is the first of a session
+    tag: str | None = None  # what to bring up
+    task_words: tuple[str, ...] = ()  # words of the task, such as "release" and "rollout" of "deploy"
 
     def __post_init__(self) -> None:
         """Raise InputError if it can never be set off, or brings nothing up."""
@@ -183,17 +170,7 @@ def directives(
     tasks: Mapping[str, Collection[str]] | None = None,
     session_tags: Iterable[str] = (),
 ) -> tuple[Directive, ...]:
-    """Return the directives of plain settings, those of session starts first.
-
-    Args:
-        entities: each brings up its facts when it is named.
-        keywords: each brings up the facts that hold it.
-        tasks: words by kind of task; each kind brings up the facts that hold such words.
-        session_tags: facts with these tags are brought up when a session begins.
-
-    Raises:
-        InputError: one of them is empty.
-    """
+    """Return the directives of plain settings, those of session starts first."""
     return (
         *(Directive(session_start=True, tag=tag) for tag in session_tags),
         *(Directive(entity=entity) for entity in entities),
@@ -205,14 +182,7 @@ def directives(
 def matching(
     directives: Iterable[Directive], prompt_terms: frozenset[str], text: str, first_turn: bool
 ) -> list[Directive]:
-    """Return the directives that a prompt sets off: the first four of them, in their order.
-
-    Args:
-        directives: all rules.
-        prompt_terms: of the prompt, as `perdure.text.normalise.match_terms` gives them.
-        text: the prompt.
-        first_turn: whether it is the first of its session.
-    """
+    """Return the directives that a prompt sets off: the first four of them, in their order."""
     spaced = _spaced(text)
     found = [
         rule
