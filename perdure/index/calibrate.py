@@ -45,12 +45,7 @@ _LIVE: Final = (
 
 
 def known(space: VectorSpace, fixed: float | None = None) -> Calibration | None:
-    """Return the calibration of a space as far as it is known; None: its model has not been measured.
-
-    Args:
-        space: which.
-        fixed: one floor for all queries instead.
-    """
+    """Return the calibration of a space as far as it is known; None: its model has not been measured."""
     noted = space.description.get(NOTE, {})
     if space.id in _SHIPPED:
         return Calibration(Scale.of(_SHIPPED[space.id]), noted.get("lift", 0.0), fixed)
@@ -70,12 +65,7 @@ def scaled(store: Store, space: VectorSpace) -> VectorIndex:
 def measure(
     store: Store, space: VectorSpace, embedder: Embedder, pause: Callable[[], None], fixed: float | None = None
 ) -> Calibration:
-    """Return the calibration of a space; measure and note where its cosines lie if that is not known.
-
-    Raises:
-        ModelError: the embedder failed.
-        StoreError: it cannot be noted.
-    """
+    """Return the calibration of a space; measure and note where its cosines lie if that is not known."""
     present = store.space()
     # As it stands in the store: another process may have measured it.
     found = known(present, fixed) if present is not None and present.id == space.id else None
@@ -101,14 +91,7 @@ def grown(store: Store) -> bool:
 def calibrate(store: Store, embedder_of: Callable[[VectorSpace], Embedder | None], pause: Callable[[], None]) -> str:
     """Measure how near chance comes in a store; return one line about it.
 
-    Args:
-        store: what is measured.
-        embedder_of: makes the embedder of a space; None if it cannot be made here.
-        pause: called every few milliseconds.
-
-    Raises:
-        ModelError: the embedder failed.
-        StoreError: the store cannot be read or written.
+    `pause`: called every few milliseconds.
     """
     space = store.space()
     embedder = embedder_of(space) if space else None

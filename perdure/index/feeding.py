@@ -29,11 +29,7 @@ class VectorCount:
         self._count = self._counted_at = 0
 
     def reaches(self, least: int) -> bool:
-        """Return whether there are at least so many.
-
-        Raises:
-            StoreError: the database cannot be read.
-        """
+        """Return whether there are at least so many."""
         with self._database.read() as connection:
             # The highest row number is never below the count, and costs nothing.
             highest: int = run(connection, "SELECT coalesce(max(rowid), 0) FROM vectors")[0][0]

@@ -49,13 +49,7 @@ class Indexer:
     ) -> None:
         """Index `store` in batches of `batch` facts.
 
-        Args:
-            store: the truth.
-            embedder: loads the embedder of the store's space when it is first needed; None if there is none.
-            batch: facts in a write to LanceDB: a write of one row costs as much as of fifty.
-            crossover: vectors from which on the approximate index is built.
-            storage_options: handed on to LanceDB, for buckets.
-            feeding: whether there is to be a table; None: always.
+        `feeding`: whether there is to be a table; None: always.
         """
         self._store = store
         self._feeding = feeding
@@ -73,11 +67,7 @@ class Indexer:
         return self._embed_some() or self._index_some()
 
     def restart(self, why: str) -> None:
-        """Begin the table anew: under a new name, from every vector in SQLite.
-
-        Args:
-            why: for the log.
-        """
+        """Begin the table anew: under a new name, from every vector in SQLite."""
         self._release()
         space = self._store.space()
         if space is not None:
@@ -88,9 +78,6 @@ class Indexer:
         """Merge the table's fragments and drop versions that no reader needs; return one line about it.
 
         A table that the store is too small for is removed, if all that it holds stands in SQLite.
-
-        Raises:
-            StoreUnavailableError: LanceDB failed.
         """
         space = self._store.space()
         if space is None or not self._known(space).version:

@@ -60,19 +60,9 @@ def compare(
 ) -> dict[str, Any]:
     """Return how the model that answers and the one that is to answer do on questions made from memories.
 
-    Args:
-        store: both spaces have vectors in it.
-        new: the space that is to answer.
-        embedder: of that space.
-        embedder_of: makes the embedder of a space; None if it cannot be made here.
-
-    Returns:
-        What is noted with the new space: "against", the id of the former one, and either "asked", "former" and "new"
-        (questions, and for how many of them each model has the memory they were made from as the nearest of its scope)
-        or "left_out", why nothing was compared. Empty if no model answers.
-
-    Raises:
-        StoreError: the store cannot be read.
+    It is noted with the new space: "against", the id of the former one, and either "asked", "former" and "new"
+    (questions, and for how many each model has the memory they were made from as the nearest of its scope) or
+    "left_out", why nothing was compared. Empty if no model answers.
     """
     former = store.space()
     if former is None:

@@ -44,22 +44,16 @@ class VectorHit:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """How near the parts of a query are to the facts that a view shows.
+    """How near the parts of a query are to the facts that a view shows."""
 
-    Attributes:
-        ids: the nearest facts by their best part, nearest first.
-        cosines: of each part with each of these, of shape (parts, ids).
-        totals, squares: of each part, the sum of its cosines with `count` facts, and of their squares: all that the
-            view shows, or a sample of them; of shape (parts,).
-        count: how many facts these are.
-        texts: how many facts the view shows, at least `count`; of a large store that is not compared as a whole, 2,000.
-    """
-
-    ids: Sequence[str]
-    cosines: NDArray[np.float32]
+    ids: Sequence[str]  # the nearest facts by their best part, nearest first
+    cosines: NDArray[np.float32]  # of each part with each of these, of shape (parts, ids)
+    # `totals`, `squares`: of each part, the sum of its cosines with `count` facts, and of their squares: all that the
+    # view shows, or a sample of them; of shape (parts,).
     totals: NDArray[np.float32]
     squares: NDArray[np.float32]
-    count: int
+    count: int  # how many facts these are
+    # How many facts the view shows, at least `count`; of a large store that is not compared as a whole, 2,000.
     texts: int
 
 
@@ -73,10 +67,7 @@ class VectorIndex(Protocol):
     def search(self, query: Vector, view: View, limit: int) -> list[VectorHit]:
         """Return up to `limit` facts that the view's audience may read, nearest first.
 
-        Args:
-            query: float32 of shape (dims,), length one.
-            view: whose facts, of which time.
-            limit: at least 1.
+        `query`: float32 of shape (dims,), length one; `limit`: at least 1.
         """
         ...
 
@@ -91,10 +82,7 @@ class Surveyor(VectorIndex, Protocol):
     def survey(self, queries: Vectors, view: View, limit: int) -> Survey:
         """Return up to `limit` facts that are nearest to any of the queries, and how far the queries are from all.
 
-        Args:
-            queries: float32 of shape (parts, dims), rows of length one.
-            view: whose facts, of which time.
-            limit: at least 1.
+        `queries`: float32 of shape (parts, dims), rows of length one; `limit`: at least 1.
         """
         ...
 
@@ -175,16 +163,7 @@ def scan(
 ) -> list[VectorHit]:
     """Compare the query with the vectors of all facts that may be seen, read from the database in chunks.
 
-    Args:
-        database: the truth.
-        embedding_id: the vector space.
-        query: float32 of shape (dims,), length one.
-        view: whose facts, of which time; every part of it is heeded.
-        limit: at least 1.
-        among: only these facts.
-
-    Returns:
-        The nearest ones, nearest first; exact.
+    `query`: float32 of shape (dims,), length one; `limit`: at least 1. Returns the nearest ones, nearest first; exact.
     """
     condition, values = view.sql()
     sql = (

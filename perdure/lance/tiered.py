@@ -61,17 +61,8 @@ class TieredIndex:
     ) -> None:
         """Search the vectors of one space of a store; nothing is read before the first search.
 
-        Args:
-            store: the truth.
-            space: the vector space.
-            mode: "exact" never asks LanceDB, "lance" asks it at any size.
-            crossover: vectors from which on "auto" asks LanceDB.
-            patience: seconds to wait for LanceDB's answer.
-            scanned: vectors that are still read while it cannot be asked; in a larger store words alone answer then.
-            storage_options: handed on to LanceDB, for buckets.
-            on_trouble: called, in some thread, when LanceDB failed: have the worker look after it.
-            open_lance: opens the table that SQLite knows of; None: in the store's folder.
-            now: monotonic seconds.
+        `mode`: "exact" never asks LanceDB, "lance" at any size; `patience`: seconds to wait for LanceDB's answer; `open_lance`: opens the table that SQLite knows of; None: in
+        the store's folder; `now`: monotonic seconds.
         """
         self._store = store
         self._space = space
@@ -100,13 +91,7 @@ class TieredIndex:
     def search(self, query: Vector, view: View, limit: int) -> list[VectorHit]:
         """Return up to `limit` facts that the view's audience may read, nearest first.
 
-        Args:
-            query: float32 of shape (dims,), length one.
-            view: whose facts, of which time.
-            limit: at least 1.
-
-        Raises:
-            StoreError: SQLite cannot be read; LanceDB's failures only make the search slower, or bring nothing.
+        `query`: float32 of shape (dims,), length one; `limit`: at least 1.
         """
         large = self._mode != "exact" and self._count.reaches(self._crossover)
         if view.as_of is None and not view.include_superseded and (large or self._mode == "lance"):
@@ -127,11 +112,7 @@ class TieredIndex:
         return scan(self._store.database, self._space.id, query, view, limit)
 
     def survey(self, queries: Vectors, view: View, limit: int) -> Survey:
-        """Return up to `limit` facts that are nearest to any of the queries, and how far the queries are from all.
-
-        Raises:
-            StoreError: SQLite cannot be read.
-        """
+        """Return up to `limit` facts that are nearest to any of the queries, and how far the queries are from all."""
         large = self._mode != "exact" and self._count.reaches(self._crossover)
         if view.as_of is None and self._mode != "lance" and not large:
             self.answered_by = "matrix"
