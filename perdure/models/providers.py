@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import quote
@@ -14,27 +16,6 @@ from perdure.models.remote import RemoteEmbedder, RemoteModel, Wire
 
 _UNKNOWN_TOKENS: Final = 2048
 """Of a model that is not in the table, as bytes: about what the smallest ones, of 512 tokens, read of English."""
-
-_MODELS: Final = {
-    model.name: model
-    for model in (
-        RemoteModel("text-embedding-3-small", 1536, 8191),
-        RemoteModel("text-embedding-3-large", 3072, 8191),
-        RemoteModel("text-embedding-ada-002", 1536, 8191),
-        RemoteModel("gemini-embedding-001", 3072, 2048),
-        RemoteModel("voyage-3", 1024, 32_000),
-        RemoteModel("voyage-3-lite", 512, 32_000),
-        RemoteModel("voyage-3-large", 1024, 32_000),
-        RemoteModel("voyage-3.5", 1024, 32_000),
-        RemoteModel("voyage-3.5-lite", 1024, 32_000),
-        RemoteModel("mistral-embed", 1024, 8192),
-        RemoteModel("nomic-embed-text", 768, 2048, "search_query: ", "search_document: "),
-        RemoteModel(
-            "mxbai-embed-large", 1024, 512, "Represent this sentence for searching relevant passages: "
-        ),
-        RemoteModel("all-minilm", 384, 256),
-    )
-}  # fmt: skip
 
 
 def _ask_openai(model: RemoteModel, texts: Sequence[str], query: bool) -> tuple[str, dict[str, Any]]:
@@ -76,12 +57,16 @@ def _ask_gemini(model: RemoteModel, texts: Sequence[str], query: bool) -> tuple[
 
 
 _OPENAI: Final = Wire(_ask_openai, _read_data, batch=128, cuts=False)
-_VOYAGE: Final = Wire(_ask_voyage, _read_data, batch=128, tasks=("input_type=query ", "input_type=document "))
-_OLLAMA: Final = Wire(_ask_ollama, lambda answer: answer["embeddings"], batch=32)
-_GEMINI: Final = Wire(
-    _ask_gemini, lambda answer: [entry["values"] for entry in answer["embeddings"]], batch=100,
-    tasks=("taskType=RETRIEVAL_QUERY ", "taskType=RETRIEVAL_DOCUMENT "),
-)  # fmt: skip
+_WIRES: Final = {
+    "openai": _OPENAI,
+    "mistral": replace(_OPENAI, batch_bytes=16_000),  # so many tokens are the most that it takes in one request
+    "voyage": Wire(_ask_voyage, _read_data, batch=128, tasks=("input_type=query ", "input_type=document ")),
+    "ollama": Wire(_ask_ollama, lambda answer: answer["embeddings"], batch=32),
+    "gemini": Wire(
+        _ask_gemini, lambda answer: [entry["values"] for entry in answer["embeddings"]], batch=100,
+        tasks=("taskType=RETRIEVAL_QUERY ", "taskType=RETRIEVAL_DOCUMENT "),
+    ),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,21 +79,11 @@ class Provider:
     key: Key | None
 
 
-_GOOGLE: Final = Provider(
-    _GEMINI, "https://generativelanguage.googleapis.com/v1beta", "gemini-embedding-001",
-    Key("GEMINI_API_KEY", "x-goog-api-key", ""),
-)  # fmt: skip
+_KNOWN: Final = tomllib.loads((Path(__file__).with_name("data") / "providers.toml").read_text(encoding="utf-8"))
+_MODELS: Final = {name: RemoteModel(name, **about) for name, about in _KNOWN["models"].items()}
 PROVIDERS: Final[Mapping[str, Provider]] = MappingProxyType({
-    "openai": Provider(_OPENAI, "https://api.openai.com/v1", "text-embedding-3-small", Key("OPENAI_API_KEY")),
-    "gemini": _GOOGLE,
-    "google": _GOOGLE,  # as other memory systems name it
-    "voyage": Provider(_VOYAGE, "https://api.voyageai.com/v1", "voyage-3", Key("VOYAGE_API_KEY")),
-    "mistral": Provider(
-        # 16 000 tokens are the most that Mistral takes in one request.
-        replace(_OPENAI, batch_bytes=16_000), "https://api.mistral.ai/v1", "mistral-embed", Key("MISTRAL_API_KEY")
-    ),
-    "ollama": Provider(_OLLAMA, "http://localhost:11434", "nomic-embed-text", None),
-    "openai-compatible": Provider(_OPENAI, None, None, Key("OPENAI_COMPATIBLE_API_KEY", needed=False)),
+    name: Provider(_WIRES[has["wire"]], has.get("url"), has.get("model"), Key(**has["key"]) if "key" in has else None)
+    for name, has in _KNOWN["provider"].items()
 })  # fmt: skip
 """By name, in the order in which the documents list them."""
 

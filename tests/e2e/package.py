@@ -24,6 +24,7 @@ DATA = (
     "perdure/embed/data/tokenizer.json",
     "perdure/capture/data/heads.npz",
     "perdure/capture/data/relations.json",
+    "perdure/models/data/providers.toml",
     "perdure/recall/data/gate.json",
     "perdure/recall/data/words.toml",
     "perdure/files/data/index.sql",
