@@ -23,7 +23,7 @@ from perdure.store.store import Store
 from perdure.store.trust import AGENTS_NOTE, AUTO_RECALLED
 
 if TYPE_CHECKING:
-    from perdure.index.vector_index import Vector, Vectors
+    from perdure.embed.base import Vector, Vectors
 
 PATIENCE = 10.0
 """Seconds for the legs of a search: nobody's turn waits for it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from perdure.errors import ModelError
 
@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Vectors = NDArray[np.float32]
+Floats: TypeAlias = "NDArray[np.float32]"
+Vector: TypeAlias = "NDArray[np.float32]"
+"""Of shape (dims,)."""
+Vectors: TypeAlias = "NDArray[np.float32]"
+"""Of shape (rows, dims)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,6 @@ class Embedder(Protocol):
     @property
     def identity(self) -> EmbedderIdentity:
         """Which vector space this embedder writes to."""
-        ...
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Embed texts.
@@ -68,15 +71,12 @@ class Embedder(Protocol):
         Raises:
             ModelError: the model failed or was interrupted.
         """
-        ...
 
     def count_tokens(self, text: str) -> int:
         """Return how many tokens of this model the whole text has, special tokens not counted."""
-        ...
 
     def interrupt(self) -> None:
         """Make running `embed` calls raise ModelError soon; callable from any thread. May do nothing."""
-        ...
 
 
 _CHARS_PER_TOKEN: Final = 64

@@ -6,13 +6,10 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from perdure.embed.base import EmbedderIdentity, clean_text, unit_rows
+from perdure.embed.base import EmbedderIdentity, Vectors, clean_text, unit_rows
 from perdure.errors import InputError
-
-if TYPE_CHECKING:
-    from perdure.embed.base import Vectors
 
 _MAX_WORDS: Final = 256
 _FULL_WEIGHT_LETTERS: Final = 8

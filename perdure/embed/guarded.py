@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from perdure.embed.base import Embedder, EmbedderIdentity
+from perdure.embed.base import Embedder, EmbedderIdentity, Vectors
 from perdure.errors import ModelError
 from perdure.recent import Recent
-
-if TYPE_CHECKING:
-    from perdure.embed.base import Vectors
-
 
 QUERIES = 4
 """Queries whose vectors are at hand: a turn is foreseen, asked, and often asked again by a tool."""

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from perdure.embed.base import Embedder
+from perdure.embed.base import Embedder, Vectors
 from perdure.ranking.calibration import Levels
 from perdure.text.pairs import PAIRS
-
-if TYPE_CHECKING:
-    from perdure.embed.base import Vectors
 
 BATCH: Final = 60
 """Texts of one call. Models let go of the interpreter in it; a server that counts requests is asked twice in all."""

@@ -7,13 +7,11 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from perdure.embed.base import Embedder
 from perdure.embed.catalogue import RECALL, OnnxModel, models
 from perdure.errors import ModelError, SettingsError
-
-if TYPE_CHECKING:
-    from perdure.embed.base import Embedder
 
 MARKER: Final = "complete.json"
 """Beside the files of a fetched model: their digests, written last."""

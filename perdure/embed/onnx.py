@@ -7,17 +7,14 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from perdure import telemetry
-from perdure.embed.base import EmbedderIdentity, clean_text, model_input, unit_rows
+from perdure.embed.base import EmbedderIdentity, Vectors, clean_text, model_input, unit_rows
 from perdure.embed.catalogue import OnnxModel
 from perdure.errors import InputError, ModelError
 from perdure.heap import give_back
 from perdure.native import native_call
-
-if TYPE_CHECKING:
-    from perdure.embed.base import Vectors
 
 _BATCH_ROWS: Final = 4
 _BATCH_TOKENS: Final = 320

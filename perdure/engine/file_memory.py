@@ -40,7 +40,7 @@ from perdure.store.scope import Audience, Scope
 from perdure.store.store import Store
 
 if TYPE_CHECKING:
-    from perdure.index.vector_index import Vector
+    from perdure.embed.base import Vector
 
 DEFAULTS = FilesOptions()
 KNOWN = 1024

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from perdure.embed.base import Vector
 from perdure.files.generation import Generation
 from perdure.files.options import SESSIONS
 from perdure.heap import give_back
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Vector = NDArray[np.float32]
 
 CHUNK = 1024
 """Vectors that are read at a time."""

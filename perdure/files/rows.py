@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-from perdure.embed.base import EmbedderIdentity
+from perdure.embed.base import EmbedderIdentity, Vectors
 from perdure.files.chunking import Chunking, chunk_markdown
 from perdure.files.options import source_of
 from perdure.files.roots import Found, Root, Stamp, memory_day
@@ -18,9 +17,6 @@ from perdure.secrets.redact import redact
 from perdure.store.sql import Connection, run
 from perdure.text.normalise import fts_text
 from perdure.text.tokens import estimate_tokens
-
-if TYPE_CHECKING:
-    from perdure.embed.base import Vectors
 
 MONTHS = (
     "January February March April May June July August September October November December".split()  # noqa: SIM905

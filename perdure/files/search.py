@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from heapq import nsmallest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perdure.clock import Clock
-from perdure.embed.base import Embedder
+from perdure.embed.base import Embedder, Vector
 from perdure.errors import InputError, ModelError, StoreCorruptError, StoreError
 from perdure.files.generation import Generation
 from perdure.files.index import FileIndex
@@ -22,9 +22,6 @@ from perdure.ranking.calibration import Scale
 from perdure.ranking.passages import mmr, score, temporal_decay
 from perdure.store.scope import Audience
 from perdure.text.normalise import fold, match_terms
-
-if TYPE_CHECKING:
-    from perdure.files.retrievers import Vector
 
 HYBRID, KEYWORDS, SUBSTRING, DISABLED = "hybrid", "keyword", "substring", "disabled"
 """The rungs of the ladder, best first."""

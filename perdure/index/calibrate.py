@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from perdure.embed.base import Embedder
+from perdure.embed.base import Embedder, Vectors
 from perdure.embed.catalogue import RECALL
 from perdure.embed.levels import embedded, levels_of
 from perdure.index.scaled_index import ScaledIndex
@@ -24,9 +24,6 @@ from perdure.store.store import Store
 from perdure.text.foreign_questions import FOREIGN_QUESTIONS
 from perdure.text.pairs import PAIRS
 from perdure.text.pluralize import counted
-
-if TYPE_CHECKING:
-    from perdure.embed.base import Vectors
 
 NOTE: Final = "calibration"
 _SHIPPED: Final = {RECALL.identity.id: DEFAULT}

@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from perdure.embed.base import Embedder
+from perdure.embed.base import Embedder, Vectors
 from perdure.embed.levels import embedded
 from perdure.errors import ModelError, PerdureError
 from perdure.store.fact import SELECT, from_row, live_sql
@@ -22,9 +22,6 @@ from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.text.questions import exact, paraphrase
-
-if TYPE_CHECKING:
-    from perdure.embed.base import Vectors
 
 NOTE: Final = "shadow"
 MOST_QUESTIONS: Final = 100

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
+from perdure.embed.base import Vector, Vectors
 from perdure.heap import give_back
 from perdure.index.rounded import SPARE, RoundedMatrix, highest, roomier
 from perdure.store.journal import newest
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Vector = NDArray[np.float32]
-    Vectors = NDArray[np.float32]
 
 CHUNK = 1024
 """Vectors that are read at a time: 1.5 MB at 384 dimensions, more would leave holes in memory."""
@@ -69,11 +68,9 @@ class VectorIndex(Protocol):
 
         `query`: float32 of shape (dims,), length one; `limit`: at least 1.
         """
-        ...
 
     def close(self) -> None:
         """Release what the index holds."""
-        ...
 
 
 class Surveyor(VectorIndex, Protocol):
@@ -84,7 +81,6 @@ class Surveyor(VectorIndex, Protocol):
 
         `queries`: float32 of shape (parts, dims), rows of length one; `limit`: at least 1.
         """
-        ...
 
 
 def dots(vectors: NDArray[np.float32], query: Vector) -> NDArray[np.float32]:

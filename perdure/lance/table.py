@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lancedb.table import Table
     from numpy.typing import NDArray
 
-    from perdure.index.vector_index import Vector
+    from perdure.embed.base import Vector
     from perdure.store.search import View
 
 OPTIMIZE_AFTER = 32

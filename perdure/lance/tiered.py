@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from perdure.embed.base import Vector, Vectors
 from perdure.errors import StoreError, StoreUnavailableError
 from perdure.index.feeding import CROSSOVER, Mode, VectorCount
 from perdure.index.vector_index import ExactIndex, Survey, VectorHit, scan, surveyed
@@ -18,10 +19,7 @@ from perdure.store import outbox
 from perdure.store.outbox import IndexState
 from perdure.store.scope import Audience
 from perdure.store.search import View
-
-if TYPE_CHECKING:
-    from perdure.index.vector_index import Vector, Vectors
-    from perdure.store.store import Store, VectorSpace
+from perdure.store.store import Store, VectorSpace
 
 MAX_BEHIND = 2_000
 """If LanceDB is behind by more facts, the exact search costs less than both together."""

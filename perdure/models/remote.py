@@ -5,17 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from perdure.embed.base import Embedder, EmbedderIdentity, clean_text, model_input, unit_rows
+from perdure.embed.base import Embedder, EmbedderIdentity, Vectors, clean_text, model_input, unit_rows
 from perdure.errors import ModelError, SettingsError
 from perdure.models.endpoint import Endpoint
 from perdure.recall.slot import Breaker
 from perdure.secrets.redact import redact
 from perdure.text.tokens import estimate_tokens
-
-if TYPE_CHECKING:
-    from perdure.embed.base import Vectors
 
 _PUBLISHED: Final = "published"
 """Stands for the digest of weights that only their publisher has: the name says which they are."""

@@ -7,15 +7,12 @@ import json
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from perdure.embed.base import EmbedderIdentity, clean_text, model_input, unit_rows
+from perdure.embed.base import EmbedderIdentity, Vectors, clean_text, model_input, unit_rows
 from perdure.embed.load import hub_snapshot
 from perdure.errors import ModelError
 from perdure.native import native_call
-
-if TYPE_CHECKING:
-    from perdure.embed.base import Vectors
 
 _UNLIMITED: Final = 1_000_000
 """Stands for the limit of a model that has none (a static one, for example)."""

@@ -6,8 +6,9 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
+from perdure.embed.base import Floats
 from perdure.errors import ModelError, StoreError
 from perdure.llm import WORDINGS, Asker
 from perdure.ranking.gates import Evidence, Gate
@@ -17,9 +18,6 @@ from perdure.store import expansions
 from perdure.store.fact import Fact
 from perdure.store.store import Store
 from perdure.text.clean import clean
-
-if TYPE_CHECKING:
-    from perdure.recall.gate import Floats
 
 Expand = Literal["no", "wait", "turn"]
 """Not at all; before the search, however long the model may take; beside it, within the deadline of the turn."""
@@ -39,7 +37,6 @@ class Model(Asker, Protocol):
 
     def interrupt(self) -> None:
         """Break off what runs."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

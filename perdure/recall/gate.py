@@ -9,20 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from perdure.embed.base import Floats
 from perdure.errors import ModelError
 from perdure.ranking.trees import Trees
 from perdure.recall.query import size, word_lists
 from perdure.regex import lazy
 from perdure.store.stems import stem, terms
 from perdure.text.normalise import fold
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float32]
 
 FORMS: Final = ("asks", "when", "where", "who", "much", "may", "general", "own", "task", "again", "chat")
 """What a prompt asks for, by the words that data/words.toml has under "asks"."""

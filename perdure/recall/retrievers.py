@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
-from perdure.embed.base import Embedder
+from perdure.embed.base import Embedder, Floats, Vector, Vectors
 from perdure.errors import ModelError, StoreError
-from perdure.index.vector_index import Surveyor, all_cosines
+from perdure.index.vector_index import Survey, Surveyor, all_cosines
 from perdure.ranking.calibration import Calibration, background
 from perdure.ranking.fuse import Fused, fuse
 from perdure.ranking.gates import Evidence, Gate
@@ -26,10 +26,6 @@ from perdure.store.sql import Connection
 from perdure.store.stems import stem
 from perdure.store.store import Store
 from perdure.text.tokens import estimate_tokens
-
-if TYPE_CHECKING:
-    from perdure.index.vector_index import Survey, Vector, Vectors
-    from perdure.recall.gate import Floats
 
 NO_EVIDENCE: Final = "no evidence"
 """The verdict on those that did not pass."""
@@ -57,14 +53,12 @@ class Source(Protocol):
 
     def draft(self, query: str, audience: Audience, session: str | None) -> Any:
         """Do what needs no vector. Whatever is returned goes to `passages`; None: there is nothing to find."""
-        ...
 
     def passages(self, draft: Any, vector: tuple[Vector, str] | None) -> Sequence[Passage]:
         """Return passages that are sure enough to be brought up unasked, best first.
 
         `vector`: of the query, with the name of its space; None: there is no model.
         """
-        ...
 
 
 CountTokens = Callable[[str], int]
