@@ -30,12 +30,7 @@ class HashEmbedder:
         """Choose the length of a vector."""
         if dims < 1:
             raise InputError(f"dims is {dims}; give at least 1")
-        self._identity = EmbedderIdentity("hash", "1", dims, _MAX_WORDS, pooling="none")
-
-    @property
-    def identity(self) -> EmbedderIdentity:
-        """Which vector space this embedder writes to."""
-        return self._identity
+        self.identity = EmbedderIdentity("hash", "1", dims, _MAX_WORDS, pooling="none")
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Embed texts; queries and documents alike.
@@ -44,11 +39,11 @@ class HashEmbedder:
         """
         import numpy as np
 
-        rows = np.zeros((len(texts), self._identity.dims))
+        rows = np.zeros((len(texts), self.identity.dims))
         for row, text in zip(rows, texts, strict=True):
             for feature, weight in _features(text):
                 digest = int.from_bytes(hashlib.blake2b(feature.encode(), digest_size=8).digest(), "big")
-                row[(digest >> 1) % self._identity.dims] += weight if digest & 1 else -weight
+                row[(digest >> 1) % self.identity.dims] += weight if digest & 1 else -weight
         return unit_rows(rows)
 
     def count_tokens(self, text: str) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from perdure import telemetry
-from perdure.embed.base import EmbedderIdentity, Vectors, clean_text, model_input, unit_rows
+from perdure.embed.base import Vectors, clean_text, model_input, unit_rows
 from perdure.embed.catalogue import OnnxModel
 from perdure.errors import InputError, ModelError
 from perdure.heap import give_back
@@ -43,6 +43,7 @@ class OnnxEmbedder:
         vocabulary = tokenizer or model.tokenizer_path or weights.with_name("tokenizer.json")
         _verify(weights, model.sha256)
         _verify(vocabulary, model.tokenizer_sha256)
+        self.identity = model.identity
         self._model = model
         self._tokenizer = _load_tokenizer(vocabulary, model.max_tokens)
         with native_call():
@@ -52,11 +53,6 @@ class OnnxEmbedder:
         self._output = _STATES if _STATES in outputs else outputs[0]
         self._running: set[Any] = set()
         self._lock = threading.Lock()
-
-    @property
-    def identity(self) -> EmbedderIdentity:
-        """Which vector space this embedder writes to."""
-        return self._model.identity
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Embed texts.

@@ -65,21 +65,9 @@ class RemoteEmbedder:
         self._interrupts = 0
         if not model.dims:
             self._model = replace(model, dims=len(self._rows(["dimensions"], query=False)[0]))
-        query_task, document_task = wire.tasks
-        self._identity = EmbedderIdentity(
-            model=model.name,
-            digest=_PUBLISHED,
-            dims=self._model.dims,
-            max_tokens=model.max_tokens,
-            pooling="none",
-            query_prefix=query_task + model.query_prefix,
-            document_prefix=document_task + model.document_prefix,
-        )
-
-    @property
-    def identity(self) -> EmbedderIdentity:
-        """Which vector space this embedder writes to: the same for every server of the same model."""
-        return self._identity
+        prefixes = wire.tasks[0] + model.query_prefix, wire.tasks[1] + model.document_prefix
+        # The same for every server of the same model.
+        self.identity = EmbedderIdentity(model.name, _PUBLISHED, self._model.dims, model.max_tokens, "none", *prefixes)
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Embed texts.
@@ -89,7 +77,7 @@ class RemoteEmbedder:
         import numpy as np
 
         before = self._interrupts
-        vectors: Vectors = np.empty((len(texts), self._identity.dims), dtype=np.float32)
+        vectors: Vectors = np.empty((len(texts), self.identity.dims), dtype=np.float32)
         done = 0
         for batch in self._batches([self._prepared(text, query=query) for text in texts]):
             if self._interrupts != before:
@@ -163,15 +151,11 @@ class FailoverEmbedder:
                     f"{other.model} ({other.dims} numbers) cannot stand in for {first.model} ({first.dims} numbers): "
                     "their vectors cannot be compared. Name servers of the same model in embedder_fallbacks"
                 )
+        self.identity = first
         self._embedders = list(embedders)
         self._now = now
         self._breakers = [Breaker(failures=FAILURES, rest=REST_SECONDS) for _ in embedders]
         self._interrupts = 0
-
-    @property
-    def identity(self) -> EmbedderIdentity:
-        """The vector space that all of them write to."""
-        return self._embedders[0].identity
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Embed texts; see `Embedder.embed`."""

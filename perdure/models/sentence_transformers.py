@@ -54,12 +54,10 @@ class SentenceTransformerEmbedder:
         self._lock = threading.Lock()
         self._interrupts = 0
         self._max_tokens = min(self._model.max_seq_length or _UNLIMITED, _UNLIMITED)
-        self._identity = self._describe(_files_digest(folder))
-
-    @property
-    def identity(self) -> EmbedderIdentity:
-        """Which vector space this embedder writes to."""
-        return self._identity
+        self.identity = EmbedderIdentity(
+            self._name, _files_digest(folder), len(self._encode("", query=False)), self._max_tokens,
+            _pooling(self._model), _prompt(self._model, _QUERY_PROMPTS), _prompt(self._model, _DOCUMENT_PROMPTS),
+        )  # fmt: skip
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Embed texts.
@@ -69,7 +67,7 @@ class SentenceTransformerEmbedder:
         import numpy as np
 
         before = self._interrupts
-        vectors: Vectors = np.empty((len(texts), self._identity.dims), dtype=np.float32)
+        vectors: Vectors = np.empty((len(texts), self.identity.dims), dtype=np.float32)
         for index, text in enumerate(texts):
             with self._lock:
                 if self._interrupts != before:
@@ -100,17 +98,6 @@ class SentenceTransformerEmbedder:
         except (IndexError, RuntimeError, TypeError, ValueError) as error:
             raise ModelError(f"model {self._name} failed on a text of {len(text)} characters") from error
         return unit_rows(rows)[0]
-
-    def _describe(self, digest: str) -> EmbedderIdentity:
-        return EmbedderIdentity(
-            model=self._name,
-            digest=digest,
-            dims=len(self._encode("", query=False)),
-            max_tokens=self._max_tokens,
-            pooling=_pooling(self._model),
-            query_prefix=_prompt(self._model, _QUERY_PROMPTS),
-            document_prefix=_prompt(self._model, _DOCUMENT_PROMPTS),
-        )
 
 
 def _folder(model: str) -> Path:
