@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from functools import partial
 
-from perdure.embed.base import Embedder, EmbedderIdentity
+from perdure.embed.base import Embedder, EmbedderIdentity, GuardedEmbedder
 from perdure.embed.catalogue import RECALL, SUCCESSORS, OnnxModel, models
-from perdure.embed.guarded import GuardedEmbedder
 from perdure.embed.load import load_model
 from perdure.engine.extensions import ExtensionManager
 from perdure.engine.settings import Settings

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from perdure.clock import ManualClock
-from perdure.embed.base import Embedder
+from perdure.embed.base import Embedder, GuardedEmbedder
 from perdure.embed.deterministic import HashEmbedder
-from perdure.embed.guarded import GuardedEmbedder
 from perdure.engine.model import Model
 from perdure.hooks.types import Channel, Recall
 from perdure.index.vector_index import ExactIndex, Surveyor
