@@ -39,9 +39,9 @@ from perdure.errors import ModelError
 from perdure.files import rows
 from perdure.files.index import FileIndex
 from perdure.files.options import FilesOptions
+from perdure.files.retrievers import ChunkVectors
 from perdure.files.roots import Root, root_of
 from perdure.files.search import HYBRID, Answer, Ask, FileSearch
-from perdure.files.vectors import ChunkVectors
 from perdure.store.scope import Audience, Scope
 from perdure.store.sql import run
 from perdure.store.store import Store

@@ -20,7 +20,7 @@ from bench.program import SkippedError, program
 from perdure.api.memory import Memory
 from perdure.cli.replay import Listener, play_dialogues, start_of
 from perdure.clock import ManualClock
-from perdure.files.transcripts import FORMATS, Dialogue, read_transcript
+from perdure.files.turns import FORMATS, Dialogue, read_transcript
 from perdure.hooks.fake_host import Turn
 from perdure.lance.table import LanceIndex
 from perdure.store import outbox

@@ -1,6 +1,6 @@
 """Does recall bring up what helps, all of it and nothing else? On a labelled set that was written without the code.
 
-python -m bench precision --json [--data FILE] [--embedder shifted]
+python -m bench precision --json [--data FILE]
 
 The set (bench/data/precision.json): facts with scope, slot and supersession, and prompts with the facts that should
 come up for them. Constants may be chosen on the queries of the half "tuned" alone; those of "untouched" only tell.
@@ -119,7 +119,7 @@ def _scope(name: str) -> str | None:
 
 
 @click.option("--data", type=click.Path(path_type=Path, exists=True), default=DATA, help="Another set of this form.")
-@click.option("--embedder", default="auto", help="Another embedder; shifted: the default, all cosines high.")
+@click.option("--embedder", default="auto", help="Another embedder for perdure.")
 @click.option("--wrong", is_flag=True, help="Also the queries of the half to tune on that went wrong.")
 def bench(data: Path, embedder: str, wrong: bool) -> dict[str, Any]:
     """Measure precision, recall and silence."""

@@ -1,11 +1,13 @@
-"""Embedders that misbehave in one way each, and one that counts, for testing what stands above them."""
+"""Embedders that misbehave in one way each, one that counts and one that is shifted, for testing what is above them."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from perdure.embed.base import Embedder, EmbedderIdentity
 from perdure.embed.deterministic import HashEmbedder
 from perdure.errors import ModelError
 
@@ -98,3 +100,40 @@ class CountingEmbedder(HashEmbedder):
         if "broken" in texts:
             raise ModelError("the embedder failed, as it was made to")
         return super().embed(texts, query=query)
+
+
+class ShiftedEmbedder:
+    """Another embedder whose cosines all lie high, as those of many models do that were trained with a low temperature.
+
+    Every vector gets the same component, so that a cosine c becomes share + (1 - share) c. What is near stays near.
+    """
+
+    def __init__(self, inner: Embedder, share: float = 0.7) -> None:
+        """Shift `inner`, so that a cosine of 0 becomes `share`, 0 to below 1."""
+        self._inner = inner
+        self._share = share
+        own = inner.identity
+        self._identity = replace(
+            own, model=f"{own.model}, shifted by {share}", digest=f"{own.digest}, shifted", dims=own.dims + 1
+        )
+
+    @property
+    def identity(self) -> EmbedderIdentity:
+        """Which vector space this embedder writes to."""
+        return self._identity
+
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
+        """Embed texts; see `Embedder.embed`."""
+        import numpy as np
+
+        vectors = self._inner.embed(texts, query=query)
+        common = np.full((len(vectors), 1), self._share**0.5, dtype=np.float32)
+        return np.concatenate([(1.0 - self._share) ** 0.5 * vectors, common], axis=1).astype(np.float32)
+
+    def count_tokens(self, text: str) -> int:
+        """Return how many tokens the whole text has."""
+        return self._inner.count_tokens(text)
+
+    def interrupt(self) -> None:
+        """Make running calls end soon."""
+        self._inner.interrupt()

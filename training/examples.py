@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from perdure.recall.query_segmentation import parts
+from perdure.recall.query import parts
 from training.check import DATA, load
 from training.forms import Conversation, Store
 

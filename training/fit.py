@@ -19,8 +19,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from perdure.recall.features import NAMES, RISING, Prompt
-from perdure.recall.gate import FILE, LearnedGate
+from perdure.recall.gate import FILE, NAMES, RISING, LearnedGate, Prompt
 from training import boosted
 from training.examples import Example, digest, examples, texts_of
 from training.measures import Answer, at, life, ranked, thresholds

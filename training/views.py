@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from perdure.recall.features import NEAR, SHARED, Lexicon, Near, Prompt, rows
+from perdure.recall.gate import NEAR, SHARED, Lexicon, Near, Prompt, rows
 from perdure.store.stems import may_be_misspelt, meant, terms
 
 Floats = NDArray[np.float32]

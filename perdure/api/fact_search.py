@@ -13,7 +13,6 @@ from perdure.errors import InputError
 from perdure.index.vector_index import Survey, VectorHit, scan, surveyed
 from perdure.ranking.gates import Evidence, Gate
 from perdure.recall.aliases import spelled
-from perdure.recall.filter import in_order
 from perdure.recall.query import understand
 from perdure.recall.retrievers import Legs, VectorLeg
 from perdure.store.aliases import Names, naming
@@ -24,7 +23,7 @@ from perdure.store.store import Store
 from perdure.store.trust import AGENTS_NOTE, AUTO_RECALLED
 
 if TYPE_CHECKING:
-    from perdure.index.vector_index import Vector, Vectors
+    from perdure.embed.base import Vector, Vectors
 
 PATIENCE = 10.0
 """Seconds for the legs of a search: nobody's turn waits for it."""
@@ -107,7 +106,7 @@ def search_facts(engine: Engine, view: View, query: str, chosen: Filter, limit: 
     fitting = {fact_id for fact_id in found.facts if _fits(found.evidence[fact_id], gate)}
     hits = [
         Hit(fact, each.score, each.leg, found.evidence[each.id].cosine, found.evidence[each.id].coverage, marks(fact))
-        for each in in_order(found, fitting, recall_options(engine.settings).weights)
+        for each in found.ranked(fitting, recall_options(engine.settings).weights)
         for fact in (found.facts[each.id],)
     ]
     return hits[:limit]

@@ -15,8 +15,8 @@ from perdure.engine.engine import Engine, audience_of, overheard
 from perdure.engine.file_memory import flush_policy
 from perdure.errors import InputError
 from perdure.files import registry
-from perdure.files.flush import append_daily_note
 from perdure.files.index import Progress, Synced
+from perdure.files.notes import append_daily_note
 from perdure.files.prompt import PromptSection, prompt_sections
 from perdure.files.reading import MAX_BYTES, Reading, read_memory, read_text
 from perdure.files.roots import Kind, Root, scan

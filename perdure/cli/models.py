@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure.cli.output import Output, progress
-from perdure.embed.catalogue import MODELS, OnnxModel
+from perdure.embed.catalogue import OnnxModel, models
 from perdure.embed.load import find_weights, known_model
 from perdure.engine.opening import open_store
 from perdure.engine.paths import data_folder
@@ -21,17 +21,17 @@ from perdure.store.spaces import VectorSpace
 def show(home: Path | None, as_json: bool) -> int:
     """Print the catalogue: what is known, what is here, which one the store uses."""
     space = _of_store(data_folder(home))
-    models = [_described(model, space) for model in MODELS.values()]
+    described = [_described(model, space) for model in models().values()]
     output = Output(as_json)
     if as_json:
-        output.json({"store": space.name if space else None, "models": models})
+        output.json({"store": space.name if space else None, "models": described})
         return 0
     output.table(
         ("", "name", "numbers", "MB", "here", "licence", ""),
         [
             ("*" if item["used"] else "", item["key"], item["dims"], _megabytes(item["bytes"]),
              "yes" if item["path"] else "no", item["licence"], item["about"])
-            for item in models
+            for item in described
         ],
     )  # fmt: skip
     output.line(f"the store's vectors are of {space.name}" if space else "the store has no vectors yet")
@@ -47,11 +47,11 @@ def bring(key: str, dry_run: bool, as_json: bool) -> int:
     """
     model, settings, output = known_model(key), Settings.load(), Output(as_json)
     total = sum(size for size, _ in model.pins.values())
-    path, forbidden = _path(model), part("models.model_cache").may_fetch(settings.model_offline)
+    path, forbidden = _path(model), part("models.download").may_fetch(settings.model_offline)
     files = {file: {"bytes": size, "sha256": sha256} for file, (size, sha256) in model.pins.items()}
     if path is None and not dry_run:
         with progress("fetching", total, quiet=as_json) as advance:
-            part("models.model_cache").fetch(model, settings.model_hub, offline=settings.model_offline, advance=advance)
+            part("models.download").fetch(model, settings.model_hub, offline=settings.model_offline, advance=advance)
         path = find_weights(model)
     if as_json:
         output.json({
@@ -88,7 +88,7 @@ def _path(model: OnnxModel) -> Path | None:
 
 
 def _source(model: OnnxModel) -> str:
-    return model.hub.page if model.hub else f"package {model.package.replace('_', '-')}"
+    return model.hub.page if model.hub else "package perdure"
 
 
 def _of_store(folder: Path) -> VectorSpace | None:

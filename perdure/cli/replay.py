@@ -17,7 +17,7 @@ from perdure.cli.demo import folder
 from perdure.cli.options import json_option
 from perdure.cli.output import Output, progress
 from perdure.clock import ManualClock
-from perdure.files.transcripts import FORMATS, Dialogue, Exchange, read_transcript
+from perdure.files.turns import FORMATS, Dialogue, Exchange, read_transcript
 from perdure.hooks.fake_host import FakeHost, Turn
 from perdure.hooks.host import HookRunner
 from perdure.plugin.plugin import hookimpls_for

@@ -15,7 +15,7 @@ from typing import Any
 from perdure.consolidation.reflect import CATEGORY as PATTERN
 from perdure.consolidation.reflect import TRUSTED
 from perdure.errors import AmbiguousIdError, InputError, NotFoundError
-from perdure.files.managed import add_line, plain_line
+from perdure.files.notes import add_line, plain_line
 from perdure.ranking.decay import DAY
 from perdure.store.fact import SELECT, Fact, from_row
 from perdure.store.links import links_of

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from perdure.embed.base import Embedder
+from perdure.embed.base import Embedder, Vectors
 from perdure.ranking.calibration import Levels
 from perdure.text.pairs import PAIRS
-
-if TYPE_CHECKING:
-    from perdure.embed.base import Vectors
 
 BATCH: Final = 60
 """Texts of one call. Models let go of the interpreter in it; a server that counts requests is asked twice in all."""
@@ -19,15 +16,7 @@ DIGITS: Final = 4
 
 
 def levels_of(embedder: Embedder, pause: Callable[[], None] = lambda: None) -> Levels:
-    """Embed the pairs and return the levels.
-
-    Args:
-        embedder: any.
-        pause: called after each call of the embedder.
-
-    Raises:
-        ModelError: it failed or was interrupted.
-    """
+    """Embed the pairs and return the levels."""
     import numpy as np
 
     questions = embedded(embedder, [question for question, _ in PAIRS], pause, query=True)
@@ -44,11 +33,7 @@ def embedded(
 ) -> Vectors:
     """Embed texts; turns go first between two calls.
 
-    Returns:
-        float32 array of shape (len(texts), dims).
-
-    Raises:
-        ModelError: it failed or was interrupted.
+    Returns float32 array of shape (len(texts), dims).
     """
     import numpy as np
 

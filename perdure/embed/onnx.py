@@ -7,18 +7,14 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from perdure import telemetry
-from perdure.embed.base import EmbedderIdentity
+from perdure.embed.base import Vectors, clean_text, model_input, unit_rows
 from perdure.embed.catalogue import OnnxModel
-from perdure.embed.prepare import clean_text, model_input, unit_rows
 from perdure.errors import InputError, ModelError
 from perdure.heap import give_back
 from perdure.native import native_call
-
-if TYPE_CHECKING:
-    from perdure.embed.base import Vectors
 
 _BATCH_ROWS: Final = 4
 _BATCH_TOKENS: Final = 320
@@ -39,21 +35,15 @@ class OnnxEmbedder:
     def __init__(self, model: OnnxModel, weights: Path, *, tokenizer: Path | None = None, threads: int = 1) -> None:
         """Verify the model's files and load them.
 
-        Args:
-            model: which build the files must be.
-            weights: the ONNX file.
-            tokenizer: its tokenizer; None: the one among perdure's own data, or `tokenizer.json` beside the weights.
-            threads: how many threads one call may compute on.
-
-        Raises:
-            InputError: `threads` is below 1.
-            ModelError: a file is missing or altered, or ONNX Runtime does not accept it.
+        `model`: which build the files must be; `tokenizer`: its tokenizer; None: the one among perdure's own data, or
+        `tokenizer.json` beside the weights.
         """
         if threads < 1:
             raise InputError(f"threads is {threads}; give at least 1")
         vocabulary = tokenizer or model.tokenizer_path or weights.with_name("tokenizer.json")
         _verify(weights, model.sha256)
         _verify(vocabulary, model.tokenizer_sha256)
+        self.identity = model.identity
         self._model = model
         self._tokenizer = _load_tokenizer(vocabulary, model.max_tokens)
         with native_call():
@@ -64,23 +54,10 @@ class OnnxEmbedder:
         self._running: set[Any] = set()
         self._lock = threading.Lock()
 
-    @property
-    def identity(self) -> EmbedderIdentity:
-        """Which vector space this embedder writes to."""
-        return self._model.identity
-
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Embed texts.
 
-        Args:
-            texts: any number of texts; each is cut at the model's `max_tokens`.
-            query: whether they are questions to be matched against documents.
-
-        Returns:
-            float32 array of shape (len(texts), dims), each row of length one.
-
-        Raises:
-            ModelError: the model failed or was interrupted.
+        Returns float32 array of shape (len(texts), dims), each row of length one.
         """
         import numpy as np
 

@@ -44,7 +44,6 @@ class Builtins:
         register("auto", auto_embedder)
         register("onnx", local_embedder)
         register("hash", hash_embedder)
-        register("shifted", shifted_embedder)
         register("sentence-transformers", _of_sentence_transformers)
         for name in REMOTE:
             register(name, partial(_remote, name))
@@ -104,11 +103,3 @@ def hash_embedder(settings: Settings) -> Embedder:
     if not settings.embedder_model.isdecimal():
         raise SettingsError(f"setting embedder_model = {settings.embedder_model!r}: embedder hash takes its dimensions")
     return HashEmbedder(int(settings.embedder_model))
-
-
-def shifted_embedder(settings: Settings) -> Embedder:
-    """Load the default model with all its cosines shifted up, for tests: what is recalled must not change."""
-    from perdure.embed.deterministic import ShiftedEmbedder
-    from perdure.embed.load import load_default
-
-    return ShiftedEmbedder(load_default())

@@ -17,9 +17,9 @@ from perdure.index.feeding import GrowingIndex, VectorCount
 from perdure.index.vector_index import ExactIndex, Surveyor
 from perdure.parts import part
 from perdure.ranking.adjust import Adjustments
-from perdure.recall.directives import directives
 from perdure.recall.options import RecallOptions
-from perdure.recall.rerank import Reranker
+from perdure.recall.pipeline import Reranker
+from perdure.recall.unasked import directives
 from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
 from perdure.store.summary import Summaries

@@ -61,7 +61,7 @@ class ExtensionHooks:
 
     @_hookspec
     def perdure_register_rerankers(self, register: Register) -> None:
-        """Register factories `() -> Reranker`, see `perdure.recall.rerank`."""
+        """Register factories `() -> Reranker`, see `perdure.recall.pipeline`."""
 
     @_hookspec
     def perdure_register_capture_rules(self, register: Register) -> None:

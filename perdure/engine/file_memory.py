@@ -21,10 +21,10 @@ from perdure.engine.turn_intake import RECORD
 from perdure.errors import InputError, StoreError, StoreUnavailableError
 from perdure.files import registry
 from perdure.files.chunking import Chunking
-from perdure.files.flush import DEFAULT_PROMPT, DEFAULT_SYSTEM_PROMPT, FlushPolicy
 from perdure.files.index import FileIndex
-from perdure.files.legs import Chunk
+from perdure.files.notes import DEFAULT_PROMPT, DEFAULT_SYSTEM_PROMPT, FlushPolicy
 from perdure.files.options import MEGABYTE, SESSIONS, SOURCES, FilesOptions
+from perdure.files.retrievers import Chunk
 from perdure.files.roots import Kind
 from perdure.files.search import Answer, Ask, Draft, FileSearch, citation
 from perdure.files.shared_log import log_of
@@ -32,15 +32,15 @@ from perdure.files.turns import Threshold
 from perdure.hooks.types import Messages, TurnContext
 from perdure.maintenance.remote_purges import follow
 from perdure.ranking.calibration import Scale
-from perdure.recall import sources
-from perdure.recall.sources import Passage
+from perdure.recall import retrievers
+from perdure.recall.retrievers import Passage
 from perdure.recent import Recent
 from perdure.store.inbox_lines import PROJECT
 from perdure.store.scope import Audience, Scope
 from perdure.store.store import Store
 
 if TYPE_CHECKING:
-    from perdure.index.vector_index import Vector
+    from perdure.embed.base import Vector
 
 DEFAULTS = FilesOptions()
 KNOWN = 1024
@@ -240,6 +240,6 @@ def _passage(chunk: Chunk, score: float) -> Passage:
     where = citation(chunk.path, chunk.start_line, chunk.end_line)
     if chunk.source == SESSIONS:
         day = "" if chunk.at is None else f"{datetime.fromtimestamp(chunk.at, UTC):%Y-%m-%d}"
-        return Passage(where, sources.SESSIONS, f"{chunk.speaker}: {text}" if chunk.speaker else text, day, score)
+        return Passage(where, retrievers.SESSIONS, f"{chunk.speaker}: {text}" if chunk.speaker else text, day, score)
     above = f"{chunk.path} {chunk.section}".strip()
-    return Passage(where, sources.FILES, text, above, score)
+    return Passage(where, retrievers.FILES, text, above, score)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from functools import partial
 
-from perdure.embed.base import Embedder, EmbedderIdentity
-from perdure.embed.catalogue import MODELS, RECALL, SUCCESSORS, OnnxModel
-from perdure.embed.guarded import GuardedEmbedder
+from perdure.embed.base import Embedder, EmbedderIdentity, GuardedEmbedder
+from perdure.embed.catalogue import RECALL, SUCCESSORS, OnnxModel, models
 from perdure.embed.load import load_model
 from perdure.engine.extensions import ExtensionManager
 from perdure.engine.settings import Settings
@@ -76,7 +75,7 @@ class Recipes:
             Recipes(settings, self._extensions).own for settings in (theirs, self._settings) if settings
         ]
         # A former default goes by the same settings as the present one.
-        makers += [partial(self._of_catalogue, model) for model in MODELS.values() if model.identity.id == space.id]
+        makers += [partial(self._of_catalogue, model) for model in models().values() if model.identity.id == space.id]
         for make in makers:
             try:
                 embedder = make()
@@ -104,6 +103,7 @@ class Model:
         *,
         recipes: Recipes | None = None,
         switch_by_itself: bool = False,
+        successors: Mapping[str, str] = SUCCESSORS,
         on_switch: Callable[[], None] = lambda: None,
         retry: float = RETRY_SECONDS,
         pause: Callable[[], None] = lambda: None,
@@ -118,6 +118,7 @@ class Model:
             on_ready: called once the model can be used, in the loading thread.
             recipes: makes the embedders of spaces that are not the settings' own; None: those go by words.
             switch_by_itself: begin a switch if the settings name a model that this store has never had.
+            successors: by the space of a former default, that of its successor: such a store switches by itself.
             on_switch: called when a switch is under way, in the loading thread: starts the worker.
             retry: seconds after which a server that did not answer is asked again.
             pause: called every few milliseconds while a model is measured: turns go first.
@@ -129,6 +130,7 @@ class Model:
         self._on_ready = on_ready
         self._recipes = recipes
         self._switch_by_itself = switch_by_itself
+        self._successors = successors
         self._on_switch = on_switch
         self._leg: VectorLeg | None = None
         self._done = threading.Event()
@@ -281,7 +283,7 @@ class Model:
         self._seen = theirs.id
         # Nobody has chosen another model, so nobody need agree to it.
         renewed = all(own.description.get(name) == theirs.description.get(name) for name in SAME_MODEL)
-        succeeds = SUCCESSORS.get(theirs.id) == own.id
+        succeeds = self._successors.get(theirs.id) == own.id
         if (self._switch_by_itself or renewed or succeeds) and self._store.refusal is None:
             with self._store.database.write() as connection:
                 spaces.begin_if_new(connection, own, self._store.clock.now())

@@ -38,22 +38,13 @@ _WHOLE = {"paragraph_open", "heading_open", "fence", "code_block", "html_block"}
 
 @dataclass(frozen=True, slots=True)
 class Chunking:
-    """How large chunks are.
+    """How large chunks are."""
 
-    Attributes:
-        tokens: estimated tokens (`perdure.text.tokens`) of a chunk at most.
-        overlap: estimated tokens at most that a chunk repeats of the one before.
-    """
-
-    tokens: int = 400
-    overlap: int = 80
+    tokens: int = 400  # estimated tokens (`perdure.text.tokens`) of a chunk at most
+    overlap: int = 80  # estimated tokens at most that a chunk repeats of the one before
 
     def __post_init__(self) -> None:
-        """Check the sizes.
-
-        Raises:
-            InputError: a chunk would hold nothing, or only what the one before it holds.
-        """
+        """Check the sizes."""
         if self.tokens < 1:
             raise InputError(f"chunks of {self.tokens} tokens hold nothing; give 1 or more")
         if not 0 <= self.overlap < self.tokens:
@@ -65,19 +56,12 @@ DEFAULT = Chunking()
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A part of a file.
+    """A part of a file."""
 
-    Attributes:
-        start_line: its first line; the first of the file is 1.
-        end_line: its last line, included. A piece of a long line begins and ends with that line.
-        section: the headings above its first content, outermost first: "A > B"; empty above the first heading.
-        text: its lines, joined by newlines.
-    """
-
-    start_line: int
-    end_line: int
-    section: str
-    text: str
+    start_line: int  # its first line; the first of the file is 1
+    end_line: int  # its last line, included. A piece of a long line begins and ends with that line
+    section: str  # the headings above its first content, outermost first: "A > B"; empty above the first heading
+    text: str  # its lines, joined by newlines
 
 
 def chunk_markdown(text: str, chunking: Chunking = DEFAULT) -> list[Chunk]:
@@ -86,12 +70,7 @@ def chunk_markdown(text: str, chunking: Chunking = DEFAULT) -> list[Chunk]:
     Lines end at "\n"; a byte order mark at the start and "\r" at the end of a line are left out. Front matter
     (from `---` in the first line to the next `---`) is one block. Takes time linear in the length of the text.
 
-    Args:
-        text: any string; it need not be well-formed.
-        chunking: how large the chunks are.
-
-    Returns:
-        Chunks in the order of the file, which hold each line that is not blank; none for a blank file.
+    Returns chunks in the order of the file, which hold each line that is not blank; none for a blank file.
     """
     lines = [line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")]
     if not lines[-1]:

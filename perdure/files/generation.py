@@ -28,66 +28,8 @@ BUSY_MS = 1_000
 _LIVE = "index_generation"
 _NAME = lazy(r"index-([0-9]+)\.db(?:-wal|-shm|-journal)?")
 
-_SCHEMA = f"""
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE files (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    scope TEXT NOT NULL,
-    scope_target TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    root TEXT NOT NULL,
-    relative TEXT NOT NULL,
-    path TEXT NOT NULL,
-    source TEXT NOT NULL,
-    size INTEGER NOT NULL,
-    mtime_ns INTEGER NOT NULL,
-    inode INTEGER NOT NULL,
-    hash TEXT NOT NULL,
-    session TEXT,
-    day REAL,
-    skipped TEXT,
-    sum BLOB NOT NULL,
-    UNIQUE (scope, scope_target, kind, root, relative)
-);
-CREATE TABLE chunks (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    file_id INTEGER NOT NULL REFERENCES files (id) ON DELETE CASCADE,
-    place INTEGER NOT NULL,
-    scope TEXT NOT NULL,
-    scope_target TEXT NOT NULL,
-    source TEXT NOT NULL,
-    start_line INTEGER NOT NULL,
-    end_line INTEGER NOT NULL,
-    section TEXT NOT NULL,
-    speaker TEXT,
-    role TEXT,
-    at REAL,
-    text TEXT NOT NULL,
-    digest TEXT NOT NULL,
-    hash TEXT NOT NULL,
-    sum BLOB NOT NULL
-);
-CREATE INDEX chunks_file ON chunks (file_id, place);
-CREATE INDEX chunks_hash ON chunks (hash);
-CREATE VIRTUAL TABLE chunks_fts USING fts5 (
-    body, context, content='', contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2'
-);
-INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('secure-delete', 1);
-CREATE VIRTUAL TABLE chunks_terms USING fts5vocab (chunks_fts, 'row');
-CREATE VIRTUAL TABLE files_fts USING fts5 (
-    body, content='', contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2'
-);
-INSERT INTO files_fts (files_fts, rank) VALUES ('secure-delete', 1);
-CREATE VIRTUAL TABLE files_terms USING fts5vocab (files_fts, 'row');
-CREATE TABLE embedding_cache (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    model TEXT NOT NULL,
-    space TEXT NOT NULL,
-    hash TEXT NOT NULL,
-    vectors BLOB NOT NULL,
-    sum BLOB NOT NULL
-);
-CREATE UNIQUE INDEX embedding_cache_hash ON embedding_cache (space, hash);
+_SCHEMA = Path(__file__).with_name("data") / "index.sql"
+_MARK = f"""
 INSERT INTO meta VALUES ('normaliser', '{NORMALISER_VERSION}');
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {VERSION};
@@ -115,12 +57,9 @@ class Generations:
         """Return the live generation, or None if there is none: never built, lost, or written by another version.
 
         An absent file is no empty index: the caller must say that nothing was searched.
-
-        Raises:
-            StoreBusyError: another program has it locked; it is as good as before once that lets go of it.
         """
         while True:
-            number = self._number()
+            number = self.number
             opened = self._open
             if opened is not None and opened.number == number and opened.database.path.exists():
                 return opened
@@ -128,18 +67,14 @@ class Generations:
             # last closes it.
             self._open = opened = self._opened(number) if number else None
             # A file is removed after the row has changed: if it has not, what was opened was whole.
-            if self._number() == number:
+            if self.number == number:
                 return opened
 
     @contextmanager
     def writing(self, patience: float = 0.0) -> Iterator[bool]:
         """Lend the right to write to the index, or False if another process has it.
 
-        Args:
-            patience: seconds to wait for it; negative: for as long as it takes.
-
-        Raises:
-            StoreUnavailableError: the folder cannot be written.
+        `patience`: seconds to wait for it; negative: for as long as it takes.
         """
         if self._store.refusal is not None:
             raise StoreUnavailableError(self._store.refusal)
@@ -155,23 +90,15 @@ class Generations:
             yield True
 
     def begin(self) -> Generation:
-        """Make the file of the next generation. To be called by the writer.
-
-        Raises:
-            StoreError: it cannot be made.
-        """
-        number = max([self._number(), *self._files().values()]) + 1
+        """Make the file of the next generation. To be called by the writer."""
+        number = max([self.number, *self._files().values()]) + 1
         database = Database(self.path(number), busy_ms=BUSY_MS)
         with database.write() as connection:
-            run(connection, _SCHEMA)
+            run(connection, _SCHEMA.read_text(encoding="utf-8") + _MARK)
         return Generation(number, database)
 
     def publish(self, generation: Generation) -> None:
-        """Make a finished generation the live one. To be called by the writer.
-
-        Raises:
-            StoreError: the row cannot be written; the former generation is still live.
-        """
+        """Make a finished generation the live one. To be called by the writer."""
         with generation.database.read() as connection:
             run(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
         sync_folder(self._store.folder)
@@ -181,7 +108,7 @@ class Generations:
 
     def tidy(self) -> None:
         """Remove the files of other generations than the live one. To be called by the writer."""
-        live = self._number()
+        live = self.number
         # The database before what lies beside it: without the latter it may lack what was written last.
         for path, number in sorted(self._files().items()):
             if number != live:
@@ -190,11 +117,7 @@ class Generations:
                     path.unlink()
 
     def forget(self) -> None:
-        """Remove the files of all generations: none is live then, and the next search makes one. For the writer.
-
-        Raises:
-            StoreError: it cannot be noted; the live one is still there.
-        """
+        """Remove the files of all generations: none is live then, and the next search makes one. For the writer."""
         with self._store.database.write() as connection:
             run(connection, "DELETE FROM meta WHERE key = ?", (self._row,))
         self.close()
@@ -206,16 +129,13 @@ class Generations:
             self._open.database.close()
             self._open = None
 
-    @property
-    def number(self) -> int:
-        """The number of the live generation; 0: none was ever built."""
-        return self._number()
-
     def path(self, number: int) -> Path:
         """Return where the file of a generation is."""
         return self._store.folder / f"index-{number}.db"
 
-    def _number(self) -> int:
+    @property
+    def number(self) -> int:
+        """The number of the live generation; 0: none was ever built."""
         return int(self._store.meta(self._row) or 0)
 
     def _opened(self, number: int) -> Generation | None:
@@ -224,14 +144,11 @@ class Generations:
             return None
         try:
             opened = Database(
-                path,
-                busy_ms=BUSY_MS,
-                check=lambda connection: _check(connection, path),
-                refusal=self._store.refusal,
+                path, busy_ms=BUSY_MS, check=lambda connection: _check(connection, path), refusal=self._store.refusal
             )
-        except StoreBusyError:
-            raise
-        except StoreError:
+        except StoreError as error:
+            if isinstance(error, StoreBusyError):
+                raise
             return None
         return Generation(number, opened)
 

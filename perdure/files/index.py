@@ -14,12 +14,11 @@ from pathlib import Path
 from perdure.embed.base import Embedder
 from perdure.errors import InputError, StoreCorruptError
 from perdure.files import rows
-from perdure.files.entries import markdown_entries, parts, turn_entries
 from perdure.files.generation import Generation, Generations
 from perdure.files.options import SESSIONS, FilesOptions, source_of
-from perdure.files.reading import BINARY_SIGHT
+from perdure.files.reading import BINARY_SIGHT, read_inside
 from perdure.files.roots import Found, Root, Stamp, changes, memory_day, racy, scan
-from perdure.files.safe_open import read_inside
+from perdure.files.rows import markdown_entries, parts, turn_entries
 from perdure.files.turns import session_of
 from perdure.store.sql import Connection
 from perdure.store.store import Store
@@ -38,42 +37,29 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """What a synchronisation did.
+    """What a synchronisation did."""
 
-    Attributes:
-        added, changed, removed: files.
-        chunks: how many were written.
-        skipped: files that are not indexed, with the reason, by path.
-        waiting: conversations that go on and are not due yet.
-        rebuilt: whether a new generation was made.
-        busy: whether another process was writing, so that nothing was done.
-    """
-
+    # `added`, `changed`, `removed`: files.
     added: int = 0
     changed: int = 0
     removed: int = 0
-    chunks: int = 0
-    skipped: Mapping[str, str] = field(default_factory=dict)
-    waiting: int = 0
-    rebuilt: bool = False
-    busy: bool = False
+    chunks: int = 0  # how many were written
+    skipped: Mapping[str, str] = field(default_factory=dict)  # files that are not indexed, with the reason, by path
+    waiting: int = 0  # conversations that go on and are not due yet
+    rebuilt: bool = False  # whether a new generation was made
+    busy: bool = False  # whether another process was writing, so that nothing was done
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How the disk differs from the index: paths of files, and why others are left out.
+    """How the disk differs from the index: paths of files, and why others are left out."""
 
-    Attributes:
-        added, changed, removed: paths, as results name them.
-        skipped: files that are not indexed, with the reason.
-        unsettled: files that had to be read again, and are as before; a synchronisation takes note of that.
-    """
-
+    # `added`, `changed`, `removed`: paths, as results name them.
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
-    skipped: Mapping[str, str] = field(default_factory=dict)
-    unsettled: int = 0
+    skipped: Mapping[str, str] = field(default_factory=dict)  # files that are not indexed, with the reason
+    unsettled: int = 0  # files that had to be read again, and are as before; a synchronisation takes note of that
 
     @property
     def dirty(self) -> int:
@@ -100,16 +86,7 @@ class FileIndex:
         self._store = store
 
     def difference(self, roots: Sequence[Root], running: Collection[str] = (), *, deep: bool = False) -> Difference:
-        """Compare the disk with the index; changes nothing.
-
-        Args:
-            roots: everything that is to be in it.
-            running: stems of conversation files that go on: they differ by the threshold only.
-            deep: read every file, also those whose size and time are as before.
-
-        Raises:
-            StoreError: the index cannot be read.
-        """
+        """Compare the disk with the index; changes nothing."""
         generation = self.generations.live()
         kinds: dict[str, list[str]] = {"added": [], "changed": [], "removed": []}
         skipped: dict[str, str] = {}
@@ -147,15 +124,7 @@ class FileIndex:
     ) -> Synced:
         """Bring the index up to date with the disk.
 
-        Args:
-            roots: everything that is to be in it; what is under no root any more leaves it.
-            force: write a new generation from nothing but the files and the vectors that are at hand.
-            running: stems of conversation files that go on: they are read again by the threshold only.
-            patience: seconds to wait for another process that is writing; negative: as long as it takes.
-            progress: called with files done and files to do.
-
-        Raises:
-            StoreError: the index cannot be written; what was live before is live.
+        `patience`: seconds to wait for another process that is writing; negative: as long as it takes.
         """
         with self.generations.writing(patience) as free:
             if not free:
@@ -180,12 +149,7 @@ class FileIndex:
     def embed(self, embedder: Embedder, limit: int, pause: Callable[[], None] = lambda: None) -> int:
         """Give up to `limit` texts that have none their vectors, those written last first.
 
-        Returns:
-            How many were given; 0 also if another process is writing.
-
-        Raises:
-            ModelError: the embedder failed.
-            StoreError: the index cannot be written.
+        Returns how many were given; 0 also if another process is writing.
         """
         generation = self.generations.live()
         if generation is None:
@@ -282,7 +246,7 @@ class FileIndex:
         except OSError:
             return True
         idle = time.time() - job.found.mtime_ns / 1e9
-        return self.options.threshold.due(job.found.size - before, messages, False, idle)
+        return self.options.threshold.due(job.found.size - before, messages, idle)
 
     def _read(self, job: _Job, found: Found) -> tuple[rows.Content, Stamp]:
         """Return what a file holds, and by which stamp the next scan tells whether it has changed since."""
@@ -295,13 +259,7 @@ class FileIndex:
         return content, (size, CHANGING if racy(found, now) or not content.hash else mtime, inode)
 
     def content(self, root: Root, found: Found, known: str | None = None) -> rows.Content:
-        """Read a file and cut it up; what cannot be read says why.
-
-        Args:
-            root: what the file is under.
-            found: the file.
-            known: a hash; of a file that still has it, nothing but the hash is returned.
-        """
+        """Read a file and cut it up; what cannot be read says why."""
         try:
             data = read_inside(root.folder, found.relative, self.max_bytes(root))
         except (InputError, OSError) as error:

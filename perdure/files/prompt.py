@@ -47,22 +47,7 @@ def prompt_sections(
 ) -> tuple[PromptSection, ...]:
     """Return the sections of the system prompt; the same values give the same bytes.
 
-    Args:
-        mode: the host's prompt mode.
-        search_tool: the name of the tool that searches memory files.
-        get_tool: the name of the tool that reads lines of one.
-        citations: "auto", "on" or "off".
-        memory_md: the text of MEMORY.md; None: there is none.
-        max_chars: characters of it at most. What is beyond is left out from a line's start, and a note says so.
-        runtime: what the runtime line names: backend, provider, sources and citations first, in this order,
-            and any others in the order of the alphabet.
-
-    Returns:
-        "memory recall", "project context" unless MEMORY.md is blank, "runtime" unless it names nothing; none of
-        them unless `mode` is "full".
-
-    Raises:
-        InputError: `citations` is no mode, or `max_chars` is less than one.
+    `memory_md`: the text of MEMORY.md; None: there is none.
     """
     if citations not in CITATIONS:
         raise InputError(f"citations is {citations!r}; choose one of {', '.join(CITATIONS)}")

@@ -34,12 +34,7 @@ def roots(store: Store, log: TranscriptLog, audience: Audience | None = None) ->
 
 
 def add_root(store: Store, scope: Scope, path: Path | str, kind: Kind, pattern: str = "**/*.md") -> Root:
-    """Remember a root; one that is known already stays as it is.
-
-    Raises:
-        InputError: the path cannot be one.
-        StoreError: it could not be written.
-    """
+    """Remember a root; one that is known already stays as it is."""
     root = root_of(scope, path, kind, pattern)
     _put(store, scope, kind, str(root.path), root.pattern)
     return root

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from perdure.errors import InputError
-from perdure.files.safe_open import why_unsafe
+from perdure.files.reading import why_unsafe
 from perdure.regex import lazy
 from perdure.store.scope import Scope
 
@@ -37,20 +37,14 @@ _DAY = lazy(r"\Amemory/(?:[^/]+/)*([0-9]{4}-[0-9]{2}-[0-9]{2})(?![0-9])[^/]*\Z")
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A place where memory files lie. Made by `root_of`.
+    """A place where memory files lie. Made by `root_of`."""
 
-    Attributes:
-        scope: to whom its files belong.
-        path: the folder, or for an extra root also one file; absolute, without links.
-        kind: "workspace" (MEMORY.md, USER.md, memory/**/*.md), "extra" (a folder or file that the
-            owner named) or "sessions" (*.jsonl).
-        pattern: which .md files of an extra folder count, with "**" for any folders; empty for one file.
-    """
-
-    scope: Scope
-    path: Path
+    scope: Scope  # to whom its files belong
+    path: Path  # the folder, or for an extra root also one file; absolute, without links
+    # "workspace" (MEMORY.md, USER.md, memory/**/*.md), "extra" (a folder or file that the owner named) or "sessions"
+    # (*.jsonl).
     kind: Kind
-    pattern: str = "**/*.md"
+    pattern: str = "**/*.md"  # which .md files of an extra folder count, with "**" for any folders; empty for one file
 
     @property
     def single(self) -> bool:
@@ -98,21 +92,13 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A file, or a folder that was not entered, as a scan saw it.
+    """A file, or a folder that was not entered, as a scan saw it."""
 
-    Attributes:
-        relative: its path below the root, with "/"; in escapes if it is no usable path.
-        size: in bytes.
-        mtime_ns: when it was changed, ns since the epoch.
-        inode: which file it is.
-        skipped: why it is left out; None if it is to be read.
-    """
-
-    relative: str
-    size: int = 0
-    mtime_ns: int = 0
-    inode: int = 0
-    skipped: str | None = None
+    relative: str  # its path below the root, with "/"; in escapes if it is no usable path
+    size: int = 0  # in bytes
+    mtime_ns: int = 0  # when it was changed, ns since the epoch
+    inode: int = 0  # which file it is
+    skipped: str | None = None  # why it is left out; None if it is to be read
 
     @property
     def stamp(self) -> Stamp:
@@ -134,10 +120,6 @@ def root_of(scope: Scope, path: Path | str, kind: Kind, pattern: str = "**/*.md"
     """Make a root of a path as the owner gave it; links in it and "~" are resolved here, once.
 
     A missing path that ends in .md is taken for a file to come.
-
-    Raises:
-        InputError: the path cannot be resolved, or an extra root is neither a folder nor an .md file, or its
-            name cannot stand in a label.
     """
     try:
         resolved = Path(path).expanduser().resolve()
@@ -162,13 +144,8 @@ def root_of(scope: Scope, path: Path | str, kind: Kind, pattern: str = "**/*.md"
 def scan(root: Root, max_bytes: int) -> dict[str, Found]:
     """Look at every file of memory below a root, without following a link or reading a file.
 
-    Args:
-        root: where to look. If it is missing, nothing is found.
-        max_bytes: larger files are skipped.
-
-    Returns:
-        By relative path what was found. What looks like a file of memory and is none has a reason in `skipped`,
-        and so has a folder that cannot be read ("." for the root). Hidden files and editors' backups are left out.
+    Returns by relative path what was found. What looks like a file of memory and is none has a reason in `skipped`, and
+    so has a folder that cannot be read ("." for the root). Hidden files and editors' backups are left out.
     """
     if root.single:
         item = _judged(root.path, root.path.name, max_bytes)

@@ -1,21 +1,143 @@
-"""The rows of one index file: what is written for a file, and what its vectors are."""
+"""The rows of one index file: what is indexed of a file, what is written for it, and what its vectors are."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import UTC, date, datetime
+from itertools import pairwise
 
-from perdure.embed.base import EmbedderIdentity
-from perdure.files.entries import Entry, embedded
+from perdure.embed.base import EmbedderIdentity, Vectors
+from perdure.files.chunking import Chunking, chunk_markdown
 from perdure.files.options import source_of
-from perdure.files.roots import Found, Root, Stamp
+from perdure.files.roots import Found, Root, Stamp, memory_day
+from perdure.files.turns import Turn, read_turns
+from perdure.secrets.redact import redact
 from perdure.store.sql import Connection, run
 from perdure.text.normalise import fts_text
+from perdure.text.tokens import estimate_tokens
 
-if TYPE_CHECKING:
-    from perdure.embed.base import Vectors
+MONTHS = (
+    "January February March April May June July August September October November December".split()  # noqa: SIM905
+)
+CONTEXT = 400
+"""Characters of the turn before that a turn is also found by."""
+PART_TOKENS = 56
+MAX_PARTS = 10
+"""A text is embedded in up to so many parts of so many tokens, and is as near to a query as its nearest part: one
+vector of a whole chunk is near nothing in particular. `python -m bench.notes` prints what that does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One row of the index."""
+
+    start_line: int  # first line, from 1
+    end_line: int  # last line
+    section: str  # the headings above it, "A > B"; empty for turns
+    text: str  # what is shown
+    body: str  # what it is found by, as words
+    context: str  # what stood before it, also as words
+    speaker: str | None = None  # who said it, for turns
+    role: str | None = None  # "user" or "assistant", for turns
+    at: float | None = None  # when it was said, epoch seconds
+
+    @property
+    def digest(self) -> str:
+        """What tells whether the row must be written anew."""
+        return _digest(self.section, self.body, self.context, self.text, self.speaker or "", str(self.at))
+
+    @property
+    def hash(self) -> str:
+        """The key of its vector in the cache."""
+        return _digest(embedded(self.section, self.speaker, self.text))
+
+
+def markdown_entries(text: str, path: str, chunking: Chunking) -> list[Entry]:
+    """Return the chunks of a Markdown file, secrets redacted."""
+    entries = []
+    # Before it is cut: a key of many lines would be in two chunks.
+    for chunk in chunk_markdown(redact(text, keep_lines=True).text, chunking):
+        body = body_of(path, chunk.section, None, None, chunk.text)
+        entries.append(Entry(chunk.start_line, chunk.end_line, chunk.section, chunk.text, body, ""))
+    return entries
+
+
+def turn_entries(data: str, strip: Callable[[str], str], chunking: Chunking) -> list[Entry]:
+    """Return the turns of a conversation, long ones in pieces."""
+    turns = read_turns(data, strip)
+    entries: list[Entry] = []
+    for before, turn in pairwise([None, *turns]):
+        assert turn is not None  # noqa: S101 - only the first of all is None
+        context = before.text[-CONTEXT:] if before else ""
+        for piece in pieces(turn.text, chunking.tokens):
+            entries.append(_turn_entry(turn, piece, context))
+            context = piece[-CONTEXT:]
+    return entries
+
+
+def body_of(path: str, section: str, speaker: str | None, at: float | None, text: str) -> str:
+    """Return the words by which a row is found: of a turn if it has a speaker, else of a Markdown file."""
+    return f"{_day(at)} {speaker}: {text}" if speaker else f"{_words(path)} {section}\n{text}"
+
+
+def embedded(section: str, speaker: str | None, text: str) -> str:
+    """Return what the vector of a row is made of."""
+    above = f"{speaker}: " if speaker else f"{section}\n" if section else ""
+    return above + text
+
+
+def parts(text: str, max_tokens: int = PART_TOKENS) -> list[str]:
+    """Return a text in the parts that a model of so many tokens can read; what is beyond the last one is left out."""
+    return pieces(text, max_tokens)[:MAX_PARTS]
+
+
+def pieces(text: str, tokens: int) -> list[str]:
+    """Cut a text into pieces of at most so many tokens, between words where there are any."""
+    if estimate_tokens(text) <= tokens:
+        return [text]
+    found: list[str] = []
+    rest = text
+    while rest:
+        size = _fitting(rest, tokens)
+        if size < len(rest):
+            size = max(rest.rfind(" ", size // 2, size), rest.rfind("\n", size // 2, size)) + 1 or size
+        found.append(rest[:size].strip())
+        rest = rest[size:]
+    return [piece for piece in found if piece]
+
+
+def _fitting(text: str, tokens: int) -> int:
+    size = min(len(text), 4 * tokens)
+    while size > 1 and (estimated := estimate_tokens(text[:size])) > tokens:
+        size = max(1, min(size - 1, size * tokens // estimated))
+    return size
+
+
+def _turn_entry(turn: Turn, text: str, context: str) -> Entry:
+    body = body_of("", "", turn.speaker, turn.at, text)
+    return Entry(turn.line_start, turn.line_end, "", text, body, context, turn.speaker, turn.role, turn.at)
+
+
+def in_words(day: date) -> str:
+    """Return a day as people ask for it, in English whatever the process's language is: "7 May 2023"."""
+    return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
+
+
+def _day(at: float | None) -> str:
+    # In words, as people ask for it.
+    return "" if at is None else in_words(datetime.fromtimestamp(at, UTC).date())
+
+
+def _words(path: str) -> str:
+    day = memory_day(path)
+    name = path.rsplit("/", 1)[-1].removesuffix(".md").replace("-", " ").replace("_", " ")
+    return in_words(day) if day else name
+
+
+def _digest(*values: str) -> str:
+    return hashlib.blake2b("\0".join(values).encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 SUMMED = {
@@ -42,21 +164,13 @@ class FileRow:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What was read of a file.
+    """What was read of a file."""
 
-    Attributes:
-        hash: of its bytes; empty if it could not be read.
-        entries: what is indexed of it.
-        session: the conversation it holds, if it is one.
-        day: the day it is named after, epoch seconds.
-        skipped: why nothing of it is indexed, if so.
-    """
-
-    hash: str
-    entries: Sequence[Entry] = ()
-    session: str | None = None
-    day: float | None = None
-    skipped: str | None = None
+    hash: str  # of its bytes; empty if it could not be read
+    entries: Sequence[Entry] = ()  # what is indexed of it
+    session: str | None = None  # the conversation it holds, if it is one
+    day: float | None = None  # the day it is named after, epoch seconds
+    skipped: str | None = None  # why nothing of it is indexed, if so
 
 
 def checksum(values: Sequence[object]) -> bytes:
@@ -79,15 +193,7 @@ def known(connection: Connection, root: Root) -> dict[str, FileRow]:
 def put_file(connection: Connection, root: Root, found: Found, content: Content, stamp: Stamp) -> int:
     """Make the index hold a file as it is; chunks that are as before stay.
 
-    Args:
-        connection: the writer.
-        root: what the file is under.
-        found: the file.
-        content: what was read of it.
-        stamp: by which the next scan tells whether it has changed.
-
-    Returns:
-        How many chunks were written.
+    Returns how many chunks were written.
     """
     sql = (
         f"INSERT INTO files ({SUMMED['files']}, sum, size, mtime_ns, inode)"

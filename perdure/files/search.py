@@ -5,28 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from heapq import nsmallest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perdure.clock import Clock
-from perdure.embed.base import Embedder
+from perdure.embed.base import Embedder, Vector
 from perdure.errors import InputError, ModelError, StoreCorruptError, StoreError
 from perdure.files.generation import Generation
 from perdure.files.index import FileIndex
-from perdure.files.legs import Chunk, Reader, Words, by_words, chunks_of, neighbours, passages
-from perdure.files.options import MEMORY, SESSIONS, SOURCES
-from perdure.files.roots import Root
-from perdure.files.substring import by_substring
-from perdure.files.vectors import ChunkVectors
+from perdure.files.options import MEMORY, SESSIONS, SOURCES, source_of
+from perdure.files.retrievers import Chunk, ChunkVectors, Reader, Words, by_words, chunks_of, neighbours, passages
+from perdure.files.roots import Root, scan
 from perdure.ranking.calibration import Scale
 from perdure.ranking.passages import mmr, score, temporal_decay
 from perdure.store.scope import Audience
-from perdure.text.normalise import match_terms
-
-if TYPE_CHECKING:
-    from perdure.files.vectors import Vector
+from perdure.text.normalise import fold, match_terms
 
 HYBRID, KEYWORDS, SUBSTRING, DISABLED = "hybrid", "keyword", "substring", "disabled"
 """The rungs of the ladder, best first."""
@@ -41,27 +36,18 @@ DAY = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A passage of a file or a turn of a conversation.
+    """A passage of a file or a turn of a conversation."""
 
-    Attributes:
-        path: the file, as `read_memory` takes it; that of a conversation begins with "sessions/" and only names it.
-        start_line, end_line: where in it, from 1.
-        score: 0 to 1, on one scale for all queries; a dated file's falls with its age.
-        snippet: its text, cut to 700 characters.
-        source: "memory" or "sessions".
-        section: the headings above it.
-        citation: `path#L1-L5`; None where citations are not shown.
-        session, speaker, role, at: of a turn; `at` in epoch seconds.
-    """
-
-    path: str
+    path: str  # the file, as `read_memory` takes it; that of a conversation begins with "sessions/" and only names it
+    # `start_line`, `end_line`: where in it, from 1.
     start_line: int
     end_line: int
-    score: float
-    snippet: str
-    source: str
-    section: str = ""
-    citation: str | None = None
+    score: float  # 0 to 1, on one scale for all queries; a dated file's falls with its age
+    snippet: str  # its text, cut to 700 characters
+    source: str  # "memory" or "sessions"
+    section: str = ""  # the headings above it
+    citation: str | None = None  # `path#L1-L5`; None where citations are not shown
+    # `session`, `speaker`, `role`, `at`: of a turn; `at` in epoch seconds.
     session: str | None = None
     speaker: str | None = None
     role: str | None = None
@@ -75,21 +61,13 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a search brought, and how.
+    """What a search brought, and how."""
 
-    Attributes:
-        results: best first.
-        backend: "hybrid", "keyword", "substring" or "disabled".
-        provider: the embedding model; "none" without one.
-        reason: why it was not searched in the best way, or not as the files are now; None if it was.
-        dirty: files that have changed and are not in the index yet.
-    """
-
-    results: tuple[Result, ...]
-    backend: str
-    provider: str = "none"
-    reason: str | None = None
-    dirty: int = 0
+    results: tuple[Result, ...]  # best first
+    backend: str  # "hybrid", "keyword", "substring" or "disabled"
+    provider: str = "none"  # the embedding model; "none" without one
+    reason: str | None = None  # why it was not searched in the best way, or not as the files are now; None if it was
+    dirty: int = 0  # files that have changed and are not in the index yet
 
     @property
     def disabled(self) -> bool:
@@ -106,23 +84,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What is searched for.
+    """What is searched for."""
 
-    Attributes:
-        query: in words.
-        max_results: 1 to 100.
-        min_score: 0 to 1; what is less certain is left out.
-        sources: "memory", "sessions" or both.
-        chat: "direct", "group" or "channel": where the answer is shown.
-        skip_session: a conversation that is left out, as the one that is going on.
-    """
-
-    query: str
-    max_results: int = MAX_RESULTS
-    min_score: float = MIN_SCORE
-    sources: tuple[str, ...] = SOURCES
-    chat: str = "direct"
-    skip_session: str | None = None
+    query: str  # in words
+    max_results: int = MAX_RESULTS  # 1 to 100
+    min_score: float = MIN_SCORE  # 0 to 1; what is less certain is left out
+    sources: tuple[str, ...] = SOURCES  # "memory", "sessions" or both
+    chat: str = "direct"  # "direct", "group" or "channel": where the answer is shown
+    skip_session: str | None = None  # a conversation that is left out, as the one that is going on
 
     def __post_init__(self) -> None:
         if not 1 <= self.max_results <= MOST_RESULTS:
@@ -135,62 +104,31 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A search of which the half that needs no vector is done.
+    """A search of which the half that needs no vector is done."""
 
-    Attributes:
-        reader: who searches where.
-        query: in words.
-        words: what they brought.
-        best: the best chunks by them.
-        beside: what stands right before and after these.
-    """
-
-    reader: Reader
-    query: str
-    words: Words
-    best: Mapping[int, Chunk]
-    beside: Mapping[int, Chunk]
+    reader: Reader  # who searches where
+    query: str  # in words
+    words: Words  # what they brought
+    best: Mapping[int, Chunk]  # the best chunks by them
+    beside: Mapping[int, Chunk]  # what stands right before and after these
 
 
+@dataclass(eq=False)
 class FileSearch:
     """Searches the live generation of an index. Usable from any thread."""
 
-    def __init__(
-        self,
-        index: FileIndex,
-        embedder: Callable[[], Embedder | None],
-        clock: Clock,
-        scale: Callable[[], Scale] = Scale,
-        on_damage: Callable[[int], None] = lambda number: None,
-    ) -> None:
-        """Search `index`.
-
-        Args:
-            index: of files and conversations.
-            embedder: returns the embedder, or None while there is none: words are searched then.
-            clock: the time of asking.
-            scale: returns what brings the embedder's cosines onto the scale of the default model's.
-            on_damage: called with the number of a generation that turns out to be damaged.
-        """
-        self._on_damage = on_damage
-        self._index = index
-        self._scale = scale
-        self._embedder = embedder
-        self._clock = clock
-        self._vectors = ChunkVectors()
+    index: FileIndex
+    embedder: Callable[[], Embedder | None]  # None while there is none: words are searched then
+    clock: Clock
+    scale: Callable[[], Scale] = Scale  # what brings the embedder's cosines onto the scale of the default model's
+    on_damage: Callable[[int], None] = lambda number: None  # told the number of a generation that is damaged
+    _vectors: ChunkVectors = field(default_factory=ChunkVectors, init=False)
 
     def search(
         self, ask: Ask, audience: Audience, roots: Sequence[Root], fresh: Callable[[], int] = lambda: 0
     ) -> Answer:
-        """Answer in the best way that works now.
-
-        Args:
-            ask: what is searched for.
-            audience: who asks.
-            roots: where the files are, for a search without an index; only those that the audience may read count.
-            fresh: brings the index up to date, and returns how many changed files are left for later.
-        """
-        options = self._index.options
+        """Answer in the best way that works now."""
+        options = self.index.options
         sources = [source for source in ask.sources if source in options.sources]
         if not sources:
             return Answer((), DISABLED, reason="no source is switched on; see the setting sources")
@@ -215,41 +153,31 @@ class FileSearch:
         self._vectors.close()
 
     def _with_index(self, ask: Ask, sources: Collection[str], audience: Audience, dirty: int) -> Answer | None:
-        embedder = self._embedder()
+        embedder = self.embedder()
         vector, reason = _embedded(embedder, ask.query)
         provider = embedder.identity.model if embedder and vector else "none"
-        while (generation := self._index.generations.live()) is not None:
+        while (generation := self.index.generations.live()) is not None:
             try:
                 draft = self.draft(ask.query, audience, sources, ask.max_results)
                 ranked = self.finish(draft, vector, ask) if draft else []
             except StoreError:
                 # A rebuild takes the former file away, perhaps in the middle of a search.
-                if self._index.generations.live() is generation:
+                if self.index.generations.live() is generation:
                     raise
             else:
                 return Answer(self._results(ask, ranked), HYBRID if vector else KEYWORDS, provider, reason, dirty)
         return None
 
     def draft(self, query: str, audience: Audience, sources: Collection[str], most: int) -> Draft | None:
-        """Do the half of a search that needs no vector; None without an index.
-
-        Args:
-            query: in words.
-            audience: who asks.
-            sources: "memory", "sessions" or both.
-            most: results that are wanted.
-
-        Raises:
-            StoreError: the index cannot be read.
-        """
-        generation = self._index.generations.live()
-        wanted = [source for source in sources if source in self._index.options.sources]
+        """Do the half of a search that needs no vector; None without an index."""
+        generation = self.index.generations.live()
+        wanted = [source for source in sources if source in self.index.options.sources]
         if generation is None or not wanted:
             return None
         reader = Reader(generation, audience, wanted)
         with self._noticing(generation):
             words = by_words(reader, query[:MAX_QUERY])
-            count = self._index.options.candidates * most
+            count = self.index.options.candidates * most
             order = nsmallest(count, words.bm25, key=lambda chunk: (-words.bm25[chunk], chunk))
             best = chunks_of(reader, order)
             return Draft(reader, query[:MAX_QUERY], words, best, neighbours(reader, best.values()))
@@ -257,19 +185,14 @@ class FileSearch:
     def finish(self, draft: Draft, vector: tuple[Vector, str] | None, ask: Ask) -> list[tuple[Chunk, float]]:
         """Do the other half: return passages with their scores, best first.
 
-        Args:
-            draft: what the words brought.
-            vector: of the query, with the name of its space; None: words alone.
-            ask: how many, from which score on, and without which conversation.
-
-        Raises:
-            StoreError: the index cannot be read.
+        `vector`: of the query, with the name of its space; None: words alone.
         """
         with self._noticing(draft.reader.generation):
-            return self._finished(draft, vector, ask)
+            scored = self._scored(draft, vector, ask)
+        return self._chosen(ask, scored)
 
-    def _finished(self, draft: Draft, vector: tuple[Vector, str] | None, ask: Ask) -> list[tuple[Chunk, float]]:
-        options = self._index.options
+    def _scored(self, draft: Draft, vector: tuple[Vector, str] | None, ask: Ask) -> list[tuple[Chunk, float]]:
+        options = self.index.options
         reader, words = draft.reader, draft.words
         wanted = options.candidates * ask.max_results
         near: Mapping[int, float] = {}
@@ -282,12 +205,12 @@ class FileSearch:
         more |= {chunk: draft.beside[chunk] for chunk in near if chunk in draft.beside}
         chunks |= more
         chunks |= neighbours(reader, more.values(), chunks.values())
-        today = datetime.fromtimestamp(self._clock.now(), UTC).date()
-        known = passages(reader, chunks, words, draft.query, vector, near, self._scale(), today)
+        today = datetime.fromtimestamp(self.clock.now(), UTC).date()
+        known = passages(reader, chunks, words, draft.query, vector, near, self.scale(), today)
         scores: dict[int, float] = {}
         for source, weights in ((SESSIONS, options.turns), (MEMORY, options.files)):
             scores |= score({key: one for key, one in known.items() if chunks[key].source == source}, weights)
-        return self._chosen(ask, ((chunk, scores[key]) for key, chunk in chunks.items()))
+        return [(chunk, scores[key]) for key, chunk in chunks.items()]
 
     @contextmanager
     def _noticing(self, generation: Generation) -> Iterator[None]:
@@ -295,12 +218,12 @@ class FileSearch:
             yield
         except StoreError as error:
             if _is_damage(error):
-                self._on_damage(generation.number)
+                self.on_damage(generation.number)
             raise
 
     def _chosen(self, ask: Ask, scored: Iterable[tuple[Chunk, float]]) -> list[tuple[Chunk, float]]:
-        now = self._clock.now()
-        half_life = self._index.options.half_life_days
+        now = self.clock.now()
+        half_life = self.index.options.half_life_days
         # What is certain enough is decided before age: an old note that answers is better than none.
         kept = [
             (chunk, value * (1.0 if chunk.day is None else temporal_decay((now - chunk.day) / DAY, half_life)))
@@ -309,20 +232,20 @@ class FileSearch:
         ]
         kept.sort(key=lambda item: (-item[1], -item[0].id))
         pool = [(value, frozenset(match_terms(chunk.text))) for chunk, value in kept[: 4 * ask.max_results]]
-        chosen = [kept[at] for at in mmr(pool, ask.max_results, self._index.options.mmr)]
+        chosen = [kept[at] for at in mmr(pool, ask.max_results, self.index.options.mmr)]
         return [(chunk, min(1.0, value)) for chunk, value in chosen]
 
     def _without_index(
         self, ask: Ask, sources: Collection[str], audience: Audience, roots: Sequence[Root], reason: str
     ) -> Answer:
         readable = [root for root in roots if audience.may_read(root.scope)]
-        found = by_substring(ask.query[:MAX_QUERY], readable, sources, self._index, time.monotonic() + 5.0)
+        found = by_substring(ask.query[:MAX_QUERY], readable, sources, self.index, time.monotonic() + 5.0)
         if found is None:
             return Answer((), DISABLED, reason=f"{reason}; and there is no file that could be read instead")
         return Answer(self._results(ask, self._chosen(ask, found)), SUBSTRING, reason=reason)
 
     def _results(self, ask: Ask, ranked: Iterable[tuple[Chunk, float]]) -> tuple[Result, ...]:
-        mode = self._index.options.citations
+        mode = self.index.options.citations
         cites = mode == "on" or (mode == "auto" and ask.chat == "direct")
         return tuple(_result(chunk, value, cites) for chunk, value in ranked)
 
@@ -348,17 +271,45 @@ def _embedded(embedder: Embedder | None, query: str) -> tuple[tuple[Vector, str]
 
 def _result(chunk: Chunk, value: float, cites: bool) -> Result:
     text = chunk.text if len(chunk.text) <= SNIPPET else f"{chunk.text[: SNIPPET - 1].rstrip()}…"
+    where = citation(chunk.path, chunk.start_line, chunk.end_line) if cites else None
     return Result(
-        chunk.path,
-        chunk.start_line,
-        chunk.end_line,
-        round(value, 4),
-        text,
-        chunk.source,
-        chunk.section,
-        citation(chunk.path, chunk.start_line, chunk.end_line) if cites else None,
-        chunk.session,
-        chunk.speaker,
-        chunk.role,
-        chunk.at,
-    )
+        chunk.path, chunk.start_line, chunk.end_line, round(value, 4), text, chunk.source, chunk.section, where,
+        chunk.session, chunk.speaker, chunk.role, chunk.at,
+    )  # fmt: skip
+
+
+def by_substring(
+    query: str, roots: Sequence[Root], sources: Collection[str], index: FileIndex, deadline: float
+) -> list[tuple[Chunk, float]] | None:
+    """Return the passages that hold words of a query, with the share of the words.
+
+    `deadline`: `time.monotonic()` after which the rest of the files is left out.
+    """
+    terms = [term.replace(" ", "") for term in match_terms(query)]
+    files = [
+        (root, found)
+        for root in roots
+        if source_of(root) in sources
+        for found in scan(root, index.max_bytes(root)).values()
+        if found.skipped is None
+    ]
+    if not files:
+        return None
+    hits: list[tuple[Chunk, float]] = []
+    # What was written last is the most likely to be asked for.
+    for root, found in sorted(files, key=lambda file: -file[1].mtime_ns):
+        if time.monotonic() > deadline:
+            break
+        content = index.content(root, found)
+        for place, entry in enumerate(content.entries):
+            text = fold(f"{entry.section} {entry.text}")
+            share = sum(term in text for term in terms) / len(terms) if terms else 0.0
+            if share:
+                # Numbered downwards: where nothing else tells two apart, the newer row has the greater number.
+                chunk = Chunk(
+                    -len(hits), 0, place, entry.start_line, entry.end_line, entry.section, entry.speaker, entry.role,
+                    entry.at, entry.text, source_of(root), root.scope.kind, root.scope.target,
+                    root.label(found.relative), content.session, content.day,
+                )  # fmt: skip
+                hits.append((chunk, share))
+    return hits

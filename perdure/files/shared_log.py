@@ -12,8 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from perdure.files.transcript_lines import accepted, header_line, line_of, redacted_again, values_of, without
-from perdure.files.transcript_log import EMPTY, TranscriptLog, safe_name
+from perdure.files.transcript_log import (
+    EMPTY,
+    TranscriptLog,
+    header_line,
+    line_of,
+    safe_name,
+    values_of,
+)
 from perdure.hooks.types import Message, Messages
 from perdure.store import conversation_lines as said
 from perdure.store.folder import prepare_folder, private_file
@@ -32,9 +38,7 @@ BATCH = 100
 def log_of(store: Store, strip: Callable[[str, str], str] | None = None) -> TranscriptLog:
     """Return the record of a store's conversations.
 
-    Args:
-        store: the store.
-        strip: see `TranscriptLog`; None: nothing is recorded with it.
+    `strip`: see `TranscriptLog`; None: nothing is recorded with it.
     """
     stripped = strip or (lambda text, session: strip_fenced(text, store.key, session))
     if store.database.shared:
@@ -65,19 +69,6 @@ class SharedLog(TranscriptLog):
         self.pull()
         return moved, stayed
 
-    def scrub(self, texts: Sequence[str]) -> int:
-        """Take texts out of every conversation; see `TranscriptLog.scrub`."""
-        wanted = sorted({text for text in texts if text}, key=len, reverse=True)
-        return self._changed(lambda line: without(line, wanted, self._key)) if wanted else 0
-
-    def redact_again(self) -> int:
-        """Pass every message through the present redactor; see `TranscriptLog.redact_again`."""
-        return self._changed(lambda line: redacted_again(line, self._key))
-
-    def accept(self) -> int:
-        """Take lines that were changed as they are; see `TranscriptLog.accept`."""
-        return self._changed(lambda line: accepted(line, self._key))
-
     def drop_before(self, at: float, dry_run: bool = False) -> list[Path]:
         """Remove the sessions to which nothing was added since `at`; see `TranscriptLog.drop_before`."""
         with self._store.database.write(keep=not dry_run) as connection:
@@ -88,11 +79,7 @@ class SharedLog(TranscriptLog):
         return [self._file(scope, session) for scope, session in gone]
 
     def pull(self) -> int:
-        """Bring the files up to date with the database; return how many conversations had changed.
-
-        Raises:
-            StoreError: the database cannot be read, or a file cannot be written; repeat it later.
-        """
+        """Bring the files up to date with the database; return how many conversations had changed."""
         pulled = 0
         while True:
             with self._store.database.read() as connection:
@@ -109,11 +96,7 @@ class SharedLog(TranscriptLog):
             pulled += len(changed)
 
     def write_out(self) -> int:
-        """Write the files of all conversations anew, and remove those of others; return how many there are.
-
-        Raises:
-            StoreError: the database cannot be read, or a file cannot be written.
-        """
+        """Write the files of all conversations anew, and remove those of others; return how many there are."""
         forget_seen(self._root.parent)
         self.pull()
         with self._store.database.read() as connection:
@@ -138,7 +121,7 @@ class SharedLog(TranscriptLog):
     def _written(self, message: Message, session: str, now: float) -> bytes:
         return line_of(self._line(message, session, now, EMPTY), self._key).removesuffix(b"\n")
 
-    def _changed(self, change: Callable[[bytes], bytes]) -> int:
+    def _rewrite(self, change: Callable[[bytes], bytes]) -> int:
         with self._store.database.write() as connection:
             changed = said.rewrite(connection, change)
         self.pull()
@@ -183,11 +166,7 @@ def take_over(store: Store, home: Path) -> int:
 
     Other machines learn of each that changed, or is gone.
 
-    Returns:
-        How many the folder has.
-
-    Raises:
-        StoreError: the database cannot be read or written; called again, it goes on.
+    Returns how many the folder has.
     """
     log = SharedLog(store, lambda text, session: text, home)
     with store.database.read() as connection:

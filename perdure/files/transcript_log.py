@@ -1,20 +1,13 @@
-"""The session files that we keep for hosts that keep none.
-
-One JSONL file per session, in one folder per scope. A line carries the mark of its message, so the file
-is its own cursor: what a host resends is told from what is new by the last lines of the file itself.
-
-Each line ends with a checksum, keyed with the store's key: a line that was changed afterwards is told by `damaged`.
-
-Lines are not synced one by one: the inbox holds what was said in a turn until `flush` has synced its lines, and
-`restore` writes them again after a kill or a power cut.
-"""
+"""The session files that we keep for hosts that keep none."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import math
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import FileIO
@@ -24,19 +17,6 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from perdure.errors import ScopeError, StoreBusyError, StoreError, StoreFullError, StoreUnavailableError
-from perdure.files.transcript_lines import (
-    CHANGED,
-    accepted,
-    begun_without_checksums,
-    damage,
-    has_checksum,
-    header_line,
-    line_of,
-    moved_line,
-    redacted_again,
-    values_of,
-    without,
-)
 from perdure.files.turns import presentable, said, speaker_name
 from perdure.hooks.types import Message, Messages
 from perdure.regex import lazy
@@ -44,6 +24,90 @@ from perdure.store.folder import FILE_MODE, prepare_folder, private_file, sync_f
 from perdure.store.scope import Scope
 from perdure.text.history import TAIL, mark, new_messages
 from perdure.text.timestamps import seconds
+
+CHANGED, UNREADABLE = "changed", "unreadable"
+_SUMMED = lazy(rb'(\{.*),"sum":"([0-9a-f]{16})"\}', re.DOTALL)
+
+
+def header_line(scope: Scope, session: str, now: float, key: bytes) -> bytes:
+    """Return the first line of a session's file."""
+    # In ASCII, so that an id that has no UTF-8 form is still kept exactly.
+    values = {"type": "session", "id": session, "scope": str(scope), "started": now}
+    return _summed(json.dumps(values).encode(), key)
+
+
+def moved_line(line: bytes, scope: Scope, key: bytes) -> bytes:
+    """Return a line of a session that is another scope's now: its first line says so."""
+    values = values_of(line)
+    if values.get("type") != "session":
+        return line + b"\n"
+    return header_line(scope, values.get("id", ""), values.get("started", 0.0), key)
+
+
+def line_of(values: Mapping[str, Any], key: bytes) -> bytes:
+    """Return the line of a message; a checksum that it brings is made anew."""
+    kept = {name: value for name, value in values.items() if name != "sum"}
+    return _summed(json.dumps(kept, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"), key)
+
+
+def values_of(line: bytes) -> dict[str, Any]:
+    """Return what a line holds; nothing of one that cannot be read."""
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return values if isinstance(values, dict) else {}
+
+
+def damage(line: bytes, key: bytes) -> str:
+    """Return how a line differs from what was written: CHANGED or UNREADABLE; empty: it does not."""
+    summed = _SUMMED.fullmatch(line)
+    if summed and _sum(summed[1] + b"}", key) == summed[2]:
+        return ""
+    return CHANGED if values_of(line) else UNREADABLE
+
+
+def accepted(line: bytes, key: bytes) -> bytes:
+    """Return a line that was changed as if it had been written so; nothing of one that cannot be read."""
+    how = damage(line, key)
+    return b"" if how == UNREADABLE else line_of(values_of(line), key) if how else line + b"\n"
+
+
+def without(line: bytes, texts: Sequence[str], key: bytes) -> bytes:
+    """Return a line without texts, wherever the message or the speaker's name holds them; of a broken one nothing."""
+    values = values_of(line)
+    if not values:
+        return b""
+    changed = False
+    for field in ("content", "name"):
+        value = values.get(field)
+        # What stood around a text may form another one once it is gone.
+        while isinstance(value, str) and (found := [text for text in texts if text in value]):
+            for text in found:
+                value = value.replace(text, "")
+            values[field], changed = value, True
+    return line_of(values, key) if changed else line + b"\n"
+
+
+def redacted_again(line: bytes, key: bytes) -> bytes:
+    """Return a line whose message and speaker's name have passed through the present redactor."""
+    values = values_of(line)
+    before = {field: values[field] for field in ("content", "name") if isinstance(values.get(field), str)}
+    after = {field: presentable(text) for field, text in before.items()}
+    if after == before:
+        return line + b"\n"
+    # With the mark of what stands there now, as a host that resends its history is told from by the same redactor.
+    changed = {**values, **after}
+    return line_of({**changed, "mark": mark({"role": changed.get("role"), "content": changed.get("content")})}, key)
+
+
+def _summed(body: bytes, key: bytes) -> bytes:
+    return b'%s,"sum":"%s"}\n' % (body[:-1], _sum(body, key))
+
+
+def _sum(body: bytes, key: bytes) -> bytes:
+    return hashlib.blake2b(body, digest_size=8, key=key).hexdigest().encode()
+
 
 PATIENCE = 10.0
 """Seconds to wait for another process that writes."""
@@ -61,13 +125,7 @@ class TranscriptLog:
     def __init__(
         self, home: Path, strip: Callable[[str, str], str] = lambda text, session: text, key: bytes = b""
     ) -> None:
-        """Prepare the log; nothing is created before the first message.
-
-        Args:
-            home: the data folder; the transcripts are in `transcripts/` in it.
-            strip: takes the blocks that we put into a session out of a text of that session.
-            key: the store's key, for checksums.
-        """
+        """Prepare the log; nothing is created before the first message."""
         self._root = home / "transcripts"
         self._strip = strip
         self._key = key
@@ -76,20 +134,7 @@ class TranscriptLog:
     def append(self, scope: Scope, session: str, messages: Messages, now: float) -> int:
         """Add what the file does not hold yet of what the user and the assistant said.
 
-        Args:
-            scope: to whom the session belongs.
-            session: the host's id of it; any string.
-            messages: the history, whole or in part.
-            now: epoch seconds; the time of messages that bring none.
-
-        Returns:
-            How many messages were added.
-
-        Raises:
-            ScopeError: the scope is malformed.
-            StoreFullError: the disk is full; nothing was added.
-            StoreBusyError: another process held the lock for too long.
-            StoreUnavailableError: the file cannot be written.
+        `now`: epoch seconds; the time of messages that bring none. Returns how many messages were added.
         """
         spoken = [message for message in messages if _is_speech(message)]
 
@@ -104,11 +149,7 @@ class TranscriptLog:
     ) -> list[dict[str, Any]]:
         """Return what `append` would write of messages, for `restore`: role, content, time and name.
 
-        Args:
-            messages: as for `append`, as the next ones.
-            session: the host's id of it.
-            now: epoch seconds; the time of messages that bring none.
-            redacted: texts without secrets by the texts themselves, where they are at hand.
+        `now`: epoch seconds; the time of messages that bring none.
         """
         return [self._line(message, session, now, redacted) for message in messages if _is_speech(message)]
 
@@ -117,17 +158,7 @@ class TranscriptLog:
 
         A message is there already if the file has it with the same time or a later one.
 
-        Args:
-            scope: as for `append`, as the next ones.
-            session: the host's id of it.
-            messages: what was said in the turn, as `said` returned it.
-            now: epoch seconds; the time of messages that bring none.
-
-        Returns:
-            How many messages were added.
-
-        Raises:
-            ScopeError, StoreError: as `append`.
+        `now`: epoch seconds; the time of messages that bring none. Returns how many messages were added.
         """
         spoken = self.said(messages, session, now)
 
@@ -138,11 +169,7 @@ class TranscriptLog:
         return self._add(scope, session, now, missing, whole=True) if spoken else 0
 
     def flush(self) -> None:
-        """Wait until the disk has all that was written here.
-
-        Raises:
-            StoreError: a file could not be synced; called again, it is tried again.
-        """
+        """Wait until the disk has all that was written here."""
         while self._unsynced:
             path = self._unsynced.pop()
             try:
@@ -160,28 +187,14 @@ class TranscriptLog:
         return 0
 
     def files(self, scope: Scope) -> list[Path]:
-        """Return the session files of a scope, by name.
-
-        Raises:
-            ScopeError: the scope is malformed.
-        """
+        """Return the session files of a scope, by name."""
         return sorted(self.folder(scope).glob("*.jsonl"))
 
     def move(self, scope: Scope, to: Scope, sessions: Sequence[str] = (), dry_run: bool = False) -> tuple[int, int]:
         """Give sessions of a scope to another scope.
 
-        Args:
-            scope: whose they are.
-            to: whose they become.
-            sessions: their ids; none: all.
-            dry_run: only count.
-
-        Returns:
-            How many were moved, and how many stay because the other scope has a session of the same id.
-
-        Raises:
-            ScopeError: a scope is malformed.
-            StoreError: a file could not be moved; those before it were.
+        `sessions`: their ids; none: all. Returns how many were moved, and how many stay because the other scope has a
+        session of the same id.
         """
         wanted = {f"{safe_name(session)}.jsonl" for session in sessions}
         goal = self.folder(to)
@@ -201,57 +214,34 @@ class TranscriptLog:
         Broken lines go too, since nothing can be found in them. The marks stay: without them a host that
         resends its history would bring the texts back.
 
-        Returns:
-            How many files changed.
-
-        Raises:
-            StoreError: a file could not be rewritten; it is as it was.
+        Returns how many files changed.
         """
         wanted = sorted({text for text in texts if text}, key=len, reverse=True)
-        if not wanted or not self._root.is_dir():
-            return 0
-        return self._rewrite(lambda line: without(line, wanted, self._key))
+        return self._rewrite(lambda line: without(line, wanted, self._key)) if wanted else 0
 
     def redact_again(self) -> int:
-        """Pass every message and speaker's name through the present redactor; return how many files changed.
-
-        Raises:
-            StoreError: a file could not be rewritten; it is as it was.
-        """
-        return self._rewrite(lambda line: redacted_again(line, self._key)) if self._root.is_dir() else 0
+        """Pass every message and speaker's name through the present redactor; return how many files changed."""
+        return self._rewrite(lambda line: redacted_again(line, self._key))
 
     def damaged(self) -> Iterator[tuple[str, str]]:
-        """Yield where a line is not as it was written, and how: "changed", or "unreadable".
-
-        Raises:
-            OSError: a file cannot be read.
-        """
+        """Yield where a line is not as it was written, and how: "changed", or "unreadable"."""
         for path in sorted(self._root.glob("*/*.jsonl")):
             with suppress(FileNotFoundError):
                 # What stands behind the last line end is what a kill left.
                 lines = path.read_bytes().split(b"\n")[:-1]
-                old = bool(lines) and begun_without_checksums(lines[0])
                 for number, line in enumerate(lines, 1):
                     how = damage(line, self._key)
-                    if how and not (old and how == CHANGED and not has_checksum(line)):
+                    if how:
                         yield f"{path.relative_to(self._root.parent).as_posix()} line {number}", how
 
     def accept(self) -> int:
-        """Take lines that were changed as they are, and unreadable ones out; return how many files changed.
-
-        Raises:
-            StoreError: a file could not be rewritten; it is as it was.
-        """
-        return self._rewrite(lambda line: accepted(line, self._key)) if self._root.is_dir() else 0
+        """Take lines that were changed as they are, and unreadable ones out; return how many files changed."""
+        return self._rewrite(lambda line: accepted(line, self._key))
 
     def drop_before(self, at: float, dry_run: bool = False) -> list[Path]:
         """Remove the sessions to which nothing was added since `at` (epoch seconds).
 
-        Returns:
-            Their files; with `dry_run` they stay.
-
-        Raises:
-            StoreError: a file could not be removed.
+        Returns their files; with `dry_run` they stay.
         """
         dropped: list[Path] = []
         for path in sorted(self._root.glob("*/*.jsonl")):
@@ -266,11 +256,7 @@ class TranscriptLog:
         return dropped
 
     def folder(self, scope: Scope) -> Path:
-        """Return where the sessions of a scope are kept, or would be.
-
-        Raises:
-            ScopeError: the scope is malformed.
-        """
+        """Return where the sessions of a scope are kept, or would be."""
         if Scope.parse(str(scope)) != scope:
             raise ScopeError(f"scope {str(scope)[:80]!r} is not in its exact form; build it with Scope.parse")
         return self._root / safe_name(str(scope))
@@ -322,6 +308,9 @@ class TranscriptLog:
         return line
 
     def _rewrite(self, change: Callable[[bytes], bytes]) -> int:
+        """Change every line of every session; return how many sessions that changed."""
+        if not self._root.is_dir():
+            return 0
         with self._locked():
             for leftover in self._root.glob("*/*.tmp"):
                 leftover.unlink()

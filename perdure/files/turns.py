@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any, Literal
 
+from perdure.errors import InputError
+from perdure.regex import lazy
 from perdure.secrets.redact import redact
 from perdure.text.clean import clean, clip, message_text
 from perdure.text.timestamps import seconds
@@ -30,59 +34,36 @@ _AROUND_SILENT = " \t\r\n*_`.!\"'"
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message of a conversation.
+    """One message of a conversation."""
 
-    Attributes:
-        line_start: the line of the file it begins on, from 1; in a JSON list, its number in the list.
-        line_end: the line it ends on.
-        role: who spoke, by the host's word.
-        speaker: the name that the message gives, else "User" or "Assistant".
-        at: when, epoch seconds, if it is known.
-        text: what was said, without secrets.
-    """
-
-    line_start: int
-    line_end: int
-    role: Role
-    speaker: str
-    at: float | None
-    text: str
+    line_start: int  # the line of the file it begins on, from 1; in a JSON list, its number in the list
+    line_end: int  # the line it ends on
+    role: Role  # who spoke, by the host's word
+    speaker: str  # the name that the message gives, else "User" or "Assistant"
+    at: float | None  # when, epoch seconds, if it is known
+    text: str  # what was said, without secrets
 
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """When a session that grows is worth indexing again.
+    """When a session that grows is worth indexing again."""
 
-    Attributes:
-        max_bytes: after so many new bytes,
-        max_messages: or so many new messages,
-        idle_seconds: or when nothing was added for so long.
-    """
+    max_bytes: int = 100_000  # new since it was indexed
+    max_messages: int = 50  # new since it was indexed
+    idle_seconds: float = 600.0  # since the last change
 
-    max_bytes: int = 100_000
-    max_messages: int = 50
-    idle_seconds: float = 600.0
-
-    def due(self, grown_bytes: int, grown_messages: int, ended: bool, idle: float) -> bool:
+    def due(self, grown_bytes: int, grown_messages: int, idle: float) -> bool:
         """Return whether to index now.
 
-        Args:
-            grown_bytes: by how much the file grew since it was indexed; negative if it shrank.
-            grown_messages: how many messages were added.
-            ended: whether the session is over.
-            idle: seconds since the last change.
+        `grown_bytes`: by how much the file grew since it was indexed; negative if it shrank; `idle`: seconds since the
+        last change.
         """
         if grown_bytes < 0:
             # What shrank was rewritten: the index may hold what was taken out of it.
             return True
         if not grown_bytes and grown_messages <= 0:
             return False
-        return (
-            ended
-            or grown_bytes >= self.max_bytes
-            or grown_messages >= self.max_messages
-            or idle >= self.idle_seconds
-        )  # fmt: skip
+        return grown_bytes >= self.max_bytes or grown_messages >= self.max_messages or idle >= self.idle_seconds
 
 
 def read_turns(data: str, strip: Callable[[str], str] = lambda text: text) -> list[Turn]:
@@ -90,10 +71,6 @@ def read_turns(data: str, strip: Callable[[str], str] = lambda text: text) -> li
 
     Left out are tools, thinking, images without a caption, system and silent messages, heartbeats,
     recalled memories, and lines that are broken, as the last one is while a host writes it.
-
-    Args:
-        data: the file's text.
-        strip: takes our own blocks out of a message.
     """
     turns = []
     for number, record in _records(data):
@@ -207,3 +184,99 @@ def _unsaid(role: str, text: str) -> bool:
         return True
     asks = text.startswith("Read HEARTBEAT.md") or ("HEARTBEAT.md" in text and "HEARTBEAT_OK" in text)
     return role == "user" and asks
+
+
+FORMATS = ("auto", "openclaw", "messages", "locomo")
+_LOCOMO_TIME = "%I:%M %p on %d %B, %Y"
+_SESSION = lazy(r"session_(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What a person said, and what was answered."""
+
+    user: str  # the person's words
+    reply: str  # the answer; empty if there was none
+    at: float | None  # when, epoch seconds, if it is known
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """One conversation."""
+
+    session: str
+    exchanges: tuple[Exchange, ...]
+
+
+def read_transcript(path: Path, form: str = "auto", conversation: str | None = None) -> list[Dialogue]:
+    """Read a transcript.
+
+    `conversation`: which one of a LoCoMo file; None: the first.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"transcript {path} cannot be read ({type(error).__name__}); give a JSON or JSONL file"
+        ) from error
+    try:
+        if form == "locomo":
+            return _locomo(json.loads(text), conversation)
+        if form == "openclaw" or (form == "auto" and not text.lstrip().startswith("[")):
+            return [Dialogue(path.stem, tuple(_exchanges(_jsonl(text))))]
+        return [Dialogue(path.stem, tuple(_exchanges(json.loads(text))))]
+    except InputError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        known = ", ".join(FORMATS)
+        raise InputError(
+            f"transcript {path} is not of the form {form!r} ({type(error).__name__}); choose one of {known}"
+        ) from error
+
+
+def _jsonl(text: str) -> Iterator[Mapping[str, Any]]:
+    for _, line in json_lines(text):
+        record = json.loads(line)
+        message = record.get("message", record)
+        if isinstance(message, Mapping) and "role" in message:
+            yield message
+
+
+def _exchanges(messages: Any) -> Iterator[Exchange]:
+    user: str | None = None
+    at: float | None = None
+    reply: list[str] = []
+    for message in messages:
+        text = message_text(message)
+        if message.get("role") == "user":
+            if user is not None:
+                yield Exchange(user, "\n".join(reply), at)
+            user, reply = text, []
+            at = seconds(message.get("timestamp"))
+        elif message.get("role") == "assistant" and text:
+            reply.append(text)
+    if user is not None:
+        yield Exchange(user, "\n".join(reply), at)
+
+
+def _locomo(conversations: list[Mapping[str, Any]], wanted: str | None) -> list[Dialogue]:
+    names = [item["sample_id"] for item in conversations]
+    if wanted is not None and wanted not in names:
+        raise InputError(f"conversation {wanted!r} is not in the file; it has {', '.join(names)}")
+    content = conversations[names.index(wanted) if wanted is not None else 0]["conversation"]
+    numbers = sorted(int(match[1]) for key in content if (match := _SESSION.fullmatch(key)))
+    return [
+        Dialogue(
+            f"session_{number}",
+            tuple(
+                Exchange(turn["text"], "", _locomo_time(content[f"session_{number}_date_time"]))
+                for turn in content[f"session_{number}"]
+            ),
+        )
+        for number in numbers
+    ]
+
+
+def _locomo_time(text: str) -> float:
+    moment = dt.datetime.strptime(text, _LOCOMO_TIME)
+    return moment.replace(tzinfo=dt.UTC).timestamp()

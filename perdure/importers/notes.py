@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from perdure.files.managed import BEGIN, END
+from perdure.files.notes import BEGIN, END
 from perdure.importers.archive import Member, members
 from perdure.importers.conversation_import import HOME
 from perdure.importers.records import fact_of, seconds

@@ -9,14 +9,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from perdure.embed.base import Embedder
-from perdure.embed.catalogue import MINILM_INT8, RECALL
+from perdure.embed.base import Embedder, Vectors
+from perdure.embed.catalogue import RECALL
 from perdure.embed.levels import embedded, levels_of
 from perdure.index.scaled_index import ScaledIndex
 from perdure.index.vector_index import ExactIndex, VectorIndex
-from perdure.ranking.calibration import CLEAR, DEFAULT, EMPTY, NEIGHBOURS, REFERENCE, Calibration, Levels, Scale, lift
+from perdure.ranking.calibration import CLEAR, DEFAULT, EMPTY, NEIGHBOURS, Calibration, Levels, Scale, lift
 from perdure.store import spaces
 from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run
@@ -25,12 +25,9 @@ from perdure.text.foreign_questions import FOREIGN_QUESTIONS
 from perdure.text.pairs import PAIRS
 from perdure.text.pluralize import counted
 
-if TYPE_CHECKING:
-    from perdure.embed.base import Vectors
-
 NOTE: Final = "calibration"
-_SHIPPED: Final = {MINILM_INT8.identity.id: REFERENCE, RECALL.identity.id: DEFAULT}
-"""Levels of the models that come with perdure, by their space: these need not be measured."""
+_SHIPPED: Final = {RECALL.identity.id: DEFAULT}
+"""Levels by space that need not be measured: those of the model that comes with perdure."""
 LEAST_FACTS: Final = 200
 """In a smaller store chance has brought nothing near yet."""
 GROWTH: Final = 1.05
@@ -45,12 +42,7 @@ _LIVE: Final = (
 
 
 def known(space: VectorSpace, fixed: float | None = None) -> Calibration | None:
-    """Return the calibration of a space as far as it is known; None: its model has not been measured.
-
-    Args:
-        space: which.
-        fixed: one floor for all queries instead.
-    """
+    """Return the calibration of a space as far as it is known; None: its model has not been measured."""
     noted = space.description.get(NOTE, {})
     if space.id in _SHIPPED:
         return Calibration(Scale.of(_SHIPPED[space.id]), noted.get("lift", 0.0), fixed)
@@ -70,12 +62,7 @@ def scaled(store: Store, space: VectorSpace) -> VectorIndex:
 def measure(
     store: Store, space: VectorSpace, embedder: Embedder, pause: Callable[[], None], fixed: float | None = None
 ) -> Calibration:
-    """Return the calibration of a space; measure and note where its cosines lie if that is not known.
-
-    Raises:
-        ModelError: the embedder failed.
-        StoreError: it cannot be noted.
-    """
+    """Return the calibration of a space; measure and note where its cosines lie if that is not known."""
     present = store.space()
     # As it stands in the store: another process may have measured it.
     found = known(present, fixed) if present is not None and present.id == space.id else None
@@ -101,14 +88,7 @@ def grown(store: Store) -> bool:
 def calibrate(store: Store, embedder_of: Callable[[VectorSpace], Embedder | None], pause: Callable[[], None]) -> str:
     """Measure how near chance comes in a store; return one line about it.
 
-    Args:
-        store: what is measured.
-        embedder_of: makes the embedder of a space; None if it cannot be made here.
-        pause: called every few milliseconds.
-
-    Raises:
-        ModelError: the embedder failed.
-        StoreError: the store cannot be read or written.
+    `pause`: called every few milliseconds.
     """
     space = store.space()
     embedder = embedder_of(space) if space else None

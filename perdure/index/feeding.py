@@ -12,7 +12,7 @@ from perdure.store.spaces import VectorSpace
 from perdure.store.sql import Backend, run
 
 if TYPE_CHECKING:
-    from perdure.index.vector_index import Vector, Vectors
+    from perdure.embed.base import Vector, Vectors
 
 
 CROSSOVER = 300_000
@@ -37,11 +37,7 @@ class VectorCount:
         self._count = self._counted_at = 0
 
     def reaches(self, least: int) -> bool:
-        """Return whether there are at least so many.
-
-        Raises:
-            StoreError: the database cannot be read.
-        """
+        """Return whether there are at least so many."""
         with self._database.read() as connection:
             # The highest row number is never below the count, and costs nothing.
             highest: int = run(connection, "SELECT coalesce(max(rowid), 0) FROM vectors")[0][0]

@@ -32,12 +32,7 @@ class Reembedder:
     """
 
     def __init__(self, store: Store, embedder_of: Callable[[VectorSpace], Embedder | None]) -> None:
-        """Work on `store`.
-
-        Args:
-            store: the truth.
-            embedder_of: makes the embedder of a space; None if it cannot be made here.
-        """
+        """Work on `store`."""
         self._store = store
         self._embedder_of = embedder_of
         self._space: VectorSpace | None = None
@@ -102,11 +97,7 @@ class Reembedder:
         return True
 
     def _embedded(self, embedder: Embedder, batch: Sequence[Unembedded]) -> dict[str, bytes]:
-        """Return vectors by fact id. A text that the model fails on alone goes by words, and stops no switch.
-
-        Raises:
-            ModelError: the model fails on any text.
-        """
+        """Return vectors by fact id. A text that the model fails on alone goes by words, and stops no switch."""
         texts = [vector_text(fact.text, fact.entity, fact.key) for fact in batch]
         try:
             rows = embedder.embed(texts)
@@ -138,13 +129,7 @@ class Reembedder:
 def prune(store: Store, *, keep_seconds: float = 0.0, dry_run: bool = False) -> list[spaces.SpaceState]:
     """Delete the vectors of spaces that were left, and the LanceDB tables of all spaces but the store's.
 
-    Args:
-        store: the truth.
-        keep_seconds: leave alone what was left more recently than that.
-        dry_run: only tell.
-
-    Returns:
-        The spaces whose vectors are deleted.
+    Returns the spaces whose vectors are deleted.
     """
     now = store.clock.now()
     with store.database.read() as connection:

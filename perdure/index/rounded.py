@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from perdure.embed.base import Vector, Vectors
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Vector = NDArray[np.float32]
-    Vectors = NDArray[np.float32]
     Rows = NDArray[np.intp]
 
 SPARE = 16

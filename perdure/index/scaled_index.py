@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from perdure.embed.base import Vector
 from perdure.index.vector_index import VectorHit, VectorIndex
 from perdure.ranking.calibration import Scale
 from perdure.store.search import View
-
-if TYPE_CHECKING:
-    from perdure.index.vector_index import Vector
 
 
 @dataclass(frozen=True, slots=True)

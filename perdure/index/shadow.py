@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from perdure.embed.base import Embedder
+from perdure.embed.base import Embedder, Vectors
 from perdure.embed.levels import embedded
 from perdure.errors import ModelError, PerdureError
 from perdure.store.fact import SELECT, from_row, live_sql
@@ -22,9 +22,6 @@ from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.text.questions import exact, paraphrase
-
-if TYPE_CHECKING:
-    from perdure.embed.base import Vectors
 
 NOTE: Final = "shadow"
 MOST_QUESTIONS: Final = 100
@@ -60,19 +57,9 @@ def compare(
 ) -> dict[str, Any]:
     """Return how the model that answers and the one that is to answer do on questions made from memories.
 
-    Args:
-        store: both spaces have vectors in it.
-        new: the space that is to answer.
-        embedder: of that space.
-        embedder_of: makes the embedder of a space; None if it cannot be made here.
-
-    Returns:
-        What is noted with the new space: "against", the id of the former one, and either "asked", "former" and "new"
-        (questions, and for how many of them each model has the memory they were made from as the nearest of its scope)
-        or "left_out", why nothing was compared. Empty if no model answers.
-
-    Raises:
-        StoreError: the store cannot be read.
+    It is noted with the new space: "against", the id of the former one, and either "asked", "former" and "new"
+    (questions, and for how many each model has the memory they were made from as the nearest of its scope) or
+    "left_out", why nothing was compared. Empty if no model answers.
     """
     former = store.space()
     if former is None:

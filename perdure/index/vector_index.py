@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
+from perdure.embed.base import Vector, Vectors
 from perdure.heap import give_back
 from perdure.index.rounded import SPARE, RoundedMatrix, highest, roomier
 from perdure.store.journal import newest
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Vector = NDArray[np.float32]
-    Vectors = NDArray[np.float32]
 
 CHUNK = 1024
 """Vectors that are read at a time: 1.5 MB at 384 dimensions, more would leave holes in memory."""
@@ -44,22 +43,16 @@ class VectorHit:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """How near the parts of a query are to the facts that a view shows.
+    """How near the parts of a query are to the facts that a view shows."""
 
-    Attributes:
-        ids: the nearest facts by their best part, nearest first.
-        cosines: of each part with each of these, of shape (parts, ids).
-        totals, squares: of each part, the sum of its cosines with `count` facts, and of their squares: all that the
-            view shows, or a sample of them; of shape (parts,).
-        count: how many facts these are.
-        texts: how many facts the view shows, at least `count`; of a large store that is not compared as a whole, 2,000.
-    """
-
-    ids: Sequence[str]
-    cosines: NDArray[np.float32]
+    ids: Sequence[str]  # the nearest facts by their best part, nearest first
+    cosines: NDArray[np.float32]  # of each part with each of these, of shape (parts, ids)
+    # `totals`, `squares`: of each part, the sum of its cosines with `count` facts, and of their squares: all that the
+    # view shows, or a sample of them; of shape (parts,).
     totals: NDArray[np.float32]
     squares: NDArray[np.float32]
-    count: int
+    count: int  # how many facts these are
+    # How many facts the view shows, at least `count`; of a large store that is not compared as a whole, 2,000.
     texts: int
 
 
@@ -73,16 +66,11 @@ class VectorIndex(Protocol):
     def search(self, query: Vector, view: View, limit: int) -> list[VectorHit]:
         """Return up to `limit` facts that the view's audience may read, nearest first.
 
-        Args:
-            query: float32 of shape (dims,), length one.
-            view: whose facts, of which time.
-            limit: at least 1.
+        `query`: float32 of shape (dims,), length one; `limit`: at least 1.
         """
-        ...
 
     def close(self) -> None:
         """Release what the index holds."""
-        ...
 
 
 class Surveyor(VectorIndex, Protocol):
@@ -91,12 +79,8 @@ class Surveyor(VectorIndex, Protocol):
     def survey(self, queries: Vectors, view: View, limit: int) -> Survey:
         """Return up to `limit` facts that are nearest to any of the queries, and how far the queries are from all.
 
-        Args:
-            queries: float32 of shape (parts, dims), rows of length one.
-            view: whose facts, of which time.
-            limit: at least 1.
+        `queries`: float32 of shape (parts, dims), rows of length one; `limit`: at least 1.
         """
-        ...
 
 
 def dots(vectors: NDArray[np.float32], query: Vector) -> NDArray[np.float32]:
@@ -171,26 +155,11 @@ def _survey(
 
 
 def scan(
-    database: Backend,
-    embedding_id: str,
-    query: Vector,
-    view: View,
-    limit: int,
-    *,
-    among: Collection[str] | None = None,
+    database: Backend, embedding_id: str, query: Vector, view: View, limit: int, *, among: Collection[str] | None = None
 ) -> list[VectorHit]:
     """Compare the query with the vectors of all facts that may be seen, read from the database in chunks.
 
-    Args:
-        database: the truth.
-        embedding_id: the vector space.
-        query: float32 of shape (dims,), length one.
-        view: whose facts, of which time; every part of it is heeded.
-        limit: at least 1.
-        among: only these facts.
-
-    Returns:
-        The nearest ones, nearest first; exact.
+    `query`: float32 of shape (dims,), length one; `limit`: at least 1. Returns the nearest ones, nearest first; exact.
     """
     condition, values = view.sql()
     sql = (

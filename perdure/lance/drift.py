@@ -64,11 +64,7 @@ def drift(store: Store) -> Iterator[Finding]:
 
 
 def unproved(store: Store) -> int:
-    """Return in how many places the table is not what SQLite would make of it anew; what it lacks does not count.
-
-    Raises:
-        StoreError: SQLite cannot be read.
-    """
+    """Return in how many places the table is not what SQLite would make of it anew; what it lacks does not count."""
     return sum(
         finding.what != _MISSING and not (finding.what == _NOT_LIVE and finding.fixable) for finding in drift(store)
     )
@@ -102,11 +98,7 @@ def drop_index(store: Store) -> None:
 
 
 def rescued(store: Store, fact_ids: Sequence[str]) -> list[tuple[Fact, StoredVector]]:
-    """Return what the table still has of facts that SQLite has lost. Their channel stands in the journal.
-
-    Raises:
-        StoreUnavailableError: LanceDB cannot be read.
-    """
+    """Return what the table still has of facts that SQLite has lost. Their channel stands in the journal."""
     import numpy as np
 
     space = store.space()

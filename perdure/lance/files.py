@@ -26,17 +26,11 @@ _MUTABLE = lazy(r"latest_version_hint|#|\.tmp|tmp_")
 
 @dataclass(frozen=True, slots=True)
 class IndexDrift:
-    """In which facts LanceDB and SQLite disagree; what still waits in the outbox is left out.
+    """In which facts LanceDB and SQLite disagree; what still waits in the outbox is left out."""
 
-    Attributes:
-        missing: live facts with a vector that LanceDB lacks.
-        orphaned: rows of LanceDB that are no current fact.
-        different: rows that say something else than SQLite, or are there twice.
-    """
-
-    missing: frozenset[str]
-    orphaned: frozenset[str]
-    different: frozenset[str]
+    missing: frozenset[str]  # live facts with a vector that LanceDB lacks
+    orphaned: frozenset[str]  # rows of LanceDB that are no current fact
+    different: frozenset[str]  # rows that say something else than SQLite, or are there twice
 
     def __bool__(self) -> bool:
         """Whether they disagree in anything."""
@@ -44,12 +38,7 @@ class IndexDrift:
 
 
 def record_files(store: Store, *, pruned: bool = False) -> None:
-    """Note the checksums of files that are new. For the worker, after each write.
-
-    Args:
-        store: whose derived files.
-        pruned: LanceDB has just removed files of former versions: what is gone is forgotten.
-    """
+    """Note the checksums of files that are new. For the worker, after each write."""
     known = _recorded(store)
     present = set(_immutable(store))
     fresh = {name: _digest(store.folder / name) for name in sorted(present - known.keys())}
@@ -73,8 +62,7 @@ def check_files(store: Store) -> list[str]:
 
     A worker may clean up meanwhile, so what looks wrong is looked at twice.
 
-    Returns:
-        A line for each file that differs or is missing; none if all is well.
+    Returns a line for each file that differs or is missing; none if all is well.
     """
     suspects = _wrong(store, _noted(store))
     again = {name: digest for name, digest in _noted(store).items() if name in suspects} if suspects else {}
@@ -82,11 +70,7 @@ def check_files(store: Store) -> list[str]:
 
 
 def compare(store: Store, *, storage_options: Mapping[str, str] | None = None) -> IndexDrift:
-    """Compare each row of LanceDB with what SQLite says about its fact.
-
-    Raises:
-        StoreUnavailableError: LanceDB cannot be opened or read.
-    """
+    """Compare each row of LanceDB with what SQLite says about its fact."""
     space = store.space()
     if space is None:
         return IndexDrift(frozenset(), frozenset(), frozenset())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 from perdure.embed.base import Embedder
 from perdure.errors import InputError, PerdureError, StoreUnavailableError
@@ -27,38 +27,22 @@ GROWTH = 2
 _log = logging.getLogger("perdure.worker")
 
 
+@dataclass(eq=False)
 class Indexer:
     """Works off what the outbox names. May be killed between any two steps: each can be repeated.
 
     One process at a time runs it: the one that holds the worker's lock.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        embedder: Callable[[], Embedder | None],
-        batch: int,
-        *,
-        crossover: int = CROSSOVER,
-        storage_options: Mapping[str, str] | None = None,
-        feeding: Feeding | None = None,
-    ) -> None:
-        """Index `store` in batches of `batch` facts.
+    store: Store
+    embedder: Callable[[], Embedder | None]  # loads that of the store's space when it is first needed
+    batch: int  # facts in a write to LanceDB: a write of one row costs as much as of fifty
+    _: KW_ONLY
+    crossover: int = CROSSOVER  # vectors from which on the approximate index is built
+    storage_options: Mapping[str, str] | None = None  # handed on to LanceDB, for buckets
+    feeding: Feeding | None = None  # whether there is to be a table; None: always
 
-        Args:
-            store: the truth.
-            embedder: loads the embedder of the store's space when it is first needed; None if there is none.
-            batch: facts in a write to LanceDB: a write of one row costs as much as of fifty.
-            crossover: vectors from which on the approximate index is built.
-            storage_options: handed on to LanceDB, for buckets.
-            feeding: whether there is to be a table; None: always.
-        """
-        self._store = store
-        self._feeding = feeding
-        self._embedder = embedder
-        self._batch = batch
-        self._crossover = crossover
-        self._storage_options = storage_options
+    def __post_init__(self) -> None:
         self._index: LanceIndex | None = None
         self._space: VectorSpace | None = None
         self._inspected: str | None = None
@@ -66,16 +50,12 @@ class Indexer:
 
     def step(self) -> bool:
         """Do one batch; return whether there was anything to do."""
-        return embed_missing(self._store, self._embedder) or self._index_some()
+        return embed_missing(self.store, self.embedder) or self._index_some()
 
     def restart(self, why: str) -> None:
-        """Begin the table anew: under a new name, from every vector in SQLite.
-
-        Args:
-            why: for the log.
-        """
+        """Begin the table anew: under a new name, from every vector in SQLite."""
         self._release()
-        space = self._store.space()
+        space = self.store.space()
         if space is not None:
             _log.warning("the LanceDB table is made anew: %s", why)
             self._queue_all(space, IndexState(generation=self._known(space).generation + 1))
@@ -84,14 +64,11 @@ class Indexer:
         """Merge the table's fragments and drop versions that no reader needs; return one line about it.
 
         A table that the store is too small for is removed, if all that it holds stands in SQLite.
-
-        Raises:
-            StoreUnavailableError: LanceDB failed.
         """
-        space = self._store.space()
+        space = self.store.space()
         if space is None or not self._known(space).version:
             return "there is no LanceDB table yet"
-        if self._feeding is not None and not self._storage_options and self._feeding.ends(space):
+        if self.feeding is not None and not self.storage_options and self.feeding.ends(space):
             return self._ended()
         index = self._opened(space)
         self._optimize(index)
@@ -108,17 +85,17 @@ class Indexer:
             self._release()
 
     def _index_some(self) -> bool:
-        space = self._store.space()
-        if space is None or self._store.clock.now() < self._resting_until:
+        space = self.store.space()
+        if space is None or self.store.clock.now() < self._resting_until:
             return False
         try:
             if not self._begun(space):
                 return False
             self._inspect(space)
-            with self._store.database.read() as connection:
+            with self.store.database.read() as connection:
                 batch = outbox.next_batch(connection, LARGEST)
                 if len(batch.entries) < BULK:
-                    batch = outbox.next_batch(connection, self._batch)
+                    batch = outbox.next_batch(connection, self.batch)
                 patient = not outbox.resting(connection)
             if not batch.entries:
                 return self._trained()
@@ -132,12 +109,12 @@ class Indexer:
 
     def _ended(self) -> str:
         """Remove the table of a small store, unless it may hold what is nowhere else; return one line about it."""
-        if found := unproved(self._store):
+        if found := unproved(self.store):
             return f"the LanceDB table is kept, as it differs from SQLite in {found} places; see perdure verify"
         self._release()
-        with self._store.database.write() as connection:
+        with self.store.database.write() as connection:
             outbox.end(connection)
-        drop_index(self._store)
+        drop_index(self.store)
         return "the LanceDB table is removed: the matrix in memory answers for a store of this size"
 
     def _apply(
@@ -149,7 +126,7 @@ class Indexer:
         a row's is first taken for LanceDB's own, if `patient`: the disk may be full.
         """
         try:
-            rows = rows_of(self._store.database, fact_ids, space.id, self._store.clock.now())
+            rows = rows_of(self.store.database, fact_ids, space.id, self.store.clock.now())
             fail_point("indexer.read")
             live = {row["id"] for row in rows}
             index.apply(rows, [fact_id for fact_id in fact_ids if fact_id not in live])
@@ -169,10 +146,10 @@ class Indexer:
 
     def _begun(self, space: VectorSpace) -> bool:
         """Return whether there is a table to feed; one that is due is begun, with every vector that there is."""
-        with self._store.database.read() as connection:
+        with self.store.database.read() as connection:
             if outbox.fed(connection):
                 return True
-        due = self._feeding is None or self._feeding.begins(space)
+        due = self.feeding is None or self.feeding.begins(space)
         if due:
             self._queue_all(space, self._known(space))
         return due
@@ -181,7 +158,7 @@ class Indexer:
         version = index.version
         failures = [error for error in bad.values() if isinstance(error, StoreUnavailableError)]
         works = len(bad) < len(batch.fact_ids)
-        with self._store.database.write() as connection:
+        with self.store.database.write() as connection:
             outbox.done(connection, batch.without(bad))
             for fact_id, error in bad.items():
                 hopeless = isinstance(error, InputError)
@@ -192,46 +169,46 @@ class Indexer:
             known = outbox.index_state(connection, space.id)
             outbox.put_index_state(connection, space.id, replace(known, version=version))
             fail_point("indexer.done")
-        record_files(self._store)
+        record_files(self.store)
         if failures and not works:
             raise failures[0]
         if index.writes >= OPTIMIZE_AFTER:
             self._optimize(index)
 
     def _rest(self, error: StoreUnavailableError) -> bool:
-        with self._store.database.write() as connection:
-            attempts = outbox.rest(connection, self._store.clock.now(), type(error.__cause__ or error).__name__)
+        with self.store.database.write() as connection:
+            attempts = outbox.rest(connection, self.store.clock.now(), type(error.__cause__ or error).__name__)
             self._resting_until = outbox.state(connection).retry_at or 0.0
         _log.warning("LanceDB rests after %d failures: %s", attempts, error)
         self._release()
         return False
 
     def _optimize(self, index: LanceIndex) -> None:
-        lost = missing_files(self._store)
+        lost = missing_files(self.store)
         if lost:
             self.restart(f"missing: {counted(len(lost), 'file')}")
             return
         index.optimize()
         self._note(index)
-        record_files(self._store, pruned=True)
+        record_files(self.store, pruned=True)
 
     def _trained(self) -> bool:
         """Build the approximate index if the table is large and has none that fits; return whether it was built."""
         if self._index is None or self._space is None:
             return False
         size = self._index.size
-        if size < max(self._crossover, GROWTH * self._known(self._space).trained):
+        if size < max(self.crossover, GROWTH * self._known(self._space).trained):
             return False
         self._index.train()
         self._note(self._index, trained=size)
-        record_files(self._store)
+        record_files(self.store)
         return True
 
     def _note(self, index: LanceIndex, trained: int | None = None) -> None:
         if self._space is None:
             return
         version = index.version
-        with self._store.database.write() as connection:
+        with self.store.database.write() as connection:
             known = outbox.index_state(connection, self._space.id)
             rows = known.trained if trained is None else trained
             outbox.put_index_state(connection, self._space.id, replace(known, version=version, trained=rows))
@@ -241,28 +218,28 @@ class Indexer:
         known = self._known(space)
         if self._inspected == space.id and not known.suspect:
             return
-        if known.suspect and (problems := check_files(self._store)):
+        if known.suspect and (problems := check_files(self.store)):
             self.restart(f"damaged: {counted(len(problems), 'file')}")
         elif known.version and self._lost(space, known):
             self.restart("its folder is missing")
         elif known.suspect or self._large(space, known):
             self._opened(space)
         if known.suspect:
-            with self._store.database.write() as connection:
+            with self.store.database.write() as connection:
                 known = outbox.index_state(connection, space.id)
                 outbox.put_index_state(connection, space.id, replace(known, suspect=False))
         self._inspected = space.id
 
     def _lost(self, space: VectorSpace, known: IndexState) -> bool:
-        table = self._store.lance_folder / f"{table_name(space.id, known.generation)}.lance"
-        return not self._storage_options and not table.exists()
+        table = self.store.lance_folder / f"{table_name(space.id, known.generation)}.lance"
+        return not self.storage_options and not table.exists()
 
     def _large(self, space: VectorSpace, known: IndexState) -> bool:
         # A table that nothing is written to is opened all the same if it wants its approximate index.
         sql = "SELECT count(*) FROM vectors WHERE embedding_id = ?"
-        with self._store.database.read() as connection:
+        with self.store.database.read() as connection:
             count: int = run(connection, sql, (space.id,))[0][0]
-        return count >= max(self._crossover, GROWTH * known.trained)
+        return count >= max(self.crossover, GROWTH * known.trained)
 
     def _opened(self, space: VectorSpace) -> LanceIndex:
         if self._index is not None and self._space == space:
@@ -293,18 +270,18 @@ class Indexer:
 
     def _connect(self, space: VectorSpace, known: IndexState, *, create: bool) -> LanceIndex:
         return LanceIndex(
-            self._store.lance_folder, space.id, space.dims, create=create, generation=known.generation,
-            storage_options=self._storage_options,
+            self.store.lance_folder, space.id, space.dims, create=create, generation=known.generation,
+            storage_options=self.storage_options,
         )  # fmt: skip
 
     def _queue_all(self, space: VectorSpace, known: IndexState) -> None:
         # Before the table is made: a table that lacks facts which are in no outbox would pass for whole.
-        with self._store.database.write() as connection:
-            outbox.queue_all(connection, space.id, self._store.clock.now())
+        with self.store.database.write() as connection:
+            outbox.queue_all(connection, space.id, self.store.clock.now())
             outbox.put_index_state(connection, space.id, known)
 
     def _known(self, space: VectorSpace) -> IndexState:
-        with self._store.database.read() as connection:
+        with self.store.database.read() as connection:
             return outbox.index_state(connection, space.id)
 
     def _release(self) -> None:

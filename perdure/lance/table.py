@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lancedb.table import Table
     from numpy.typing import NDArray
 
-    from perdure.index.vector_index import Vector
+    from perdure.embed.base import Vector
     from perdure.store.search import View
 
 OPTIMIZE_AFTER = 32
@@ -71,18 +71,9 @@ class LanceIndex:
         generation: int = 0,
         storage_options: Mapping[str, str] | None = None,
     ) -> None:
-        """Open the table of one vector space.
+        """Open the table of one vector space; a `folder` with `://` in it names a bucket.
 
-        Args:
-            folder: where LanceDB keeps its files; a text with `://` in it names a bucket.
-            embedding_id: the vector space.
-            dims: its dimensions.
-            create: make the table if it is not there. Only the worker does: its umask keeps the files private.
-            generation: which table of this space; see `perdure.store.outbox.IndexState`.
-            storage_options: handed on to LanceDB, for buckets.
-
-        Raises:
-            StoreUnavailableError: LanceDB cannot be imported, or the folder cannot be used.
+        Only the worker makes (`create`) one that is not there: its umask keeps the files private.
         """
         self._dims = dims
         self._name = table_name(embedding_id, generation)
@@ -99,12 +90,7 @@ class LanceIndex:
             self._table = self._open(create)
 
     def apply(self, upserts: Sequence[LanceRow], deletes: Sequence[str]) -> None:
-        """Make the table hold these rows and none of the deleted ids. Repeating it changes nothing.
-
-        Raises:
-            InputError: a row cannot be indexed, whatever state LanceDB is in.
-            StoreUnavailableError: LanceDB failed.
-        """
+        """Make the table hold these rows and none of the deleted ids. Repeating it changes nothing."""
         if upserts:
             rows = self._arrow(upserts)
             with _translated("written"):
@@ -121,11 +107,7 @@ class LanceIndex:
             self._writes += 1
 
     def optimize(self) -> None:
-        """Merge the fragments that single writes leave; versions that open readers may hold stay for an hour.
-
-        Raises:
-            StoreUnavailableError: LanceDB failed.
-        """
+        """Merge the fragments that single writes leave; versions that open readers may hold stay for an hour."""
         fail_point("lance.optimizing")
         with _translated("optimized"):
             self._table.optimize(cleanup_older_than=KEEP_VERSIONS)
@@ -133,11 +115,7 @@ class LanceIndex:
         self._writes = 0
 
     def train(self) -> None:
-        """Build the approximate index, and the scalar ones that its filters use, from all rows.
-
-        Raises:
-            StoreUnavailableError: LanceDB failed.
-        """
+        """Build the approximate index, and the scalar ones that its filters use, from all rows."""
         from lancedb.index import Bitmap, BTree, IvfSq
 
         with _translated("trained"):
@@ -146,11 +124,7 @@ class LanceIndex:
             self._table.create_index("expires_at", config=BTree(), replace=True)
 
     def drop_others(self) -> None:
-        """Remove the tables of other generations of this space.
-
-        Raises:
-            StoreUnavailableError: LanceDB failed.
-        """
+        """Remove the tables of other generations of this space."""
         with _translated("cleared"):
             for name in self._db.list_tables().tables:
                 if f"{name}_".startswith(f"{self._prefix}_") and name != self._name:
@@ -178,11 +152,7 @@ class LanceIndex:
         return {fact_id for chunk in self.chunks(["id"]) for fact_id in chunk["id"].to_pylist()}
 
     def chunks(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield all rows, some thousand at a time.
-
-        Raises:
-            StoreUnavailableError: LanceDB failed, as when a file of it is damaged.
-        """
+        """Yield all rows, some thousand at a time."""
         with _translated("read"):
             self._table.checkout_latest()  # type: ignore[no-untyped-call]
             yield from self._table.search().select(list(columns)).limit(None).to_batches()
@@ -190,14 +160,7 @@ class LanceIndex:
     def search(self, query: Vector, view: View, limit: int, *, at_least: int = 0) -> list[VectorHit]:
         """Return up to `limit` facts that the view's audience may read, nearest first. Holds live facts only.
 
-        Args:
-            query: float32 of shape (dims,), length one.
-            view: whose facts.
-            limit: at least 1.
-            at_least: the version that the table is known to have reached.
-
-        Raises:
-            StoreUnavailableError: LanceDB failed, or its table has lost writes.
+        `query`: float32 of shape (dims,), length one; `limit`: at least 1.
         """
         with _translated("searched"):
             try:
@@ -299,11 +262,7 @@ class LanceIndex:
 
 
 def rows_in(table: Path, columns: Sequence[str]) -> list[LanceRow]:
-    """Return all rows of a table that nobody is known to write to, such as `lancedb/memories_x.lance`.
-
-    Raises:
-        StoreUnavailableError: LanceDB cannot be imported, or the table cannot be read.
-    """
+    """Return all rows of a table that nobody is known to write to, such as `lancedb/memories_x.lance`."""
     with _translated("read"):
         import lancedb
 

@@ -7,8 +7,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Literal
+from dataclasses import KW_ONLY, dataclass
+from typing import Literal
 
+from perdure.embed.base import Vector, Vectors
 from perdure.errors import StoreError, StoreUnavailableError
 from perdure.index.feeding import CROSSOVER, Mode, VectorCount
 from perdure.index.vector_index import ExactIndex, Survey, VectorHit, scan, surveyed
@@ -17,10 +19,7 @@ from perdure.store import outbox
 from perdure.store.outbox import IndexState
 from perdure.store.scope import Audience
 from perdure.store.search import View
-
-if TYPE_CHECKING:
-    from perdure.index.vector_index import Vector, Vectors
-    from perdure.store.store import Store, VectorSpace
+from perdure.store.store import Store, VectorSpace
 
 MAX_BEHIND = 2_000
 """If LanceDB is behind by more facts, the exact search costs less than both together."""
@@ -38,6 +37,7 @@ Answerer = Literal["none", "matrix", "scan", "lance"]
 _log = logging.getLogger("perdure.store")
 
 
+@dataclass(eq=False)
 class TieredIndex:
     """Finds nearest vectors with whatever fits the store's size and works. Usable from any thread.
 
@@ -45,48 +45,25 @@ class TieredIndex:
     outbox: facts that it has not got yet, or has in an old state, are compared exactly.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        space: VectorSpace,
-        *,
-        exact: ExactIndex | None = None,
-        mode: Mode = "auto",
-        crossover: int = CROSSOVER,
-        patience: float = PATIENCE,
-        scanned: int = SCANNED,
-        storage_options: Mapping[str, str] | None = None,
-        on_trouble: Callable[[], None] = lambda: None,
-        open_lance: Callable[[IndexState], LanceIndex] | None = None,
-        now: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Search the vectors of one space of a store; nothing is read before the first search.
+    store: Store
+    space: VectorSpace
+    _: KW_ONLY
+    exact: ExactIndex | None = None  # None: one of its own
+    mode: Mode = "auto"  # "exact" never asks LanceDB, "lance" asks it at any size
+    crossover: int = CROSSOVER  # vectors from which on "auto" asks LanceDB
+    patience: float = PATIENCE  # seconds to wait for LanceDB's answer
+    scanned: int = SCANNED  # vectors that are still read while it cannot be asked; else words alone answer then
+    storage_options: Mapping[str, str] | None = None  # handed on to LanceDB, for buckets
+    on_trouble: Callable[[], None] = lambda: None  # called, in some thread, when LanceDB failed
+    open_lance: Callable[[IndexState], LanceIndex] | None = None  # None: the table is in the store's folder
+    now: Callable[[], float] = time.monotonic  # seconds
 
-        Args:
-            store: the truth.
-            space: the vector space.
-            exact: that answers below; None: one of its own.
-            mode: "exact" never asks LanceDB, "lance" asks it at any size.
-            crossover: vectors from which on "auto" asks LanceDB.
-            patience: seconds to wait for LanceDB's answer.
-            scanned: vectors that are still read while it cannot be asked; in a larger store words alone answer then.
-            storage_options: handed on to LanceDB, for buckets.
-            on_trouble: called, in some thread, when LanceDB failed: have the worker look after it.
-            open_lance: opens the table that SQLite knows of; None: in the store's folder.
-            now: monotonic seconds.
-        """
-        self._store = store
-        self._space = space
-        # LanceDB's table is one machine's, and is not fed for a store that several share.
-        self._mode = "exact" if store.database.shared else mode
-        self._crossover = crossover
-        self._patience = patience
-        self._scanned = scanned
-        self._storage_options = storage_options
-        self._on_trouble = on_trouble
-        self._open_lance = open_lance or self._from_folder
-        self._now = now
-        self._exact = exact or ExactIndex(store.database, space.id, space.dims)
+    def __post_init__(self) -> None:
+        if self.store.database.shared:
+            # LanceDB's table is one machine's, and is not fed for a store that several share.
+            self.mode = "exact"
+        self._exact = self.exact or ExactIndex(self.store.database, self.space.id, self.space.dims)
+        self._count = VectorCount(self.store.database, self.space.id)
         self._lock = threading.Lock()
         self._lance: LanceIndex | None = None
         self._generation = -1
@@ -94,7 +71,6 @@ class TieredIndex:
         self._asking: threading.Thread | None = None
         self._rest = FIRST_REST
         self._resting_until = float("-inf")
-        self._count = VectorCount(store.database, space.id)
         self._closed = False
         self.answered_by: Answerer = "none"
         """What answered the last search."""
@@ -102,16 +78,10 @@ class TieredIndex:
     def search(self, query: Vector, view: View, limit: int) -> list[VectorHit]:
         """Return up to `limit` facts that the view's audience may read, nearest first.
 
-        Args:
-            query: float32 of shape (dims,), length one.
-            view: whose facts, of which time.
-            limit: at least 1.
-
-        Raises:
-            StoreError: SQLite cannot be read; LanceDB's failures only make the search slower, or bring nothing.
+        `query`: float32 of shape (dims,), length one; `limit`: at least 1.
         """
-        large = self._mode != "exact" and self._count.reaches(self._crossover)
-        if view.as_of is None and not view.include_superseded and (large or self._mode == "lance"):
+        large = self.mode != "exact" and self._count.reaches(self.crossover)
+        if view.as_of is None and not view.include_superseded and (large or self.mode == "lance"):
             found = self._by_lance(query, view, limit)
             if found is not None:
                 if large:
@@ -121,24 +91,20 @@ class TieredIndex:
         if view.as_of is None and (not large or self._exact.loaded):
             self.answered_by = "matrix"
             return self._exact.search(query, view, limit)
-        if view.as_of is None and self._count.reaches(self._scanned):
+        if view.as_of is None and self._count.reaches(self.scanned):
             self.answered_by = "none"
             return []
         # Neither index knows former times; and a large store's matrix is not read for the time until LanceDB is there.
         self.answered_by = "scan"
-        return scan(self._store.database, self._space.id, query, view, limit)
+        return scan(self.store.database, self.space.id, query, view, limit)
 
     def survey(self, queries: Vectors, view: View, limit: int) -> Survey:
-        """Return up to `limit` facts that are nearest to any of the queries, and how far the queries are from all.
-
-        Raises:
-            StoreError: SQLite cannot be read.
-        """
-        large = self._mode != "exact" and self._count.reaches(self._crossover)
-        if view.as_of is None and self._mode != "lance" and not large:
+        """Return up to `limit` facts that are nearest to any of the queries, and how far the queries are from all."""
+        large = self.mode != "exact" and self._count.reaches(self.crossover)
+        if view.as_of is None and self.mode != "lance" and not large:
             self.answered_by = "matrix"
             return self._exact.survey(queries, view, limit)
-        return surveyed(self._store.database, self._space.id, self, queries, view, limit)
+        return surveyed(self.store.database, self.space.id, self, queries, view, limit)
 
     def wait(self, timeout: float) -> bool:
         """Wait until LanceDB is open, if it is being opened; return whether it is."""
@@ -158,11 +124,11 @@ class TieredIndex:
 
     def _by_lance(self, query: Vector, view: View, limit: int) -> list[VectorHit] | None:
         """Return what LanceDB and the outbox have between them, or None if LanceDB cannot be asked now."""
-        with self._store.database.read() as connection:
+        with self.store.database.read() as connection:
             # The outbox first: what leaves it after this look stands in a version that the second look asks for.
             behind = outbox.pending(connection, MAX_BEHIND)
-            known = outbox.index_state(connection, self._space.id)
-        if behind is None or not known.version or not (known.trained or self._mode == "lance"):
+            known = outbox.index_state(connection, self.space.id)
+        if behind is None or not known.version or not (known.trained or self.mode == "lance"):
             return None
         lance = self._ready(known)
         if lance is None:
@@ -173,7 +139,7 @@ class TieredIndex:
             self._trip(str(error))
             return None
         self._rest = FIRST_REST
-        fresh = scan(self._store.database, self._space.id, query, view, limit, among=behind) if behind else []
+        fresh = scan(self.store.database, self.space.id, query, view, limit, among=behind) if behind else []
         return sorted([*hits, *fresh], key=lambda hit: -hit.cosine)[:limit]
 
     def _current(
@@ -201,10 +167,10 @@ class TieredIndex:
         self._asking = threading.Thread(target=work, name="perdure-lance", daemon=True)
         self._asking.start()
         try:
-            return answer.result(self._patience)
+            return answer.result(self.patience)
         except TimeoutError:
             raise StoreUnavailableError(
-                f"LanceDB has not answered within {self._patience} seconds; the exact search answers instead"
+                f"LanceDB has not answered within {self.patience} seconds; the exact search answers instead"
             ) from None
 
     def _ready(self, known: IndexState) -> LanceIndex | None:
@@ -213,7 +179,7 @@ class TieredIndex:
             if self._lance is not None and self._generation == known.generation:
                 return self._lance
             busy = any(thread is not None and thread.is_alive() for thread in (self._opening, self._asking))
-            if busy or self._closed or self._now() < self._resting_until:
+            if busy or self._closed or self.now() < self._resting_until:
                 return None
             self._lance = None
             self._opening = threading.Thread(target=self._open, args=(known,), name="perdure-lance-open", daemon=True)
@@ -224,11 +190,11 @@ class TieredIndex:
         import numpy as np
 
         try:
-            lance = self._open_lance(known)
+            lance = (self.open_lance or self._from_folder)(known)
             # The first searches read the index from the disk; no turn should pay for them.
             chance = np.random.default_rng(0)
             for _ in range(WARMING):
-                query = chance.standard_normal(self._space.dims, dtype=np.float32)
+                query = chance.standard_normal(self.space.dims, dtype=np.float32)
                 query /= np.linalg.norm(query)
                 lance.search(query, View(Audience.of(), 0.0), WARM, at_least=known.version)
         except StoreError as error:
@@ -242,8 +208,8 @@ class TieredIndex:
 
     def _from_folder(self, known: IndexState) -> LanceIndex:
         return LanceIndex(
-            self._store.lance_folder, self._space.id, self._space.dims, create=False, generation=known.generation,
-            storage_options=self._storage_options,
+            self.store.lance_folder, self.space.id, self.space.dims, create=False, generation=known.generation,
+            storage_options=self.storage_options,
         )  # fmt: skip
 
     def _trip(self, problem: str) -> None:
@@ -251,7 +217,7 @@ class TieredIndex:
             if self._closed:
                 return
             self._lance = None
-            self._resting_until = self._now() + self._rest
+            self._resting_until = self.now() + self._rest
             rest, self._rest = self._rest, min(2 * self._rest, LONGEST_REST)
         _log.warning("the exact vector search answers for %d seconds: %s", rest, problem)
-        self._on_trouble()
+        self.on_trouble()

@@ -13,9 +13,8 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from perdure.errors import StoreError
-from perdure.files.entries import body_of
 from perdure.files.generation import Generations
-from perdure.files.rows import SUMMED, checksum
+from perdure.files.rows import SUMMED, body_of, checksum
 from perdure.files.shared_log import log_of
 from perdure.store.damaged_turns import damaged_turns
 from perdure.store.finding import Finding

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from perdure.errors import ModelError
-from perdure.models.failover import FailoverEmbedder
 from perdure.models.providers import PROVIDERS, connect
+from perdure.models.remote import FailoverEmbedder
 
 if TYPE_CHECKING:
     from perdure.embed.base import Embedder

@@ -1,22 +1,126 @@
-"""A file by HTTP: goes on where it was cut off, and follows redirects only to where it was told it may."""
+"""Fetching models into perdure's cache, by HTTP: a cut is gone on with, redirects lead only to where they may."""
 
 from __future__ import annotations
 
 import contextlib
 import http.client
+import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, urljoin, urlsplit
 
-from perdure.errors import EndpointError
-from perdure.models.address import Address
+from perdure.embed.catalogue import OnnxModel
+from perdure.embed.load import MARKER, digests_of, fetch_folder, fetched, sha256_of
+from perdure.errors import EndpointError, ModelError
+from perdure.models.endpoint import Address, connection_to, site_of
 
+HUB: Final = "https://huggingface.co"
+HUB_DOMAINS: Final = ("huggingface.co", "hf.co")
+"""The hub leads from its own address to servers of these domains, where the large files are."""
 HOPS: Final = 5
 """So many redirects of one request are followed. The hub of the models needs two."""
 _CHUNK: Final = 1 << 16
 _MOVED: Final = frozenset({301, 302, 303, 307, 308})
+_TRUE: Final = frozenset({"1", "ON", "YES", "TRUE"})
+"""What the hub's own library takes for true in HF_HUB_OFFLINE."""
+
+Advance = Callable[[int], None]
+"""Told how many bytes came in; less than 0: so many are to come anew."""
+
+
+def may_fetch(offline: bool = False, environ: Mapping[str, str] = os.environ) -> str | None:
+    """Return what forbids a fetch, for people; None: nothing does."""
+    if offline:
+        return "setting model_offline is on"
+    if environ.get("HF_HUB_OFFLINE", "").upper() in _TRUE:
+        return f"HF_HUB_OFFLINE is {environ['HF_HUB_OFFLINE']}"
+    return None
+
+
+def fetch(
+    model: OnnxModel,
+    hub: str = HUB,
+    *,
+    offline: bool = False,
+    timeout: float = 30.0,
+    advance: Advance = lambda count: None,
+) -> Path:
+    """Fetch a model's files at its pinned revision and return their folder; what is there already is not fetched again.
+
+    What the hub, or a mirror of it, sends is checked, so it need not be trusted. It is given up after `timeout` seconds
+    without a byte (EndpointError); what came is kept, and the next fetch goes on from there. Raises ModelError where
+    the settings or HF_HUB_OFFLINE forbid it, another process does it, what came is not the pinned file, or it cannot be
+    written.
+    """
+    from filelock import FileLock, Timeout
+
+    folder = fetch_folder(model)
+    if folder is None or model.hub is None:
+        raise ModelError(f"model {model.name} comes with perdure; if it is missing, reinstall perdure")
+    if fetched(model) is not None:
+        return folder
+    forbidden = may_fetch(offline)
+    if forbidden:
+        raise ModelError(f"model {model.name} is not fetched: {forbidden}. Change that, or give its path: model_path")
+    address = Address(hub)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder.with_suffix(".lock"), timeout=0):
+            for file, (size, sha256) in model.pins.items():
+                source = model.hub.path(file)
+                _fetch_file(model.name, file, address, source, folder / file, size, sha256, timeout, advance)
+            part = folder / (MARKER + ".part")
+            part.write_text(json.dumps(digests_of(model)), encoding="utf-8")
+            part.replace(folder / MARKER)
+    except Timeout:
+        raise ModelError(f"model {model.name} is being fetched by another process; wait for it") from None
+    except OSError as error:
+        raise ModelError(
+            f"{folder} cannot be written ({error.strerror or error}); make room or free the way"
+        ) from error
+    return folder
+
+
+def _fetch_file(
+    name: str, file: str, address: Address, path: str, target: Path, size: int, sha256: str, timeout: float,
+    advance: Advance,
+) -> None:  # fmt: skip
+    """Fetch one file, and go on after a cut as long as each try brings something."""
+    if target.is_file() and sha256_of(target) == sha256:
+        advance(size)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(target.name + ".part")
+    shown = 0
+
+    def count(more: int) -> None:
+        nonlocal shown
+        shown += more
+        advance(more)
+
+    while True:
+        before = _size(part)
+        try:
+            download(address, path, part, size, redirects=HUB_DOMAINS, timeout=timeout, advance=count)
+            break
+        except EndpointError:
+            if _size(part) <= before:
+                raise
+            count(-shown)
+    found = sha256_of(part)
+    if found != sha256:
+        part.unlink()
+        raise ModelError(
+            f"{address.url} sent another file for {file} of model {name}: its sha256 is {found}, expected {sha256}. It "
+            "was deleted; try another address (model_hub), or give the path of a good copy (model_path)"
+        )
+    part.replace(target)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def download(
@@ -27,24 +131,15 @@ def download(
     *,
     redirects: Sequence[str] = (),
     timeout: float = 30.0,
-    advance: Callable[[int], None] = lambda count: None,
+    advance: Advance = lambda count: None,
 ) -> None:
     """Fetch a file of known size. What `into` holds already is not asked for again (RFC 9110, section 14.2).
 
-    Args:
-        address: of the server. Its key is not sent.
-        path: below the address.
-        into: where it goes, also if only a part comes.
-        size: bytes that the whole has.
-        redirects: domains to which the server may lead, by https, with all below them. It may always lead to itself.
-        timeout: seconds without a byte after which the server is given up.
-        advance: told how many bytes came in; less than 0: so many are to come anew.
-
-    Raises:
-        EndpointError: no answer, not in time, an error, a cut, another size, or a redirect that is not followed.
-        OSError: `into` cannot be written.
+    The server may lead to itself, and by https to the domains `redirects` with all below them; the key of its address
+    is not sent. It is given up after `timeout` seconds without a byte. Raises EndpointError for no answer, an error, a
+    cut, another size, or a redirect that is not followed; what came until then stays in `into`.
     """
-    have = into.stat().st_size if into.exists() else 0
+    have = _size(into)
     advance(have)
     if have > size:
         into.unlink()
@@ -72,12 +167,14 @@ def _asked(parts: SplitResult, have: int, timeout: float) -> Iterator[http.clien
     if have:
         headers["Range"] = f"bytes={have}-"
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    with contextlib.closing(kind(parts.hostname or "", parts.port, timeout=timeout)) as connection:
+    with contextlib.closing(connection_to(parts, timeout)) as connection:
         try:
             connection.connect()
         except (OSError, UnicodeError) as error:
-            raise _unreached(parts, error) from error
+            name = type(error).__name__
+            raise EndpointError(
+                f"{site_of(parts)} cannot be reached ({name}); check the address, and the network"
+            ) from error
         try:
             connection.request("GET", target, headers=headers)
             response = connection.getresponse()
@@ -88,11 +185,7 @@ def _asked(parts: SplitResult, have: int, timeout: float) -> Iterator[http.clien
 
 
 def _led_to(address: Address, url: str, location: str, redirects: Sequence[str]) -> str:
-    """Return where a redirect leads.
-
-    Raises:
-        EndpointError: neither to the server itself nor, by https, to one of `redirects`.
-    """
+    """Return where a redirect leads: to the server itself or, by https, to one of `redirects`; else raise."""
     try:
         target = urljoin(url, location)
         parts = urlsplit(target)
@@ -109,34 +202,23 @@ def _led_to(address: Address, url: str, location: str, redirects: Sequence[str])
 
 
 def _start(response: http.client.HTTPResponse, parts: SplitResult, have: int, size: int) -> int:
-    """Return at which byte the answer begins.
-
-    Raises:
-        EndpointError: it is none, or not of this file.
-    """
-    status = response.status
+    """Return at which byte the answer begins; raise if it is none, or not of this file."""
+    status, site = response.status, site_of(parts)
     if status not in (200, 206):
         advice = {404: "the file is not there; check the address", 416: "it has fewer bytes than were kept"}.get(status)
-        raise EndpointError(f"{_site(parts)} answered {status}: {advice or 'try again later'}", status=status)
+        raise EndpointError(f"{site} answered {status}: {advice or 'try again later'}", status=status)
     start = have if status == 206 else 0
     told = response.headers.get("Content-Range", "")
     if status == 206 and not told.startswith(f"bytes {have}-"):
-        raise EndpointError(f"{_site(parts)} answered with other bytes than were asked for ({told!r})", status=status)
+        raise EndpointError(f"{site} answered with other bytes than were asked for ({told!r})", status=status)
     if response.length is not None and start + response.length != size:
-        raise EndpointError(
-            f"{_site(parts)} has a file of {start + response.length} bytes, expected {size}; it is another one",
-            status=status,
-        )
+        whole = start + response.length
+        raise EndpointError(f"{site} has a file of {whole} bytes, expected {size}; it is another one", status=status)
     return start
 
 
 def _receive(
-    response: http.client.HTTPResponse,
-    parts: SplitResult,
-    into: Path,
-    start: int,
-    size: int,
-    advance: Callable[[int], None],
+    response: http.client.HTTPResponse, parts: SplitResult, into: Path, start: int, size: int, advance: Advance
 ) -> None:
     with into.open("r+b" if start else "wb") as file:
         file.seek(start)
@@ -154,18 +236,7 @@ def _receive(
         os.fsync(file.fileno())
 
 
-def _unreached(parts: SplitResult, cause: Exception) -> EndpointError:
-    name = type(cause).__name__
-    return EndpointError(f"{_site(parts)} cannot be reached ({name}); check the address, and the network")
-
-
 def _broken(parts: SplitResult, cause: Exception) -> EndpointError:
-    if isinstance(cause, TimeoutError):
-        return EndpointError(f"{_site(parts)} sent nothing for too long; try again: it goes on from there", sent=True)
-    return EndpointError(
-        f"{_site(parts)} broke off its answer ({type(cause).__name__}); try again: it goes on from there", sent=True
-    )
-
-
-def _site(parts: SplitResult) -> str:
-    return f"{parts.scheme}://{parts.netloc}"
+    late = isinstance(cause, TimeoutError)
+    how = "sent nothing for too long" if late else f"broke off its answer ({type(cause).__name__})"
+    return EndpointError(f"{site_of(parts)} {how}; try again: it goes on from there", sent=True)

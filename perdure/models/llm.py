@@ -9,14 +9,15 @@ import itertools
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from dataclasses import dataclass
+from typing import Any, Final
 
 from perdure.errors import EndpointError, ModelError
 from perdure.llm import Purpose, Tier
-from perdure.models.address import Address, Key
-from perdure.models.endpoint import Endpoint
+from perdure.models.endpoint import Address, Endpoint, Key
 from perdure.regex import lazy
 from perdure.secrets.redact import redact
+from perdure.store.llm_tokens import TokenMeter
 from perdure.text.tokens import estimate_tokens
 
 _MESSAGE_TOKENS: Final = 8
@@ -28,68 +29,35 @@ _TRIES: Final = 20
 _DECODER: Final = json.JSONDecoder()
 
 
-class Meter(Protocol):
-    """Counts tokens, so that no more are used than may be."""
-
-    def reserve(self, tier: str, tokens: int) -> str:
-        """Set tokens aside before a question; return the day that they are taken from.
-
-        Raises:
-            TokenBudgetError: so many are not left.
-        """
-        ...
-
-    def settle(self, day: str, tier: str, reserved: int, used: int) -> None:
-        """Take what was really used in the place of what was set aside."""
-        ...
-
-
 def endpoint(url: str, key_variable: str | None, timeout: float) -> Endpoint:
     """Return the server at an address; its key stands in an environment variable. `timeout` is in seconds.
 
-    Raises:
-        SettingsError: the address cannot be used.
+    Raises SettingsError if the address cannot be used.
     """
     return Endpoint(Address(url, Key(key_variable) if key_variable else None), timeout)
 
 
+@dataclass(eq=False)
 class Llm:
     """Asks a language model. Usable from any thread. Secrets are redacted before anything is sent."""
 
-    def __init__(self, endpoint: Endpoint, models: Mapping[Tier, str], meter: Meter) -> None:
-        """Prepare; nothing is sent before the first question.
-
-        Args:
-            endpoint: the server.
-            models: the model's name for each tier.
-            meter: counts what is used.
-        """
-        self._endpoint = endpoint
-        self._models = models
-        self._meter = meter
+    endpoint: Endpoint
+    models: Mapping[Tier, str]  # the model's name for each tier
+    meter: TokenMeter  # counts what is used
 
     def ask(self, prompt: str, *, purpose: Purpose, system: str = "", timeout: float | None = None) -> str:
         """Return what the model answers.
 
-        Args:
-            prompt: the question.
-            purpose: what it is asked for.
-            system: what it is to do.
-            timeout: seconds; None: that of the endpoint.
-
-        Raises:
-            TokenBudgetError: too few tokens are left for today; nothing was sent.
-            ModelError: the model did not answer as it should.
-            StoreError: the tokens could not be counted; nothing was sent.
+        `timeout`: seconds; None: that of the endpoint.
         """
         roles = {"system": redact(system).text, "user": redact(prompt).text}
         messages = [{"role": role, "content": text} for role, text in roles.items() if text]
         asked = sum(estimate_tokens(each["content"]) + _MESSAGE_TOKENS for each in messages)
         tier, reserved = purpose.tier, asked + purpose.answer_tokens
-        day = self._meter.reserve(tier, reserved)
+        day = self.meter.reserve(tier, reserved)
         used = asked
         try:
-            answer = self._endpoint.post("/chat/completions", self._body(purpose, messages), timeout=timeout)
+            answer = self.endpoint.post("/chat/completions", self._body(purpose, messages), timeout=timeout)
         except ModelError as error:
             # Only who may have worked on it may charge for it.
             used = asked if isinstance(error, EndpointError) and error.sent else 0
@@ -98,7 +66,7 @@ class Llm:
             text = _content(answer)
             used = _usage(answer) or asked + estimate_tokens(text)
         finally:
-            self._meter.settle(day, tier, reserved, used)
+            self.meter.settle(day, tier, reserved, used)
         return text
 
     def ask_json(self, prompt: str, *, purpose: Purpose, system: str = "", timeout: float | None = None) -> Any | None:
@@ -107,13 +75,13 @@ class Llm:
 
     def interrupt(self) -> None:
         """Break off every question that runs now: it raises ModelError at once."""
-        self._endpoint.interrupt()
+        self.endpoint.interrupt()
 
     def _body(self, purpose: Purpose, messages: list[dict[str, str]]) -> dict[str, Any]:
         # OpenAI's newer models refuse the older name, most other servers know no other.
-        newer = self._endpoint.address.parts.hostname == _OPENAI
+        newer = self.endpoint.address.parts.hostname == _OPENAI
         limit = "max_completion_tokens" if newer else "max_tokens"
-        return {"model": self._models[purpose.tier], "messages": messages, limit: purpose.answer_tokens}
+        return {"model": self.models[purpose.tier], "messages": messages, limit: purpose.answer_tokens}
 
 
 def find_json(text: str) -> Any | None:

@@ -2,79 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
+from urllib.parse import quote
 
 from perdure.errors import SettingsError
-from perdure.models.address import Address, Key
-from perdure.models.endpoint import Endpoint
-from perdure.models.gemini_wire import GeminiWire
-from perdure.models.ollama_wire import OllamaWire
-from perdure.models.openai_wire import OpenAiWire, VoyageWire
+from perdure.models.endpoint import Address, Endpoint, Key
 from perdure.models.remote import RemoteEmbedder, RemoteModel, Wire
 
 _UNKNOWN_TOKENS: Final = 2048
 """Of a model that is not in the table, as bytes: about what the smallest ones, of 512 tokens, read of English."""
 
-_MODELS: Final = {
-    model.name: model
-    for model in (
-        RemoteModel("text-embedding-3-small", 1536, 8191),
-        RemoteModel("text-embedding-3-large", 3072, 8191),
-        RemoteModel("text-embedding-ada-002", 1536, 8191),
-        RemoteModel("gemini-embedding-001", 3072, 2048),
-        RemoteModel("voyage-3", 1024, 32_000),
-        RemoteModel("voyage-3-lite", 512, 32_000),
-        RemoteModel("voyage-3-large", 1024, 32_000),
-        RemoteModel("voyage-3.5", 1024, 32_000),
-        RemoteModel("voyage-3.5-lite", 1024, 32_000),
-        RemoteModel("mistral-embed", 1024, 8192),
-        RemoteModel("nomic-embed-text", 768, 2048, "search_query: ", "search_document: "),
-        RemoteModel(
-            "mxbai-embed-large", 1024, 512, "Represent this sentence for searching relevant passages: "
-        ),
-        RemoteModel("all-minilm", 384, 256),
-    )
+
+def _ask_openai(model: RemoteModel, texts: Sequence[str], query: bool) -> tuple[str, dict[str, Any]]:
+    """POST /embeddings; Mistral, Voyage and most local servers understand it too.
+
+    Sources: https://platform.openai.com/docs/api-reference/embeddings, https://docs.mistral.ai/api/endpoint/embeddings.
+    """
+    body: dict[str, Any] = {"model": model.name, "input": list(texts)}
+    return "/embeddings", body | ({"dimensions": model.dims} if model.shortened else {})
+
+
+def _ask_voyage(model: RemoteModel, texts: Sequence[str], query: bool) -> tuple[str, dict[str, Any]]:
+    """POST /embeddings with the kind of text. Source: https://docs.voyageai.com/reference/embeddings-api."""
+    body: dict[str, Any] = {"model": model.name, "input": list(texts)}
+    body |= {"input_type": "query" if query else "document", "truncation": True}
+    return "/embeddings", body | ({"output_dimension": model.dims} if model.shortened else {})
+
+
+def _read_data(answer: Any) -> Sequence[Sequence[float]]:
+    # The entries say themselves which text they are of.
+    return [entry["embedding"] for entry in sorted(answer["data"], key=lambda entry: int(entry["index"]))]
+
+
+def _ask_ollama(model: RemoteModel, texts: Sequence[str], query: bool) -> tuple[str, dict[str, Any]]:
+    """POST /api/embed. Source: https://github.com/ollama/ollama/blob/main/docs/api.md#generate-embeddings."""
+    # It knows no tasks: a model that tells queries from documents wants a prefix in the text itself.
+    body: dict[str, Any] = {"model": model.name, "input": list(texts), "truncate": True}
+    return "/api/embed", body | ({"dimensions": model.dims} if model.shortened else {})
+
+
+def _ask_gemini(model: RemoteModel, texts: Sequence[str], query: bool) -> tuple[str, dict[str, Any]]:
+    """POST models/<model>:batchEmbedContents. Source: https://ai.google.dev/api/embeddings."""
+    name = f"models/{model.name.removeprefix('models/')}"
+    common: dict[str, Any] = {"model": name, "taskType": "RETRIEVAL_QUERY" if query else "RETRIEVAL_DOCUMENT"}
+    common |= {"outputDimensionality": model.dims} if model.shortened else {}
+    return f"/{quote(name)}:batchEmbedContents", {
+        "requests": [{**common, "content": {"parts": [{"text": text}]}} for text in texts]
+    }
+
+
+_OPENAI: Final = Wire(_ask_openai, _read_data, batch=128, cuts=False)
+_WIRES: Final = {
+    "openai": _OPENAI,
+    "mistral": replace(_OPENAI, batch_bytes=16_000),  # so many tokens are the most that it takes in one request
+    "voyage": Wire(_ask_voyage, _read_data, batch=128, tasks=("input_type=query ", "input_type=document ")),
+    "ollama": Wire(_ask_ollama, lambda answer: answer["embeddings"], batch=32),
+    "gemini": Wire(
+        _ask_gemini, lambda answer: [entry["values"] for entry in answer["embeddings"]], batch=100,
+        tasks=("taskType=RETRIEVAL_QUERY ", "taskType=RETRIEVAL_DOCUMENT "),
+    ),
 }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A kind of server.
+    """A kind of server: the form that it understands, its usual address and model, and its key."""
 
-    Attributes:
-        wire: makes the form that it understands.
-        url: its base address; None: a setting must name it.
-        model: the model that is used if no setting names one; None: a setting must.
-        key: what it asks for; None: nothing.
-    """
-
-    wire: Callable[[], Wire]
-    url: str | None
-    model: str | None
+    wire: Wire
+    url: str | None  # None: a setting must name it
+    model: str | None  # None: a setting must name it
     key: Key | None
 
 
-_GEMINI: Final = Provider(
-    GeminiWire, "https://generativelanguage.googleapis.com/v1beta", "gemini-embedding-001",
-    Key("GEMINI_API_KEY", "x-goog-api-key", ""),
-)  # fmt: skip
-
+_KNOWN: Final = tomllib.loads((Path(__file__).with_name("data") / "providers.toml").read_text(encoding="utf-8"))
+_MODELS: Final = {name: RemoteModel(name, **about) for name, about in _KNOWN["models"].items()}
 PROVIDERS: Final[Mapping[str, Provider]] = MappingProxyType({
-    "openai": Provider(
-        OpenAiWire, "https://api.openai.com/v1", "text-embedding-3-small", Key("OPENAI_API_KEY")
-    ),
-    "gemini": _GEMINI,
-    "google": _GEMINI,  # as other memory systems name it
-    "voyage": Provider(VoyageWire, "https://api.voyageai.com/v1", "voyage-3", Key("VOYAGE_API_KEY")),
-    # 16 000 tokens are the most that Mistral takes in one request.
-    "mistral": Provider(
-        lambda: OpenAiWire(batch_bytes=16_000), "https://api.mistral.ai/v1", "mistral-embed", Key("MISTRAL_API_KEY")
-    ),
-    "ollama": Provider(OllamaWire, "http://localhost:11434", "nomic-embed-text", None),
-    "openai-compatible": Provider(OpenAiWire, None, None, Key("OPENAI_COMPATIBLE_API_KEY", needed=False)),
+    name: Provider(_WIRES[has["wire"]], has.get("url"), has.get("model"), Key(**has["key"]) if "key" in has else None)
+    for name, has in _KNOWN["provider"].items()
 })  # fmt: skip
 """By name, in the order in which the documents list them."""
 
@@ -88,19 +97,11 @@ def connect(
     dims: int | None = None,
     timeout: float = 20.0,
 ) -> RemoteEmbedder:
-    """Make the embedder of a provider.
+    """Make the embedder of a provider, a key of `PROVIDERS`, or with another model, address or variable of the key.
 
-    Args:
-        name: of the provider, a key of `PROVIDERS`.
-        model: another model than its usual one.
-        url: another base address.
-        key_variable: another environment variable for the key.
-        dims: length of a vector, to shorten those of a known model or to know those of another; None: the usual.
-        timeout: seconds for a request.
-
-    Raises:
-        SettingsError: there is no such provider, or it lacks an address or a model.
-        ModelError: its key is missing, or it was asked for the length of its vectors and did not answer.
+    `dims` is the length of a vector, to shorten those of a known model or to know those of another; `timeout` in
+    seconds. Raises SettingsError if there is no such provider, or it lacks an address or a model; ModelError if its key
+    is missing, or it was asked for the length of its vectors and did not answer.
     """
     provider = PROVIDERS.get(name)
     if provider is None:
@@ -114,7 +115,7 @@ def connect(
     key = provider.key
     if key_variable:
         key = replace(key or Key(key_variable), variable=key_variable, needed=True)
-    return RemoteEmbedder(_model(wanted, dims), provider.wire(), Endpoint(Address(address, key), timeout))
+    return RemoteEmbedder(_model(wanted, dims), provider.wire, Endpoint(Address(address, key), timeout))
 
 
 def _model(name: str, dims: int | None) -> RemoteModel:

@@ -1,20 +1,18 @@
-"""Embedders that ask a server: what they have in common, whatever form the server understands."""
+"""Embedders that ask a server, whatever form it understands, and another server of the same model when it fails."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final
 
-from perdure.embed.base import EmbedderIdentity
-from perdure.embed.prepare import clean_text, model_input, unit_rows
-from perdure.errors import ModelError
+from perdure.embed.base import Embedder, EmbedderIdentity, Vectors, clean_text, model_input, unit_rows
+from perdure.errors import ModelError, SettingsError
 from perdure.models.endpoint import Endpoint
+from perdure.recall.slot import Breaker
 from perdure.secrets.redact import redact
 from perdure.text.tokens import estimate_tokens
-
-if TYPE_CHECKING:
-    from perdure.embed.base import Vectors
 
 _PUBLISHED: Final = "published"
 """Stands for the digest of weights that only their publisher has: the name says which they are."""
@@ -23,65 +21,42 @@ _MARGIN: Final = 64
 _NOTHING: Final = "."
 """Is sent for a text without any character to be seen: most servers refuse an empty one."""
 
+FAILURES: Final = 3
+REST_SECONDS: Final = 300.0
+"""After so many failures in a row an embedder is passed over for so long."""
+
 
 @dataclass(frozen=True, slots=True)
 class RemoteModel:
-    """A model by its published name.
-
-    Attributes:
-        name: as the server knows it.
-        dims: length of a vector; 0: the server is asked.
-        max_tokens: longer texts are cut.
-        query_prefix: what the model wants in front of a query.
-        document_prefix: what it wants in front of a document.
-        shortened: whether the server is to be asked for vectors of `dims`, less than the model has.
-    """
+    """A model by its published name."""
 
     name: str
-    dims: int
-    max_tokens: int
+    dims: int  # 0: the server is asked
+    max_tokens: int  # longer texts are cut
     query_prefix: str = ""
     document_prefix: str = ""
-    shortened: bool = False
+    shortened: bool = False  # whether the server is to be asked for vectors of `dims`, less than the model has
 
 
-class Wire(Protocol):
-    """One form of asking for vectors.
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """One form of asking for vectors."""
 
-    Attributes:
-        batch: texts in a request at the most.
-        batch_bytes: UTF-8 bytes of all texts in a request at the most; a token has at least one byte.
-        cuts: whether the server itself cuts what is longer than its model reads.
-        tasks: what tells the server that texts are queries, and that they are documents; "" where nothing does.
-    """
-
-    batch: int
-    batch_bytes: int
-    cuts: bool
-    tasks: tuple[str, str]
-
-    def request(self, model: RemoteModel, texts: Sequence[str], *, query: bool) -> tuple[str, Mapping[str, Any]]:
-        """Return the path and the body."""
-        ...
-
-    def rows(self, answer: Any) -> Sequence[Sequence[float]]:
-        """Return the vectors of an answer, in the order of the texts.
-
-        Raises:
-            LookupError, TypeError, ValueError: the answer has another form.
-        """
-        ...
+    request: Callable[[RemoteModel, Sequence[str], bool], tuple[str, Mapping[str, Any]]]
+    """Returns the path and the body for texts, which are queries or documents."""
+    rows: Callable[[Any], Sequence[Sequence[float]]]
+    """Returns the vectors of an answer, in the order of the texts; LookupError, TypeError, ValueError: another form."""
+    batch: int  # texts in a request at the most
+    batch_bytes: int = 100_000  # UTF-8 bytes of all texts in a request at the most; a token has at least one byte
+    cuts: bool = True  # whether the server itself cuts what is longer than its model reads
+    tasks: tuple[str, str] = ("", "")  # what tells the server that texts are queries, and that they are documents
 
 
 class RemoteEmbedder:
     """Embeds texts on a server. Safe to use from several threads. Secrets in a text are redacted before it is sent."""
 
     def __init__(self, model: RemoteModel, wire: Wire, endpoint: Endpoint) -> None:
-        """Make an embedder; the server is asked only if the length of the model's vectors is not known.
-
-        Raises:
-            ModelError: the key is missing, or the server did not answer.
-        """
+        """Make an embedder; the server is asked only if the length of the model's vectors is not known."""
         if endpoint.address.key:
             endpoint.address.key.headers()
         self._model = model
@@ -90,39 +65,19 @@ class RemoteEmbedder:
         self._interrupts = 0
         if not model.dims:
             self._model = replace(model, dims=len(self._rows(["dimensions"], query=False)[0]))
-        query_task, document_task = wire.tasks
-        self._identity = EmbedderIdentity(
-            model=model.name,
-            digest=_PUBLISHED,
-            dims=self._model.dims,
-            max_tokens=model.max_tokens,
-            pooling="none",
-            query_prefix=query_task + model.query_prefix,
-            document_prefix=document_task + model.document_prefix,
-        )
-
-    @property
-    def identity(self) -> EmbedderIdentity:
-        """Which vector space this embedder writes to: the same for every server of the same model."""
-        return self._identity
+        prefixes = wire.tasks[0] + model.query_prefix, wire.tasks[1] + model.document_prefix
+        # The same for every server of the same model.
+        self.identity = EmbedderIdentity(model.name, _PUBLISHED, self._model.dims, model.max_tokens, "none", *prefixes)
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Embed texts.
 
-        Args:
-            texts: any number of texts; each is cut at the model's `max_tokens`.
-            query: whether they are questions to be matched against documents.
-
-        Returns:
-            float32 array of shape (len(texts), dims), each row of length one.
-
-        Raises:
-            ModelError: the server did not answer as it should, or the call was interrupted.
+        Returns float32 array of shape (len(texts), dims), each row of length one.
         """
         import numpy as np
 
         before = self._interrupts
-        vectors: Vectors = np.empty((len(texts), self._identity.dims), dtype=np.float32)
+        vectors: Vectors = np.empty((len(texts), self.identity.dims), dtype=np.float32)
         done = 0
         for batch in self._batches([self._prepared(text, query=query) for text in texts]):
             if self._interrupts != before:
@@ -161,7 +116,7 @@ class RemoteEmbedder:
             yield texts[start:]
 
     def _rows(self, texts: Sequence[str], *, query: bool) -> Sequence[Sequence[float]]:
-        path, body = self._wire.request(self._model, texts, query=query)
+        path, body = self._wire.request(self._model, texts, query)
         answer = self._endpoint.post(path, body)
         site = self._endpoint.address.site
         try:
@@ -179,6 +134,61 @@ class RemoteEmbedder:
                 f"{self._model.dims or 'all of one length'}; check the name of the model and embedder_dims"
             )
         return rows
+
+
+class FailoverEmbedder:
+    """Asks embedders of one identity in their order, until one answers."""
+
+    def __init__(self, embedders: Sequence[Embedder], *, now: Callable[[], float] = time.monotonic) -> None:
+        """Take the embedders, the preferred one first.
+
+        `embedders`: at least one; `now`: a steady clock, in seconds.
+        """
+        first = embedders[0].identity
+        for other in (embedder.identity for embedder in embedders):
+            if other != first:
+                raise SettingsError(
+                    f"{other.model} ({other.dims} numbers) cannot stand in for {first.model} ({first.dims} numbers): "
+                    "their vectors cannot be compared. Name servers of the same model in embedder_fallbacks"
+                )
+        self.identity = first
+        self._embedders = list(embedders)
+        self._now = now
+        self._breakers = [Breaker(failures=FAILURES, rest=REST_SECONDS) for _ in embedders]
+        self._interrupts = 0
+
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
+        """Embed texts; see `Embedder.embed`."""
+        before = self._interrupts
+        problems: list[ModelError] = []
+        for index in self._order():
+            try:
+                vectors = self._embedders[index].embed(texts, query=query)
+            except ModelError as error:
+                if self._interrupts != before:
+                    raise
+                problems.append(error)
+                self._breakers[index].note(ok=False, now=self._now())
+            else:
+                self._breakers[index].note(ok=True, now=self._now())
+                return vectors
+        raise ModelError("; ".join(str(problem) for problem in problems)) from problems[0]
+
+    def count_tokens(self, text: str) -> int:
+        """Return how many tokens the preferred one finds in the text."""
+        return self._embedders[0].count_tokens(text)
+
+    def interrupt(self) -> None:
+        """Make running calls end soon."""
+        self._interrupts += 1
+        for embedder in self._embedders:
+            embedder.interrupt()
+
+    def _order(self) -> list[int]:
+        """Return those that do not rest; all of them if all do."""
+        now = self._now()
+        resting = [breaker.open(now) for breaker in self._breakers]
+        return [index for index, rests in enumerate(resting) if not rests or all(resting)]
 
 
 def _first_bytes(text: str, limit: int) -> str:

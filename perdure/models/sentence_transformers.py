@@ -7,16 +7,12 @@ import json
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from perdure.embed.base import EmbedderIdentity
+from perdure.embed.base import EmbedderIdentity, Vectors, clean_text, model_input, unit_rows
 from perdure.embed.load import hub_snapshot
-from perdure.embed.prepare import clean_text, model_input, unit_rows
 from perdure.errors import ModelError
 from perdure.native import native_call
-
-if TYPE_CHECKING:
-    from perdure.embed.base import Vectors
 
 _UNLIMITED: Final = 1_000_000
 """Stands for the limit of a model that has none (a static one, for example)."""
@@ -38,15 +34,7 @@ class SentenceTransformerEmbedder:
     """
 
     def __init__(self, model: str, *, device: str | None = None) -> None:
-        """Load a model. Nothing is downloaded.
-
-        Args:
-            model: a folder, or the name of a model of the Hugging Face hub that is in its local cache.
-            device: where to compute ("cpu", "cuda", "mps"); None lets the package choose.
-
-        Raises:
-            ModelError: the package is not installed, the model is not on this machine, or it cannot be loaded.
-        """
+        """Load a model from a folder, or by its name from the local cache of the hub. Nothing is downloaded."""
         try:
             from sentence_transformers import SentenceTransformer
         except ImportError as error:
@@ -66,30 +54,20 @@ class SentenceTransformerEmbedder:
         self._lock = threading.Lock()
         self._interrupts = 0
         self._max_tokens = min(self._model.max_seq_length or _UNLIMITED, _UNLIMITED)
-        self._identity = self._describe(_files_digest(folder))
-
-    @property
-    def identity(self) -> EmbedderIdentity:
-        """Which vector space this embedder writes to."""
-        return self._identity
+        self.identity = EmbedderIdentity(
+            self._name, _files_digest(folder), len(self._encode("", query=False)), self._max_tokens,
+            _pooling(self._model), _prompt(self._model, _QUERY_PROMPTS), _prompt(self._model, _DOCUMENT_PROMPTS),
+        )  # fmt: skip
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
         """Embed texts.
 
-        Args:
-            texts: any number of texts; each is cut at the model's `max_tokens`.
-            query: whether they are questions to be matched against documents.
-
-        Returns:
-            float32 array of shape (len(texts), dims), each row of length one.
-
-        Raises:
-            ModelError: the model failed or was interrupted.
+        Returns float32 array of shape (len(texts), dims), each row of length one.
         """
         import numpy as np
 
         before = self._interrupts
-        vectors: Vectors = np.empty((len(texts), self._identity.dims), dtype=np.float32)
+        vectors: Vectors = np.empty((len(texts), self.identity.dims), dtype=np.float32)
         for index, text in enumerate(texts):
             with self._lock:
                 if self._interrupts != before:
@@ -121,24 +99,9 @@ class SentenceTransformerEmbedder:
             raise ModelError(f"model {self._name} failed on a text of {len(text)} characters") from error
         return unit_rows(rows)[0]
 
-    def _describe(self, digest: str) -> EmbedderIdentity:
-        return EmbedderIdentity(
-            model=self._name,
-            digest=digest,
-            dims=len(self._encode("", query=False)),
-            max_tokens=self._max_tokens,
-            pooling=_pooling(self._model),
-            query_prefix=_prompt(self._model, _QUERY_PROMPTS),
-            document_prefix=_prompt(self._model, _DOCUMENT_PROMPTS),
-        )
-
 
 def _folder(model: str) -> Path:
-    """Return the folder of a model.
-
-    Raises:
-        ModelError: it is not on this machine.
-    """
+    """Return the folder of a model."""
     if Path(model).is_dir():
         return Path(model)
     names = (model,) if "/" in model else (f"{_ORGANISATION}/{model}", model)
@@ -157,9 +120,6 @@ def _files_digest(folder: Path) -> str:
 
     Not over the weights in memory: what a model's files lack, such as a pooler that nothing reads, is filled up
     with random numbers at each load.
-
-    Raises:
-        ModelError: one cannot be read.
     """
     digests = {}
     try:

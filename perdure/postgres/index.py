@@ -22,7 +22,7 @@ from perdure.store.search import View
 from perdure.store.sql import Backend, Connection, run
 
 if TYPE_CHECKING:
-    from perdure.index.vector_index import Vector, Vectors
+    from perdure.embed.base import Vector, Vectors
 
 LOOK = 60.0
 """Seconds for which it is taken as known which scopes have a graph."""

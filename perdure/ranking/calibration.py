@@ -41,7 +41,7 @@ class Levels:
 
 
 REFERENCE: Final = Levels(unrelated=0.0571, chance=0.2764, answer=0.4541)
-"""Of all-MiniLM-L6-v2 as `minilm-l6-int8`, for which every constant was chosen."""
+"""Of all-MiniLM-L6-v2 with int8 weights, for which every constant was chosen."""
 DEFAULT: Final = Levels(unrelated=0.0736, chance=0.3291, answer=0.4877)
 """Of the default model."""
 

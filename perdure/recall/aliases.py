@@ -36,14 +36,10 @@ _GENITIVE = lazy(r"['\u2019]s(?!\w)")
 
 @dataclass(frozen=True, slots=True)
 class Spelled:
-    """A text with the other names behind those in it.
-
-    Attributes:
-        text: the text.
-        added: the words of each name that was found, folded, with another one that was put behind it.
-    """
+    """A text with the other names behind those in it."""
 
     text: str
+    # The words of each name that was found, folded, with another one that was put behind it.
     added: tuple[tuple[Words, OtherName], ...] = ()
 
 
@@ -127,12 +123,7 @@ class Speller:
     ) -> Query:
         """Return a query with other names in it; as it was, if the database keeps it waiting.
 
-        Args:
-            query: what is asked.
-            audience: who asks.
-            now: epoch seconds.
-            deadline: `time.monotonic()` up to which it may wait.
-            receipt: where the memories that say the names are noted, or that they could not be read.
+        `now`: epoch seconds; `deadline`: `time.monotonic()` up to which it may wait.
         """
         try:
             found = spelled_out(query.text, self._known.of(audience, now, deadline))
@@ -147,11 +138,7 @@ class Speller:
     def bridges(self, facts: Iterable[Fact], view: View, deadline: float, receipt: Receipt) -> list[Fact]:
         """Return the memories that link the names in a prompt with those in what answers it, where only these are.
 
-        Args:
-            facts: what answers; so may the passages in the receipt.
-            view: what may be seen.
-            deadline: `time.monotonic()` up to which it may wait.
-            receipt: of this recall; it notes if the database keeps it waiting.
+        `deadline`: `time.monotonic()` up to which it may wait.
         """
         passages = receipt.found.passages if receipt.found else ()
         if not receipt.aliases:

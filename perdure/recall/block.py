@@ -1,10 +1,11 @@
-"""Step six: the text that the model sees."""
+"""The text that the model sees: of one thing the newest first, and what it has overtaken says so."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
@@ -12,8 +13,12 @@ from perdure.hooks.types import RecallItem
 from perdure.ranking.decay import DAY
 from perdure.recall import options
 from perdure.regex import lazy
-from perdure.store.fact import Fact
-from perdure.store.trust import AGENTS_NOTE
+from perdure.store.fact import Fact, folded_slot
+from perdure.store.links import links_of
+from perdure.store.search import View, by_ids
+from perdure.store.slots import is_single_valued
+from perdure.store.sql import Connection
+from perdure.store.trust import AGENTS_NOTE, strength
 from perdure.text.clean import clip
 from perdure.text.escape import escape
 from perdure.text.fence import fence
@@ -42,16 +47,11 @@ _EPOCH = date(1970, 1, 1).toordinal()
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A memory as it stands in the block.
+    """A memory as it stands in the block."""
 
-    Attributes:
-        item: the memory, with the text that is shown.
-        note: what is said of it behind its text: how old it is, or how long; empty: nothing.
-        mark: that it is earlier than another, or what of it is out of date; empty: nothing. It stands in every format.
-    """
-
-    item: RecallItem
-    note: str = ""
+    item: RecallItem  # the memory, with the text that is shown
+    note: str = ""  # what is said of it behind its text: how old it is, or how long; empty: nothing
+    # That it is earlier than another, or what of it is out of date; empty: nothing. It stands in every format.
     mark: str = ""
 
 
@@ -61,12 +61,7 @@ def age(said: float, now: float) -> str:
     Days are those of UTC, as for passages of conversations, so that the words change once a day, at the same moment
     for all memories and in all processes.
 
-    Args:
-        said: epoch seconds, any number.
-        now: epoch seconds.
-
-    Returns:
-        The words; empty for what was said on the same day or later, and for a time that no calendar has.
+    `said`: epoch seconds, any number; `now`: epoch seconds.
     """
     try:
         then, today = _day(said), _day(now)
@@ -100,22 +95,13 @@ def day(said: float) -> str:
 def dated(item: RecallItem, form: str, said: float, now: float) -> Entry:
     """Return a memory as it stands in full.
 
-    Args:
-        item: the memory.
-        form: one of `perdure.recall.options.FORMATS`; "minimal" has no ages.
-        said: when it was said, epoch seconds.
-        now: the time of asking, epoch seconds.
+    `said`: when it was said, epoch seconds; `now`: the time of asking, epoch seconds.
     """
     return Entry(item, "" if form == options.MINIMAL else age(said, now))
 
 
 def indexed(item: RecallItem, count: Callable[[str], int]) -> Entry | None:
-    """Return a memory by its first words, or None if it is so short that it stands in the index in full.
-
-    Args:
-        item: the memory, with its whole text.
-        count: tokens of a text.
-    """
+    """Return a memory by its first words, or None if it is so short that it stands in the index in full."""
     text = " ".join(item.text.split())
     start = clip(" ".join(text.split()[:FIRST_WORDS]), FIRST_CHARS)
     if start == text:
@@ -124,15 +110,20 @@ def indexed(item: RecallItem, count: Callable[[str], int]) -> Entry | None:
     return Entry(replace(item, text=f"{start} …"), f"{tokens} tokens") if tokens > SHORT_TOKENS else None
 
 
+def entry_of(
+    fact: Fact, leg: str, score: float, text: str, form: str, now: float, count: Callable[[str], int]
+) -> Entry:
+    """Return a fact as it stands in the block; `text` is what is shown of it where it stands in full."""
+    category = f"{fact.category}, agent's note" if fact.channel in AGENTS_NOTE else fact.category
+    item = RecallItem(fact.id, fact.text, category, leg, score)
+    brief = indexed(item, count) if form == options.PROGRESSIVE and not fact.pinned else None
+    return brief or dated(replace(item, text=text), form, fact.effective_date, now)
+
+
 def line(entry: Entry, form: str, number: int = 1) -> str:
     """Return a memory as a line of the block: escaped, on one line.
 
-    Args:
-        entry: the memory.
-        form: "full" (`[leg/category] text (age)`), "short" (`category: text (age)`), "minimal" (`text`) or
-            "progressive" (`1. [category] text (age)`, or `1. [category] first words … (23 tokens)`). In "short" and
-            "minimal", what would begin as a role marker or a heading stands behind a dash.
-        number: its place in the block, from 1 on.
+    `number`: its place in the block, from 1 on.
     """
     item = entry.item
     text = escape(item.text)
@@ -166,6 +157,91 @@ def _day(at: float) -> date:
     return date.fromordinal(_EPOCH + math.floor(at / DAY))
 
 
-def category_of(fact: Fact) -> str:
-    """Return the category of a fact as the block shows it: with a word on whose note it is."""
-    return f"{fact.category}, agent's note" if fact.channel in AGENTS_NOTE else fact.category
+Stale = Callable[[Fact, Fact], str]
+"""Returns the words of an older fact that a newer one makes out of date; empty: it cannot be told which."""
+MAX_STALE = 80
+"""Characters that are quoted of what is out of date."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overtaken:
+    """A fact that may come up, and what is newer than it."""
+
+    older: str  # its id
+    newer: Fact  # says otherwise of the same, or of a part of it
+    part: bool  # whether the rest of the older one still holds
+
+
+def overtaken(connection: Connection, facts: Iterable[Fact], view: View) -> list[Overtaken]:
+    """Return which of these facts newer ones correct in part, or contradict. Only what the view shows counts."""
+    there = {fact.id: fact for fact in facts}
+    links = [each for each in links_of(connection, there) if each.type in ("CORRECTS", "CONTRADICTS")]
+    seen = {**by_ids(connection, {each.source for each in links}, view), **there}
+    found = []
+    for each in links:
+        if each.target in there and each.source in seen:
+            older, newer = there[each.target], seen[each.source]
+            if older.effective_date <= newer.effective_date and strength(older.channel) <= strength(newer.channel):
+                found.append(Overtaken(older.id, newer, each.type == "CORRECTS"))
+    return found + _by_slot(there.values())
+
+
+def _by_slot(facts: Iterable[Fact]) -> list[Overtaken]:
+    slots: dict[Hashable, list[Fact]] = defaultdict(list)
+    for fact in facts:
+        if fact.entity and fact.key and fact.value and is_single_valued(fact.key):
+            slots[folded_slot(fact.entity), folded_slot(fact.key)].append(fact)
+    found = []
+    for group in slots.values():
+        newest = max(group, key=lambda fact: (strength(fact.channel), fact.effective_date, fact.change_seq))
+        found += [
+            Overtaken(fact.id, newest, part=False)
+            for fact in group
+            if fact.effective_date <= newest.effective_date and folded_slot(fact.value) != folded_slot(newest.value)
+        ]
+    return found
+
+
+def in_order(ids: Sequence[str], found: Iterable[Overtaken]) -> list[str]:
+    """Return ids in their order, but each that was overtaken behind what is newer; what is not among them joins.
+
+    `ids`: best first.
+    """
+    newer: dict[str, list[Fact]] = defaultdict(list)
+    for each in found:
+        newer[each.older].append(each.newer)
+    order: dict[str, None] = {}
+
+    def put(fact_id: str, above: frozenset[str]) -> None:
+        for each in sorted(newer[fact_id], key=lambda fact: -fact.effective_date):
+            if each.id not in above and each.id not in order:
+                put(each.id, above | {fact_id})
+        order[fact_id] = None
+
+    for fact_id in ids:
+        if fact_id not in order:
+            put(fact_id, frozenset())
+    return list(order)
+
+
+def marks(facts: Mapping[str, Fact], found: Iterable[Overtaken], stale: Stale) -> dict[str, str]:
+    """Return what is said of each overtaken fact in the block: that it is earlier, or what of it is out of date."""
+    said: dict[str, str] = {}
+    for each in sorted(found, key=lambda one: (one.part, one.newer.effective_date)):
+        older = facts[each.older]
+        words = stale(older, each.newer)[:MAX_STALE] if each.part else ""
+        earlier = f"earlier, {day(older.effective_date)}".rstrip(", ")
+        mark = f'out of date: "{words}"' if words else "may be out of date" if each.part else earlier
+        before = said.get(each.older)
+        said[each.older] = mark if before in (None, mark) else before if before == earlier else f"{before}; {mark}"
+    return said
+
+
+def newest_first(entries: Sequence[Entry], said: Mapping[str, float]) -> list[Entry]:
+    """Return entries as they are written: the profile, facts from the newest to the oldest, passages as ranked.
+
+    How well they fit decides which facts come; of two that say otherwise of one thing, the newer has the first word,
+    also where nothing shows that they do.
+    """
+    dated_ones = iter(sorted((each for each in entries if each.item.id in said), key=lambda each: -said[each.item.id]))
+    return [next(dated_ones) if each.item.id in said else each for each in entries]

@@ -6,21 +6,18 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
+from perdure.embed.base import Floats
 from perdure.errors import ModelError, StoreError
 from perdure.llm import WORDINGS, Asker
 from perdure.ranking.gates import Evidence, Gate
-from perdure.recall.retrievers import Found
+from perdure.recall.retrievers import Found, Passage
 from perdure.recall.slot import Slot, Ticket
-from perdure.recall.sources import Passage
 from perdure.store import expansions
 from perdure.store.fact import Fact
 from perdure.store.store import Store
 from perdure.text.clean import clean
-
-if TYPE_CHECKING:
-    from perdure.recall.features import Floats
 
 Expand = Literal["no", "wait", "turn"]
 """Not at all; before the search, however long the model may take; beside it, within the deadline of the turn."""
@@ -40,22 +37,15 @@ class Model(Asker, Protocol):
 
     def interrupt(self) -> None:
         """Break off what runs."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """What was added to a query.
+    """What was added to a query."""
 
-    Attributes:
-        wordings: other ways to say it.
-        state: "off", "ok", "known" (from an earlier time), or why there is nothing.
-        seconds: how long the search had to wait for it.
-    """
-
-    wordings: tuple[str, ...] = ()
-    state: str = "off"
-    seconds: float = 0.0
+    wordings: tuple[str, ...] = ()  # other ways to say it
+    state: str = "off"  # "off", "ok", "known" (from an earlier time), or why there is nothing
+    seconds: float = 0.0  # how long the search had to wait for it
 
 
 OFF: Final = Expansion()
@@ -71,13 +61,7 @@ class Expander:
         self._slot = Slot("expansion")
 
     def begin(self, query: str, expand: Expand, seconds: float) -> Pending:
-        """Return what has the wordings of a query, or will have them.
-
-        Args:
-            query: what is asked.
-            expand: with "wait" they are there when this returns, or never.
-            seconds: with "turn", after which the model is asked no longer.
-        """
+        """Return what has the wordings of a query, or will have them."""
         model = self._model
         if model is None or expand == "no":
             return Pending(OFF)

@@ -1,25 +1,241 @@
-"""The gate: from features to the probability that a memory helps a prompt, and what speaks for and against it.
-
-Its file holds the trees (`perdure.ranking.trees`) beside {"encoder": sha256, "points": {"strict", "balanced",
-"generous"}}; `training/fit.py` writes it. Its probabilities hold at the rate of life, at which two prompts in three
-need nothing.
-"""
+"""The gate: what it looks at for a prompt and each memory, and the probability it makes of it that the memory helps."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from perdure.embed.base import Floats
 from perdure.errors import ModelError
 from perdure.ranking.trees import Trees
-from perdure.recall.features import NAMES
+from perdure.recall.query import size, word_lists
+from perdure.regex import lazy
+from perdure.store.stems import stem, terms
+from perdure.text.normalise import fold
 
-if TYPE_CHECKING:
-    from perdure.recall.features import Floats
+FORMS: Final = ("asks", "when", "where", "who", "much", "may", "general", "own", "task", "again", "chat")
+"""What a prompt asks for, by the words that data/words.toml has under "asks"."""
+MARKS: Final = ("rule", "body", "time", "number", "liking")
+"""What a memory is about, by the words under "says"."""
+MATCHED: Final = (
+    ("when", "time"), ("much", "number"), ("may", "rule"), ("may", "body"),
+    ("task", "rule"), ("task", "body"), ("task", "time"),
+)  # fmt: skip
+"""A form and a mark that answer each other."""
+
+
+NEAR: Final = 24
+SHARED: Final = 8
+PRIOR_MEAN, PRIOR_SPREAD, PRIOR_COUNT = 0.12, 0.12, 10
+"""The background of a store that is almost empty."""
+LEVEL: Final = 5
+"""So many of the nearest tell how high a prompt's cosines lie."""
+KEPT: Final = 2_048
+"""Texts whose words are at hand: a recall comes back to many of the same memories."""
+
+_CAPITAL = lazy(r"(?<![.!?\n] )(?<!^)\b[A-Z][\w'-]*|\b\w*\d\w*\b|\b[A-Z]{2,}\b")
+NAMES: Final = (
+    "cosine", "above", "background", "whole", "rank", "behind", "ahead", "best", "second", "crowd", "other_part",
+    "share", "share_part", "share_back", "rarest", "shared", "typos", "strange", "named", "named_else", "figures",
+    "words", "parts", "part_words", "texts", "text_words",
+    *(f"asks_{name}" for name in FORMS), *(f"says_{name}" for name in MARKS),
+    *(f"{form}_{mark}" for form, mark in MATCHED),
+)  # fmt: skip
+RISING: Final = frozenset({"cosine", "above", "whole", "share", "share_part", "rarest", "behind", "ahead", "named"})
+"""A memory that has more of these is never held less likely for it."""
+
+
+@cache
+def _cue(table: str, name: str) -> re.Pattern[str]:
+    """Return a pattern for any of the words of a cue, or any of its signs."""
+    cue = word_lists()[table][name]
+    words = (re.escape(word).replace("_", " ").replace(r"\*", r"\w*") for word in cue["words"].split())
+    start = r"^\W*" if cue.get("first") else r"\b"
+    return re.compile("|".join(filter(None, [rf"{start}(?:{'|'.join(words)})\b", cue.get("signs")])))
+
+
+def _met(table: str, names: Sequence[str], folded: str) -> tuple[bool, ...]:
+    """Return which of these cues a text has."""
+    return tuple(bool(_cue(table, name).search(folded)) for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What is read of a memory's text, whoever asks: stems of its words, which of them are names, and its marks."""
+
+    words: frozenset[str]
+    names: frozenset[str]
+    marks: tuple[bool, ...]
+
+
+@lru_cache(maxsize=KEPT)
+def said(text: str) -> Said:
+    """Read a memory's text."""
+    words, lowered = terms(text), fold(text)
+    names = frozenset(stem(fold(name.removesuffix("'s"))) for name in _CAPITAL.findall(text))
+    return Said(words, names & words, _met("says", MARKS, lowered))
+
+
+@dataclass(frozen=True, slots=True)
+class Lexicon:
+    """How the words of a prompt stand in a store, as its caller sees it."""
+
+    texts: int  # memories in all, at least 1
+    documents: Mapping[str, int]  # in how many of them a stem stands; those that are not here stand in none
+    # Of stems that stand in none, the known one that each is a misspelling of.
+    meant: Mapping[str, str] = field(default_factory=dict)
+
+    def weight(self, word: str) -> float:
+        """Return how much a word tells, 0 to 1: how rare it is here (idf, over that of an unknown word)."""
+        count = min(self.documents.get(word, 0), self.texts)
+        return math.log((self.texts + 1) / (count + 0.5)) / math.log(2 * (self.texts + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """How near a prompt's parts are to its candidates."""
+
+    cosines: Floats  # of shape (parts, candidates)
+    # `mean`, `spread`: of each part's cosines with all that the caller may see, of shape (parts,).
+    mean: Floats
+    spread: Floats
+    agree: float  # length of the mean of the parts' vectors: 1 where they say the same
+
+    @classmethod
+    def of(cls, cosines: Floats, totals: Floats, squares: Floats, count: int, agree: float) -> Near:
+        """Mix each part's background with that of an almost empty store.
+
+        `cosines`: of shape (parts, candidates).
+        """
+        import numpy as np
+
+        mean = ((totals + PRIOR_MEAN * PRIOR_COUNT) / (count + PRIOR_COUNT)).astype(np.float32)
+        around = np.maximum(squares - 2 * mean * totals + count * mean**2, 0)
+        spread = np.sqrt((around + PRIOR_SPREAD**2 * PRIOR_COUNT) / (count + PRIOR_COUNT))
+        return cls(cosines, mean, spread.astype(np.float32), agree)
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A prompt and its parts."""
+
+    text: str
+    parts: Sequence[str]
+
+    @cached_property
+    def words(self) -> list[frozenset[str]]:
+        """Stems of each part."""
+        return [terms(part) for part in self.parts]
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """Words of each part."""
+        return [size(part) for part in self.parts]
+
+    @cached_property
+    def forms(self) -> dict[str, bool]:
+        """What it asks for."""
+        return dict(zip(FORMS, _met("asks", FORMS, fold(self.text)), strict=True))
+
+
+def rows(prompt: Prompt, lexicon: Lexicon, near: Near, texts: Sequence[str]) -> Floats:
+    """Return the features, of shape (candidates, len(NAMES))."""
+    import numpy as np
+
+    cosines = np.asarray(near.cosines)
+    part, best = cosines.argmax(0).tolist(), cosines.max(0)
+    others = _second_highest(cosines).tolist()
+    whole = (cosines.mean(0) / max(near.agree, 1e-6)).tolist()
+    order = np.argsort(-best, kind="stable")
+    ranked = best[order].tolist()
+    rank = np.empty(len(best), dtype=int)
+    rank[order] = np.arange(len(best))
+    level = sum(ranked[:LEVEL]) / max(1, len(ranked[:LEVEL]))
+    spoken = _Spoken.of(prompt, lexicon, texts)
+    forms = list(prompt.forms.values())
+    matched = [(prompt.forms[form], MARKS.index(mark)) for form, mark in MATCHED]
+    found = np.zeros((len(texts), len(NAMES)), dtype=np.float32)
+    for row, (at, mine, place) in enumerate(zip(part, best.tolist(), rank.tolist(), strict=True)):
+        marks = spoken.said[row].marks
+        found[row] = (
+            mine,
+            (mine - near.mean[at]) / near.spread[at],
+            near.mean[at],
+            whole[row],
+            math.log1p(min(place, NEAR)),
+            mine - ranked[0],
+            mine - ranked[place + 1] if place + 1 < min(len(ranked), NEAR) else 0.0,
+            ranked[0],
+            ranked[1] if len(ranked) > 1 else 0.0,
+            level - mine,
+            others[row],
+            *spoken.overlap(row, at),
+            math.log1p(sum(prompt.sizes)),
+            len(prompt.parts),
+            math.log1p(prompt.sizes[at]),
+            math.log(lexicon.texts),
+            math.log1p(len(spoken.said[row].words)),
+            *forms,
+            *marks,
+            *(asked and marks[mark] for asked, mark in matched),
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Spoken:
+    """A prompt's words as the store knows them, beside those of the candidates."""
+
+    lexicon: Lexicon
+    known: frozenset[str]
+    by_part: list[frozenset[str]]
+    strange: float
+    said: list[Said]
+    names: frozenset[str]
+    weights: Mapping[str, float]
+
+    @classmethod
+    def of(cls, prompt: Prompt, lexicon: Lexicon, texts: Sequence[str]) -> _Spoken:
+        by_part = [frozenset(lexicon.meant.get(word, word) for word in words) for words in prompt.words]
+        known = frozenset().union(*by_part)
+        strange = sum(not lexicon.documents.get(word) for word in known) / max(1, len(known))
+        read = [said(text) for text in texts]
+        names = frozenset().union(*(each.names for each in read))
+        return cls(lexicon, known, by_part, strange, read, names, {word: lexicon.weight(word) for word in known})
+
+    def overlap(self, row: int, part: int) -> tuple[float, ...]:
+        """Return the columns from `share` to `figures`."""
+        said, weights, mine = self.said[row], self.weights, self.by_part[part]
+        both, both_part = self.known & said.words, mine & said.words
+        return (
+            sum(weights[word] for word in both) / (sum(weights.values()) or 1.0),
+            sum(weights[word] for word in both_part) / (sum(weights[word] for word in mine) or 1.0),
+            len(both) / max(1, len(said.words)),
+            max((weights[word] for word in both_part), default=0.0),
+            math.log1p(len(both)),
+            len(both.intersection(self.lexicon.meant.values())),
+            self.strange,
+            sum(weights[word] for word in both_part & said.names),
+            max((weights[word] for word in (mine - said.words) & self.names), default=0.0),
+            sum(any(sign.isdigit() for sign in word) for word in both),
+        )
+
+
+def _second_highest(cosines: Floats) -> Floats:
+    """Return of each candidate the highest cosine over the parts that are not its best; 0 where there is one part."""
+    import numpy as np
+
+    if len(cosines) == 1:
+        return np.zeros(cosines.shape[1], dtype=np.float32)
+    second: Floats = np.sort(cosines, axis=0)[-2]
+    return second
+
 
 FILE: Final = Path(__file__).with_name("data") / "gate.json"
 STRICT, BALANCED, GENEROUS = POINTS = ("strict", "balanced", "generous")
@@ -30,25 +246,15 @@ REASONS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class LearnedGate:
-    """Trees over the features of `perdure.recall.features`.
+    """Trees over the features of `perdure.recall.gate`."""
 
-    Attributes:
-        encoder: sha256 of the encoder whose vectors it was fitted on; those of another mean nothing to it.
-        points: the probability from which a memory comes up, by the names of `POINTS`.
-        trees: tell it.
-    """
-
-    encoder: str
-    points: Mapping[str, float]
+    encoder: str  # sha256 of the encoder whose vectors it was fitted on; those of another mean nothing to it
+    points: Mapping[str, float]  # the probability from which a memory comes up, by the names of `POINTS`
     trees: Trees
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> LearnedGate:
-        """Make a gate of its JSON.
-
-        Raises:
-            ModelError: it was fitted on other features.
-        """
+        """Make a gate of its JSON."""
         return cls(plain["encoder"], plain["points"], Trees.of(plain, NAMES))
 
     def probabilities(self, rows: Floats) -> list[float]:
@@ -62,11 +268,7 @@ class LearnedGate:
 
 @cache
 def shipped() -> LearnedGate:
-    """Return the gate that comes with perdure.
-
-    Raises:
-        ModelError: its file is missing, damaged or of another version.
-    """
+    """Return the gate that comes with perdure."""
     try:
         return LearnedGate.of(json.loads(FILE.read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 from perdure.hooks.types import Placement
 from perdure.ranking.adjust import Adjustments
-from perdure.recall.directives import Directive
 from perdure.recall.gate import BALANCED
+from perdure.recall.unasked import Directive
 from perdure.store.summary import USUAL, Summaries
 
 LEXICAL = "sqlite"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import time
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -9,28 +11,23 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from perdure.clock import Clock
-from perdure.errors import StoreError
+from perdure.errors import ExtensionError, StoreError
 from perdure.hooks.types import Recall, RecallItem
 from perdure.ranking.adjust import Standing, adjusted
 from perdure.ranking.budget import fit
-from perdure.ranking.diversity import diverse, jaccard
+from perdure.ranking.decay import DAY, confidence_at
+from perdure.ranking.diversity import Shown, diverse, jaccard
 from perdure.ranking.fuse import Fused, relative_cut
 from perdure.recall.aliases import Speller, set_aside
-from perdure.recall.block import Entry, category_of, dated, indexed, line, render
-from perdure.recall.conflicts import Stale, in_order, marks, newest_first, overtaken
-from perdure.recall.dates import colliding
-from perdure.recall.directives import facts_of, matching
+from perdure.recall.block import Entry, Stale, entry_of, in_order, indexed, line, marks, newest_first, overtaken, render
 from perdure.recall.expand import Expand, Expander, merged
-from perdure.recall.filter import NO_EVIDENCE, gate_of, passed, shown_of, standing_of
-from perdure.recall.filter import in_order as by_evidence
 from perdure.recall.options import DATES, DIRECTIVE, LINKS, NEWEST, PROFILE, PROGRESSIVE, RecallOptions
-from perdure.recall.profile import Profile, reread, standing
 from perdure.recall.query import Query, understand
 from perdure.recall.receipt import Receipt
-from perdure.recall.rerank import Reranker, Reranking
-from perdure.recall.retrievers import CountTokens, Found, Legs, VectorLeg, token_counter
-from perdure.recall.sources import Source
-from perdure.store.fact import Fact
+from perdure.recall.retrievers import NO_EVIDENCE, CountTokens, Found, Legs, Source, VectorLeg, token_counter
+from perdure.recall.slot import Slot
+from perdure.recall.unasked import Profile, colliding, facts_of, matching, reread, standing
+from perdure.store.fact import Fact, folded_slot
 from perdure.store.links import related
 from perdure.store.scope import Audience
 from perdure.store.search import View
@@ -38,7 +35,7 @@ from perdure.store.store import Store
 from perdure.store.trust import AUTO_RECALLED
 from perdure.text.fence import strip_fenced
 from perdure.text.normalise import match_terms
-from perdure.text.sameness import says_no_more
+from perdure.text.sameness import said, says_no_more
 
 LINKED = 3
 LINK_SHARE = 0.5
@@ -55,24 +52,15 @@ EXPANSION_SHARE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a caller may ask beside the prompt.
+    """What a caller may ask beside the prompt."""
 
-    Attributes:
-        as_of: what was true at that time, epoch seconds.
-        include_superseded: also former versions.
-        tag: only facts with this tag.
-        first_turn: whether it is the first prompt of a session.
-        shown: ids of what the model still sees from earlier turns; it is not brought up again.
-        expand: whether the query is also asked in other words, and whether that may take its time.
-        opening: nothing is asked yet; what stands whatever is asked is to come up, standing preferences with it.
-    """
-
-    as_of: float | None = None
-    include_superseded: bool = False
-    tag: str | None = None
-    first_turn: bool = False
-    shown: Collection[str] = ()
-    expand: Expand = "no"
+    as_of: float | None = None  # what was true at that time, epoch seconds
+    include_superseded: bool = False  # also former versions
+    tag: str | None = None  # only facts with this tag
+    first_turn: bool = False  # whether it is the first prompt of a session
+    shown: Collection[str] = ()  # ids of what the model still sees from earlier turns; it is not brought up again
+    expand: Expand = "no"  # whether the query is also asked in other words, and whether that may take its time
+    # Nothing is asked yet; what stands whatever is asked is to come up, standing preferences with it.
     opening: bool = False
 
 
@@ -85,57 +73,38 @@ class Ranked:
     score: float
 
 
+@dataclass(eq=False)
 class Recaller:
     """Recalls for prompts. Usable from any thread."""
 
-    def __init__(
-        self,
-        store: Store,
-        options: RecallOptions,
-        vector_leg: Callable[[], VectorLeg | None],
-        clock: Clock,
-        reranker: Reranker | None = None,
-        source: Source | None = None,
-        expander: Expander | None = None,
-        stale: Stale = lambda older, newer: "",
-        loaded: Callable[[float], object] = lambda seconds: None,
-    ) -> None:
-        """Recall from `store`.
+    store: Store
+    options: RecallOptions
+    vector_leg: Callable[[], VectorLeg | None]  # None while no model is loaded
+    clock: Clock
+    reranker: Reranker | None = None  # has a second look at what passed
+    source: Source | None = None  # brings passages of files and conversations
+    expander: Expander | None = None  # words a query in other ways
+    stale: Stale = lambda older, newer: ""  # tells what of a memory a newer one makes out of date
+    # Waits so many seconds for a model that is being loaded. The first recall does, most of its time: it would have
+    # only words to go by. No other one waits.
+    loaded: Callable[[float], object] | None = None
 
-        Args:
-            store: where the facts are.
-            options: how to recall.
-            vector_leg: returns the vector leg, or None while no model is loaded.
-            clock: the time of asking.
-            reranker: has a second look at what passed.
-            source: brings passages of files and conversations.
-            expander: words a query in other ways.
-            stale: tells what of a memory a newer one makes out of date.
-            loaded: waits so many seconds for a model that is being loaded. The first recall does, most of its time:
-                it would have only words to go by. No other one waits.
-        """
-        self._loaded: Callable[[float], object] | None = loaded
-        self._store = store
-        self._options = options
-        self._vector_leg = vector_leg
-        self._clock = clock
-        self._speller = Speller(store.database)
-        self._legs = Legs(store, options.candidates, source)
-        self._reranking = Reranking(reranker)
+    def __post_init__(self) -> None:
+        self._speller = Speller(self.store.database)
+        self._legs = Legs(self.store, self.options.candidates, self.source)
+        self._second_look = Slot("reranker")
         self._profile = Profile()
-        self._expander = expander
-        self._stale = stale
 
     def recall(
         self, prompt: str, audience: Audience, *, session: str | None = None, asked: Asked = Asked()
     ) -> tuple[Recall | None, Receipt]:
         """Return what the model should see for a prompt, or None for silence, and the receipt."""
         began = time.monotonic()
-        now = self._clock.now()
-        query = understand(strip_fenced(prompt, self._store.key, session))
+        now = self.clock.now()
+        query = understand(strip_fenced(prompt, self.store.key, session))
         receipt = Receipt(str(uuid.uuid4()), session, now, query.text, silence=query.trivial)
         recall = None
-        deadline = began + self._options.deadline
+        deadline = began + self.options.deadline
         view = View(
             audience, now, as_of=asked.as_of, include_superseded=asked.include_superseded, tag=asked.tag,
             channels=AUTO_RECALLED, approved_only=True,
@@ -155,8 +124,7 @@ class Recaller:
                 DIRECTIVE, receipt, lambda: self._directed(query, view, asked.first_turn, deadline)
             )
             ranked = self._ranked(receipt.found, receipt, now, {each.fact.id for each in directed})
-            order = self._reranking.order(query.text, [each.fact.text for each in ranked], deadline)
-            ranked = [ranked[index] for index in order]
+            ranked = self._reranked(ranked, query.text, deadline)
             ranked += _new(directed, ranked, receipt)
             ranked += self._guarded(DATES, receipt, lambda: self._colliding(query, ranked, view, receipt, deadline))
             ranked += self._guarded(LINKS, receipt, lambda: self._linked(ranked, view, receipt, deadline))
@@ -170,33 +138,29 @@ class Recaller:
 
     def foresee(self, prompt: str, audience: Audience, session: str | None = None) -> None:
         """Do what the prompt alone decides, before the recall: embed it. Leaves nothing behind that could be seen."""
-        query = understand(strip_fenced(prompt, self._store.key, session))
-        leg = self._vector_leg()
+        query = understand(strip_fenced(prompt, self.store.key, session))
+        leg = self.vector_leg()
         if leg is not None and query.trivial is None:
-            deadline = time.monotonic() + self._options.deadline
-            self._legs.foresee(self._speller.spell(query, audience, self._clock.now(), deadline), leg, deadline)
+            deadline = time.monotonic() + self.options.deadline
+            self._legs.foresee(self._speller.spell(query, audience, self.clock.now(), deadline), leg, deadline)
 
     def renew(self, conversation: str) -> None:
-        """Choose a conversation's profile anew at its next turn, as after a compaction.
-
-        Args:
-            conversation: the caller's scope and the session, with a NUL between.
-        """
+        """Choose the profile of a conversation, its scope and session with a NUL between, anew at its next turn."""
         self._profile.renew(conversation)
 
     def close(self) -> None:
         """End the threads of the legs."""
-        if self._expander is not None:
-            self._expander.close()
+        if self.expander is not None:
+            self.expander.close()
         self._legs.close()
-        self._reranking.close()
+        self._second_look.close()
 
     def _leg(self) -> VectorLeg | None:
-        leg, loaded = self._vector_leg(), self._loaded
-        self._loaded = None
+        leg, loaded = self.vector_leg(), self.loaded
+        self.loaded = None
         if leg is None and loaded is not None:
-            loaded(LOADING_SHARE * self._options.deadline)
-            leg = self._vector_leg()
+            loaded(LOADING_SHARE * self.options.deadline)
+            leg = self.vector_leg()
         return leg
 
     def _searched(
@@ -204,18 +168,18 @@ class Recaller:
         receipt: Receipt,
     ) -> tuple[Found, float]:  # fmt: skip
         """Return what the query and its other wordings find, and the deadline, put off by what had to be waited."""
-        if self._expander is None or expand == "no" or view.tag is not None:
+        if self.expander is None or expand == "no" or view.tag is not None:
             return self._legs.search(query, view, leg, deadline, session), deadline
         # What comes too late to be searched for is of no use.
         soon = EXPANSION_SHARE * (deadline - time.monotonic())
-        pending = self._expander.begin(query.text, expand, soon)
+        pending = self.expander.begin(query.text, expand, soon)
         latest = time.monotonic() + soon
         deadline += pending.waited
         found = self._legs.search(query, view, leg, deadline, session)
         receipt.expansion = pending.take(latest)
         others = [understand(wording) for wording in receipt.expansion.wordings]
         more = [self._legs.search(other, view, leg, deadline, session) for other in others if other.trivial is None]
-        return (merged(found, more, gate_of(found, self._options.threshold)) if more else found), deadline
+        return (merged(found, more, found.gate_at(self.options.threshold)) if more else found), deadline
 
     def _guarded(self, leg: str, receipt: Receipt, find: Callable[[], list[Ranked]]) -> list[Ranked]:
         """Return what a leg finds; one that the database keeps waiting is left out."""
@@ -226,40 +190,52 @@ class Recaller:
             return []
 
     def _ranked(self, found: Found, receipt: Receipt, now: float, directed: Collection[str]) -> list[Ranked]:
-        gate = gate_of(found, self._options.threshold)
+        gate = found.gate_at(self.options.threshold)
         receipt.threshold = gate.threshold if found.judged else None
         aside = set_aside(receipt, found.facts)
-        there = passed(found, gate) - aside.keys()
+        there = found.passing(gate) - aside.keys()
         receipt.verdicts.update({**dict.fromkeys(found.facts.keys() - there, NO_EVIDENCE), **aside})
-        ranked = by_evidence(found, there, self._options.weights)
+        ranked = found.ranked(there, self.options.weights)
         # A probability says by itself whether a memory helps, however far another one helps more.
-        kept = ranked if found.judged else relative_cut(ranked, self._options.relative_cut)
+        kept = ranked if found.judged else relative_cut(ranked, self.options.relative_cut)
         near = {item.id for item in kept}
         receipt.verdicts.update({item.id: "far below the best" for item in ranked if item.id not in near})
         receipt.scores.update({item.id: item.score for item in ranked})
         worth = {
-            item.id: self._adjusted(item, standing_of(found.facts[item.id], now, item.id in directed), receipt)
+            item.id: self._adjusted(item, _standing_of(found.facts[item.id], now, item.id in directed), receipt)
             for item in kept
         }
         kept = sorted(kept, key=lambda item: (-worth[item.id], item.id))
-        gone = diverse([shown_of(found.facts[item.id]) for item in kept])
+        gone = diverse([_shown_of(found.facts[item.id]) for item in kept])
         receipt.verdicts.update(gone)
         return [Ranked(found.facts[item.id], item.leg, receipt.scores[item.id]) for item in kept if item.id not in gone]
 
     def _adjusted(self, fused: Fused, standing_of: Standing, receipt: Receipt) -> float:
         """Return what a fact is ordered by; two that fit as well as can be still differ in it."""
-        score, factors = adjusted(fused.score, standing_of, self._options.adjustments)
+        score, factors = adjusted(fused.score, standing_of, self.options.adjustments)
         receipt.scores[fused.id] = score
         receipt.factors[fused.id] = factors
         return fused.score * prod(factors.values())
 
+    def _reranked(self, ranked: list[Ranked], query: str, deadline: float) -> list[Ranked]:
+        """Return the facts in the order of the reranker; without a good answer in time they stay as they are."""
+        reranker, texts = self.reranker, [each.fact.text for each in ranked]
+        if reranker is None or len(texts) < 2:
+            return ranked
+        ticket = self._second_look.start(lambda: _scores(reranker, query, texts))
+        scores = ticket.result(deadline - time.monotonic()) if ticket else None
+        if scores is None:
+            _log.warning("the reranker gave no answer (%s); the order stays", ticket.error if ticket else "busy")
+            return ranked
+        return [ranked[index] for index in sorted(range(len(ranked)), key=lambda index: -scores[index])]
+
     def _linked(self, ranked: list[Ranked], view: View, receipt: Receipt, deadline: float) -> list[Ranked]:
         """Return facts that links lead to from those that passed."""
-        if not ranked or not self._options.link_depth or view.tag is not None:
+        if not ranked or not self.options.link_depth or view.tag is not None:
             return []
         seeds = {each.fact.id: each.score for each in ranked}
-        with self._store.database.read(deadline=deadline) as connection:
-            reached = related(connection, seeds, view, self._options.link_depth)
+        with self.store.database.read(deadline=deadline) as connection:
+            reached = related(connection, seeds, view, self.options.link_depth)
         best = max(seeds.values())
         linked = [
             Ranked(each.fact, LINKS, best * each.link.strength * LINK_SHARE**each.depth)
@@ -273,10 +249,10 @@ class Recaller:
 
     def _directed(self, query: Query, view: View, first_turn: bool, deadline: float) -> list[Ranked]:
         """Return what the prompt's directives bring up, whatever a search finds."""
-        wanted = matching(self._options.directives, frozenset(query.terms), query.text, first_turn)
+        wanted = matching(self.options.directives, frozenset(query.terms), query.text, first_turn)
         if not wanted or view.tag is not None:
             return []
-        with self._store.database.read(deadline=deadline) as connection:
+        with self.store.database.read(deadline=deadline) as connection:
             facts = [fact for each in wanted for fact in facts_of(connection, each, view)]
         return [Ranked(fact, DIRECTIVE, 1.0) for fact in {fact.id: fact for fact in facts}.values()]
 
@@ -286,16 +262,16 @@ class Recaller:
         """Return what stands on a day that the prompt names."""
         if view.tag is not None or view.as_of is not None:
             return []
-        with self._store.database.read(deadline=deadline) as connection:
+        with self.store.database.read(deadline=deadline) as connection:
             facts = colliding(connection, query.text, view)
         return _new([Ranked(fact, DATES, 0.0) for fact in facts], ranked, receipt)
 
     def _standing(self, view: View, session: str | None, deadline: float, *, opening: bool = False) -> list[Ranked]:
         """Return what is kept in mind whatever is asked."""
-        options = self._options
+        options = self.options
         if options.profile == "off" or view.tag is not None or view.as_of is not None:
             return []
-        with self._store.database.read(deadline=deadline) as connection:
+        with self.store.database.read(deadline=deadline) as connection:
             ids = self._profile.for_session(
                 f"{view.audience.home}\0{session}" if session else None,
                 lambda: [
@@ -312,7 +288,7 @@ class Recaller:
     ) -> tuple[list[Ranked], dict[str, str]]:
         """Return the facts with what is newer in front of what it overtakes, and what is said of the latter."""
         try:
-            with self._store.database.read(deadline=deadline) as connection:
+            with self.store.database.read(deadline=deadline) as connection:
                 found = overtaken(connection, (each.fact for each in ranked), view)
         except StoreError as error:
             receipt.states[NEWEST] = type(error).__name__
@@ -325,14 +301,20 @@ class Recaller:
                 there[fresh.fact.id] = fresh
         facts = {fact_id: each.fact for fact_id, each in there.items()}
         order = in_order([each.fact.id for each in ranked], found)
-        return [there[fact_id] for fact_id in order], marks(facts, found, self._stale)
+        return [there[fact_id] for fact_id in order], marks(facts, found, self.stale)
 
     def _block(
         self, ranked: list[Ranked], marked: Mapping[str, str], receipt: Receipt, asked: Asked, count: CountTokens
     ) -> Recall | None:
-        options, form = self._options, self._options.format
+        options, form = self.options, self.options.format
         now = receipt.at if asked.as_of is None else asked.as_of
-        facts = [replace(self._entry(each, now, count), mark=marked.get(each.fact.id, "")) for each in ranked]
+        facts = [
+            replace(
+                entry_of(each.fact, each.leg, each.score, self._text(each.fact), form, now, count),
+                mark=marked.get(each.fact.id, ""),
+            )
+            for each in ranked
+        ]
         passages = self._passages(receipt, [each.fact for each in ranked], count)
         left = options.max_tokens - count(self._fenced((), receipt))
         entries: list[Entry] = []
@@ -360,15 +342,9 @@ class Recaller:
         return Recall(block, items, receipt.id, options.placement)
 
     def _fenced(self, entries: Sequence[Entry], receipt: Receipt) -> str:
-        form = self._options.format
+        form = self.options.format
         lines = [line(entry, form, number) for number, entry in enumerate(entries, 1)]
-        return render(lines, self._store.key, receipt.session, form)
-
-    def _entry(self, ranked: Ranked, now: float, count: CountTokens) -> Entry:
-        fact, form = ranked.fact, self._options.format
-        item = RecallItem(fact.id, fact.text, category_of(fact), ranked.leg, ranked.score)
-        brief = indexed(item, count) if form == PROGRESSIVE and not fact.pinned else None
-        return brief or dated(replace(item, text=self._text(fact)), form, fact.effective_date, now)
+        return render(lines, self.store.key, receipt.session, form)
 
     def _passages(self, receipt: Receipt, facts: list[Fact], count: CountTokens) -> list[Entry]:
         """Return the passages that say what no fact says already."""
@@ -382,12 +358,12 @@ class Recaller:
                 receipt.verdicts[passage.id] = "a fact says the same"
             else:
                 item = RecallItem(passage.id, passage.text, passage.about, passage.leg, passage.score)
-                brief = indexed(item, count) if self._options.format == PROGRESSIVE else None
+                brief = indexed(item, count) if self.options.format == PROGRESSIVE else None
                 entries.append(brief or Entry(item))  # its day stands in front of it
         return entries
 
     def _text(self, fact: Fact) -> str:
-        return self._options.summaries.shown(fact)
+        return self.options.summaries.shown(fact)
 
 
 def _new(found: list[Ranked], ranked: list[Ranked], receipt: Receipt) -> list[Ranked]:
@@ -397,3 +373,38 @@ def _new(found: list[Ranked], ranked: list[Ranked], receipt: Receipt) -> list[Ra
     receipt.linked.update({each.fact.id: each.fact for each in fresh})
     receipt.scores.update({each.fact.id: each.score for each in fresh})
     return fresh
+
+
+Reranker = Callable[[str, Sequence[str]], Sequence[float]]
+"""Gets the query and the texts in their order; returns a score for each, more is better."""
+
+_log = logging.getLogger("perdure.recall")
+
+
+def _scores(reranker: Reranker, query: str, texts: Sequence[str]) -> list[float]:
+    try:
+        scores = [float(score) for score in reranker(query, texts)]
+    except Exception as error:
+        raise ExtensionError(f"the reranker raised {type(error).__name__}") from error
+    if len(scores) != len(texts) or not all(map(math.isfinite, scores)):
+        raise ExtensionError(f"the reranker gave {len(scores)} scores for {len(texts)} texts, or some are no numbers")
+    return scores
+
+
+def _standing_of(fact: Fact, now: float, directive: bool) -> Standing:
+    """Return what counts of a memory beside how well it fits."""
+    confirmed = fact.last_confirmed_at or fact.created_at
+    return Standing(
+        fact.importance,
+        confidence_at(fact.confidence, confirmed, fact.expires_at, now),
+        fact.access_count + fact.reinforced_count,
+        max(0.0, now - fact.effective_date) / DAY,
+        None if fact.expires_at is None else max(0.0, fact.expires_at - now) / DAY,
+        fact.decay_class,
+        directive,
+    )
+
+
+def _shown_of(fact: Fact) -> Shown:
+    """Return what tells two memories apart that say the same."""
+    return Shown(fact.id, (said(fact.text), *map(folded_slot, (fact.entity, fact.key, fact.value))))

@@ -1,86 +1,154 @@
-"""Step one: what is asked."""
+"""Step one: what is asked, and in which parts."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from typing import Any
 
-from perdure.recall.query_segmentation import parts
 from perdure.regex import lazy
 from perdure.text.clean import clean
 from perdure.text.normalise import fold, match_terms
 
+MOST_PARTS = 6
+"""Parts of a prompt at most: each costs an embedding."""
+SHORT = 20
+"""A prompt of up to so many words is one part."""
+LONG = 28
+"""A sentence of more words is cut at its clauses: dictation has no full stops."""
+PASTED = 400
+"""Characters that are kept of pasted material, half from its beginning and half from its end."""
+
+_FENCE = lazy(r"```.*?(?:```|\Z)", re.DOTALL)
+_DENSE = lazy(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_WORD = lazy(r"[^\W_\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]+(?:['\u2019][^\W_]+)*")
+_LOG = lazy(
+    r"^\s*(?:\[?\d{4}-\d\d-\d\d|\[?\d\d?:\d\d:\d\d|\$ |>>> |at [\w.$]+\(|File \"|Traceback|[+-]{3} |@@ )"
+    r"|^\s*(?:ERROR|WARN|INFO|DEBUG|FATAL|TRACE)\b"
+)
+_SIGNS = lazy(r"[{}\[\]()<>=;|_/\\$#*:]|\d")
+_SENTENCE = lazy(
+    r"(?<=[.!?\u2026])[\"'\u201d\u2019)]*\s+|(?<=[\u3002\uff01\uff1f])|\n+|;\s+|(?<=\s)(?=\(?[\da-h][).]\s)"
+)
+_CLAUSE = lazy(
+    r",\s+(?=\S+\s+\S+)|\s+-+\s+|\s+[\u2013\u2014]\s+|\uff0c|\u3001"
+    r"|\s+(?=(?:and|then|also|but|so|after that|und|dann|aber|et|puis|mais|y|luego|pero)\s)",
+    re.IGNORECASE,
+)
+
+
+def parts(text: str) -> list[str]:
+    """Return the parts of a prompt in their order, one to `MOST_PARTS`; a blank prompt has none."""
+    if not text.strip():
+        return []
+    typed, pasted = _apart(text)
+    if not pasted and size(typed) <= SHORT:
+        return [" ".join(typed.split())]
+    asked = [piece for sentence in _SENTENCE.split(typed) for piece in _clauses(sentence or "") if piece.strip()]
+    room = max(1, MOST_PARTS - len(pasted)) if asked else MOST_PARTS
+    found = _merged(asked, room) + _merged(pasted, MOST_PARTS - min(len(asked), room))
+    return [" ".join(_ends_of(part).split()) for part in found]
+
+
+def size(text: str) -> int:
+    """Return how many words a text has; two characters of a script without spaces count as one."""
+    return len(_WORD.findall(text)) + (len(_DENSE.findall(text)) + 1) // 2
+
+
+def _apart(text: str) -> tuple[str, list[str]]:
+    """Return what was typed, and each block of code or log that was pasted."""
+    pasted = [block.strip("` \n") for block in _FENCE.findall(text)]
+    typed: list[str] = []
+    block: list[str] = []
+    for line in [*_FENCE.sub("\n", text).splitlines(), ""]:
+        if _is_pasted(line):
+            block.append(line)
+            continue
+        if len(block) > 1:
+            pasted.append("\n".join(block))
+        else:
+            typed += block
+        block = []
+        typed.append(line)
+    return "\n".join(typed), [block for block in pasted if block.strip()]
+
+
+def _is_pasted(line: str) -> bool:
+    shown = line.strip()
+    return bool(_LOG.match(line)) or (len(shown) > 12 and len(_SIGNS.findall(shown)) > len(shown) / 6)
+
+
+def _clauses(sentence: str) -> Iterator[str]:
+    if size(sentence) <= LONG:
+        yield sentence
+        return
+    held = ""
+    for clause in _CLAUSE.split(sentence):
+        if held and size(held) + size(clause) > LONG // 2:
+            yield held
+            held = clause
+        else:
+            held = f"{held}, {clause}" if held else clause
+    if held:
+        yield held
+
+
+def _merged(pieces: Iterable[str], most: int) -> list[str]:
+    """Return the pieces, neighbours put together, the shortest first, until none is tiny and `most` are left."""
+    left = list(pieces)
+    sizes = [size(piece) for piece in left]
+    while len(left) > 1:
+        at = min(range(len(left) - 1), key=lambda index: sizes[index] + sizes[index + 1])
+        if len(left) <= most and sizes[at] + sizes[at + 1] > SHORT:
+            break
+        left[at : at + 2] = [f"{left[at]} {left[at + 1]}"]
+        sizes[at : at + 2] = [sizes[at] + sizes[at + 1]]
+    return left if most > 0 else []
+
+
+def _ends_of(part: str) -> str:
+    if len(part) <= 2 * PASTED:
+        return part
+    return part[:PASTED] + " ... " + part[-PASTED:]
+
+
 MAX_CHARACTERS = 2000
 """Longer prompts are asked by their beginning and their end: in between is mostly pasted material."""
 
-# Words are written without apostrophes, phrases with hyphens.
-_GREETINGS = """
-hi hello hey yo hiya howdy morning good-morning good-evening good-night goodnight bye goodbye see-you
-hallo moin servus guten-morgen guten-tag guten-abend gute-nacht tschuss tschuess bis-spater bis-bald auf-wiedersehen
-bonjour salut coucou bonsoir bonne-nuit au-revoir a-bientot a-plus-tard
-hola buenos-dias buenas-tardes buenas-noches adios hasta-luego hasta-manana
-ola oi bom-dia boa-tarde boa-noite tchau ate-logo ate-amanha
-привет здравствуйте здравствуй доброе-утро добрый-день добрый-вечер спокойной-ночи пока до-свидания
-おはよう おはようございます こんにちは こんばんは おやすみ おやすみなさい さようなら またね
-你好 您好 早 早上好 早安 晚上好 晚安 再见 再見 拜拜
-안녕 안녕하세요 안녕히-계세요 안녕히-가세요 잘자 잘-자
-how-are-you whats-up what-is-up wie-gehts wie-geht-es-dir ca-va que-tal como-estas tudo-bem como-vai как-дела
-"""
-_THANKS = """
-thanks thank-you thx ty cheers please no-problem np danke danke-schon dankeschon vielen-dank bitte bitte-schon
-merci merci-beaucoup de-rien sil-te-plait sil-vous-plait gracias muchas-gracias de-nada por-favor
-obrigado obrigada muito-obrigado muito-obrigada valeu спасибо большое-спасибо спасибо-большое спс пожалуйста
-не-за-что どうも ありがとう ありがとうございます ありがとうございました お願いします よろしく よろしくお願いします
-お疲れ様 お疲れ様です 谢谢 謝謝 谢谢你 謝謝你 谢谢您 多谢 不客气 不客氣 辛苦了
-감사합니다 감사해요 고마워 고마워요 고맙습니다 수고하셨습니다
-"""
-_ANSWERS = """
-ok okay k kk yes no yep nope yeah nah sure fine great cool nice perfect awesome wow lol haha done stop go-on
-go-ahead continue next please-continue got-it sounds-good makes-sense i-see right never-mind nevermind good hmm
-ja nein doch genau klar alles-klar gut sehr-gut prima toll super passt stimmt verstanden weiter mach-weiter schon
-oui non daccord bien tres-bien parfait bien-sur cest-bon compris
-si vale claro de-acuerdo perfecto genial muy-bien entendido listo bueno sigue
-sim nao beleza certo perfeito otimo esta-bem entendi pode-continuar
-да нет хорошо ладно ок окей понятно понял поняла ясно отлично супер продолжай дальше
-はい いいえ うん 了解 了解です 了解しました わかった わかりました 分かった 分かりました オーケー いいね なるほど
-すごい 続けて 好 好的 好吧 嗯 嗯嗯 是 是的 对 對 不 不是 可以 行 没事 沒事
-知道了 明白 明白了 继续 繼續 哈哈
-네 예 응 아니 아니요 그래 그래요 좋아 좋아요 알겠어 알겠어요 알겠습니다 알았어 오케이 괜찮아 괜찮아요 계속
-"""
-_FILLERS = """
-so well oh ah and there again very much a lot for that it is all you too to everyone
-und dir euch sehr et y e mucho muito beaucoup tous todos
-"""
-
-
-def _words(*lists: str) -> frozenset[str]:
-    return frozenset(word for words in lists for word in fold(words).split())
-
-
-_TRIVIAL_WORDS = _words(_GREETINGS, _THANKS, _ANSWERS, "ping heartbeat")
-_FILLER_WORDS = _words(_FILLERS)
 _LONGEST_PHRASE = 4
 _COMMAND = lazy(r"[/!][\w-]+(\s|$)")
 _SYSTEM = lazy(r"\[system\b|heartbeat(?:_ok)?\b|read heartbeat\.md\b", re.IGNORECASE)
 _WORDS = lazy(r"[\w']+")
 
 
+@cache
+def word_lists() -> Mapping[str, Any]:
+    """Return the words that recall goes by, as data/words.toml has them."""
+    return tomllib.loads(Path(__file__).with_name("data").joinpath("words.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def _small_talk() -> tuple[frozenset[str], frozenset[str]]:
+    """Return the words and phrases of prompts that want nothing, and the words that may stand between them."""
+    lists = {name: fold(words).split() for name, words in word_lists()["small_talk"].items()}
+    fillers = frozenset(lists.pop("fillers"))
+    return frozenset(chain.from_iterable(lists.values())), fillers
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A prompt as the legs ask it.
+    """A prompt as the legs ask it."""
 
-    Attributes:
-        text: what the vector leg embeds.
-        terms: what the lexical leg looks for.
-        trivial: why nothing should be recalled for it, or None. Of a trivial prompt nothing more is read.
-        parts: the prompt in the parts that it is asked in; see `perdure.recall.query_segmentation`.
-    """
-
-    text: str
-    terms: tuple[str, ...]
+    text: str  # what the vector leg embeds
+    terms: tuple[str, ...]  # what the lexical leg looks for
+    # Why nothing should be recalled for it, or None. Of a trivial prompt nothing more is read.
     trivial: str | None = None
-    parts: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()  # the prompt in the parts that it is asked in
 
 
 def understand(prompt: str) -> Query:
@@ -109,11 +177,12 @@ def respelled(query: Query, text: str) -> Query:
 def _is_small_talk(words: Sequence[str]) -> bool:
     if not words or len(words) > 8:
         return not words
+    trivial, fillers = _small_talk()
     position = 0
     while position < len(words):
         lengths = range(_LONGEST_PHRASE, 0, -1)
-        taken = next((n for n in lengths if "-".join(words[position : position + n]) in _TRIVIAL_WORDS), 0)
-        if not taken and words[position] not in _FILLER_WORDS:
+        taken = next((n for n in lengths if "-".join(words[position : position + n]) in trivial), 0)
+        if not taken and words[position] not in fillers:
             return False
         position += max(1, taken)
     return True

@@ -20,44 +20,29 @@ MAX_QUERY = 500
 
 @dataclass(slots=True)
 class Receipt:
-    """What happened in one recall. Holds ids, scores and the redacted query, never the text of a memory.
+    """What happened in one recall. Holds ids, scores and the redacted query, never the text of a memory."""
 
-    Attributes:
-        id: its name; `Recall.receipt_id`.
-        session: of the turn.
-        at: when, epoch seconds.
-        query: what was asked.
-        silence: why the whole recall brought nothing before it searched, or None.
-        verdicts: per candidate id, "injected" or what it failed at.
-        scores: per candidate id, its score: fused and adjusted for facts, absolute for passages.
-        factors: per fact id, what the adjustments multiplied its score by.
-        states: of links and the profile, where the database kept them waiting.
-        linked: facts that no leg found, but a link or the profile.
-        expansion: what was added to the query.
-        aliases: names in what was asked, each with another one that was asked for as well.
-        threshold: the probability from which a memory came up; None where no model judged them.
-        tokens: of the block.
-        size: of the block in bytes.
-        seconds: the whole recall.
-    """
-
-    id: str
-    session: str | None
-    at: float
-    query: str
-    silence: str | None = None
-    verdicts: dict[str, str] = field(default_factory=dict)
+    id: str  # its name; `Recall.receipt_id`
+    session: str | None  # of the turn
+    at: float  # when, epoch seconds
+    query: str  # what was asked
+    silence: str | None = None  # why the whole recall brought nothing before it searched, or None
+    verdicts: dict[str, str] = field(default_factory=dict)  # per candidate id, "injected" or what it failed at
+    # Per candidate id, its score: fused and adjusted for facts, absolute for passages.
     scores: dict[str, float] = field(default_factory=dict)
+    # Per fact id, what the adjustments multiplied its score by.
     factors: dict[str, Mapping[str, float]] = field(default_factory=dict)
+    # Of links and the profile, where the database kept them waiting.
     states: dict[str, str] = field(default_factory=dict)
-    linked: dict[str, Fact] = field(default_factory=dict)
+    linked: dict[str, Fact] = field(default_factory=dict)  # facts that no leg found, but a link or the profile
+    # Names in what was asked, each with another one that was asked for as well.
     aliases: Sequence[tuple[Words, OtherName]] = ()
-    threshold: float | None = None
+    threshold: float | None = None  # the probability from which a memory came up; None where no model judged them
     found: Found | None = None
-    expansion: Expansion = OFF
-    tokens: int = 0
-    size: int = 0
-    seconds: float = 0.0
+    expansion: Expansion = OFF  # what was added to the query
+    tokens: int = 0  # of the block
+    size: int = 0  # of the block in bytes
+    seconds: float = 0.0  # the whole recall
 
     @property
     def telling(self) -> Set[str]:

@@ -1,54 +1,78 @@
-"""Step two: what each way of searching finds, within the deadline."""
+"""Step two: what each way of searching finds, within the deadline, and which of it has evidence enough."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Any, Final, Protocol
 
-from perdure.embed.base import Embedder
+from perdure.embed.base import Embedder, Floats, Vector, Vectors
 from perdure.errors import ModelError, StoreError
-from perdure.index.vector_index import Surveyor, all_cosines
+from perdure.index.vector_index import Survey, Surveyor, all_cosines
 from perdure.ranking.calibration import Calibration, background
-from perdure.ranking.gates import Evidence
-from perdure.recall.features import NEAR, SHARED, Lexicon, Near, Prompt, rows
-from perdure.recall.gate import LearnedGate
+from perdure.ranking.fuse import Fused, fuse
+from perdure.ranking.gates import Evidence, Gate
+from perdure.recall.gate import NEAR, SHARED, LearnedGate, Lexicon, Near, Prompt, rows
 from perdure.recall.options import LEXICAL, LOOKUP, PASSAGES, VECTOR
 from perdure.recall.query import Query
 from perdure.recall.slot import Breaker, Slot, Ticket
-from perdure.recall.sources import Passage, Source
 from perdure.store.fact import Fact
+from perdure.store.scope import Audience
 from perdure.store.search import Lexical, LexicalHit, View, by_ids, lexical, named
+from perdure.store.sql import Connection
 from perdure.store.stems import stem
 from perdure.store.store import Store
 from perdure.text.tokens import estimate_tokens
 
-if TYPE_CHECKING:
-    from perdure.index.vector_index import Survey, Vector, Vectors
-    from perdure.recall.features import Floats
+NO_EVIDENCE: Final = "no evidence"
+"""The verdict on those that did not pass."""
+NAMED: Final = 0.9
+"""The least score of a memory whose slot the prompt names: that is exact, and needs no model."""
+BY_WORDS: Final = 0.5
+"""From this share of the prompt's words on a memory is said to be found by words."""
+FILES = "files"
+SESSIONS = "sessions"
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A passage that may be brought up unasked."""
+
+    id: str  # where it stands: "memory/2026-02-24.md#L3-L9"
+    leg: str  # "files" or "sessions"
+    text: str  # what it says, with who said it
+    about: str  # the day it is of, or the headings above it
+    score: float  # 0 to 1, on one scale for all queries
+
+
+class Source(Protocol):
+    """Finds passages in two halves, so that the first runs beside the embedding of the query."""
+
+    def draft(self, query: str, audience: Audience, session: str | None) -> Any:
+        """Do what needs no vector. Whatever is returned goes to `passages`; None: there is nothing to find."""
+
+    def passages(self, draft: Any, vector: tuple[Vector, str] | None) -> Sequence[Passage]:
+        """Return passages that are sure enough to be brought up unasked, best first.
+
+        `vector`: of the query, with the name of its space; None: there is no model.
+        """
+
 
 CountTokens = Callable[[str], int]
 
 
 @dataclass(frozen=True, slots=True)
 class VectorLeg:
-    """An embedder, the index of its space, and how to tell whether a hit is evidence.
+    """An embedder, the index of its space, and how to tell whether a hit is evidence."""
 
-    Attributes:
-        embedder: makes the vectors of prompts.
-        index: of the embedder's space.
-        calibration: tells it from a cosine.
-        gate: tells it from all that is known, if it was fitted on this very embedder.
-        breaker: lets the leg rest when it fails.
-    """
-
-    embedder: Embedder
-    index: Surveyor
-    calibration: Calibration
-    gate: LearnedGate | None = None
-    breaker: Breaker = field(default_factory=Breaker)
+    embedder: Embedder  # makes the vectors of prompts
+    index: Surveyor  # of the embedder's space
+    calibration: Calibration  # tells it from a cosine
+    gate: LearnedGate | None = None  # tells it from all that is known, if it was fitted on this very embedder
+    breaker: Breaker = field(default_factory=Breaker)  # lets the leg rest when it fails
 
     def asked(self, query: Query) -> list[str]:
         """Return what is embedded of a query: its parts, if the gate can tell them apart."""
@@ -57,28 +81,17 @@ class VectorLeg:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the legs brought.
+    """What the legs brought."""
 
-    Attributes:
-        facts: every candidate, by id; each may be seen by the audience.
-        evidence: what speaks for it.
-        scores: per leg, its raw score by id.
-        passages: of files and conversations, best first.
-        floor: cosine from which a hit is evidence for this query; None without a vector leg.
-        states: per leg, "ok" or why it brought nothing, for the receipt.
-        seconds: per leg, until it was through.
-        gate: what judged the candidates; None: their cosines and words tell.
-        features: what it looked at, by the ids of those that it judged.
-    """
-
-    facts: Mapping[str, Fact]
-    evidence: Mapping[str, Evidence]
-    scores: Mapping[str, Mapping[str, float]]
-    passages: Sequence[Passage]
-    floor: float | None
-    states: Mapping[str, str]
-    seconds: Mapping[str, float]
-    gate: LearnedGate | None = None
+    facts: Mapping[str, Fact]  # every candidate, by id; each may be seen by the audience
+    evidence: Mapping[str, Evidence]  # what speaks for it
+    scores: Mapping[str, Mapping[str, float]]  # per leg, its raw score by id
+    passages: Sequence[Passage]  # of files and conversations, best first
+    floor: float | None  # cosine from which a hit is evidence for this query; None without a vector leg
+    states: Mapping[str, str]  # per leg, "ok" or why it brought nothing, for the receipt
+    seconds: Mapping[str, float]  # per leg, until it was through
+    gate: LearnedGate | None = None  # what judged the candidates; None: their cosines and words tell
+    # What it looked at, by the ids of those that it judged.
     features: Mapping[str, Floats] = field(default_factory=dict)
 
     @property
@@ -86,29 +99,42 @@ class Found:
         """Whether a model judged the candidates."""
         return self.gate is not None
 
+    def gate_at(self, threshold: float | str) -> Gate:
+        """Return the gate to be passed; `threshold` is a probability, or a point of the learned gate."""
+        if isinstance(threshold, str):
+            threshold = self.gate.points[threshold] if self.gate else 0.0
+        return Gate(self.floor if self.floor is not None else 1.0, threshold)
 
+    def passing(self, gate: Gate) -> set[str]:
+        """Return the ids of the candidates that have evidence enough."""
+        return {fact_id for fact_id in self.facts if gate.verdict(self.evidence[fact_id]) is not None}
+
+    def ranked(self, some: Set[str], weights: Mapping[str, float]) -> list[Fused]:
+        """Return some of the candidates, best first: by their probability if a model judged them, else by a blend."""
+        if self.judged:
+            judged = [_judged(fact_id, self.evidence[fact_id]) for fact_id in some]
+            return sorted(judged, key=lambda item: (-item.score, item.id))
+        legs = {
+            leg: {fact_id: score for fact_id, score in scores.items() if fact_id in some}
+            for leg, scores in self.scores.items()
+        }
+        return [item for item in fuse(legs, weights) if item.id in some]
+
+
+@dataclass(eq=False)
 class Legs:
     """Runs the legs of a recall side by side.
 
     Words, slots and links in the caller's thread, vectors in a slot of their own, passages in another.
     """
 
-    def __init__(
-        self, store: Store, candidates: int, source: Source | None = None, near: int = NEAR, shared: int = SHARED
-    ) -> None:
-        """Search in a store.
+    store: Store
+    candidates: int  # that each leg brings at the most
+    source: Source | None = None  # brings passages
+    near: int = NEAR  # how many of the nearest a model judges
+    shared: int = SHARED  # how many more, of those that share words
 
-        Args:
-            store: where the facts are.
-            candidates: what each leg brings at the most.
-            source: brings passages.
-            near: how many of the nearest a model judges.
-            shared: how many more, of those that share words.
-        """
-        self._near, self._shared = near, shared
-        self._store = store
-        self._candidates = candidates
-        self._source = source
+    def __post_init__(self) -> None:
         self._slot = Slot("vector-leg")
         self._passages = Slot("passage-leg")
 
@@ -117,23 +143,17 @@ class Legs:
     ) -> Found:
         """Search for the query.
 
-        Args:
-            query: what is asked.
-            view: what may be seen.
-            leg: the vector leg, or None to go by words alone.
-            deadline: `time.monotonic()` after which a leg is left behind.
-            session: the conversation that is going on.
+        `deadline`: `time.monotonic()` after which a leg is left behind.
         """
-        run = _Run(self._store, query, view, deadline)
+        run = _Run(self.store, query, view, deadline)
         ticket = brought = None
         if leg is not None and not leg.breaker.open(run.began):
-            ticket = self._slot.start(lambda: run.nearest(leg, self._near if leg.gate else self._candidates))
-        source = self._source if view.tag is None and view.as_of is None else None
+            ticket = self._slot.start(lambda: run.nearest(leg, self.near if leg.gate else self.candidates))
+        source = self.source if view.tag is None and view.as_of is None else None
         if source is not None:
             embeds = ticket is not None
             brought = self._passages.start(lambda: run.bring(source, query.text, session, embeds))
-        run.words(query.text, self._candidates)
-        run.slots(query.text)
+        run.words(query.text, self.candidates)
         if leg is None:
             run.states[VECTOR] = "no model, or none yet"
         elif ticket is None:
@@ -148,7 +168,7 @@ class Legs:
                 run.vectors(*result, leg)
         if source is not None:
             run.take(brought)
-        return run.found(leg, self._shared)
+        return run.found(leg, self.shared)
 
     def foresee(self, query: Query, leg: VectorLeg, deadline: float) -> None:
         """Have the query's vector at hand before it is searched for; returns when it is, or at the deadline."""
@@ -219,23 +239,22 @@ class _Run:
         self.states[PASSAGES] = brought.error or "ok"
 
     def words(self, text: str, limit: int) -> None:
-        try:
-            with self._store.database.read(deadline=self.deadline) as connection:
-                self._words = lexical(connection, text, self._view, limit)
-            self.states[LEXICAL] = "ok"
-        except StoreError as error:
-            self.states[LEXICAL] = type(error).__name__
-        self.seconds[LEXICAL] = time.monotonic() - self.began
+        """Look for facts that share words with the prompt, and for those whose slot it names."""
+        with self._reading(LEXICAL) as connection:
+            self._words = lexical(connection, text, self._view, limit)
+        with self._reading(LOOKUP) as connection:
+            self._named = named(connection, text, self._view)
 
-    def slots(self, text: str) -> None:
-        """Look for facts whose slot the prompt names."""
+    @contextmanager
+    def _reading(self, leg: str) -> Iterator[Connection]:
+        """Lend a reader to a leg, and note how it went: one that the database keeps waiting brings nothing."""
         try:
             with self._store.database.read(deadline=self.deadline) as connection:
-                self._named = named(connection, text, self._view)
-            self.states[LOOKUP] = "ok"
+                yield connection
+            self.states[leg] = "ok"
         except StoreError as error:
-            self.states[LOOKUP] = type(error).__name__
-        self.seconds[LOOKUP] = time.monotonic() - self.began
+            self.states[leg] = type(error).__name__
+        self.seconds[leg] = time.monotonic() - self.began
 
     def vectors(self, queries: Vectors, survey: Survey, leg: VectorLeg) -> None:
         """Take the vector leg's survey, and measure what the other legs found with the same vectors."""
@@ -321,3 +340,13 @@ def token_counter(leg: VectorLeg | None) -> CountTokens:
             return estimate_tokens(text)
 
     return count
+
+
+def _judged(fact_id: str, evidence: Evidence) -> Fused:
+    if evidence.named:
+        leg, score = LOOKUP, max(NAMED, evidence.probability or 0.0)
+    elif evidence.probability is None:
+        leg, score = LEXICAL, evidence.coverage
+    else:
+        leg, score = LEXICAL if evidence.coverage >= BY_WORDS else VECTOR, evidence.probability
+    return Fused(fact_id, score, {leg: score})

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from perdure.hooks.types import Recall
 from perdure.recent import Recent
 from perdure.store import receipts
-from perdure.store.sql import run
+from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 from perdure.text.clean import message_text
 from perdure.text.echo import Trace, traces
@@ -44,25 +44,15 @@ class _Shown:
     texts: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(eq=False)
 class Ledger:
     """Keeps, per conversation, what recall has brought up. Usable from any thread."""
 
-    def __init__(
-        self,
-        key: bytes,
-        earlier: Callable[[str], Traces],
-        visible: Callable[[str], Iterable[str]] = lambda conversation: (),
-    ) -> None:
-        """Start empty.
+    key: bytes  # the store's, for traces
+    earlier: Callable[[str], Traces]  # what a conversation was shown before this process, as receipts tell
+    visible: Callable[[str], Iterable[str]] = lambda conversation: ()  # ids of that which the model still sees
 
-        Args:
-            key: the store's key, for traces.
-            earlier: returns what a conversation was shown before this process, as receipts tell.
-            visible: returns the ids of that of it which the model still sees, if the host keeps blocks.
-        """
-        self._key = key
-        self._earlier = earlier
-        self._visible = visible
+    def __post_init__(self) -> None:
         self._lock = threading.Lock()
         self._sessions: Recent[str, _Shown] = Recent(SESSIONS)
         self._traces: Recent[str, Traces] = Recent(TRACED)
@@ -86,7 +76,7 @@ class Ledger:
     def ids(self, key: str) -> frozenset[str]:
         """Return the ids of all that a conversation was given since it was last compacted."""
         unknown = self.is_new(key) and self._forgotten.get(key) is None
-        before = dict.fromkeys(self._visible(key)) if unknown else {}
+        before = dict.fromkeys(self.visible(key)) if unknown else {}
         with self._lock:
             shown = self._of(key)
             shown.ids = _newest(before, shown.ids)
@@ -114,8 +104,8 @@ class Ledger:
         with self._lock:
             known = self._sessions.get(key)
             fresh, old = dict(known.texts) if known else {}, self._traces.get(key)
-        shown = {item_id: traces(text, self._key) for item_id, text in fresh.items()}
-        found = _newest(self._earlier(key) if old is None else old, shown)
+        shown = {item_id: traces(text, self.key) for item_id, text in fresh.items()}
+        found = _newest(self.earlier(key) if old is None else old, shown)
         with self._lock:
             if known is not None and self._sessions.get(key) is known:
                 self._traces.put(key, found)
@@ -166,17 +156,15 @@ def earlier(store: Store) -> Callable[[str], Traces]:
     """Return a function that reads what a conversation, named by its cursor, was shown."""
 
     def read(conversation: str) -> Traces:
-        scope, _, session = conversation.partition("\0")
+        sql = "SELECT id, text FROM facts WHERE id IN (SELECT value FROM json_each(?))"
         with store.database.read() as connection:
-            since = store.clock.now() - SECONDS
-            bodies = receipts.of_session(connection, session or None, scope, since, RECEIPTS)
+            bodies = _receipts(store, connection, conversation)
             ids = {
                 candidate["id"]
                 for body in bodies
                 for candidate in body.get("candidates", ())
                 if candidate["verdict"] == "injected" and "change_seq" in candidate
             }
-            sql = "SELECT id, text FROM facts WHERE id IN (SELECT value FROM json_each(?))"
             facts = run(connection, sql, (json.dumps(sorted(ids)),))
         passages = {name: _read(seen) for body in bodies for name, seen in body.get("echo", {}).items()}
         return passages | {fact_id: traces(text, store.key) for fact_id, text in facts}
@@ -188,16 +176,19 @@ def visible(store: Store) -> Callable[[str], Iterable[str]]:
     """Return a function that reads what a conversation, named by its cursor, was shown and the model still sees."""
 
     def read(conversation: str) -> Iterable[str]:
-        scope, _, session = conversation.partition("\0")
         with store.database.read() as connection:
-            since = store.clock.now() - SECONDS
-            bodies = receipts.of_session(connection, session or None, scope, since, RECEIPTS)
+            bodies = _receipts(store, connection, conversation)
         for body in bodies:
             if not body.get(receipts.COMPACTED):
                 yield from body.get("echo", ())
                 yield from (each["id"] for each in body.get("candidates", ()) if each["verdict"] == "injected")
 
     return read
+
+
+def _receipts(store: Store, connection: Connection, conversation: str) -> Sequence[Mapping[str, Any]]:
+    scope, _, session = conversation.partition("\0")
+    return receipts.of_session(connection, session or None, scope, store.clock.now() - SECONDS, RECEIPTS)
 
 
 def _read(seen: Sequence[Any]) -> tuple[Trace, ...]:

@@ -17,7 +17,7 @@ class Ticket(Generic[Result]):
 
     def __init__(self, work: Callable[[], Result]) -> None:
         self._work = work
-        self._done = threading.Event()
+        self.done = threading.Event()
         self._result: Result | None = None
         self.error: str | None = None
 
@@ -28,13 +28,9 @@ class Ticket(Generic[Result]):
         except PerdureError as error:
             self.error = type(error).__name__
 
-    def finish(self) -> None:
-        """Let whoever waits have the result."""
-        self._done.set()
-
     def result(self, timeout: float) -> Result | None:
         """Return the result, or None if there was an error or none within `timeout` seconds."""
-        if not self._done.wait(max(0.0, timeout)):
+        if not self.done.wait(max(0.0, timeout)):
             self.error = "late"
             return None
         return self._result
@@ -77,7 +73,7 @@ class Slot:
             finally:
                 # Before the result is there, as whoever waits for it may have another call ready.
                 self._free.release()
-                ticket.finish()
+                ticket.done.set()
 
 
 class Breaker:

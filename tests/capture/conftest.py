@@ -23,7 +23,7 @@ from perdure.store.store import Store
 from perdure.store.transaction import Author
 
 if TYPE_CHECKING:
-    from perdure.index.vector_index import Vector
+    from perdure.embed.base import Vector
 
 DAY = 86_400.0
 

@@ -9,9 +9,8 @@ import pytest
 
 from perdure.capture.compare import Action
 from perdure.capture.decide import decide
-from perdure.embed.base import Embedder
+from perdure.embed.base import Embedder, GuardedEmbedder
 from perdure.embed.deterministic import HashEmbedder
-from perdure.embed.guarded import GuardedEmbedder
 from perdure.hooks.types import Channel
 from perdure.store.fact import Fact
 from perdure.store.sql import run

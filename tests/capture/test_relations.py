@@ -14,12 +14,12 @@ KNOWN = ["Sewing machine is a Juki DDL", "The handball team trains on Mondays", 
 
 
 @pytest.fixture(scope="module")
-def minilm() -> Embedder:
+def encoder() -> Embedder:
     return load_default()
 
 
-def outdated(minilm: Embedder, new: str) -> list[float]:
-    cosines = minilm.embed(KNOWN) @ minilm.embed([new])[0]
+def outdated(encoder: Embedder, new: str) -> list[float]:
+    cosines = encoder.embed(KNOWN) @ encoder.embed([new])[0]
     return shipped().outdated(new, KNOWN, cosines.tolist())
 
 
@@ -36,15 +36,15 @@ def test_it_was_fitted_on_the_shipped_encoder() -> None:
         ("Nika isn't vegetarian anymore", 2),
     ],
 )
-def test_what_says_otherwise_of_a_known_thing_is_the_likeliest(minilm: Embedder, new: str, target: int) -> None:
-    likely = outdated(minilm, new)
+def test_what_says_otherwise_of_a_known_thing_is_the_likeliest(encoder: Embedder, new: str, target: int) -> None:
+    likely = outdated(encoder, new)
     assert int(np.argmax(likely)) == target
     assert likely[target] >= shipped().point
 
 
 @pytest.mark.parametrize("new", ["The piano tuner comes in May", "Handball needs new balls", "Nika likes lentils"])
-def test_what_stands_beside_makes_nothing_out_of_date(minilm: Embedder, new: str) -> None:
-    assert max(outdated(minilm, new)) < shipped().point
+def test_what_stands_beside_makes_nothing_out_of_date(encoder: Embedder, new: str) -> None:
+    assert max(outdated(encoder, new)) < shipped().point
 
 
 def test_a_row_holds_all_that_is_named() -> None:

@@ -10,35 +10,33 @@ from types import MappingProxyType
 import pytest
 
 from perdure.api.memory import Memory
-from perdure.embed.catalogue import MINILM_INT8, MODELS, Hub, OnnxModel
+from perdure.embed.catalogue import RECALL, Hub, OnnxModel, models
 from perdure.embed.load import find_weights
 from perdure.errors import EndpointError, ModelError, SettingsError
 from tests.cli.calling import call, call_json
 from tests.loopback import Loopback, Reply, Request, loopback, served
 
 HUB = Hub(repo="birds/far", revision="b" * 40)
-FAR = replace(
-    MINILM_INT8, key="far", name="far", package="", hub=HUB, file="onnx/model.onnx", tokenizer_size=466_247
-)  # fmt: skip
+FAR = replace(RECALL, key="far", name="far", hub=HUB, file="onnx/model.onnx", tokenizer_size=466_247)
 """The default model's own files, as if they were on a hub: a fetch ends with a model that runs."""
 
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
     """A hub that has one model more than the catalogue."""
-    vocabulary = MINILM_INT8.tokenizer_path
+    vocabulary = RECALL.tokenizer_path
     assert vocabulary is not None
     files = {
-        HUB.path(FAR.file): find_weights(MINILM_INT8).read_bytes(),
+        HUB.path(FAR.file): find_weights(RECALL).read_bytes(),
         HUB.path(FAR.tokenizer): vocabulary.read_bytes(),
     }
 
     def answer(request: Request) -> Reply:
         return served(files[request.path], request) if request.path in files else Reply(b"", 404)
 
-    known: Mapping[str, OnnxModel] = MappingProxyType({**MODELS, "far": FAR})
-    monkeypatch.setattr("perdure.embed.load.MODELS", known)
-    monkeypatch.setattr("perdure.cli.models.MODELS", known)
+    known: Mapping[str, OnnxModel] = MappingProxyType({**models(), "far": FAR})
+    monkeypatch.setattr("perdure.embed.load.models", lambda: known)
+    monkeypatch.setattr("perdure.cli.models.models", lambda: known)
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     with loopback(answer) as server:
         monkeypatch.setenv("PERDURE_MODEL_HUB", server.url)
@@ -54,13 +52,13 @@ def test_from_the_hub_into_the_store(hub: Loopback, elsewhere: Path) -> None:
     assert hub.connections == 0
 
     brought = call_json("model", "fetch", "far")
-    assert Path(brought["path"]).read_bytes() == find_weights(MINILM_INT8).read_bytes()
+    assert Path(brought["path"]).read_bytes() == find_weights(RECALL).read_bytes()
     assert len(hub.requests) == 2
     assert call_json("model", "use", "far", "--home", elsewhere)["model"] == "far (384 dimensions)"
     listed = call_json("model", "list", "--home", elsewhere)
     assert listed["store"] == "far (384 dimensions)"
     assert [each["key"] for each in listed["models"] if each["used"]] == ["far"]
-    assert {each["key"] for each in listed["models"] if each["path"]} == {"far", "minilm-l6-int8", "perdure-recall-1"}
+    assert {each["key"] for each in listed["models"] if each["path"]} == {"far", "perdure-recall-1"}
     # The recipe is kept with the store: a process with other settings uses the model that was chosen.
     with Memory.open(elsewhere) as memory:
         assert memory.ready()
@@ -71,7 +69,7 @@ def test_from_the_hub_into_the_store(hub: Loopback, elsewhere: Path) -> None:
 
 
 def test_what_is_here_is_not_fetched_again(hub: Loopback) -> None:
-    assert "minilm-l6-int8 is here" in call("model", "fetch", "minilm-l6-int8").stdout
+    assert "perdure-recall-1 is here" in call("model", "fetch", "perdure-recall-1").stdout
     assert hub.connections == 0
 
 
@@ -101,7 +99,7 @@ def test_a_model_that_nobody_knows(hub: Loopback, elsewhere: Path) -> None:
 
 def test_the_list_makes_no_store(elsewhere: Path) -> None:
     listed = call_json("model", "list", "--home", elsewhere)
-    assert [each["key"] for each in listed["models"]] == list(MODELS)
+    assert [each["key"] for each in listed["models"]] == list(models())
     assert listed["store"] is None
     assert not elsewhere.exists()
 

@@ -11,7 +11,7 @@ import pytest
 from bench import kill_replay
 from perdure.cli.script import load_script
 from perdure.errors import InputError
-from perdure.files.transcripts import Dialogue, Exchange, read_transcript
+from perdure.files.turns import Dialogue, Exchange, read_transcript
 from tests.cli.calling import call_json
 
 

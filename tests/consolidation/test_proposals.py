@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.errors import InputError, NotFoundError, UnsafePathError
-from perdure.files.managed import BEGIN, END, add_line, with_line
+from perdure.files.notes import BEGIN, END, add_line, with_line
 from perdure.hooks.types import TurnContext
 from tests.kit import OpenMemory
 

@@ -25,7 +25,7 @@ from typing import Any
 
 import click
 
-from perdure.files.flush import DEFAULT_PROMPT
+from perdure.files.notes import DEFAULT_PROMPT
 from tests.e2e.gateway import Gateway, installed_host, installed_wheel, until
 from tests.e2e.model import REPLY, Model, words
 from tests.e2e.steps import Steps

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perdure.embed.base import model_input, unit_rows
 from perdure.embed.deterministic import HashEmbedder
-from perdure.embed.prepare import model_input, unit_rows
 from perdure.errors import InputError, ModelError
 from tests.faulty import FailingEmbedder, HangingEmbedder, NanEmbedder, WrongDimsEmbedder
 

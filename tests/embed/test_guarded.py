@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perdure.embed.guarded import QUERIES, GuardedEmbedder
+from perdure.embed.base import QUERIES, GuardedEmbedder
 from perdure.errors import ModelError
 from tests.faulty import CountingEmbedder
 

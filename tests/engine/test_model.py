@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from perdure.api.memory import Memory
-from perdure.embed.catalogue import MINILM_INT8
-from perdure.embed.load import load_default
+from perdure.embed.catalogue import SUCCESSORS
 from perdure.engine.builtins import BUILTINS
 from perdure.engine.composing import embedder_factory
 from perdure.engine.extensions import ExtensionManager
@@ -28,7 +26,6 @@ from perdure.store import spaces
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.search import View
-from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
@@ -41,7 +38,14 @@ TEXT = "The heron database is staging"
 class Opened:
     """A model on a store, and how often it called back."""
 
-    def __init__(self, store: Store, hold: threading.Event | None = None, auto: bool = False, **given: Any) -> None:
+    def __init__(
+        self,
+        store: Store,
+        hold: threading.Event | None = None,
+        auto: bool = False,
+        successors: Mapping[str, str] = SUCCESSORS,
+        **given: Any,
+    ) -> None:
         settings = Settings.load({"embedder": "hash", **given}, environ={})
         load = embedder_factory(settings, EXTENSIONS)
         self.ready: list[str] = []
@@ -60,6 +64,7 @@ class Opened:
             lambda: self.ready.append(self.model.state),
             recipes=Recipes(settings, EXTENSIONS),
             switch_by_itself=auto,
+            successors=successors,
             on_switch=lambda: self.switching.append("start"),
         )
         self.model.start()
@@ -356,28 +361,28 @@ def test_the_first_recall_waits_for_the_model_and_no_other_one(store: Store) -> 
     assert receipt.found.states["lance"] == "no model, or none yet"
 
 
-def test_a_store_of_the_former_default_model_goes_over_by_itself(store: Store) -> None:
-    settings = Settings.load({}, environ={})
-    recipes = Recipes(settings, EXTENSIONS)
-    identity = MINILM_INT8.identity
-    former = VectorSpace(identity.id, identity.dims, asdict(identity) | {"settings": {"embedder": "auto"}})
+def test_a_store_of_the_former_default_model_goes_over_by_itself(store: Store, open_model: OpenModel) -> None:
+    former, new = space(32), space(48)
     assert store.adopt_space(former)
     add(store)
-    model = Model(
-        store, load_default, lambda space: ExactIndex(store.database, space.id, space.dims), None,
-        lambda: None, recipes=recipes,
-    )  # fmt: skip
-    model.start()
-    assert model.wait(60)
-    leg = model.leg()
-    assert leg is not None
-    assert leg.embedder.identity == identity, "the former one answers until all have a vector of the new one"
-    assert leg.gate is None
-    reembedder = Reembedder(store, recipes.embedder)
-    while reembedder.step():
-        pass
-    until(lambda: model.wait(60) and (leg := model.leg()) is not None and leg.gate is not None)
+    opened = open_model(embedder_model="48", successors={former.id: new.id})
+    assert opened.model.wait(30)
+    assert opened.dims() == 32, "the former one answers until all have a vector of the new one"
+    until(lambda: opened.switching == ["start"])
+    build(store)
+    until(lambda: opened.model.wait(30) and opened.dims() == 48)
+    assert TEXT in [text for text, _ in legs(store, opened.model)]
     with store.database.write() as connection:
         assert spaces.rollback(connection, store.clock.now()).id == former.id
-    until(lambda: model.wait(60) and (leg := model.leg()) is not None and leg.embedder.identity == identity)
-    model.close()
+    until(lambda: opened.model.wait(30) and opened.dims() == 32)
+    opened.model.close()
+    assert uncalibrated(store) == former, "who went back is not taken along again"
+    assert opened.switching == ["start"]
+
+
+def test_nobody_is_taken_along_to_a_model_that_succeeds_another_one(store: Store, open_model: OpenModel) -> None:
+    assert store.adopt_space(space(32))
+    opened = open_model(embedder_model="48", successors={space(16).id: space(48).id, space(32).id: space(64).id})
+    assert opened.model.wait(30)
+    with store.database.read() as connection:
+        assert spaces.building(connection) is None

@@ -87,9 +87,9 @@ posix = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
 class OtherEmbedder(HashEmbedder):
     """Another model with vectors of the same length."""
 
-    @property
-    def identity(self) -> EmbedderIdentity:
-        return EmbedderIdentity("other", "1", 64, 256, pooling="none")
+    def __init__(self) -> None:
+        super().__init__()
+        self.identity = EmbedderIdentity("other", "1", 64, 256, pooling="none")
 
 
 def bind(store: Store, embedder: HashEmbedder) -> None:

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.errors import InputError, StoreFullError
-from perdure.files.flush import DEFAULT_PROMPT, NOTE_BYTES, FlushPolicy, append_daily_note
+from perdure.files.notes import DEFAULT_PROMPT, NOTE_BYTES, FlushPolicy, append_daily_note
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NOON = dt.datetime(2026, 2, 24, 12, 5, tzinfo=BERLIN).timestamp()
@@ -27,7 +27,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from zoneinfo import ZoneInfo
-from perdure.files.flush import append_daily_note
+from perdure.files.notes import append_daily_note
 
 workspace, name, now = sys.argv[1:]
 print("ready", flush=True)
@@ -39,7 +39,7 @@ LIMITED = """
 import resource, sys
 from pathlib import Path
 from perdure.errors import PerdureError
-from perdure.files.flush import append_daily_note
+from perdure.files.notes import append_daily_note
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
 try:

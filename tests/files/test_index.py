@@ -16,9 +16,9 @@ from perdure.clock import SystemClock
 from perdure.embed.deterministic import HashEmbedder
 from perdure.errors import ModelError
 from perdure.files.chunking import Chunking
-from perdure.files.entries import parts
 from perdure.files.index import BATCH, Synced
 from perdure.files.roots import Found, root_of
+from perdure.files.rows import parts
 from perdure.files.search import Ask, FileSearch
 from perdure.files.turns import Threshold
 from perdure.store.scope import Audience, Scope

@@ -10,8 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure.files.transcripts import read_transcript
-from perdure.files.turns import MAX_TEXT, Threshold, Turn, read_turns, session_of, without_foreign_blocks
+from perdure.files.turns import (
+    MAX_TEXT,
+    Threshold,
+    Turn,
+    read_transcript,
+    read_turns,
+    session_of,
+    without_foreign_blocks,
+)
 from perdure.text.fence import fence, strip_fenced
 
 KEY = b"0123456789abcdef"
@@ -217,23 +224,22 @@ class TestSession:
 
 class TestThreshold:
     @pytest.mark.parametrize(
-        ("grown_bytes", "grown_messages", "ended", "idle", "due"),
+        ("grown_bytes", "grown_messages", "idle", "due"),
         [
-            (0, 0, True, 1e9, False),
-            (99_999, 49, False, 599.9, False),
-            (100_000, 1, False, 0.0, True),
-            (1, 50, False, 0.0, True),
-            (1, 1, True, 0.0, True),
-            (1, 1, False, 600.0, True),
-            (-1, 0, False, 0.0, True),
+            (0, 0, 1e9, False),
+            (99_999, 49, 599.9, False),
+            (100_000, 1, 0.0, True),
+            (1, 50, 0.0, True),
+            (1, 1, 600.0, True),
+            (-1, 0, 0.0, True),
         ],
     )
-    def test_grown_far_enough_ended_idle_or_rewritten(
-        self, grown_bytes: int, grown_messages: int, ended: bool, idle: float, due: bool
+    def test_grown_far_enough_idle_or_rewritten(
+        self, grown_bytes: int, grown_messages: int, idle: float, due: bool
     ) -> None:
-        assert Threshold().due(grown_bytes, grown_messages, ended, idle) is due
+        assert Threshold().due(grown_bytes, grown_messages, idle) is due
 
     def test_limits_are_those_given(self) -> None:
-        assert Threshold(max_bytes=5).due(5, 1, False, 0.0)
-        assert Threshold(max_messages=2).due(1, 2, False, 0.0)
-        assert Threshold(idle_seconds=1.0).due(1, 1, False, 1.0)
+        assert Threshold(max_bytes=5).due(5, 1, 0.0)
+        assert Threshold(max_messages=2).due(1, 2, 0.0)
+        assert Threshold(idle_seconds=1.0).due(1, 1, 1.0)

@@ -12,10 +12,10 @@ import pytest
 
 from perdure.embed.base import EmbedderIdentity
 from perdure.files import rows
-from perdure.files.entries import Entry
 from perdure.files.generation import Generation
+from perdure.files.retrievers import ChunkVectors, cosines
 from perdure.files.roots import Found, Kind, Root, root_of
-from perdure.files.vectors import ChunkVectors, cosines
+from perdure.files.rows import Entry
 from perdure.store.scope import Audience, Scope
 from perdure.store.sql import run
 from tests.files.workshop import MINE, Workshop

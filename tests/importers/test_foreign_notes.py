@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from perdure.files.managed import with_line
+from perdure.files.notes import with_line
 from perdure.hooks.types import Channel
 from perdure.importers.sources import load_source
 from perdure.maintenance.importing import Imported, bring_in

@@ -11,7 +11,7 @@ import pytest
 
 from perdure.background.scheduler import Stopping
 from perdure.embed.base import Embedder
-from perdure.embed.deterministic import HashEmbedder, ShiftedEmbedder
+from perdure.embed.deterministic import HashEmbedder
 from perdure.embed.load import load_default
 from perdure.engine.settings import Settings
 from perdure.engine.work import work
@@ -27,6 +27,7 @@ from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
 from perdure.store.transaction import Author, StoredVector
 from perdure.text.foreign_questions import FOREIGN_QUESTIONS
+from tests.faulty import ShiftedEmbedder
 
 if TYPE_CHECKING:
     from perdure.embed.base import Vectors

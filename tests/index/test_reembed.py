@@ -19,9 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure.clock import ManualClock
-from perdure.embed.base import Embedder
+from perdure.embed.base import Embedder, GuardedEmbedder
 from perdure.embed.deterministic import HashEmbedder
-from perdure.embed.guarded import GuardedEmbedder
 from perdure.engine.settings import Settings
 from perdure.engine.work import work
 from perdure.errors import ModelError, NotFoundError

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from perdure.clock import ManualClock
-from perdure.embed.base import Embedder
+from perdure.embed.base import Embedder, GuardedEmbedder
 from perdure.embed.deterministic import HashEmbedder
-from perdure.embed.guarded import GuardedEmbedder
 from perdure.errors import ModelError
 from perdure.hooks.types import Channel
 from perdure.index import shadow

@@ -30,7 +30,7 @@ from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import Author, StoredVector
 
 if TYPE_CHECKING:
-    from perdure.index.vector_index import Vector
+    from perdure.embed.base import Vector
 
 AUTHOR = Author(Channel.LIBRARY)
 SPACE = VectorSpace("tiers", 16, {"model": "made up"})

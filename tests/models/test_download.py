@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from perdure.errors import EndpointError
-from perdure.models.address import Address
 from perdure.models.download import download
+from perdure.models.endpoint import Address
 from tests.loopback import Loopback, Reply, Request, loopback, served
 
 CONTENT = bytes(range(256)) * 1000

@@ -11,8 +11,7 @@ from email.utils import format_datetime
 import pytest
 
 from perdure.errors import EndpointError, ModelError, SettingsError
-from perdure.models.address import Address, Key
-from perdure.models.endpoint import Endpoint
+from perdure.models.endpoint import Address, Endpoint, Key
 from tests.loopback import Loopback, Reply, Request, loopback
 
 VARIABLE = "MY_TEST_KEY"

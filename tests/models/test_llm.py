@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from perdure.clock import ManualClock
 from perdure.errors import EndpointError, ModelError, TokenBudgetError
 from perdure.llm import Purpose, Tier
-from perdure.models.address import Address, Key
-from perdure.models.endpoint import Endpoint
+from perdure.models.endpoint import Address, Endpoint, Key
 from perdure.models.llm import Llm, find_json
 from perdure.store.llm_tokens import TokenMeter
 from perdure.store.store import Store

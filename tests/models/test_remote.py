@@ -12,9 +12,8 @@ import pytest
 from perdure.embed.base import Embedder
 from perdure.embed.deterministic import HashEmbedder
 from perdure.errors import EndpointError, ModelError, SettingsError
-from perdure.models.failover import FAILURES, REST_SECONDS, FailoverEmbedder
 from perdure.models.providers import PROVIDERS, connect
-from perdure.models.remote import RemoteEmbedder
+from perdure.models.remote import FAILURES, REST_SECONDS, FailoverEmbedder, RemoteEmbedder
 from tests.faulty import FailingEmbedder, HangingEmbedder
 from tests.loopback import Loopback, Reply, Request, loopback
 

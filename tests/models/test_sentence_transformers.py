@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from perdure.embed.catalogue import MINILM_INT8
+from perdure.embed.catalogue import RECALL
 from perdure.errors import ModelError
 
 torch = pytest.importorskip("torch")
@@ -32,7 +32,7 @@ print(SentenceTransformerEmbedder(sys.argv[1], device="cpu").identity.id)
 
 def save_tiny_bert(folder: Path, seed: int, *, pooler: bool = True) -> Path:
     tokenizer = transformers.PreTrainedTokenizerFast(
-        tokenizer_file=str(MINILM_INT8.tokenizer_path),
+        tokenizer_file=str(RECALL.tokenizer_path),
         unk_token="[UNK]",
         pad_token="[PAD]",
         cls_token="[CLS]",

@@ -13,7 +13,7 @@ import pluggy
 import pytest
 
 from perdure.api.memory import Memory
-from perdure.embed.catalogue import MINILM_INT8
+from perdure.embed.catalogue import RECALL
 from perdure.errors import StoreUnavailableError
 from perdure.hooks.fake_host import FakeHost
 from perdure.hooks.host import HookRunner
@@ -347,7 +347,7 @@ def test_a_store_that_cannot_be_opened_is_not_tried_at_every_turn() -> None:
 def test_a_missing_or_altered_model_leaves_the_words(
     home: Path, altered: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    model = home.parent / MINILM_INT8.file.rsplit("/", 1)[-1]
+    model = home.parent / RECALL.file
     if altered:
         model.write_bytes(b"not the weights" * 1000)
     memory = Memory.open(home, model_path=model)

@@ -10,18 +10,16 @@ from typing import Any
 import pytest
 
 from perdure.clock import ManualClock
-from perdure.embed.base import Embedder
+from perdure.embed.base import Embedder, GuardedEmbedder
 from perdure.embed.deterministic import HashEmbedder
-from perdure.embed.guarded import GuardedEmbedder
 from perdure.engine.model import Model
 from perdure.hooks.types import Channel, Recall
 from perdure.index.vector_index import ExactIndex, Surveyor
 from perdure.recall.options import RecallOptions
 from perdure.recall.pipeline import Recaller
 from perdure.recall.receipt import Receipt
-from perdure.recall.retrievers import VectorLeg
+from perdure.recall.retrievers import Source, VectorLeg
 from perdure.recall.slot import Breaker
-from perdure.recall.sources import Source
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.store import Store, VectorSpace

@@ -17,8 +17,8 @@ from perdure.embed.base import Embedder
 from perdure.errors import ModelError
 from perdure.index.vector_index import Survey, VectorHit
 from perdure.recall.options import PASSAGES
+from perdure.recall.retrievers import Passage
 from perdure.recall.slot import Breaker, Slot, Ticket
-from perdure.recall.sources import Passage
 from perdure.store.scope import Audience
 from perdure.store.search import View
 from perdure.store.sql import run

@@ -20,8 +20,7 @@ from perdure.recall.expand import MAX_WORDINGS, Expand, Expander, merged, wordin
 from perdure.recall.options import RecallOptions
 from perdure.recall.pipeline import Asked, Recaller
 from perdure.recall.receipt import Receipt
-from perdure.recall.retrievers import Found
-from perdure.recall.sources import Passage
+from perdure.recall.retrievers import Found, Passage
 from perdure.store import expansions
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience

@@ -20,7 +20,7 @@ from perdure.hooks.types import Channel, Recall
 from perdure.ranking.decay import DAY
 from perdure.recall.options import FORMATS
 from perdure.recall.pipeline import Asked
-from perdure.recall.sources import SESSIONS, Passage
+from perdure.recall.retrievers import SESSIONS, Passage
 from perdure.store.scope import Audience
 from perdure.store.transaction import Author
 from perdure.text.tokens import estimate_tokens
@@ -207,7 +207,7 @@ def test_two_processes_give_the_same_bytes(desk: Desk) -> None:
 
 
 @pytest.fixture(scope="module")
-def minilm() -> Embedder:
+def encoder() -> Embedder:
     return load_default()
 
 
@@ -216,7 +216,7 @@ def counted(request: pytest.FixtureRequest, open_desk: OpenDesk) -> tuple[Desk, 
     """A store, and how its blocks are counted: by a real tokenizer or by the estimate."""
     if request.param == "estimate":
         return open_desk(), estimate_tokens
-    model: Embedder = request.getfixturevalue("minilm")
+    model: Embedder = request.getfixturevalue("encoder")
     return open_desk(model), model.count_tokens
 
 

@@ -14,9 +14,8 @@ from perdure.embed.base import Embedder
 from perdure.embed.catalogue import RECALL
 from perdure.embed.load import load_default
 from perdure.errors import ModelError
-from perdure.recall.features import NAMES, Prompt
-from perdure.recall.gate import FILE, POINTS, LearnedGate, shipped
-from perdure.recall.query_segmentation import parts
+from perdure.recall.gate import FILE, NAMES, POINTS, LearnedGate, Prompt, shipped
+from perdure.recall.query import parts
 from tests.recall.conftest import Desk, OpenDesk
 from training.views import View, features
 
@@ -62,16 +61,16 @@ def test_the_shipped_gate_was_fitted_on_the_shipped_encoder() -> None:
     assert 1 > points["strict"] > points["balanced"] > points["generous"] > 0
 
 
-def test_the_reasons_and_the_base_are_all_that_there_is(minilm: Embedder) -> None:
+def test_the_reasons_and_the_base_are_all_that_there_is(encoder: Embedder) -> None:
     gate = LearnedGate.of(json.loads(Path(FILE).read_text(encoding="utf-8")))
-    _, rows = features(View(TEXTS, minilm.embed(TEXTS)), Prompt("boiler?", ["boiler?"]), minilm.embed(["boiler?"]))
+    _, rows = features(View(TEXTS, encoder.embed(TEXTS)), Prompt("boiler?", ["boiler?"]), encoder.embed(["boiler?"]))
     reasons = gate.reasons(rows[0])
     assert len(reasons) == 3
     assert set(reasons) < set(NAMES)
 
 
 @pytest.fixture(scope="module")
-def minilm() -> Embedder:
+def encoder() -> Embedder:
     return load_default()
 
 
@@ -85,14 +84,14 @@ def minilm() -> Embedder:
         "Then tell me which pipelines we use, and what we should do about the boiler before the winter comes.",
     ],
 )
-def test_a_store_is_asked_what_the_gate_was_fitted_on(open_desk: OpenDesk, minilm: Embedder, prompt: str) -> None:
+def test_a_store_is_asked_what_the_gate_was_fitted_on(open_desk: OpenDesk, encoder: Embedder, prompt: str) -> None:
     """A turn's features are those of the training, to the rounding of a vector."""
-    desk = open_desk(minilm)
+    desk = open_desk(encoder)
     ids = {desk.put(text).id: text for text in TEXTS}
     _, receipt = desk.ask(prompt)
     assert receipt.found is not None
     asked = Prompt(prompt, parts(prompt))
-    places, rows = features(View(TEXTS, minilm.embed(TEXTS)), asked, minilm.embed(list(asked.parts)))
+    places, rows = features(View(TEXTS, encoder.embed(TEXTS)), asked, encoder.embed(list(asked.parts)))
     trained = {TEXTS[place]: row for place, row in zip(places.tolist(), rows, strict=True)}
     assert receipt.found.features.keys() == ids.keys()
     for fact_id, row in receipt.found.features.items():

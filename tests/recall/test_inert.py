@@ -10,7 +10,7 @@ import pytest
 from perdure.hooks.types import RecallItem
 from perdure.recall.block import Entry, line, render
 from perdure.recall.options import FORMATS
-from perdure.recall.sources import FILES, SESSIONS, Passage
+from perdure.recall.retrievers import FILES, SESSIONS, Passage
 from perdure.store.scope import Audience
 from perdure.store.summary import Summaries
 from tests.recall.conftest import Desk

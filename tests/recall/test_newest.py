@@ -11,8 +11,7 @@ from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.hooks.types import Channel
 from perdure.ranking.decay import DAY
-from perdure.recall.block import day
-from perdure.recall.conflicts import Overtaken, in_order
+from perdure.recall.block import Overtaken, day, in_order
 from perdure.store.fact import Fact
 from perdure.store.links import link
 from perdure.store.transaction import Author

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from perdure.embed.base import Embedder
-from perdure.embed.catalogue import MINILM_INT8
-from perdure.embed.deterministic import HashEmbedder, ShiftedEmbedder
-from perdure.embed.load import load_model
+from perdure.embed.deterministic import HashEmbedder
+from perdure.embed.load import load_default
 from perdure.ranking.calibration import Calibration
+from tests.faulty import ShiftedEmbedder
 from tests.recall.conftest import Desk, OpenDesk
 
 FACTS = [
@@ -45,12 +45,12 @@ PROMPTS = [
 ]
 
 
-def minilm() -> Embedder:
-    """Load the model whose cosines are the common scale."""
-    return load_model(MINILM_INT8)
+def unjudged() -> Embedder:
+    """Load a real model under an identity that the gate was not fitted on."""
+    return ShiftedEmbedder(load_default(), 0.0)
 
 
-@pytest.mark.parametrize(("make", "share"), [(HashEmbedder, 0.5), (HashEmbedder, 0.9), (minilm, 0.7)])
+@pytest.mark.parametrize(("make", "share"), [(HashEmbedder, 0.5), (HashEmbedder, 0.9), (unjudged, 0.7)])
 def test_a_shift_of_all_cosines_changes_nothing(
     open_desk: OpenDesk, make: Callable[[], Embedder], share: float
 ) -> None:
@@ -60,7 +60,7 @@ def test_a_shift_of_all_cosines_changes_nothing(
 
 
 def test_uncalibrated_it_would_bring_up_everything(open_desk: OpenDesk) -> None:
-    desk = filled(open_desk, ShiftedEmbedder(minilm()), "home")
+    desk = filled(open_desk, ShiftedEmbedder(unjudged()), "home")
     silent = [prompt for prompt in PROMPTS if not desk.texts(prompt)]
     assert desk.leg is not None
     desk.leg = replace(desk.leg, calibration=Calibration())

@@ -1,6 +1,6 @@
 import pytest
 
-from perdure.recall.query_segmentation import MOST, parts, size
+from perdure.recall.query import MOST_PARTS, parts, size
 
 
 def test_a_short_prompt_is_one_part() -> None:
@@ -29,12 +29,12 @@ def test_a_pasted_log_is_a_part_of_its_own() -> None:
 
 def test_dictation_without_full_stops_is_cut_at_its_clauses() -> None:
     spoken = "so first write a note to the pastor about sunday and then tell me how radio waves travel " * 4
-    assert 1 < len(parts(spoken)) <= MOST
+    assert 1 < len(parts(spoken)) <= MOST_PARTS
 
 
 @pytest.mark.parametrize("text", ["word " * 2000, "Eins. Zwei! " * 300, "```\nx = 1\n```\n" * 20, "我喜欢喝茶。" * 200])
 def test_there_are_never_more_than_six(text: str) -> None:
-    assert 1 <= len(parts(text)) <= MOST
+    assert 1 <= len(parts(text)) <= MOST_PARTS
 
 
 def test_two_characters_of_a_script_without_spaces_are_a_word() -> None:

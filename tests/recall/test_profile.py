@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from perdure.hooks.types import Channel
-from perdure.recall.profile import Profile, reread, standing
+from perdure.recall.unasked import Profile, reread, standing
 from perdure.store import lifecycle
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience

@@ -87,8 +87,8 @@ def test_the_block_is_what_the_options_say(desk: Desk) -> None:
     assert full.block.split("\n")[1] == HEADER
 
 
-def test_a_line_names_the_leg_that_found_it(open_desk: OpenDesk, minilm: Embedder) -> None:
-    desk = open_desk(minilm)
+def test_a_line_names_the_leg_that_found_it(open_desk: OpenDesk, encoder: Embedder) -> None:
+    desk = open_desk(encoder)
     for text in [*UNRELATED, "I have a severe peanut allergy."]:
         desk.put(text, category="fact")
     by_meaning, receipt = desk.ask("Which foods could make me ill?")
@@ -100,7 +100,7 @@ def test_a_line_names_the_leg_that_found_it(open_desk: OpenDesk, minilm: Embedde
 
 
 @pytest.fixture(scope="session")
-def minilm() -> Embedder:
+def encoder() -> Embedder:
     return load_default()
 
 
@@ -112,8 +112,8 @@ def minilm() -> Embedder:
         ("Who looks after my teeth?", "My dentist is Doctor Wagner in Linz."),
     ],
 )
-def test_meaning_finds_what_words_do_not(open_desk: OpenDesk, minilm: Embedder, question: str, answer: str) -> None:
-    desk = open_desk(minilm)
+def test_meaning_finds_what_words_do_not(open_desk: OpenDesk, encoder: Embedder, question: str, answer: str) -> None:
+    desk = open_desk(encoder)
     for text in [*UNRELATED, "I have a severe peanut allergy."]:
         desk.put(text)
     assert desk.texts(question)[:1] == [answer]
@@ -122,8 +122,8 @@ def test_meaning_finds_what_words_do_not(open_desk: OpenDesk, minilm: Embedder, 
 @pytest.mark.parametrize(
     "question", ["Write a haiku about autumn.", "How tall is the Eiffel tower?", "Convert 30 inches to metres."]
 )
-def test_unrelated_questions_are_answered_by_silence(open_desk: OpenDesk, minilm: Embedder, question: str) -> None:
-    desk = open_desk(minilm)
+def test_unrelated_questions_are_answered_by_silence(open_desk: OpenDesk, encoder: Embedder, question: str) -> None:
+    desk = open_desk(encoder)
     for text in UNRELATED:
         desk.put(text)
     assert desk.texts(question) == []

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from perdure.ranking.gates import Evidence, Gate
-from perdure.recall.filter import NAMED, in_order, passed
 from perdure.recall.gate import shipped
 from perdure.recall.options import LEXICAL, LOOKUP, VECTOR
-from perdure.recall.retrievers import Found
+from perdure.recall.retrievers import NAMED, Found
 from perdure.store.fact import Fact
 
 GATE = Gate(1.0, threshold=0.5)
@@ -18,15 +17,15 @@ def found(**evidence: Evidence) -> Found:
 
 
 def test_a_likely_memory_passes_and_an_unlikely_one_does_not() -> None:
-    assert passed(found(a=Evidence(0.6, probability=0.5), b=Evidence(0.9, 1.0, True, probability=0.49)), GATE) == {"a"}
+    assert found(a=Evidence(0.6, probability=0.5), b=Evidence(0.9, 1.0, True, probability=0.49)).passing(GATE) == {"a"}
 
 
 def test_a_named_slot_passes_whatever_the_model_says() -> None:
-    assert passed(found(a=Evidence(0.1, named=True, probability=0.01)), GATE) == {"a"}
+    assert found(a=Evidence(0.1, named=True, probability=0.01)).passing(GATE) == {"a"}
 
 
 def test_what_has_no_vector_yet_goes_by_its_words() -> None:
-    assert passed(found(a=Evidence(None, 0.8, True), b=Evidence(None, 0.1, True)), GATE) == {"a"}
+    assert found(a=Evidence(None, 0.8, True), b=Evidence(None, 0.1, True)).passing(GATE) == {"a"}
 
 
 def test_the_likeliest_comes_first_and_says_what_found_it() -> None:
@@ -35,6 +34,6 @@ def test_the_likeliest_comes_first_and_says_what_found_it() -> None:
         b=Evidence(0.6, 0.7, probability=0.8),
         c=Evidence(0.1, named=True, probability=0.2),
     )
-    order = in_order(given, given.facts.keys(), {})
+    order = given.ranked(given.facts.keys(), {})
     assert [(item.id, item.leg) for item in order] == [("c", LOOKUP), ("b", LEXICAL), ("a", VECTOR)]
     assert [item.score for item in order] == [NAMED, 0.8, 0.6]

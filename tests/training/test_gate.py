@@ -3,7 +3,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from perdure.recall.features import NAMES, Prompt
+from perdure.recall.gate import NAMES, Prompt
 from training.measures import Answer, at, average_precision, life, ranked, thresholds
 from training.views import View, features
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from perdure.api.tools import TOOLS
 from perdure.engine.settings import Settings
-from perdure.files.flush import DEFAULT_PROMPT, DEFAULT_SYSTEM_PROMPT
+from perdure.files.notes import DEFAULT_PROMPT, DEFAULT_SYSTEM_PROMPT
 from perdure.files.prompt import prompt_sections
 from perdure.hosts.openclaw.mapping import HOST
 

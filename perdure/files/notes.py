@@ -1,13 +1,11 @@
-"""The memory flush: before a host compacts a session, the agent writes down what must last.
-
-When it is due, what the agent is told, and the daily note that it goes into.
-"""
+"""Markdown that perdure writes: the note of the day, as a memory flush asks for, and lines in somebody else's file."""
 
 from __future__ import annotations
 
 import datetime as dt
 import errno
 import os
+import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perdure.errors import InputError, StoreFullError, StoreUnavailableError
+from perdure.files.reading import MAX_BYTES, read_inside
 from perdure.secrets.redact import redact
 from perdure.store.folder import FILE_MODE, FOLDER_MODE, sync_folder
 from perdure.text.clean import clean, clip
@@ -44,20 +43,13 @@ _REFUSALS = {errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.EISDIR, errno.ENXIO
 
 @dataclass(frozen=True, slots=True)
 class FlushPolicy:
-    """When the agent is asked to save what must last, and in which words.
+    """When the agent is asked to save what must last, and in which words."""
 
-    Attributes:
-        enabled: whether it is asked at all.
-        reserve_tokens: tokens of the context window that the host keeps free; it compacts beyond them.
-        soft_tokens: so many tokens before that point the flush is due.
-        prompt: what the agent is asked; `{date}` and `{path}` stand for today and for today's note.
-        system_prompt: what is added to the system prompt of that turn; with the same placeholders.
-    """
-
-    enabled: bool = True
-    reserve_tokens: int = 20_000
-    soft_tokens: int = 4_000
-    prompt: str = DEFAULT_PROMPT
+    enabled: bool = True  # whether it is asked at all
+    reserve_tokens: int = 20_000  # tokens of the context window that the host keeps free; it compacts beyond them
+    soft_tokens: int = 4_000  # so many tokens before that point the flush is due
+    prompt: str = DEFAULT_PROMPT  # what the agent is asked; `{date}` and `{path}` stand for today and for today's note
+    # What is added to the system prompt of that turn; with the same placeholders.
     system_prompt: str = DEFAULT_SYSTEM_PROMPT
 
     def due(self, total_tokens: int, context_window: int, compactions: int, flushed_at: int | None) -> bool:
@@ -67,14 +59,8 @@ class FlushPolicy:
         larger than both together has no such point, so it is never due there: it would be due in every cycle
         before anything was said. For such a model the reserve must be made smaller.
 
-        Args:
-            total_tokens: tokens of the session so far.
-            context_window: tokens that the model can see.
-            compactions: how often the session has been compacted.
-            flushed_at: `compactions` at the time of the last flush; None: there was none.
-
-        Returns:
-            False for values that cannot be, such as a negative count.
+        `flushed_at`: `compactions` at the time of the last flush; None: there was none. Returns False for values that
+        cannot be, such as a negative count.
         """
         threshold = context_window - self.reserve_tokens - self.soft_tokens
         flushed = flushed_at is not None and flushed_at >= compactions
@@ -95,21 +81,7 @@ def append_daily_note(workspace: Path, text: str, now: float, *, tz: dt.tzinfo |
 
     What is in the file stays. Notes of several processes follow one another and never mix. Secrets are taken out.
 
-    Args:
-        workspace: the agent's workspace, an existing folder.
-        text: the note, Markdown.
-        now: the time, epoch seconds.
-        tz: the owner's time zone; None: that of the system.
-        title: stands behind the time in the heading of the note.
-
-    Returns:
-        The path of the file.
-
-    Raises:
-        InputError: the note is blank or too long, the workspace is no folder, or the file or its folder is a
-            symbolic link or something else than a file or folder.
-        StoreFullError: the disk is full; nothing of the note was kept.
-        StoreUnavailableError: the file cannot be written.
+    `now`: the time, epoch seconds; `tz`: the owner's time zone; None: that of the system. Returns the path of the file.
     """
     text = clean(text).strip()
     size = len(text.encode())
@@ -191,3 +163,91 @@ def _translated(path: Path, error: OSError) -> InputError | StoreFullError | Sto
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StoreFullError(f"the disk is full; {path} kept nothing of this note. Free some space")
     return StoreUnavailableError(f"{path} cannot be written ({error.strerror}); check the folder and its owner")
+
+
+BEGIN = "<!-- perdure: begin. perdure writes between these marks, after you agreed; edit or remove what you like -->"
+END = "<!-- perdure: end -->"
+HEADING = "## What perdure has learnt"
+MAX_LINE = 300
+"""Characters of a line."""
+
+
+def add_line(folder: Path, name: str, text: str) -> bool:
+    """Add a line to the section of a file in one step, creating file and section if need be.
+
+    Returns whether it was added; False if it stands there already.
+    """
+    before = _read(folder, name)
+    after = with_line(_decoded(before or b"", name), text)
+    if before is not None and after.encode() == before:
+        return False
+    try:
+        _replace(folder, name, before, after.encode())
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StoreFullError(f"the disk is full; {name} is as it was. Free some space") from error
+        raise StoreUnavailableError(
+            f"{folder / name} cannot be written ({error.strerror}); check the folder"
+        ) from error
+    return True
+
+
+def with_line(content: str, text: str) -> str:
+    """Return a file's text with one more line in its section; the same if the line stands there already."""
+    line = f"- {plain_line(text)}"
+    if content.count(BEGIN) != content.count(END) or content.count(BEGIN) > 1:
+        raise InputError("the section of perdure is damaged: it needs one begin mark and one end mark; restore them")
+    if BEGIN not in content:
+        gap = "" if not content or content.endswith("\n\n") else "\n" if content.endswith("\n") else "\n\n"
+        return f"{content}{gap}{BEGIN}\n{HEADING}\n\n{line}\n{END}\n"
+    head, _, rest = content.partition(BEGIN)
+    section, end, tail = rest.partition(END)
+    if not end:
+        raise InputError("the section of perdure is damaged: its end mark stands before its begin mark; restore them")
+    if line in section.splitlines():
+        return content
+    return f"{head}{BEGIN}{section}{'' if section.endswith(chr(10)) else chr(10)}{line}\n{END}{tail}"
+
+
+def plain_line(text: str) -> str:
+    """Return a text as one line of a list, without secrets and without what could open or close a mark."""
+    line = " ".join(redact(text).text.split()).replace("<!--", "<! --").replace("-->", "-- >")
+    return line if len(line) <= MAX_LINE else f"{line[: MAX_LINE - 1].rstrip()}…"
+
+
+def _read(folder: Path, name: str) -> bytes | None:
+    if not folder.is_dir():
+        raise InputError(f"{folder} is no folder; name the agent's workspace")
+    try:
+        return read_inside(folder, name, MAX_BYTES)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreUnavailableError(f"{folder / name} cannot be read ({error.strerror}); check its owner") from error
+
+
+def _decoded(content: bytes, name: str) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name} is no UTF-8 text; convert it first") from error
+
+
+def _replace(folder: Path, name: str, before: bytes | None, after: bytes) -> None:
+    path = folder / name
+    mode = FILE_MODE if before is None else path.stat().st_mode & 0o777
+    draft = folder / f".{name}.{secrets.token_hex(4)}.tmp"
+    handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), mode)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(after)
+            file.flush()
+            os.fsync(file.fileno())
+        # An editor may have saved it since it was read.
+        if _read(folder, name) != before:
+            raise InputError(f"{name} was changed meanwhile; nothing was written. Accept the proposal again")
+        draft.replace(path)
+        sync_folder(folder)
+    finally:
+        with suppress(FileNotFoundError):
+            draft.unlink()

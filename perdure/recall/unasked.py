@@ -1,0 +1,275 @@
+"""Memories that come up whatever a search finds: the standing profile, directives, and what is on a named day."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from functools import cache
+from typing import Final
+
+from perdure.errors import InputError
+from perdure.recall.query import word_lists
+from perdure.recent import Recent
+from perdure.regex import lazy
+from perdure.store.fact import SELECT, Fact, folded_slot, from_row
+from perdure.store.search import View, by_ids, by_phrases, lexical, lookup
+from perdure.store.slots import is_single_valued
+from perdure.store.sql import Connection, run
+from perdure.store.trust import SUPERSEDES
+from perdure.text.normalise import fold, fts_text, match_query, match_terms
+from perdure.text.when import Period, days_ahead, periods
+from perdure.text.when_words import LANGUAGES, SHORT_MONTHS
+
+SESSIONS = 256
+"""Sessions whose profile is kept, those used last."""
+POOL = 1_000
+"""Conventions, and instructions by their words, are ranked among so many of the newest."""
+SPARE = 8
+"""So many times the limit is ranked, because of several in one slot only the first is taken."""
+USER = "user"
+CONVENTION = "convention"
+_INSTRUCTING = ("preference", "decision")
+_LASTING = ("permanent", "durable", "stable")
+_RANK = (
+    "facts.pinned DESC, facts.access_count + facts.reinforced_count DESC, facts.confidence DESC,"
+    " facts.importance DESC, coalesce(facts.source_date, facts.created_at) DESC, facts.seq DESC"
+)
+
+
+@cache
+def _worded() -> str:
+    """Return the full-text query for what is worded as a standing instruction."""
+    phrases = word_lists()["standing"]["phrases"].strip().replace("\n", ",").split(",")
+    return f"category : ({_any_of(_INSTRUCTING)}) AND text : ({_any_of(phrases)})"
+
+
+def _any_of(phrases: Sequence[str]) -> str:
+    return match_query(fts_text(phrase).strip() for phrase in phrases)
+
+
+def standing(connection: Connection, view: View, limit: int) -> list[Fact]:
+    """Return the standing profile: what was pinned, then standing instructions, what is used most first.
+
+    A standing instruction is a preference or decision that is worded as one ("always", "never", "prefer"),
+    or whose entity is "convention", and that lasts. What may not speak for the user is left out, pinned or not.
+
+    `limit`: facts at the most; one for each slot that holds one value.
+    """
+    condition, values = _trusted(view).sql()
+    lasting = (
+        f"{condition} AND facts.category IN ({_marks(_INSTRUCTING)}) AND facts.decay_class IN ({_marks(_LASTING)})"
+    )
+    lasting_values = (*values, *_INSTRUCTING, *_LASTING)
+    # The indexes are named because without statistics SQLite goes by the one that tells least: what is superseded.
+    sql = (
+        "SELECT facts.id, facts.entity, facts.key FROM facts WHERE facts.seq IN ("
+        f"SELECT facts.seq FROM facts INDEXED BY facts_scope WHERE facts.pinned = 1 AND {condition}"
+        " UNION ALL SELECT * FROM (SELECT facts.seq FROM facts INDEXED BY facts_entity"
+        f" WHERE facts.entity_folded = ? AND {lasting} ORDER BY facts.seq DESC LIMIT ?) AS kept"
+        " UNION ALL SELECT * FROM (SELECT facts.seq FROM facts_fts JOIN facts ON facts.seq = facts_fts.rowid"
+        f" WHERE facts_fts MATCH ? AND {lasting} ORDER BY facts_fts.rowid DESC LIMIT ?) AS worded"
+        f") ORDER BY {_RANK} LIMIT ?"
+    )
+    conventions, worded = (CONVENTION, *lasting_values, POOL), (_worded(), *lasting_values, POOL)
+    rows = run(connection, sql, (*values, *conventions, *worded, SPARE * max(0, limit)))
+    slots = {fact_id: _slot(fact_id, entity, key) for fact_id, entity, key in rows}
+    first: dict[object, str] = {}
+    for fact_id, slot in slots.items():
+        first.setdefault(slot, fact_id)
+    return reread(connection, list(first.values())[: max(0, limit)], view)
+
+
+def reread(connection: Connection, ids: Sequence[str], view: View) -> list[Fact]:
+    """Return those of a profile's facts that may still be seen, in the profile's order."""
+    found = by_ids(connection, ids, _trusted(view))
+    return [found[fact_id] for fact_id in ids if fact_id in found]
+
+
+class Profile:
+    """Keeps the profile of a session as it was chosen first, so that prompts go on beginning alike.
+
+    Ids are kept, no texts: `reread` leaves out at once what was superseded, forgotten or purged. Usable from any
+    thread.
+    """
+
+    def __init__(self, sessions: int = SESSIONS) -> None:
+        """Keep the profiles of so many sessions, those used last."""
+        self._kept: Recent[str, tuple[str, ...]] = Recent(sessions)
+
+    def for_session(self, session: str | None, choose: Callable[[], list[Fact]]) -> tuple[str, ...]:
+        """Return the ids of the profile of a session, to be read with `reread`.
+
+        `session`: names the conversation and who takes part in it; None: nothing is kept.
+        """
+        known = None if session is None else self._kept.get(session)
+        if known is not None:
+            return known
+        # The store is read without a lock: a slow reader holds up no other session.
+        chosen = tuple(fact.id for fact in choose())
+        return chosen if session is None else self._kept.first(session, chosen)
+
+    def renew(self, session: str) -> None:
+        """Have the profile of a session chosen anew: after a compaction, prompts begin differently anyway."""
+        self._kept.drop(session)
+
+
+def _trusted(view: View) -> View:
+    channels = SUPERSEDES if view.channels is None else SUPERSEDES & frozenset(view.channels)
+    return replace(view, channels=sorted(channels), approved_only=True)
+
+
+def _slot(fact_id: str, entity: str | None, key: str | None) -> object:
+    """Return what two facts cannot both fill; most that is said of a user can stand beside other things."""
+    if not entity or not key or (folded_slot(entity) == USER and not is_single_valued(key)):
+        return fact_id
+    return folded_slot(entity), folded_slot(key)
+
+
+def _marks(values: Sequence[str]) -> str:
+    return ", ".join("?" * len(values))
+
+
+MOST = 4
+"""Directives that one prompt may set off."""
+FACTS = 3
+_ENDINGS = ("", "s", "es", "d", "ed", "ing")
+_WORD = lazy(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """One rule. Each of the first four that is set can set it off.
+
+    It brings up the facts with its tag; without a tag those of its entity; else those with its keyword or with
+    words of its task.
+    """
+
+    entity: str | None = None  # the prompt names this entity
+    keyword: str | None = None  # the prompt holds this word or phrase
+    task: str | None = None  # the prompt holds the name of this kind of task, or one of its words
+    session_start: bool = False  # the prompt is the first of a session
+    tag: str | None = None  # what to bring up
+    task_words: tuple[str, ...] = ()  # words of the task, such as "release" and "rollout" of "deploy"
+
+    def __post_init__(self) -> None:
+        """Raise InputError if it can never be set off, or brings nothing up."""
+        named = (self.entity, self.keyword, self.task, self.tag, *self.task_words)
+        if any(text is not None and not text.strip() for text in named):
+            raise InputError("a directive has an empty entity, keyword, task or tag; name it, or leave it out")
+        if not (self.entity or self.keyword or self.task or self.session_start):
+            raise InputError("a directive is never set off; give an entity, a keyword, a task or session_start")
+        if not (self.tag or self.entity or self.keyword or self.task):
+            raise InputError("a directive brings nothing up; give session_start a tag, an entity or a keyword")
+
+
+def directives(
+    *,
+    entities: Iterable[str] = (),
+    keywords: Iterable[str] = (),
+    tasks: Mapping[str, Collection[str]] | None = None,
+    session_tags: Iterable[str] = (),
+) -> tuple[Directive, ...]:
+    """Return the directives of plain settings, those of session starts first."""
+    return (
+        *(Directive(session_start=True, tag=tag) for tag in session_tags),
+        *(Directive(entity=entity) for entity in entities),
+        *(Directive(keyword=keyword) for keyword in keywords),
+        *(Directive(task=task, task_words=tuple(words)) for task, words in (tasks or {}).items()),
+    )
+
+
+def matching(
+    directives: Iterable[Directive], prompt_terms: frozenset[str], text: str, first_turn: bool
+) -> list[Directive]:
+    """Return the directives that a prompt sets off: the first four of them, in their order."""
+    spaced = _spaced(text)
+    found = [
+        rule
+        for rule in dict.fromkeys(directives)
+        if (rule.session_start and first_turn)
+        or any(_mentioned(phrase, prompt_terms, spaced) for phrase in _triggers(rule))
+    ]
+    return found[:MOST]
+
+
+def facts_of(connection: Connection, directive: Directive, view: View, limit: int = FACTS) -> list[Fact]:
+    """Return what a directive brings up, best first."""
+    if directive.tag is not None:
+        return _tagged(connection, replace(view, tag=directive.tag), limit)
+    if directive.entity is not None:
+        return lookup(connection, directive.entity, None, view, limit)
+    words = " ".join(filter(None, (directive.keyword, directive.task, *directive.task_words)))
+    return [hit.fact for hit in lexical(connection, words, view, limit).hits]
+
+
+def _triggers(rule: Directive) -> list[str]:
+    return [phrase for phrase in (rule.entity, rule.keyword, rule.task, *rule.task_words) if phrase]
+
+
+def _mentioned(phrase: str, terms: frozenset[str], spaced: str) -> bool:
+    words = _spaced(phrase)
+    if words.strip() and words in spaced:
+        return True
+    word = fold(phrase).strip()
+    # A single word is also met in its other forms: "deploy" in "deployed".
+    return match_terms(phrase) == (word,) and any(word + ending in terms for ending in _ENDINGS)
+
+
+def _spaced(text: str) -> str:
+    """Return the words of a text between spaces, so that no word is found inside of another one."""
+    return f" {' '.join(_WORD.findall(fts_text(text)))} "
+
+
+def _tagged(connection: Connection, view: View, limit: int) -> list[Fact]:
+    condition, values = view.sql()
+    sql = (
+        f"SELECT {SELECT} FROM facts INDEXED BY facts_tags WHERE facts.tags <> '' AND {condition}"
+        " ORDER BY facts.pinned DESC, facts.importance DESC, facts.seq DESC LIMIT ?"
+    )
+    return [from_row(row) for row in run(connection, sql, (*values, limit))]
+
+
+AHEAD: Final = 14
+"""Days after today, for which a prompt is held against what stands there."""
+MOST_DATED: Final = 3
+_DATED_READ: Final = 20
+
+
+def colliding(connection: Connection, prompt: str, view: View) -> list[Fact]:
+    """Return the memories that name a day of the next two weeks which the prompt names too, the latest first.
+
+    A memory must say the date: day and month, with or without a year. A weekday alone would collide every week.
+    """
+    today = datetime.fromtimestamp(view.now, UTC).date()
+    days = days_ahead(prompt, today, AHEAD)
+    if not days:
+        return []
+    facts = by_phrases(connection, [form for day in days for form in _written(day)], view, _DATED_READ)
+    # On the day itself a date without a year is that day; one with another year is not.
+    return [fact for fact in facts if any(Period(day, day) in periods(fact.text, day) for day in days)][:MOST_DATED]
+
+
+def _written(day: date) -> Iterator[str]:
+    """Yield how a date is written, as the full-text index cuts it into words."""
+    yield f"{day:%Y %m %d}"
+    yield f"{day:%d %m %Y}"
+    yield f"{day.day} {day.month} {day.year}"
+    for number in (str(day.day), f"{day.day}{_ending(day.day)}"):
+        for name in _MONTHS[day.month - 1]:
+            yield from (f"{number} {name}", f"{number} of {name}", f"{number} de {name}", f"{name} {number}")
+
+
+def _ending(number: int) -> str:
+    return {1: "st", 2: "nd", 3: "rd"}.get(number % 10 if number // 10 != 1 else 0, "th")
+
+
+def _split(table: str) -> list[list[str]]:
+    return [names.split("|") for names in table.split(", ")]
+
+
+_MONTHS: Final = [
+    sorted({name for names in same for name in names})
+    for same in zip(*(_split(table) for table in (SHORT_MONTHS, *(words.months for words in LANGUAGES))), strict=True)
+]
+"""The names of each month."""
