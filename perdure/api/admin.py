@@ -11,7 +11,6 @@ from perdure.api.assign import Assigned, assign
 from perdure.api.audit import Audit
 from perdure.api.fact_search import Hit, search_facts
 from perdure.api.inbox import InboxTurn
-from perdure.background.revive import revive_if_due
 from perdure.consolidation import classify
 from perdure.consolidation.classify import Classified
 from perdure.engine.engine import Engine, audience_of
@@ -300,8 +299,6 @@ class Admin:
         Raises:
             StoreError: it could not be written; what was done before is kept.
         """
-        if not dry_run:
-            revive_if_due(self._engine.store)
         retention = self._engine.settings.retention_days * DAY
         return prune(self._engine.store, retention, dry_run=dry_run, confirmed=confirmed)
 

@@ -41,7 +41,7 @@ from perdure.engine.composing import (
 from perdure.engine.file_memory import FileMemory, files_options
 from perdure.engine.file_purge import cleaner
 from perdure.engine.forking import watch
-from perdure.engine.jobs import REVIVE, timers_of
+from perdure.engine.jobs import timers_of
 from perdure.engine.llm import judge_of, llm_factory
 from perdure.engine.model import Model, Recipes
 from perdure.engine.opening import store_of
@@ -63,7 +63,6 @@ from perdure.recall.receipt import Receipt
 from perdure.recall.session_state import Ledger, earlier, newest_reply, of_passages, visible
 from perdure.store import receipts, reporting, spaces
 from perdure.store import redaction_stats as left_out
-from perdure.store.earlier import is_due
 from perdure.store.scope import Audience, Scope
 from perdure.store.store import VectorSpace
 from perdure.store.transaction import Author
@@ -294,17 +293,12 @@ class Engine:
             return
         self.recover()
         self.keeper.submit("scrub", lambda: scrub_if_due(self.store, self.scrub))
-        self.keeper.submit("revive", self._revive_if_due)
         self.keeper.submit("certify", self._certify)
         if telemetry.was_late():
             self.keeper.submit("telemetry", lambda: reporting.note(self.store))
         if self.settings.timers:
             # Behind the recovery: what a dead process left is stored before anything is looked after.
             self.keeper.submit("timers", self.timers.start)
-
-    def _revive_if_due(self) -> None:
-        if is_due(self.store):
-            self.timers.run(REVIVE)
 
     def _certify(self) -> None:
         certify(self.store, self._clean_files)

@@ -14,7 +14,6 @@ from perdure.store.scope import Scope
 from perdure.text.history import mark
 
 CHANGED, UNREADABLE = "changed", "unreadable"
-_HEADER = {"type", "id", "scope", "started"}
 _SUMMED = lazy(rb'(\{.*),"sum":"([0-9a-f]{16})"\}', re.DOTALL)
 
 
@@ -54,16 +53,6 @@ def damage(line: bytes, key: bytes) -> str:
     if summed and _sum(summed[1] + b"}", key) == summed[2]:
         return ""
     return CHANGED if values_of(line) else UNREADABLE
-
-
-def begun_without_checksums(header: bytes) -> bool:
-    """Return whether a file was begun before its lines had checksums, by its first line."""
-    return values_of(header).keys() == _HEADER
-
-
-def has_checksum(line: bytes) -> bool:
-    """Return whether a line brings a checksum, right or wrong."""
-    return "sum" in values_of(line)
 
 
 def accepted(line: bytes, key: bytes) -> bytes:

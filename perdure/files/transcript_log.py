@@ -25,11 +25,8 @@ from filelock import FileLock, Timeout
 
 from perdure.errors import ScopeError, StoreBusyError, StoreError, StoreFullError, StoreUnavailableError
 from perdure.files.transcript_lines import (
-    CHANGED,
     accepted,
-    begun_without_checksums,
     damage,
-    has_checksum,
     header_line,
     line_of,
     moved_line,
@@ -230,10 +227,8 @@ class TranscriptLog:
             with suppress(FileNotFoundError):
                 # What stands behind the last line end is what a kill left.
                 lines = path.read_bytes().split(b"\n")[:-1]
-                old = bool(lines) and begun_without_checksums(lines[0])
                 for number, line in enumerate(lines, 1):
-                    how = damage(line, self._key)
-                    if how and not (old and how == CHANGED and not has_checksum(line)):
+                    if how := damage(line, self._key):
                         yield f"{path.relative_to(self._root.parent).as_posix()} line {number}", how
 
     def accept(self) -> int:

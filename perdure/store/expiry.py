@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from perdure.hooks.types import Channel
-from perdure.store.earlier import is_due
 from perdure.store.removal import remove
 from perdure.store.sql import Connection, run
 from perdure.store.store import Store
@@ -73,8 +72,7 @@ def prune(
 ) -> Pruned:
     """Let expire what is over, and remove what expired long ago. May be killed between any two transactions.
 
-    A proposal that nobody answered in time is removed at once: it may be made again. Before what earlier rules let
-    expire was looked at (`perdure.store.earlier`), no memory is touched.
+    A proposal that nobody answered in time is removed at once: it may be made again.
 
     Args:
         store: the truth.
@@ -87,11 +85,10 @@ def prune(
         StoreError: it could not be written; what was done before is kept.
     """
     now = store.clock.now()
-    waits = is_due(store)
     times = {"now": now, "before": now - retention}
     with store.database.read() as connection:
-        due = [] if waits else _ids(connection, _DUE, times)
-        old = [] if waits else _ids(connection, _REMOVABLE, times)
+        due = _ids(connection, _DUE, times)
+        old = _ids(connection, _REMOVABLE, times)
         unanswered = [row[0] for row in connection.execute(f"SELECT id {_UNANSWERED} ORDER BY made_at, id", times)]
         mortal = f"SELECT facts.id FROM facts WHERE {_MORTAL} AND NOT coalesce({_GONE}, FALSE)"
         total = len(_ids(connection, mortal, times))

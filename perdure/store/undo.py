@@ -23,7 +23,7 @@ _OWNER = Scope("user", OWNER)
 SHORT = 8
 """Digits of a batch that name it."""
 _EXPIRE = "expire"
-_BY_BATCH = (_EXPIRE, "assign", "revive")
+_BY_BATCH = (_EXPIRE, "assign")
 """Nobody's last change: these are taken back only by their batch."""
 
 
