@@ -8,7 +8,7 @@ from perdure.api.memory import Memory
 from perdure.store.fact import Fact
 from perdure.store.requests import Wish
 
-_RELATIONS = {Wish.REPLACE: "would replace", Wish.FORGET: "would forget"}
+_RELATIONS: dict[str, str] = {Wish.REPLACE: "would replace", Wish.FORGET: "would forget"}
 """What the journal calls it by which one memory's review has to do with another."""
 
 

@@ -18,9 +18,8 @@ from perdure.errors import (
     StoreFullError,
     StoreUnavailableError,
 )
-from perdure.postgres.dialect import translated
+from perdure.postgres.dialect import query, rank, translated, vector
 from perdure.postgres.vectors import NEARED, near
-from perdure.postgres.words import query, rank, vector
 from perdure.store.sql import Row
 from perdure.store.timeouts import patience
 

@@ -17,13 +17,12 @@ import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from perdure.errors import InputError, StoreBusyError, StoreClosedError, StoreError, StoreUnavailableError
-from perdure.postgres import erase, lease, vectors
+from perdure.postgres import lease, vectors
 from perdure.postgres.connection import REACH, Impatient, PostgresConnection, in_our_terms, options
 from perdure.postgres.key import KEY_FILE, KEY_VARIABLE, key_of
 from perdure.postgres.migrate import migrate
-from perdure.postgres.schema import TENANT
 from perdure.store.moved import MARKS, MOVED, PURGED, refuse_marked
-from perdure.store.sql import Row, run
+from perdure.store.sql import Connection, Row, run
 from perdure.store.timeouts import hurried, patience
 from perdure.text.normalise import NORMALISER_VERSION
 
@@ -37,8 +36,18 @@ RECONNECTS = 4.0
 """Seconds for which the pool tries again by itself, later and later; then who asks next has it try at once."""
 STALE = 120
 """Seconds after which a writer that does nothing loses its lock: its machine may be cut off."""
+TENANT = "perdure.tenant"
+"""The setting of a transaction that names the tenant. Unset, there is no row."""
 WRITERS, ENDS = 0x70726472, 0x70726474
 """The lock of those who write for one tenant, and the one of who moves or purges it, beside which nobody adds."""
+_FIRST = ("memory_links", "proposals", "vectors", "said")
+"""Tables whose rows point at others."""
+# Said beside the wall of row-level security: where that does not hold, others' rows must stay all the same.
+_OWN = "tenant = current_setting('perdure.tenant')"
+_TABLES = (
+    "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant'"
+    " WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace ORDER BY c.relname"
+)
 # That the server is away is told by what raises; the pool would tell it to the host's terminal as well.
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
@@ -168,8 +177,6 @@ class PostgresDatabase:
 
     def make_comparable(self, pause: Callable[[], None] = lambda: None) -> int:
         """Have all vectors comparable; return how many were looked at, since they were not."""
-        while vectors.place(self):
-            pause()
         done, last = 0, 0
         while True:
             some, last = vectors.fill(self, last)
@@ -194,18 +201,21 @@ class PostgresDatabase:
             StoreError: one of its kinds; either all of it went, or nothing.
         """
         with self.ending() as connection:
-            gone = erase.erase(connection, now)
+            gone = _erase(connection, now)
         if self.compares:
             self._graphs()
         self.shed()
         with self.read() as connection:
-            return gone, erase.left(connection)
+            counts = [
+                run(connection, f"SELECT count(*) FROM {name} WHERE {_OWN}")[0][0] for name in _tables(connection)
+            ]
+            return gone, sum(counts) - 1  # the mark by which other machines learn that it is gone
 
     def shed(self, *, rows: bool = True) -> str | None:
         """Have the server clear away deleted rows; see `Backend.shed`. Its log and its backups are out of reach."""
         if rows:
             with self.read() as connection:
-                names = erase.tables(connection)
+                names = _tables(connection)
             self._outside(f"VACUUM {', '.join(names)}")
         return None
 
@@ -353,3 +363,26 @@ class PostgresDatabase:
                 f"the database was written with another key; set {KEY_VARIABLE}, or copy {KEY_FILE} from a machine"
                 " that has it"
             )
+
+
+def _tables(connection: Connection) -> list[str]:
+    """Return the names of the tables that have rows of tenants."""
+    return [name for (name,) in run(connection, _TABLES)]
+
+
+def _counts(connection: Connection) -> dict[str, int]:
+    """Return how many rows of the tenant each table has."""
+    sql = "SELECT count(*) FROM {} WHERE " + _OWN
+    return {name: run(connection, sql.format(name))[0][0] for name in _tables(connection)}
+
+
+def _erase(connection: Connection, now: float) -> dict[str, int]:
+    """Delete all rows of the tenant, but for a mark of when that was first done; return how many each table had."""
+    marks = run(connection, "SELECT value FROM meta WHERE key = ?", (PURGED,))
+    counts = _counts(connection)
+    for name in sorted(counts, key=lambda name: (name not in _FIRST, name)):
+        run(connection, f"DELETE FROM {name} WHERE {_OWN}")
+    # What counts words counts while they go.
+    run(connection, f"DELETE FROM counters WHERE {_OWN}")
+    run(connection, "INSERT INTO meta VALUES (?, ?)", (PURGED, marks[0][0] if marks else repr(now)))
+    return {name: count for name, count in counts.items() if count}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LOOK = 60.0
 """Seconds for which it is taken as known which scopes have a graph."""
 UNFILLED = 2_000
-"""Vectors that a former perdure wrote, and that are read and compared here until they are made comparable."""
+"""Vectors from before the database had pgvector that are read and compared here until they are made comparable."""
 WALK = (
     "SET LOCAL hnsw.iterative_scan = strict_order", "SET LOCAL hnsw.ef_search = 400",
     "SET LOCAL hnsw.max_scan_tuples = 200000", "SET LOCAL hnsw.scan_mem_multiplier = 4", "SET LOCAL enable_sort = off",

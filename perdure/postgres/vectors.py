@@ -47,7 +47,7 @@ def near(sql: str, values: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def fill(database: Backend, after: int = 0) -> tuple[int, int]:
-    """Make vectors comparable that a former perdure has written beside this one, or a copy has brought.
+    """Make vectors comparable that were written before the database had pgvector, or that a copy has brought.
 
     Args:
         database: one that compares.
@@ -72,17 +72,6 @@ def fill(database: Backend, after: int = 0) -> tuple[int, int]:
         with database.beside() as connection:
             run(connection, sql, [list(column) for column in zip(*made, strict=True)])
     return len(rows), rows[-1][0] if rows else after
-
-
-def place(database: Backend) -> int:
-    """Note whose vectors those are that were there before that was noted; return how many, of those that are left."""
-    sql = (
-        "UPDATE vectors SET crowd = crowd_of(f.tenant, f.scope, f.scope_target) FROM facts f"
-        " WHERE f.id = vectors.fact_id AND vectors.rowid IN ("
-        "SELECT rowid FROM vectors WHERE crowd IS NULL ORDER BY rowid LIMIT ?) RETURNING vectors.rowid"
-    )
-    with database.beside() as connection:
-        return len(run(connection, sql, (FILLED,)))
 
 
 @dataclass(frozen=True, slots=True)
