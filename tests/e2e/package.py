@@ -24,6 +24,8 @@ DATA = (
     "perdure/capture/data/heads.npz",
     "perdure/capture/data/relations.json",
     "perdure/recall/data/gate.json",
+    "perdure/store/schema.sql",
+    "perdure/postgres/schema.sql",
     "perdure/hosts/openclaw/index.js",
     "perdure/hosts/openclaw/bridge.js",
     "perdure/hosts/openclaw/generated.json",
