@@ -31,8 +31,7 @@ from perdure.api.memory import Memory
 from perdure.embed.deterministic import HashEmbedder
 from perdure.engine.settings import Settings
 from perdure.failpoints import EXIT_CODE, FAIL_POINTS, VARIABLE
-from perdure.store.fact import live_sql
-from perdure.store.slots import vector_text
+from perdure.store.fact import live_sql, vector_text
 from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 

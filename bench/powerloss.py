@@ -27,8 +27,8 @@ import click
 from bench.crash import Story, states
 from bench.crash_child import ABSENT, Actor
 from perdure.engine.settings import Settings
-from perdure.store.damaged_turns import damaged_turns
 from perdure.store.inbox import Inbox
+from perdure.store.inbox_lines import damaged_turns
 from perdure.store.rollback_guard import FILE
 from perdure.store.sql import run
 from perdure.store.store import Store

@@ -28,10 +28,8 @@ from perdure.store import lifecycle, listing, search
 from perdure.store.expiry import Pruned, prune
 from perdure.store.fact import Fact
 from perdure.store.finding import Finding
-from perdure.store.history import History, history
-from perdure.store.inventory import Page, State, inventory, states_of
-from perdure.store.listing import Filter, Progress, Stats, no_progress
-from perdure.store.replaced import Replacement, replacements
+from perdure.store.history import History, Replacement, history, replacements
+from perdure.store.listing import Filter, Page, Progress, State, Stats, inventory, no_progress, states_of
 from perdure.store.schedule import JobState
 from perdure.store.scope import ALL_SCOPES, Scope
 from perdure.store.search import View

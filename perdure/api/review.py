@@ -8,7 +8,7 @@ from dataclasses import replace
 from perdure.capture.decide import own_view
 from perdure.capture.evidence import replaces
 from perdure.errors import InputError
-from perdure.store import listing, replaced, search
+from perdure.store import history, listing, search
 from perdure.store.fact import Fact
 from perdure.store.listing import Filter
 from perdure.store.requests import PENDING, grant, request_of
@@ -76,7 +76,7 @@ def take_back(
     """
     found = _named(store, audience, fact_ids, "perdure review --replaced shows")
     with store.write(author, keep=not dry_run) as tx:
-        return [replaced.take_back(tx, fact_id) for fact_id in found]
+        return [history.take_back(tx, fact_id) for fact_id in found]
 
 
 def _named(store: Store, audience: Audience, fact_ids: Sequence[str], shown_by: str) -> list[str]:

@@ -11,9 +11,9 @@ from perdure.engine.engine import Engine
 from perdure.engine.llm import llm_state
 from perdure.engine.paths import data_folder
 from perdure.maintenance.exports import daily_files
-from perdure.store.damaged_turns import damaged_turns
 from perdure.store.expiry import parked_expiry
 from perdure.store.inbox import waiting_in
+from perdure.store.inbox_lines import damaged_turns
 from perdure.store.journal import newest
 from perdure.store.redaction_stats import counts
 from perdure.store.rollback_guard import Truth, judge

@@ -19,9 +19,9 @@ from perdure.ranking.adjust import Adjustments
 from perdure.recall.directives import directives
 from perdure.recall.options import RecallOptions
 from perdure.recall.rerank import Reranker
+from perdure.store.fact import Summaries
 from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
-from perdure.store.summary import Summaries
 
 
 def load_extensions(settings: Settings) -> ExtensionManager:

@@ -63,10 +63,10 @@ from perdure.recall.receipt import Receipt
 from perdure.recall.session_state import Ledger, earlier, newest_reply, of_passages, visible
 from perdure.store import receipts, reporting, spaces
 from perdure.store import redaction_stats as left_out
+from perdure.store.lifecycle import note_recalled, used
 from perdure.store.scope import Audience, Scope
 from perdure.store.store import VectorSpace
 from perdure.store.transaction import Author
-from perdure.store.usage import note_recalled, used
 
 WORKER = "perdure.engine.worker"
 CLOSING = 2.0

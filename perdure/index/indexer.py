@@ -15,9 +15,8 @@ from perdure.lance.drift import drop_index, unproved
 from perdure.lance.files import check_files, missing_files, record_files
 from perdure.lance.table import OPTIMIZE_AFTER, LanceIndex, rows_of, table_name
 from perdure.store import outbox
-from perdure.store.fact import live_sql
+from perdure.store.fact import live_sql, vector_text
 from perdure.store.outbox import Batch, IndexState
-from perdure.store.slots import vector_text
 from perdure.store.sql import run
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import Author, StoredVector

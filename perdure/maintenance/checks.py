@@ -11,10 +11,9 @@ from filelock import FileLock, Timeout
 
 from perdure.files.shared_log import log_of
 from perdure.maintenance.fts_check import damaged_words
-from perdure.store.damaged_turns import damaged_turns
 from perdure.store.finding import Finding
 from perdure.store.folder import FILE_MODE
-from perdure.store.inbox_lines import read
+from perdure.store.inbox_lines import damaged_turns, read
 from perdure.store.migrations import STEPS
 from perdure.store.rollback_guard import Truth, Verdict, judge
 from perdure.store.seals import Damage, damages

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from perdure.store.sql import Connection, Row, run
-from perdure.store.stems import tokenised
+from perdure.store.vocabulary import tokenised
 from perdure.text.normalise import fts_text
 
 COLUMNS = ("text", "entity", "key", "value", "category")

@@ -19,17 +19,16 @@ from perdure.maintenance import remote_purges as elsewhere
 from perdure.maintenance.certificate import BEYOND, BEYOND_SHARED, MIN_TEXT, Needles, Searched, pieces, search
 from perdure.maintenance.exports import take_out
 from perdure.store import expansions, receipts
-from perdure.store.damaged_turns import drop as drop_damaged
-from perdure.store.damaged_turns import unadopted
 from perdure.store.folder import STAGES
+from perdure.store.inbox_lines import drop as drop_damaged
+from perdure.store.inbox_lines import unadopted
 from perdure.store.presence import alone
 from perdure.store.removal import remove
-from perdure.store.seals import seal
+from perdure.store.seals import bury, seal
+from perdure.store.seals import is_purged as is_purged
 from perdure.store.search import MIN_PREFIX
 from perdure.store.sql import Backend, Connection, run
 from perdure.store.store import Store
-from perdure.store.tombstones import bury
-from perdure.store.tombstones import is_purged as is_purged
 from perdure.store.transaction import Author, Transaction
 from perdure.text.pluralize import counted
 

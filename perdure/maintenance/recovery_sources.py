@@ -23,10 +23,9 @@ from perdure.store.fact import SELECT, Fact, from_row
 from perdure.store.links import Link
 from perdure.store.migrations import check, migrate
 from perdure.store.scope import Scope
-from perdure.store.seals import is_intact
+from perdure.store.seals import is_intact, store_key
 from perdure.store.snapshot import snapshot
 from perdure.store.sql import Connection, run
-from perdure.store.tombstones import store_key
 
 EXPORTS = ("exports/facts-????-??-??.jsonl", "backups/memory-backup-????-??-??.jsonl")
 ORIGIN = "recovered_from"

@@ -16,8 +16,8 @@ from perdure.store.folder import MACHINE, STAGES, was_opened
 from perdure.store.moved import MOVED
 from perdure.store.presence import FOLDER, alone
 from perdure.store.rollback_guard import FILE, Remembered, Truth, holds_something, judge
+from perdure.store.seals import store_key
 from perdure.store.sql import run
-from perdure.store.tombstones import store_key
 
 MADE = (
     "facts.db*", "index-*.db*", "vault.db*", "lancedb", "lancedb-purged", "lancedb.sha256*", "inbox", "transcripts",

@@ -20,8 +20,7 @@ from perdure.errors import (
 )
 from perdure.postgres.dialect import query, rank, translated, vector
 from perdure.postgres.vectors import NEARED, near
-from perdure.store.sql import Row
-from perdure.store.timeouts import patience
+from perdure.store.sql import Row, patience
 
 try:
     import psycopg

@@ -22,8 +22,7 @@ from perdure.postgres.connection import REACH, Impatient, PostgresConnection, in
 from perdure.postgres.key import KEY_FILE, KEY_VARIABLE, key_of
 from perdure.postgres.migrate import migrate
 from perdure.store.moved import MARKS, MOVED, PURGED, refuse_marked
-from perdure.store.sql import Connection, Row, run
-from perdure.store.timeouts import hurried, patience
+from perdure.store.sql import Connection, Row, hurried, patience, run
 from perdure.text.normalise import NORMALISER_VERSION
 
 CONNECTIONS = 4

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from perdure.store.stems import tokenised
+from perdure.store.vocabulary import tokenised
 
 KEYS = {
     "meta": ("key", "value"),

@@ -10,8 +10,7 @@ import psycopg
 
 from perdure.errors import StoreBusyError, StoreTooNewError, StoreUnavailableError
 from perdure.postgres.connection import Impatient, in_our_terms, options
-from perdure.store.sql import Row
-from perdure.store.timeouts import hurried
+from perdure.store.sql import Row, hurried
 
 STEPS: Sequence[Path] = (Path(__file__).with_name("schema.sql"),)
 """What brings the schema from each version to the next: the first one makes it, none has followed yet."""

@@ -7,10 +7,9 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from perdure.recall.block import Entry, day
-from perdure.store.fact import Fact, folded_slot
+from perdure.store.fact import Fact, folded_slot, is_single_valued
 from perdure.store.links import links_of
 from perdure.store.search import View, by_ids
-from perdure.store.slots import is_single_valued
 from perdure.store.sql import Connection
 from perdure.store.trust import strength
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from perdure.recall.cues import FORMS, MARKS, MATCHED
 from perdure.recall.query_segmentation import size
 from perdure.regex import lazy
-from perdure.store.stems import stem, terms
+from perdure.store.vocabulary import stem, terms
 from perdure.text.normalise import fold
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from perdure.recent import Recent
-from perdure.store.fact import Fact, folded_slot
+from perdure.store.fact import Fact, folded_slot, is_single_valued
 from perdure.store.search import View, by_ids
-from perdure.store.slots import is_single_valued
 from perdure.store.sql import Connection, run
 from perdure.store.trust import SUPERSEDES
 from perdure.text.normalise import fts_text, match_query

@@ -21,8 +21,8 @@ from perdure.recall.slot import Breaker, Slot, Ticket
 from perdure.recall.sources import Passage, Source
 from perdure.store.fact import Fact
 from perdure.store.search import Lexical, LexicalHit, View, by_ids, lexical, named
-from perdure.store.stems import stem
 from perdure.store.store import Store
+from perdure.store.vocabulary import stem
 from perdure.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:

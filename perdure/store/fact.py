@@ -176,3 +176,73 @@ def live_sql(
         # The plus keeps SQLite from walking all facts that are current by the index of this column.
         condition += " AND +facts.superseded_at IS NULL"
     return condition, (now,)
+
+
+_ONE_VALUE = """
+    name nickname birthday age email phone address location city country hometown employer job title role team manager
+    boss timezone pronouns nationality salary deadline username website anniversary
+"""
+_SINGLE = frozenset(_ONE_VALUE.split())
+_SINGLE_PREFIXES = ("favorite ", "favourite ", "preferred ", "default ", "main ", "current ")
+
+
+def vector_text(text: str, entity: str | None, key: str | None) -> str:
+    """Return what is embedded for a fact.
+
+    A slot that the words only imply is named in front: "I live in Lisbon" is near no question about a location,
+    "My location: I live in Lisbon" is.
+    """
+    if entity is None or key is None:
+        return text
+    spoken = key.replace("_", " ")
+    if spoken.casefold() in text.casefold():
+        return text
+    slot = f"My {spoken}" if entity.casefold() == "user" else f"{entity} {spoken}"
+    return f"{slot}: {text}"
+
+
+def is_single_valued(key: str) -> bool:
+    """Return whether a new value in this slot means that the old one is no longer true.
+
+    "My birthday is ..." can have one answer only; "my brother is ..." can be said of him many times.
+    """
+    key = key.casefold()
+    return key in _SINGLE or key.startswith(_SINGLE_PREFIXES) or key.rsplit(" ", 1)[-1] in _SINGLE
+
+
+_MORE = "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Summaries:
+    """Which texts have a summary, and how long one is that is cut out of its text.
+
+    Attributes:
+        threshold: a text of more characters is long.
+        max_chars: characters of a long text that stand for it.
+    """
+
+    threshold: int = 300
+    max_chars: int = 80
+
+    def of(self, text: str) -> str | None:
+        """Return the beginning of a long text; None for a text that stands for itself."""
+        if len(text) <= max(self.threshold, self.max_chars):
+            return None
+        return text[: self.max_chars].rstrip() + _MORE
+
+    def shown(self, fact: Fact) -> str:
+        """Return the text of a fact, or what stands for it if it is long."""
+        given = fact.summary if fact.summary and not was_cut(fact) else None
+        if given is not None and len(fact.text) > self.threshold:
+            return given
+        return self.of(fact.text) or fact.text
+
+
+USUAL = Summaries()
+
+
+def was_cut(fact: Fact) -> bool:
+    """Return whether a fact's summary is the beginning of its text, of whatever length was set at that time."""
+    cut = fact.summary or ""
+    return cut.endswith(_MORE) and fact.text.startswith(cut.removesuffix(_MORE))

@@ -1,15 +1,20 @@
-"""The versions of a fact, and what was done to them."""
+"""How a memory became what it is: its versions, what was done to them, and what took the place of what."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from perdure.errors import InputError
 from perdure.store import journal
-from perdure.store.fact import Fact
+from perdure.store.fact import COLUMNS, SELECT, Fact, from_row
 from perdure.store.journal import Change
+from perdure.store.listing import MAX_LIMIT
+from perdure.store.scope import Audience
 from perdure.store.search import View, by_ids, by_prefix
-from perdure.store.sql import Connection
+from perdure.store.sql import Connection, run
+from perdure.store.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +53,87 @@ def history(connection: Connection, fact_id: str, view: View) -> History:
         waiting += found.values()
     ordered = sorted(versions.values(), key=lambda each: (each.created_at, each.superseded_at is None, each.change_seq))
     return History(ordered, journal.changes(connection, view.audience, 0, -1, of=versions))
+
+
+_ENDS = ("supersede", "retract")
+"""What the journal calls it when a fact is replaced, and when it is withdrawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """A fact that was replaced or withdrawn.
+
+    Attributes:
+        old: as it is now.
+        new: what took its place, if anything did and the reader may see it.
+        at: when, epoch seconds.
+        reason: why, in a few words.
+        channel, host, session: by whom.
+        batch: names the change for `undo`, which also takes back what else it did.
+    """
+
+    old: Fact
+    new: Fact | None
+    at: float
+    reason: str
+    channel: str
+    host: str
+    session: str | None
+    batch: str
+
+
+def replacements(connection: Connection, audience: Audience, since: float | None, limit: int) -> list[Replacement]:
+    """Return what was replaced or withdrawn and is so still, the latest first.
+
+    Args:
+        connection: a reader.
+        audience: who asks.
+        since: only from this time on, epoch seconds.
+        limit: so many at the most.
+
+    Raises:
+        InputError: the limit is out of range.
+    """
+    if not 1 <= limit <= MAX_LIMIT:
+        raise InputError(f"limit is {limit}; it must be from 1 to {MAX_LIMIT}")
+    readable, values = audience.sql()
+    others, other_values = audience.sql("n")
+    new = SELECT.replace("facts.", "n.")
+    rows = run(
+        connection,
+        f"SELECT j.at, j.detail, j.channel, j.host, j.session, j.batch, {SELECT}, {new}"
+        " FROM facts INDEXED BY facts_superseded_at JOIN journal j ON j.seq ="
+        f" (SELECT max(seq) FROM journal WHERE fact_id = facts.id AND action IN {_ENDS})"
+        f" LEFT JOIN facts n ON n.id = facts.superseded_by AND {others}"
+        f" WHERE facts.superseded_at IS NOT NULL AND facts.forgotten_at IS NULL AND {readable}"
+        " AND j.at >= ? ORDER BY j.seq DESC LIMIT ?",
+        (*other_values, *values, float("-inf") if since is None else since, limit),
+    )
+    found = []
+    for at, detail, channel, host, session, batch, *columns in rows:
+        old, new_columns = columns[: len(COLUMNS)], columns[len(COLUMNS) :]
+        newer = from_row(tuple(new_columns)) if new_columns[0] is not None else None
+        reason = json.loads(detail).get("reason", "")
+        found.append(Replacement(from_row(tuple(old)), newer, at, reason, channel, host, session, batch))
+    return found
+
+
+def take_back(tx: Transaction, fact_id: str) -> Fact:
+    """Let a fact that was replaced or withdrawn count again, beside whatever took its place.
+
+    Raises:
+        InputError: it was neither.
+        NotFoundError: there is no such fact.
+    """
+    fact = tx.fact(fact_id)
+    if fact.superseded_at is None:
+        raise InputError(f"memory {fact_id[:8]} was neither replaced nor withdrawn, so there is nothing to take back")
+    sql = f"SELECT detail FROM journal WHERE fact_id = ? AND action IN {_ENDS} ORDER BY seq DESC LIMIT 1"
+    rows = run(tx.connection, sql, (fact_id,))
+    ended = json.loads(rows[0][0])["before"].get("valid_until") if rows else None
+    current = {"superseded_at": None, "superseded_by": None, "valid_until": ended}
+    newer = run(tx.connection, "SELECT id FROM facts WHERE supersedes_id = ?", (fact_id,))
+    taken = tx.change(fact_id, "take_back", current, other_id=fact.superseded_by)
+    for (new_id,) in newer:
+        tx.change(new_id, "take_back", {"supersedes_id": None}, other_id=fact_id)
+    return taken

@@ -19,9 +19,8 @@ from filelock import FileLock, Timeout
 
 from perdure.errors import StoreClosedError, StoreFullError, StoreUnavailableError
 from perdure.failpoints import fail_point
-from perdure.store.damaged_turns import keep_aside
 from perdure.store.folder import FILE_MODE, prepare_folder, sync_folder
-from perdure.store.inbox_lines import Entry, line_of, read
+from perdure.store.inbox_lines import Entry, keep_aside, line_of, read
 
 CHUNK = 65_536
 

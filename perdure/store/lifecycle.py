@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from perdure.errors import InputError, NotFoundError
 from perdure.ranking.decay import DEFAULT_CLASS, LIFETIMES, REFRESHED_BY_USE, expiry
 from perdure.store.fact import COLUMNS, Fact
+from perdure.store.sql import Connection, run
 from perdure.store.transaction import CHANGEABLE, StoredVector, Transaction
 from perdure.store.trust import strength
 
@@ -180,3 +182,37 @@ def _unlinked() -> dict[str, Any]:
     """Return what a new version does not take over from the old one."""
     kept = {"superseded_at", "superseded_by", "supersedes_id", "forgotten_at", "valid_until", "embedding_model"}
     return {name: None for name in COLUMNS if name in kept and name in CHANGEABLE | {"embedding_model"}}
+
+
+def note_recalled(connection: Connection, ids: Iterable[str], *, injected: bool = False) -> None:
+    """Count that memories reached an agent. It changes no rank, no lifetime, no seal and no journal.
+
+    Args:
+        connection: of `Database.write(durable=False)`: a count may be lost.
+        ids: of what reached it; what is no fact is passed over.
+        injected: whether it was put into a prompt; else a tool was asked for it.
+    """
+    sql = (
+        "UPDATE facts SET recall_count = recall_count + 1, injected_count = injected_count + ?"
+        " WHERE id IN (SELECT value FROM json_each(?))"
+    )
+    run(connection, sql, (int(injected), json.dumps(list(ids))))
+
+
+def used(tx: Transaction, ids: Iterable[str]) -> list[Fact]:
+    """Note the use of facts: each counts once, and its lifetime may start anew; see `lifecycle.use`.
+
+    Args:
+        tx: the transaction.
+        ids: of the facts. What was forgotten, superseded or purged since it was shown is passed over.
+
+    Returns:
+        The facts that were counted, as they are now.
+    """
+    wanted = list(dict.fromkeys(ids))
+    sql = (
+        "SELECT id FROM facts WHERE id IN (SELECT value FROM json_each(?))"
+        " AND forgotten_at IS NULL AND superseded_at IS NULL"
+    )
+    there = {row[0] for row in run(tx.connection, sql, (json.dumps(wanted),))}
+    return [use(tx, fact_id) for fact_id in wanted if fact_id in there]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from perdure.errors import StorePurgedError, StoreUnavailableError
 from perdure.store.access import opened
+from perdure.store.seals import store_key
 from perdure.store.sql import Connection, Row, run
-from perdure.store.tombstones import store_key
 
 MOVED = "moved to"
 """Under this name a store says where its memories are now."""

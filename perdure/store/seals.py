@@ -1,19 +1,23 @@
-"""Seals: a keyed hash of every row of the truth, written with it, so that a changed bit is found.
+"""What is made with the secret of a store: seals of its rows, and hashes of what must not come back.
 
-SQLite checks the structure of its pages, not the content of a text. A seal is made in the transaction that
-changes the row, for every fact that the journal names; the journal's own rows are sealed as a chain.
+A seal is a keyed hash of a row of the truth, written with it, so that a changed bit is found: SQLite checks the
+structure of its pages, not the content of a text. It is made in the transaction that changes the row, for every fact
+that the journal names; the journal's own rows are sealed as a chain. A tombstone is a keyed hash of a text that was
+purged, from which nobody can guess it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from perdure.errors import StoreCorruptError
 from perdure.store.fact import COLUMNS
 from perdure.store.sql import Connection, run
-from perdure.store.tombstones import store_key
+from perdure.text.normalise import fingerprint
 
 SIZE = 16
 UNSEALED = frozenset({"recall_count", "access_count", "injected_count", "last_accessed", "embedding_model"})
@@ -170,3 +174,40 @@ def _digest(key: bytes, values: Sequence[Any]) -> bytes:
 
 def _text(raw: bytes | None) -> str:
     return (raw or b"").decode("utf-8", "replace")
+
+
+def store_key(connection: Connection) -> bytes:
+    """Return the secret of a store, from which all its hashes are made.
+
+    Raises:
+        StoreCorruptError: it is not there, or is damaged.
+    """
+    # Where the database is not this machine's, the key is never in it.
+    apart: bytes | None = getattr(connection, "key", None)
+    if apart is not None:
+        return apart
+    try:
+        [(value,)] = run(connection, "SELECT value FROM meta WHERE key = 'store_key'")
+        return bytes.fromhex(value)
+    except (TypeError, ValueError):
+        raise StoreCorruptError("facts.db has lost its store key; it was left untouched. Restore a backup") from None
+
+
+def is_purged(connection: Connection, key: bytes, text: str) -> bool:
+    """Return whether a text was purged and so must not be stored again.
+
+    Args:
+        connection: a reader or writer.
+        key: `Store.key`.
+        text: in any spelling that has the same `fingerprint`.
+    """
+    return bool(run(connection, "SELECT 1 FROM tombstones WHERE key = ?", (_tombstone(key, text),)))
+
+
+def bury(connection: Connection, key: bytes, text: str) -> None:
+    """Keep a text from ever being stored again."""
+    run(connection, "INSERT OR IGNORE INTO tombstones VALUES (?)", (_tombstone(key, text),))
+
+
+def _tombstone(key: bytes, text: str) -> str:
+    return hmac.new(key, fingerprint(text).encode(), hashlib.sha256).hexdigest()

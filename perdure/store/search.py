@@ -13,8 +13,7 @@ from perdure.regex import lazy
 from perdure.store.fact import SELECT, Fact, folded_slot, from_row, join_tags, live_sql
 from perdure.store.scope import Audience
 from perdure.store.sql import Connection, run
-from perdure.store.stems import LONGEST, may_be_misspelt, meant, stem
-from perdure.store.vocabulary import alike, fact_frequencies, rarest, weight
+from perdure.store.vocabulary import LONGEST, alike, fact_frequencies, may_be_misspelt, meant, rarest, stem, weight
 from perdure.text.normalise import match_query, match_terms
 
 _CONFIDENCE = (

@@ -1,9 +1,11 @@
-"""What the statements of this room are run on: a connection of whichever engine holds the truth."""
+"""What the statements of this folder are run on: a connection of whichever engine holds the truth."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -153,3 +155,23 @@ def run(connection: Connection, sql: str, values: Sequence[Any] = ()) -> list[Ro
     A cursor that is not consumed leaves out what follows the first statement.
     """
     return list(connection.execute(sql, values))
+
+
+TURN = 2.0
+"""Seconds, in a turn. A server that is frozen ends no connection by itself."""
+_patience: ContextVar[float] = ContextVar("perdure_patience", default=math.inf)
+
+
+def patience() -> float:
+    """Return for how many seconds this thread waits for one answer; without an end where it may make an index."""
+    return _patience.get()
+
+
+@contextmanager
+def hurried(seconds: float = TURN) -> Iterator[None]:
+    """Wait for no answer longer than that in the block."""
+    before = _patience.set(min(seconds, _patience.get()))
+    try:
+        yield
+    finally:
+        _patience.reset(before)

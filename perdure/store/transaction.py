@@ -13,11 +13,10 @@ from perdure.failpoints import fail_point
 from perdure.hooks.types import Channel
 from perdure.ranking.decay import expiry
 from perdure.store import outbox
-from perdure.store.fact import COLUMNS, SELECT, Fact, folded_slot, from_row, to_column, to_row
+from perdure.store.fact import COLUMNS, SELECT, USUAL, Fact, Summaries, folded_slot, from_row, to_column, to_row
 from perdure.store.safe import safe, safe_fact, safe_values
+from perdure.store.seals import is_purged, store_key
 from perdure.store.sql import Connection, run
-from perdure.store.summary import USUAL, Summaries
-from perdure.store.tombstones import is_purged, store_key
 from perdure.text.normalise import fingerprint, fts_text
 
 if TYPE_CHECKING:

@@ -36,9 +36,8 @@ from perdure.maintenance.purge import (
 )
 from perdure.maintenance.verify import verify
 from perdure.store import receipts
-from perdure.store.damaged_turns import damaged_turns
 from perdure.store.fact import Fact
-from perdure.store.inbox_lines import line_of
+from perdure.store.inbox_lines import damaged_turns, line_of
 from perdure.store.links import link
 from perdure.store.presence import Presence, alone
 from perdure.store.scope import Audience
