@@ -61,8 +61,7 @@ from perdure.recall.expand import Expander
 from perdure.recall.pipeline import Asked, Recaller
 from perdure.recall.receipt import Receipt
 from perdure.recall.session_state import Ledger, earlier, newest_reply, of_passages, visible
-from perdure.store import receipts, reporting, spaces
-from perdure.store import redaction_stats as left_out
+from perdure.store import notices, receipts, spaces
 from perdure.store.lifecycle import note_recalled, used
 from perdure.store.scope import Audience, Scope
 from perdure.store.store import VectorSpace
@@ -221,7 +220,7 @@ class Engine:
             taken = self._intake.take(messages, context, audience.home)
             record = self.files.recorder(messages, context, audience, taken.at)
         if taken.left_out:
-            self.keeper.submit("left out", lambda: left_out.note(self.store, taken.left_out))
+            self.keeper.submit("left out", lambda: notices.tell_left_out(self.store, taken.left_out))
         if taken.entry is not None:
             self.drain.accept(taken.entry, record)
         elif record is not None:
@@ -295,7 +294,7 @@ class Engine:
         self.keeper.submit("scrub", lambda: scrub_if_due(self.store, self.scrub))
         self.keeper.submit("certify", self._certify)
         if telemetry.was_late():
-            self.keeper.submit("telemetry", lambda: reporting.note(self.store))
+            self.keeper.submit("telemetry", lambda: notices.tell_reporting(self.store))
         if self.settings.timers:
             # Behind the recovery: what a dead process left is stored before anything is looked after.
             self.keeper.submit("timers", self.timers.start)

@@ -23,7 +23,6 @@ from perdure.store.folder import STAGES
 from perdure.store.inbox_lines import drop as drop_damaged
 from perdure.store.inbox_lines import unadopted
 from perdure.store.presence import alone
-from perdure.store.removal import remove
 from perdure.store.seals import bury, seal
 from perdure.store.seals import is_purged as is_purged
 from perdure.store.search import MIN_PREFIX
@@ -273,7 +272,7 @@ def without_survivors(connection: Connection, needles: Needles) -> Needles:
 def _remove(tx: Transaction, key: bytes, fact_id: str, purge_id: str) -> None:
     [(text,)] = run(tx.connection, "SELECT text FROM facts WHERE id = ?", (fact_id,))
     bury(tx.connection, key, text)
-    remove(tx, fact_id, "purge", {"purge": purge_id})
+    tx.remove(fact_id, "purge", {"purge": purge_id})
 
 
 def _scrub(connection: Connection, places: Sequence[Place], texts: Sequence[str], ids: Sequence[str] = ()) -> None:

@@ -7,7 +7,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from weakref import WeakSet
 
@@ -25,7 +25,6 @@ from perdure.errors import (
 from perdure.failpoints import fail_point
 from perdure.store.access import reader, unreadable
 from perdure.store.folder import private_file
-from perdure.store.single_node import OneMachine
 from perdure.store.sql import run
 
 BUSY_MS = 10_000
@@ -47,8 +46,10 @@ _abandoned: list[apsw.Connection] = []
 """Connections of the parent that a forked child must neither use nor close."""
 
 
-class Database(OneMachine):
+class Database:
     """Connections to one SQLite file in WAL mode. Usable from any thread."""
+
+    shared = compares = False
 
     def __init__(
         self,
@@ -160,6 +161,30 @@ class Database(OneMachine):
                         connection.close()
                     else:
                         self._readers.append(connection)
+
+    def ending(self) -> AbstractContextManager[apsw.Connection]:
+        """Here nobody adds anything beside a writer."""
+        return self.write()
+
+    def beside(self) -> AbstractContextManager[apsw.Connection]:
+        """Here there is one writer at a time."""
+        return self.write()
+
+    def lead(self) -> bool:
+        """Who leads among the processes of one machine is told by a lock in the folder."""
+        return True
+
+    def leading(self) -> AbstractContextManager[None]:
+        """Such a lock is held until death, so nobody else leads before."""
+        return nullcontext()
+
+    def about(self) -> str:
+        """Return SQLite's version."""
+        return f"SQLite {apsw.sqlite_lib_version()}"
+
+    def erase(self, now: float) -> tuple[dict[str, int], int]:
+        """A file is removed as one."""
+        raise StoreUnavailableError(f"{self.path} is removed as a whole: perdure uninstall")
 
     def tidy(self, pause: Callable[[], None]) -> str:
         """Let SQLite look after its statistics, merge the index of words, and give back much free room."""

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from perdure.hooks.types import Channel
-from perdure.store.removal import remove
 from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
@@ -129,7 +128,7 @@ def _remove(store: Store, fact_ids: Sequence[str], times: dict[str, float]) -> l
     with store.write(_AUTHOR) as tx:
         still = _ids(tx.connection, f"{_REMOVABLE} AND {_among()}", {**times, "ids": json.dumps(fact_ids)})
         for fact_id in still:
-            remove(tx, fact_id, "prune")
+            tx.remove(fact_id, "prune")
     return still
 
 

@@ -15,7 +15,7 @@ from perdure.ranking.decay import expiry
 from perdure.store import outbox
 from perdure.store.fact import COLUMNS, SELECT, USUAL, Fact, Summaries, folded_slot, from_row, to_column, to_row
 from perdure.store.safe import safe, safe_fact, safe_values
-from perdure.store.seals import is_purged, store_key
+from perdure.store.seals import is_purged, seal_fact, store_key
 from perdure.store.sql import Connection, run
 from perdure.text.normalise import fingerprint, fts_text
 
@@ -223,6 +223,22 @@ class Transaction:
         self._index(row, fact)
         run(self.connection, "DELETE FROM vectors WHERE fact_id = ?", (fact.id,))
         self.queue(fact.id)
+
+    def remove(self, fact_id: str, action: str, detail: Mapping[str, Any] | None = None) -> None:
+        """Take a fact out for good, with its words, vectors and links; the journal keeps its id.
+
+        Args:
+            fact_id: the fact; it must be there.
+            action: what is done, a word for the journal.
+            detail: why, for the journal: JSON values, no text.
+        """
+        linked = run(self.connection, "SELECT source_fact_id FROM memory_links WHERE target_fact_id = ?", (fact_id,))
+        run(self.connection, "DELETE FROM facts_fts WHERE rowid = (SELECT seq FROM facts WHERE id = ?)", (fact_id,))
+        run(self.connection, "DELETE FROM facts WHERE id = ?", (fact_id,))
+        self.journal(action, fact_id, detail=detail)
+        self.queue(fact_id)
+        for (source,) in linked:
+            seal_fact(self.connection, source)
 
     def put_vector(self, fact_id: str, vector: StoredVector) -> None:
         """Give an existing fact its vector."""
