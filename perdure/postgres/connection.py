@@ -185,7 +185,7 @@ def options(url: str) -> dict[str, Any]:
         "application_name": "perdure", "prepare_threshold": None, "cursor_factory": psycopg.ClientCursor,
         # A machine that is cut off is noticed within half a minute.
         "connect_timeout": REACH, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
-        "tcp_user_timeout": 25_000,
+        "tcp_user_timeout": 25_000
     }  # fmt: skip
     if "," in str(told.get("host") or ""):
         made["target_session_attrs"] = "read-write"

@@ -87,7 +87,7 @@ class PostgresDatabase:
         self._writing, self._room = threading.Lock(), threading.BoundedSemaphore(CONNECTIONS)
         self._pool = ConnectionPool(
             url, connection_class=Impatient, min_size=1, max_size=CONNECTIONS, timeout=REACH, open=False,
-            reconnect_timeout=RECONNECTS, kwargs=options(url),
+            reconnect_timeout=RECONNECTS, kwargs=options(url)
         )  # fmt: skip
         self.compares = migrate(direct or url)
         self._lease = lease.Lease(self)

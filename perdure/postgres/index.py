@@ -30,7 +30,7 @@ UNFILLED = 2_000
 """Vectors from before the database had pgvector that are read and compared here until they are made comparable."""
 WALK = (
     "SET LOCAL hnsw.iterative_scan = strict_order", "SET LOCAL hnsw.ef_search = 400",
-    "SET LOCAL hnsw.max_scan_tuples = 200000", "SET LOCAL hnsw.scan_mem_multiplier = 4", "SET LOCAL enable_sort = off",
+    "SET LOCAL hnsw.max_scan_tuples = 200000", "SET LOCAL hnsw.scan_mem_multiplier = 4", "SET LOCAL enable_sort = off"
 )  # fmt: skip
 """How far the graph is walked for what may be seen."""
 _SEEN = "WITH seen AS MATERIALIZED (SELECT facts.id FROM facts WHERE {condition}) "

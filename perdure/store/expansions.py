@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from perdure.secrets.redact import redact
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Connection, get_meta, put_meta, run
 
 MAX_ENTRIES: Final = 500
 _PREFIX: Final = "expansion:"
@@ -23,7 +23,7 @@ def key_of(store_key: bytes, query: str) -> str:
 def put(connection: Connection, key: str, now: float, wordings: Sequence[str]) -> None:
     """Keep wordings, redacted; the oldest of more than `MAX_ENTRIES` are dropped."""
     value = json.dumps({"at": now, "wordings": [redact(wording).text for wording in wordings]}, ensure_ascii=False)
-    run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (_PREFIX + key, value))
+    put_meta(connection, _PREFIX + key, value)
     run(
         connection,
         "DELETE FROM meta WHERE key IN (SELECT key FROM meta WHERE key GLOB ? "
@@ -34,8 +34,8 @@ def put(connection: Connection, key: str, now: float, wordings: Sequence[str]) -
 
 def get(connection: Connection, key: str) -> tuple[str, ...] | None:
     """Return a query's wordings, or None if they are not known."""
-    rows = run(connection, "SELECT value FROM meta WHERE key = ?", (_PREFIX + key,))
-    return tuple(json.loads(rows[0][0])["wordings"]) if rows else None
+    value = get_meta(connection, _PREFIX + key)
+    return tuple(json.loads(value)["wordings"]) if value else None
 
 
 def clear(connection: Connection) -> None:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from perdure.hooks.types import Channel
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Connection
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 
@@ -147,10 +147,5 @@ def _some(ids: Sequence[str], pause: Callable[[], None]) -> Iterator[Sequence[st
 
 
 def _park(store: Store, parked: Parked | None) -> None:
-    text = json.dumps(asdict(parked)) if parked else None
-    if parked is None and store.meta(_PARKED) is None:
-        return
-    with store.database.write(durable=False) as connection:
-        run(connection, "DELETE FROM meta WHERE key = ?", (_PARKED,))
-        if text:
-            run(connection, "INSERT INTO meta VALUES (?, ?)", (_PARKED, text))
+    if parked is not None or store.meta(_PARKED) is not None:
+        store.note(_PARKED, json.dumps(asdict(parked)) if parked else None)

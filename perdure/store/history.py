@@ -10,7 +10,7 @@ from perdure.errors import InputError
 from perdure.store import journal
 from perdure.store.fact import COLUMNS, SELECT, Fact, from_row
 from perdure.store.journal import Change
-from perdure.store.listing import MAX_LIMIT
+from perdure.store.listing import check_page
 from perdure.store.scope import Audience
 from perdure.store.search import View, by_ids, by_prefix
 from perdure.store.sql import Connection, run
@@ -94,8 +94,7 @@ def replacements(connection: Connection, audience: Audience, since: float | None
     Raises:
         InputError: the limit is out of range.
     """
-    if not 1 <= limit <= MAX_LIMIT:
-        raise InputError(f"limit is {limit}; it must be from 1 to {MAX_LIMIT}")
+    check_page(limit)
     readable, values = audience.sql()
     others, other_values = audience.sql("n")
     new = SELECT.replace("facts.", "n.")

@@ -58,10 +58,7 @@ def unforget(tx: Transaction, fact_id: str) -> Fact:
 
 def revived(fact: Fact, now: float) -> dict[str, Any]:
     """Return the values with which a fact that has expired begins a new life: bringing it back confirms it."""
-    return {
-        "expires_at": expiry(fact.decay_class, now, fact.decay_freeze_until),
-        "last_confirmed_at": now,
-    }
+    return {"expires_at": expiry(fact.decay_class, now, fact.decay_freeze_until), "last_confirmed_at": now}
 
 
 def pin(tx: Transaction, fact_id: str, pinned: bool = True) -> Fact:

@@ -16,6 +16,7 @@ CORE_TYPES = ("SUPERSEDES", "CAUSED_BY", "PART_OF", "RELATED_TO", "DEPENDS_ON")
 TYPES = (*CORE_TYPES, "CONTRADICTS", "CORRECTS", "INSTANCE_OF", "DERIVED_FROM")
 """CORRECTS leads to a fact of which a part is out of date, and the rest still holds."""
 MAX_DEPTH = 10
+_SELECT = "SELECT id, source_fact_id, target_fact_id, link_type, strength, created_at FROM memory_links"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +65,13 @@ def link(tx: Transaction, source: str, target: str, link_type: str = "RELATED_TO
     tx.fact(target)
     before = between(tx.connection, source, target, link_type)
     made = Link(str(uuid.uuid4()), source, target, link_type, strength, tx.now)
-    run(
-        tx.connection,
+    sql = (
         "INSERT INTO memory_links VALUES (?, ?, ?, ?, ?, ?)"
-        " ON CONFLICT (source_fact_id, target_fact_id, link_type) DO UPDATE SET strength = excluded.strength",
-        (made.id, source, target, link_type, strength, tx.now),
+        " ON CONFLICT (source_fact_id, target_fact_id, link_type) DO UPDATE SET strength = excluded.strength"
     )
-    tx.journal(
-        "link", source, target, {"type": link_type, "before": before.strength if before else None, "after": strength}
-    )
+    run(tx.connection, sql, (made.id, source, target, link_type, strength, tx.now))
+    former = before.strength if before else None
+    tx.journal("link", source, target, {"type": link_type, "before": former, "after": strength})
     return between(tx.connection, source, target, link_type) or made
 
 
@@ -93,11 +92,9 @@ def links_of(connection: Connection, fact_ids: Iterable[str]) -> list[Link]:
     """Return the links from or to these facts."""
     ids = list(fact_ids)
     marks = ", ".join("?" * len(ids))
-    sql = (
-        "SELECT id, source_fact_id, target_fact_id, link_type, strength, created_at FROM memory_links"
-        f" WHERE source_fact_id IN ({marks}) OR target_fact_id IN ({marks}) ORDER BY strength DESC, created_at, id"
-    )
-    return [Link(*row) for row in run(connection, sql, (*ids, *ids))]
+    ends = f"source_fact_id IN ({marks}) OR target_fact_id IN ({marks})"
+    rows = run(connection, f"{_SELECT} WHERE {ends} ORDER BY strength DESC, created_at, id", (*ids, *ids))
+    return [Link(*row) for row in rows]
 
 
 def related(connection: Connection, seeds: Iterable[str], view: View, depth: int = 2) -> list[Related]:
@@ -132,10 +129,6 @@ def related(connection: Connection, seeds: Iterable[str], view: View, depth: int
 
 def between(connection: Connection, source: str, target: str, link_type: str) -> Link | None:
     """Return the link of this type from one fact to another, if there is one."""
-    rows = run(
-        connection,
-        "SELECT id, source_fact_id, target_fact_id, link_type, strength, created_at FROM memory_links"
-        " WHERE source_fact_id = ? AND target_fact_id = ? AND link_type = ?",
-        (source, target, link_type),
-    )
+    sql = f"{_SELECT} WHERE source_fact_id = ? AND target_fact_id = ? AND link_type = ?"
+    rows = run(connection, sql, (source, target, link_type))
     return Link(*rows[0]) if rows else None

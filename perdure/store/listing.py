@@ -22,6 +22,31 @@ MAX_LIMIT = 10_000
 PAGE = 500
 Progress = Callable[[int, int], None]
 """Called with how many of how many memories were looked at."""
+_DATE = "coalesce(facts.source_date, facts.created_at)"
+
+
+class State(StrEnum):
+    """Whether a fact may come up by itself, and if not, why."""
+
+    PRESENT = "present"
+    PENDING = "pending"
+    """It waits for a review."""
+    REJECTED = "rejected"
+    SEARCH_ONLY = "search-only"
+    """It came in by a way that nobody vouches for: an explicit search finds it."""
+    FORGOTTEN = "forgotten"
+    FORMER = "former"
+    """Another took its place, or it was withdrawn."""
+    EXPIRED = "expired"
+
+
+_CHANNELS = ", ".join(f"'{channel.value}'" for channel in sorted(AUTO_RECALLED))
+_STATE = (
+    "CASE WHEN facts.forgotten_at IS NOT NULL THEN 'forgotten' WHEN facts.superseded_at IS NOT NULL THEN 'former'"
+    " WHEN facts.expires_at <= ? THEN 'expired' WHEN facts.review_state <> 'approved' THEN facts.review_state"
+    f" WHEN facts.channel NOT IN ({_CHANNELS}) THEN 'search-only' ELSE 'present' END"
+)
+"""`state_of` in SQL; its value is the time of asking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +93,8 @@ class Filter:
             ("facts.entity_folded = ?", folded_slot(self.entity)),
             ("facts.scope = ?", None if scope is None else scope.kind),
             ("facts.scope_target = ?", None if scope is None else clean(scope.target)),
-            ("coalesce(facts.source_date, facts.created_at) >= ?", self.after),
-            ("coalesce(facts.source_date, facts.created_at) < ?", self.before),
+            (f"{_DATE} >= ?", self.after),
+            (f"{_DATE} < ?", self.before),
             ("facts.pinned = ?", None if self.pinned is None else int(self.pinned)),
             ("facts.review_state = ?", _cleaned(self.review_state)),
             ("(facts.expires_at IS NOT NULL) = ?", None if self.ends is None else int(self.ends)),
@@ -105,23 +130,58 @@ class Stats:
     by_tag: Mapping[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A fact, its state, and in a few words that begin with it why it does not come up by itself; None: it does."""
+
+    fact: Fact
+    state: State
+    hidden: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of what is kept.
+
+    Attributes:
+        facts: newest first; of equals the one stored last.
+        total: facts that the filters choose, on all pages.
+        states: how many of them are in each state.
+        behind: id of the last fact of this page, behind which the next one begins; None: there is no next one.
+    """
+
+    facts: tuple[Listed, ...]
+    total: int
+    states: Mapping[State, int]
+    behind: str | None
+
+
 def list_facts(connection: Connection, view: View, chosen: Filter, limit: int = 20, offset: int = 0) -> list[Fact]:
     """Return facts, newest first; of equals the one stored last.
 
     Raises:
         InputError: limit or offset are out of range.
     """
+    check_page(limit, offset)
+    condition, values = _condition(view, chosen)
+    return _newest_first(connection, chosen, condition, (*values, limit, offset))
+
+
+def check_page(limit: int, offset: int = 0) -> None:
+    """See that the limits of a page are in range.
+
+    Raises:
+        InputError: they are not.
+    """
     if not 1 <= limit <= MAX_LIMIT:
         raise InputError(f"limit is {limit}; it must be from 1 to {MAX_LIMIT}")
     if offset < 0:
         raise InputError(f"offset is {offset}; it must be 0 or more")
-    condition, values = _condition(view, chosen)
-    rows = run(
-        connection,
-        f"SELECT {SELECT} FROM facts {chosen.hint} WHERE {condition}"
-        " ORDER BY coalesce(facts.source_date, facts.created_at) DESC, facts.seq DESC LIMIT ? OFFSET ?",
-        (*values, limit, offset),
-    )
+
+
+def _newest_first(connection: Connection, chosen: Filter, condition: str, values: tuple[Any, ...]) -> list[Fact]:
+    order = f"ORDER BY {_DATE} DESC, facts.seq DESC LIMIT ? OFFSET ?"
+    rows = run(connection, f"SELECT {SELECT} FROM facts {chosen.hint} WHERE {condition} {order}", values)
     return [from_row(row) for row in rows]
 
 
@@ -198,57 +258,6 @@ def _cleaned(text: str | None) -> str | None:
     return None if text is None else clean(text)
 
 
-class State(StrEnum):
-    """Whether a fact may come up by itself, and if not, why."""
-
-    PRESENT = "present"
-    PENDING = "pending"
-    """It waits for a review."""
-    REJECTED = "rejected"
-    SEARCH_ONLY = "search-only"
-    """It came in by a way that nobody vouches for: an explicit search finds it."""
-    FORGOTTEN = "forgotten"
-    FORMER = "former"
-    """Another took its place, or it was withdrawn."""
-    EXPIRED = "expired"
-
-
-_CHANNELS = ", ".join(f"'{channel.value}'" for channel in sorted(AUTO_RECALLED))
-_STATE = (
-    "CASE WHEN facts.forgotten_at IS NOT NULL THEN 'forgotten' WHEN facts.superseded_at IS NOT NULL THEN 'former'"
-    " WHEN facts.expires_at <= ? THEN 'expired' WHEN facts.review_state <> 'approved' THEN facts.review_state"
-    f" WHEN facts.channel NOT IN ({_CHANNELS}) THEN 'search-only' ELSE 'present' END"
-)
-"""`state_of` in SQL; its value is the time of asking."""
-_DATE = "coalesce(facts.source_date, facts.created_at)"
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A fact, its state, and in a few words that begin with it why it does not come up by itself; None: it does."""
-
-    fact: Fact
-    state: State
-    hidden: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A part of what is kept.
-
-    Attributes:
-        facts: newest first; of equals the one stored last.
-        total: facts that the filters choose, on all pages.
-        states: how many of them are in each state.
-        behind: id of the last fact of this page, behind which the next one begins; None: there is no next one.
-    """
-
-    facts: tuple[Listed, ...]
-    total: int
-    states: Mapping[State, int]
-    behind: str | None
-
-
 def inventory(
     connection: Connection,
     view: View,
@@ -275,25 +284,16 @@ def inventory(
         InputError: limit or offset are out of range.
         NotFoundError: there is no such fact to go on behind.
     """
-    if not 1 <= limit <= MAX_LIMIT:
-        raise InputError(f"limit is {limit}; it must be from 1 to {MAX_LIMIT}")
-    if offset < 0:
-        raise InputError(f"offset is {offset}; it must be 0 or more")
+    check_page(limit, offset)
     condition, values = _condition(view, chosen, states)
     counted = run(connection, f"SELECT {_STATE}, count(*) FROM facts WHERE {condition} GROUP BY 1", (view.now, *values))
     found = {State(state): count for state, count in counted}
     if behind is not None:
         condition += f" AND ({_DATE}, facts.seq) < (SELECT {_DATE}, facts.seq FROM facts WHERE id = ?)"
         values += (_place(connection, behind, view),)
-    rows = run(
-        connection,
-        f"SELECT {SELECT} FROM facts {chosen.hint} WHERE {condition}"
-        f" ORDER BY {_DATE} DESC, facts.seq DESC LIMIT ? OFFSET ?",
-        (*values, limit + 1, offset),
-    )
-    facts = [from_row(row) for row in rows[:limit]]
-    listed = tuple(Listed(fact, state_of(fact, view.now), why_hidden(fact, view.now)) for fact in facts)
-    more = facts[-1].id if len(rows) > limit else None
+    facts = _newest_first(connection, chosen, condition, (*values, limit + 1, offset))
+    more = facts[limit - 1].id if len(facts) > limit else None
+    listed = tuple(Listed(fact, state_of(fact, view.now), why_hidden(fact, view.now)) for fact in facts[:limit])
     return Page(listed, sum(found.values()), {state: found[state] for state in State if state in found}, more)
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from perdure import telemetry
-from perdure.store.sql import run
+from perdure.store.sql import get_meta, put_meta
 from perdure.store.store import Store
 
 LEFT_OUT, REPORTING = "left_out", "reporting"
@@ -29,10 +29,9 @@ def tell_left_out(store: Store, kinds: Iterable[str]) -> None:
 def count_left_out(store: Store, kinds: Iterable[str]) -> None:
     """Count secrets that were left out, of which whoever brought them is told otherwise."""
     with store.database.write(durable=False) as connection:
-        rows = run(connection, "SELECT value FROM meta WHERE key = ?", (LEFT_OUT,))
-        counted = Counter(json.loads(rows[0][0]) if rows else {})
+        counted = Counter(json.loads(get_meta(connection, LEFT_OUT) or "{}"))
         counted.update(kinds)
-        run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (LEFT_OUT, json.dumps(counted, sort_keys=True)))
+        put_meta(connection, LEFT_OUT, json.dumps(counted, sort_keys=True))
 
 
 def left_out(store: Store) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Connection, get_meta, put_meta, run
 
 MAX_ATTEMPTS = 5
 FIRST_REST = 30.0
@@ -83,7 +83,7 @@ def end(connection: Connection) -> None:
     states = run(connection, "SELECT value FROM meta WHERE key GLOB 'lance:*'")
     if states:
         past = max(int(json.loads(value)["generation"]) for (value,) in states)
-        run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (_PAST, str(past)))
+        put_meta(connection, _PAST, str(past))
     run(connection, "DELETE FROM meta WHERE key GLOB 'lance:*' OR key = ?", (_REST,))
     run(connection, "DELETE FROM outbox")
 
@@ -108,7 +108,7 @@ def done(connection: Connection, batch: Batch) -> None:
     """Remove entries whose facts have reached the index: LanceDB works."""
     connection.executemany("DELETE FROM outbox WHERE seq = ?", [(seq,) for seq, _ in batch.entries])
     if batch.entries:
-        run(connection, "DELETE FROM meta WHERE key = ?", (_REST,))
+        put_meta(connection, _REST, None)
 
 
 def failed(connection: Connection, batch: Batch, error: str, *, at_once: bool = False) -> None:
@@ -135,14 +135,13 @@ def rest(connection: Connection, now: float, error: str) -> int:
     attempts = resting(connection) + 1
     seconds = min(FIRST_REST * 2.0 ** (attempts - 1), LONGEST_REST)
     value = json.dumps({"attempts": attempts, "until": now + seconds, "error": error})
-    run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (_REST, value))
+    put_meta(connection, _REST, value)
     return attempts
 
 
 def resting(connection: Connection) -> int:
     """Return how many times in a row LanceDB has failed as a whole."""
-    rows = run(connection, "SELECT value FROM meta WHERE key = ?", (_REST,))
-    return int(json.loads(rows[0][0])["attempts"]) if rows else 0
+    return int(json.loads(get_meta(connection, _REST) or "{}").get("attempts", 0))
 
 
 def state(connection: Connection) -> OutboxState:
@@ -152,9 +151,8 @@ def state(connection: Connection) -> OutboxState:
         "SELECT count(*) FILTER (WHERE parked IS NULL), count(*) FILTER (WHERE parked IS NOT NULL),"
         " min(queued_at) FILTER (WHERE parked IS NULL) FROM outbox",
     )[0]
-    rests = run(connection, "SELECT value FROM meta WHERE key = ?", (_REST,))
-    note = json.loads(rests[0][0]) if rests else {}
-    return OutboxState(waiting, aside, oldest, note.get("until"), note.get("error"))
+    rests = json.loads(get_meta(connection, _REST) or "{}")
+    return OutboxState(waiting, aside, oldest, rests.get("until"), rests.get("error"))
 
 
 def parked(connection: Connection) -> list[tuple[str, str]]:
@@ -191,14 +189,14 @@ def begin_anew(connection: Connection, now: float) -> None:
 
 def index_state(connection: Connection, space_id: str) -> IndexState:
     """Return what is known of a space's table; the defaults if there has been none."""
-    rows = run(connection, "SELECT value FROM meta WHERE key = ?", (f"lance:{space_id}",))
-    if rows:
-        return IndexState(**json.loads(rows[0][0]))
+    known = get_meta(connection, f"lance:{space_id}")
+    if known is not None:
+        return IndexState(**json.loads(known))
     # A reader may still hold a table that was given up: the next one has another name.
-    past = run(connection, "SELECT value FROM meta WHERE key = ?", (_PAST,))
-    return IndexState(int(past[0][0]) + 1 if past else 0)
+    past = get_meta(connection, _PAST)
+    return IndexState(0 if past is None else int(past) + 1)
 
 
 def put_index_state(connection: Connection, space_id: str, known: IndexState) -> None:
     """Keep what is known of a space's table."""
-    run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"lance:{space_id}", json.dumps(asdict(known))))
+    put_meta(connection, f"lance:{space_id}", json.dumps(asdict(known)))

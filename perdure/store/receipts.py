@@ -37,17 +37,15 @@ def put(connection: Connection, receipt_id: str, at: float, session: str | None,
     plain = {name: value for name, value in body.items() if name not in DETAILS}
     details = {name: body[name] for name in DETAILS if name in body}
     packed = zlib.compress(json.dumps(details).encode()) if details else None
-    run(
-        connection,
-        "INSERT OR REPLACE INTO receipts (id, at, session, scope, body, details) VALUES (?, ?, ?, ?, ?, ?)",
-        (receipt_id, at, session, scope, json.dumps(plain, ensure_ascii=False), packed),
-    )
+    values = (receipt_id, at, session, scope, json.dumps(plain, ensure_ascii=False), packed)
+    sql = "INSERT OR REPLACE INTO receipts (id, at, session, scope, body, details) VALUES (?, ?, ?, ?, ?, ?)"
+    run(connection, sql, values)
 
 
 def get(connection: Connection, receipt_id: str, scope: str) -> Body | None:
     """Return a receipt's body, or None if there is none that this scope wrote."""
-    rows = run(connection, "SELECT body, details FROM receipts WHERE id = ? AND scope = ?", (receipt_id, scope))
-    return _whole(*rows[0]) if rows else None
+    found = whole(connection, receipt_id, scope)
+    return found.body if found else None
 
 
 def listed(

@@ -22,6 +22,7 @@ _CONFIDENCE = (
 )
 """`perdure.ranking.decay.confidence_at` in SQL."""
 _BEST_FIRST = f"ORDER BY {_CONFIDENCE} DESC, coalesce(facts.source_date, facts.created_at) DESC, facts.seq DESC LIMIT ?"
+_BY_WORDS = "facts_fts JOIN facts ON facts.seq = facts_fts.rowid WHERE facts_fts MATCH ?"
 _NAME = lazy(r"[^\W_]+(?:'[^\W_]+)*")
 SLOT_WORDS = 3
 MAX_NAME_WORDS = 60
@@ -113,15 +114,18 @@ class Lexical:
 
 def by_ids(connection: Connection, ids: Iterable[str], view: View) -> dict[str, Fact]:
     """Return those of the facts that may be seen."""
-    condition, values = view.sql()
     wanted = list(ids)
-    marks = ", ".join("?" * len(wanted))
-    rows = run(
-        connection,
-        f"SELECT {SELECT} FROM facts WHERE facts.id IN ({marks}) AND {condition}",
-        (*wanted, *values),
-    )
-    return {fact.id: fact for fact in map(from_row, rows)}
+    found = _seen(connection, view, f"facts WHERE facts.id IN ({', '.join('?' * len(wanted))})", wanted)
+    return {fact.id: fact for fact in found}
+
+
+def _seen(
+    connection: Connection, view: View, source: str, values: Sequence[Any], rest: str = "", last: Sequence[Any] = ()
+) -> list[Fact]:
+    """Return facts that may be seen, from tables under a condition, with the `rest` of the statement behind it."""
+    condition, seen = view.sql()
+    rows = run(connection, f"SELECT {SELECT} FROM {source} AND {condition} {rest}", (*values, *seen, *last))
+    return [from_row(row) for row in rows]
 
 
 def ids(connection: Connection, view: View) -> set[str]:
@@ -141,19 +145,14 @@ def by_prefix(connection: Connection, prefix: str, view: View) -> Fact:
     prefix = prefix.strip().lower()
     if len(prefix) < MIN_PREFIX or not set(prefix) <= set("0123456789abcdef-"):
         raise InputError(f"id {prefix[:40]!r} must be at least {MIN_PREFIX} hex digits of a fact's id")
-    condition, values = view.sql()
-    rows = run(
-        connection,
-        # By its id first: otherwise all that the caller may see is looked through.
-        f"SELECT {SELECT} FROM facts WHERE facts.seq IN (SELECT seq FROM facts WHERE id >= ? AND id < ?)"
-        f" AND {condition} LIMIT 2",
-        (prefix, prefix + "g", *values),
-    )
-    if not rows:
+    # By its id first: otherwise all that the caller may see is looked through.
+    source = "facts WHERE facts.seq IN (SELECT seq FROM facts WHERE id >= ? AND id < ?)"
+    found = _seen(connection, view, source, (prefix, prefix + "g"), "LIMIT 2")
+    if not found:
         raise NotFoundError(f"no fact has the id {prefix[:40]}; a search or a list shows ids")
-    if len(rows) > 1:
+    if len(found) > 1:
         raise AmbiguousIdError(f"several facts have an id that begins with {prefix[:40]}; give more digits")
-    return from_row(rows[0])
+    return found[0]
 
 
 def lookup(
@@ -169,18 +168,12 @@ def lookup(
         limit: so many at the most.
         others: further names of the entity.
     """
-    condition, values = view.sql()
     slot_values = [folded_slot(name) for name in (entity, *others)]
     slot = f"facts.entity_folded IN ({', '.join('?' * len(slot_values))})"
     if key is not None:
         slot += " AND facts.key_folded = ?"
         slot_values.append(folded_slot(key))
-    rows = run(
-        connection,
-        f"SELECT {SELECT} FROM facts WHERE {slot} AND {condition} {_BEST_FIRST}",
-        (*slot_values, *values, view.now, limit),
-    )
-    return [from_row(row) for row in rows]
+    return _seen(connection, view, f"facts WHERE {slot}", slot_values, _BEST_FIRST, (view.now, limit))
 
 
 def named(connection: Connection, question: str, view: View, limit: int = 10) -> list[Fact]:
@@ -192,41 +185,25 @@ def named(connection: Connection, question: str, view: View, limit: int = 10) ->
     sizes = range(1, SLOT_WORDS + 1)
     groups = {" ".join(words[at : at + size]) for at in range(len(words)) for size in sizes}
     own = {" ".join(words[at + 1 : at + 1 + size]) for at, word in enumerate(words) if word == "my" for size in sizes}
-    condition, values = view.sql()
-    rows = run(
-        connection,
-        f"SELECT {SELECT} FROM facts INDEXED BY facts_entity"
-        " WHERE facts.entity_folded IN (SELECT value FROM json_each(?))"
-        f" AND facts.key_folded IN (SELECT value FROM json_each(?)) AND {condition} {_BEST_FIRST}",
-        (json.dumps(sorted(groups | {"user"})), json.dumps(sorted(groups)), *values, view.now, 2 * limit),
+    source = (
+        "facts INDEXED BY facts_entity WHERE facts.entity_folded IN (SELECT value FROM json_each(?))"
+        " AND facts.key_folded IN (SELECT value FROM json_each(?))"
     )
-    facts = map(from_row, rows)
+    values = (json.dumps(sorted(groups | {"user"})), json.dumps(sorted(groups)))
+    facts = _seen(connection, view, source, values, _BEST_FIRST, (view.now, 2 * limit))
     return [fact for fact in facts if folded_slot(fact.entity) != "user" or folded_slot(fact.key) in own][:limit]
 
 
 def by_hash(connection: Connection, normalized_hash: str, view: View) -> list[Fact]:
     """Return the facts whose normalised text is the same."""
-    condition, values = view.sql()
-    rows = run(
-        connection,
-        f"SELECT {SELECT} FROM facts WHERE facts.normalized_hash = ? AND {condition}",
-        (normalized_hash, *values),
-    )
-    return [from_row(row) for row in rows]
+    return _seen(connection, view, "facts WHERE facts.normalized_hash = ?", (normalized_hash,))
 
 
 def by_phrases(connection: Connection, phrases: Iterable[str], view: View, limit: int) -> list[Fact]:
     """Return facts that hold one of the phrases, each a few words in a row: the latest first."""
-    condition, values = view.sql()
     # A phrase of FTS5 stands in double quotes; in these there are none.
     match = " OR ".join('"' + phrase.replace('"', " ") + '"' for phrase in phrases)
-    rows = run(
-        connection,
-        f"SELECT {SELECT} FROM facts_fts JOIN facts ON facts.seq = facts_fts.rowid"
-        f" WHERE facts_fts MATCH ? AND {condition} ORDER BY facts.seq DESC LIMIT ?",
-        (match, *values, limit),
-    )
-    return [from_row(row) for row in rows]
+    return _seen(connection, view, _BY_WORDS, (match,), "ORDER BY facts.seq DESC LIMIT ?", (limit,))
 
 
 def lexical(connection: Connection, query: str, view: View, limit: int) -> Lexical:
@@ -246,8 +223,7 @@ def lexical(connection: Connection, query: str, view: View, limit: int) -> Lexic
     condition, values = view.sql()
     rows = run(
         connection,
-        f"SELECT {SELECT}, facts.seq, -facts_fts.rank FROM facts_fts JOIN facts ON facts.seq = facts_fts.rowid"
-        f" WHERE facts_fts MATCH ? AND {condition} ORDER BY facts_fts.rank LIMIT ?",
+        f"SELECT {SELECT}, facts.seq, -facts_fts.rank FROM {_BY_WORDS} AND {condition} ORDER BY facts_fts.rank LIMIT ?",
         (match_query(searched), *values, limit),
     )
     found = {row[-2]: (from_row(row[:-2]), row[-1]) for row in rows}
@@ -297,10 +273,7 @@ def _visible(connection: Connection, term: str, view: View) -> frozenset[int]:
     """Return up to `COMMON` rows that hold a term and may be seen."""
     condition, values = view.sql()
     # One row of JSON: row by row, SQLite and Python would hand each other the interpreter's lock each time.
-    sql = (
-        "SELECT json_group_array(seq) FROM (SELECT facts.seq FROM facts_fts JOIN facts ON facts.seq = facts_fts.rowid"
-        f" WHERE facts_fts MATCH ? AND {condition} LIMIT ?) AS held"
-    )
+    sql = f"SELECT json_group_array(seq) FROM (SELECT facts.seq FROM {_BY_WORDS} AND {condition} LIMIT ?) AS held"
     return frozenset(json.loads(run(connection, sql, (match_query([term]), *values, COMMON))[0][0]))
 
 

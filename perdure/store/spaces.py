@@ -10,7 +10,7 @@ from typing import Any
 from perdure.errors import NotFoundError
 from perdure.store import outbox
 from perdure.store.seals import seal_vector
-from perdure.store.sql import Connection, Row, run
+from perdure.store.sql import Connection, Row, get_meta, put_meta, run
 
 ACTIVE = "active"
 """Its vectors answer queries. At most one space."""
@@ -248,15 +248,12 @@ def progress(connection: Connection, space_id: str) -> tuple[int, int]:
 
 def report(connection: Connection, problem: str | None) -> None:
     """Note why the building of a space does not go on; None: it does."""
-    run(connection, "DELETE FROM meta WHERE key = ?", (_ERROR,))
-    if problem is not None:
-        run(connection, "INSERT INTO meta VALUES (?, ?)", (_ERROR, problem))
+    put_meta(connection, _ERROR, problem)
 
 
 def problem(connection: Connection) -> str | None:
     """Return why the building of a space does not go on, or None."""
-    rows = run(connection, "SELECT value FROM meta WHERE key = ?", (_ERROR,))
-    return rows[0][0] if rows else None
+    return get_meta(connection, _ERROR)
 
 
 def _one(connection: Connection, state: str) -> VectorSpace | None:
@@ -285,4 +282,4 @@ def _enter(connection: Connection, space: VectorSpace, state: str, now: float | 
 
 def _set_state(connection: Connection, space_id: str, state: str, now: float) -> None:
     run(connection, "UPDATE embeddings SET state = ? WHERE id = ?", (state, space_id))
-    run(connection, "INSERT OR REPLACE INTO meta VALUES ('space:' || ?, ?)", (space_id, repr(now)))
+    put_meta(connection, f"space:{space_id}", repr(now))

@@ -157,6 +157,20 @@ def run(connection: Connection, sql: str, values: Sequence[Any] = ()) -> list[Ro
     return list(connection.execute(sql, values))
 
 
+def get_meta(connection: Connection, key: str) -> str | None:
+    """Return a value that belongs to the store as a whole; None: there is none of this name."""
+    rows = run(connection, "SELECT value FROM meta WHERE key = ?", (key,))
+    return rows[0][0] if rows else None
+
+
+def put_meta(connection: Connection, key: str, value: str | None) -> None:
+    """Keep a value that belongs to the store as a whole; None drops it."""
+    if value is None:
+        run(connection, "DELETE FROM meta WHERE key = ?", (key,))
+    else:
+        run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+
 TURN = 2.0
 """Seconds, in a turn. A server that is frozen ends no connection by itself."""
 _patience: ContextVar[float] = ContextVar("perdure_patience", default=math.inf)

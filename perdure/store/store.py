@@ -25,7 +25,7 @@ from perdure.store.presence import Presence
 from perdure.store.rollback_guard import Memo, holds_something, refuse_lost
 from perdure.store.seals import seal, store_key
 from perdure.store.spaces import VectorSpace as VectorSpace
-from perdure.store.sql import Backend, Connection, run
+from perdure.store.sql import Backend, Connection, get_meta, put_meta, run
 from perdure.store.transaction import Author, Transaction
 
 KEPT, OWN_KEPT = 90 * 86_400.0, 86_400.0
@@ -127,12 +127,9 @@ class Store:
         with ExitStack() as opened:
             if self.refusal is None:
                 prepare_folder(self.folder)
+            refusal = None if self._stands_in else self.refusal
             self.database: Backend = Database(
-                path,
-                check=look,
-                stays=not self._stands_in,
-                refusal=None if self._stands_in else self.refusal,
-                memory=self._stands_in,
+                path, check=look, stays=not self._stands_in, refusal=refusal, memory=self._stands_in
             )
             opened.callback(self.database.close)
             self._presence = None if self.refusal is not None else Presence(self.folder)
@@ -196,8 +193,7 @@ class Store:
     def meta(self, key: str) -> str | None:
         """Return a value that belongs to the store as a whole."""
         with self.database.read() as connection:
-            rows = run(connection, "SELECT value FROM meta WHERE key = ?", (key,))
-        return rows[0][0] if rows else None
+            return get_meta(connection, key)
 
     def note(self, key: str, value: str | None) -> None:
         """Keep a value that belongs to the store as a whole, or drop it; a power cut may undo it.
@@ -206,9 +202,7 @@ class Store:
             StoreError: it could not be written.
         """
         with self.database.write(durable=False) as connection:
-            run(connection, "DELETE FROM meta WHERE key = ?", (key,))
-            if value is not None:
-                run(connection, "INSERT INTO meta VALUES (?, ?)", (key, value))
+            put_meta(connection, key, value)
 
     def acknowledge(self, entry: Entry) -> Entry:
         """Put a turn into the inbox, and into the database's if the store acknowledges there; return it with its id.
@@ -306,12 +300,9 @@ class Store:
     def park(self, entry_id: str, error: str, entry: str) -> None:
         """Put an inbox entry aside that cannot be dealt with: kept and reported, never dropped."""
         with self.database.write() as connection:
-            run(
-                connection,
-                "INSERT OR REPLACE INTO inbox_parked VALUES (?, ?, ?, ?)",
-                (entry_id, self.clock.now(), error, entry),
-            )
-            run(connection, "INSERT OR IGNORE INTO inbox_done VALUES (?, ?)", (entry_id, self.clock.now()))
+            now = self.clock.now()
+            run(connection, "INSERT OR REPLACE INTO inbox_parked VALUES (?, ?, ?, ?)", (entry_id, now, error, entry))
+            run(connection, "INSERT OR IGNORE INTO inbox_done VALUES (?, ?)", (entry_id, now))
 
     def prune_finished(self) -> None:
         """Drop the notes on inbox entries whose file is gone: they can never come back.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from perdure.errors import InputError, NotFoundError
@@ -66,21 +66,15 @@ class StoredVector:
         return [cls(embedding_id, row.astype("<f4").tobytes()) for row in vectors]
 
 
+@dataclass(eq=False, slots=True)
 class Transaction:
-    """The changes that one transaction makes. Obtained from `Store.write`."""
+    """The changes that one transaction makes, all of one batch. Obtained from `Store.write`."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        now: float,
-        author: Author,
-        summaries: Summaries = USUAL,
-    ) -> None:
-        self._summaries = summaries
-        self.connection = connection
-        self.now = now
-        self.author = author
-        self.batch = uuid.uuid4().hex
+    connection: Connection
+    now: float
+    author: Author
+    summaries: Summaries = USUAL
+    batch: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def add(self, fact: Fact, vector: StoredVector | None = None, reason: str = "") -> Fact:
         """Store a new fact; secrets in it are redacted first.
@@ -162,13 +156,7 @@ class Transaction:
         return self.change(fact_id, "reinforce", values, reason=reason)
 
     def change(
-        self,
-        fact_id: str,
-        action: str,
-        values: Mapping[str, Any],
-        *,
-        other_id: str | None = None,
-        reason: str = "",
+        self, fact_id: str, action: str, values: Mapping[str, Any], *, other_id: str | None = None, reason: str = ""
     ) -> Fact:
         """Change columns of a fact in place; the journal keeps what stood there before, so that it can be undone.
 
@@ -269,18 +257,17 @@ class Transaction:
             raise InputError(f"a memory has {len(text)} characters; the limit is {MAX_TEXT}: store a summary")
         created = fact.created_at or self.now
         confirmed = fact.last_confirmed_at or created
+        ends = fact.expires_at
+        if ends is None:
+            ends = expiry(fact.decay_class, confirmed, fact.decay_freeze_until)
         return replace(
             fact,
             id=fact.id or str(uuid.uuid4()),
             text=text,
-            summary=fact.summary or self._summaries.of(text),
+            summary=fact.summary or self.summaries.of(text),
             created_at=created,
             last_confirmed_at=confirmed,
-            expires_at=(
-                expiry(fact.decay_class, confirmed, fact.decay_freeze_until)
-                if fact.expires_at is None
-                else fact.expires_at
-            ),
+            expires_at=ends,
             normalized_hash=fingerprint(text),
         )
 
@@ -289,16 +276,9 @@ class Transaction:
         run(self.connection, INDEX, (row, *(fts_text(text or "") for text in texts)))
 
     def _put_vector(self, fact_id: str, vector: StoredVector) -> None:
-        run(
-            self.connection,
-            "INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)",
-            (fact_id, vector.embedding_id, vector.blob),
-        )
-        run(
-            self.connection,
-            "UPDATE facts SET embedding_model = ? WHERE id = ?",
-            (vector.embedding_id, fact_id),
-        )
+        values = (fact_id, vector.embedding_id, vector.blob)
+        run(self.connection, "INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", values)
+        run(self.connection, "UPDATE facts SET embedding_model = ? WHERE id = ?", (vector.embedding_id, fact_id))
 
     def queue(self, fact_id: str) -> None:
         """Note that the derived table, if there is one, has an old state of a fact."""
@@ -322,7 +302,7 @@ class Transaction:
             "INSERT INTO journal (at, action, fact_id, other_id, channel, host, session, batch, detail)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (self.now, action, fact_id, other_id, author.channel.value, author.host, author.session, self.batch,
-             json.dumps(detail or {})),
+             json.dumps(detail or {}))
         )  # fmt: skip
         return self.connection.last_insert_rowid()
 
