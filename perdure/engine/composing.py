@@ -123,7 +123,7 @@ def json_settings(settings: Settings) -> dict[str, Any]:
 def vector_index(store: Store, space: VectorSpace, settings: Settings, on_trouble: Callable[[], None]) -> Surveyor:
     """Return what finds nearest vectors: the database where it can, else what this process and LanceDB hold."""
     if store.database.compares:
-        from perdure.postgres.index import DatabaseIndex
+        from perdure.postgres.vectors import DatabaseIndex
 
         return DatabaseIndex(store.database, space.id, space.dims)
     return TieredIndex(

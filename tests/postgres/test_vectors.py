@@ -14,7 +14,7 @@ from perdure.index.vector_index import ExactIndex, scan
 from perdure.lance.tiered import TieredIndex
 from perdure.maintenance.tenant import purge_tenant
 from perdure.postgres import vectors
-from perdure.postgres.index import DatabaseIndex
+from perdure.postgres.vectors import DatabaseIndex
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import View
 from perdure.store.sql import run
