@@ -10,8 +10,8 @@ from perdure.capture.evidence import replaces
 from perdure.errors import InputError
 from perdure.store import history, listing, search
 from perdure.store.fact import Fact
+from perdure.store.lifecycle import PENDING, grant, request_of
 from perdure.store.listing import Filter
-from perdure.store.requests import PENDING, grant, request_of
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import View
 from perdure.store.store import Store

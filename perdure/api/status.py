@@ -14,12 +14,11 @@ from perdure.maintenance.exports import daily_files
 from perdure.store.expiry import parked_expiry
 from perdure.store.inbox import waiting_in
 from perdure.store.inbox_lines import damaged_turns
-from perdure.store.journal import newest
 from perdure.store.notices import left_out
 from perdure.store.rollback_guard import Truth, judge
 from perdure.store.scope import Audience
 from perdure.store.search import View
-from perdure.store.sql import run
+from perdure.store.sql import newest, run
 from perdure.text.pluralize import counted
 
 

@@ -10,7 +10,7 @@ from perdure.engine.composing import writing_options
 from perdure.engine.settings import Settings
 from perdure.errors import SettingsError
 from perdure.recall.expand import Expand
-from perdure.store.llm_tokens import TokenMeter
+from perdure.store.llm import TokenMeter
 from perdure.store.store import Store
 
 if TYPE_CHECKING:

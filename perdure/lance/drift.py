@@ -14,10 +14,9 @@ from perdure.lance.table import LanceIndex
 from perdure.store import outbox
 from perdure.store.fact import Fact
 from perdure.store.finding import Finding
-from perdure.store.journal import newest
 from perdure.store.outbox import IndexState
 from perdure.store.scope import Scope
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Connection, newest, run
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import StoredVector
 

@@ -21,10 +21,9 @@ from typing import IO, Any
 from perdure.errors import InputError, StoreFullError, StoreUnavailableError
 from perdure.store.fact import COLUMNS, SELECT, Fact, from_row
 from perdure.store.folder import prepare_folder, private_file, sync_folder
-from perdure.store.journal import newest
 from perdure.store.migrations import STEPS
 from perdure.store.safe import safe_fact
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Connection, newest, run
 from perdure.store.store import Store
 
 FORMAT = 1

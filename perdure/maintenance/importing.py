@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from perdure.hooks.types import Channel
 from perdure.maintenance.purge import is_purged
 from perdure.store.fact import SELECT, Fact, folded_slot, from_row, live_sql
+from perdure.store.lifecycle import PENDING, Wish
 from perdure.store.links import Link
-from perdure.store.requests import PENDING, Wish
 from perdure.store.safe import safe_fact
 from perdure.store.sql import Connection, run
 from perdure.store.store import Store, VectorSpace

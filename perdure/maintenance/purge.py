@@ -18,7 +18,7 @@ from perdure.lance.drift import drop_index
 from perdure.maintenance import remote_purges as elsewhere
 from perdure.maintenance.certificate import BEYOND, BEYOND_SHARED, MIN_TEXT, Needles, Searched, pieces, search
 from perdure.maintenance.exports import take_out
-from perdure.store import expansions, receipts
+from perdure.store import llm, receipts
 from perdure.store.folder import STAGES
 from perdure.store.inbox_lines import drop as drop_damaged
 from perdure.store.inbox_lines import unadopted
@@ -292,7 +292,7 @@ def _scrub(connection: Connection, places: Sequence[Place], texts: Sequence[str]
                 # In ASCII, as half a character in a turn could not be written else.
                 sql = f"UPDATE {table} SET {column} = ? WHERE {name} = ?"
                 run(connection, sql, (json.dumps(after), row_id))
-    expansions.clear(connection)
+    llm.clear_wordings(connection)
 
 
 def _without(value: Any, texts: Sequence[str]) -> Any:

@@ -14,10 +14,9 @@ from typing import NamedTuple
 
 from perdure.recent import Recent
 from perdure.regex import lazy
-from perdure.store import journal
 from perdure.store.scope import Audience
 from perdure.store.search import View
-from perdure.store.sql import Backend, Connection, run
+from perdure.store.sql import Backend, Connection, newest, run
 from perdure.store.trust import SUPERSEDES
 from perdure.text.normalise import fold, fts_text, match_query
 from perdure.text.scripts import DENSE_CLASS
@@ -174,7 +173,7 @@ class KnownNames:
             StoreError: the database keeps everybody waiting, or cannot be read.
         """
         with self._database.read(deadline=deadline) as connection:
-            seq = journal.newest(connection)
+            seq = newest(connection)
             kept = self._kept.get(audience)
             if kept is None or kept.seq != seq or not kept.since <= now < kept.until:
                 aliases = naming(connection, audience, now)

@@ -76,9 +76,8 @@ def move(connection: Connection, scope: Scope, session: str, to: Scope) -> bool:
 def rewrite(connection: Connection, change: Callable[[bytes], bytes]) -> int:
     """Pass every line through a function; one of which nothing is left goes. Return how many conversations changed."""
     changed = set()
-    for place, kind, target, session, line in run(
-        connection, "SELECT place, scope, scope_target, session, line FROM said ORDER BY place"
-    ):
+    sql = "SELECT place, scope, scope_target, session, line FROM said ORDER BY place"
+    for place, kind, target, session, line in run(connection, sql):
         after = change(line.encode()).removesuffix(b"\n")
         if after != line.encode():
             changed.add((kind, target, session))

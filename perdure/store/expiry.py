@@ -25,6 +25,7 @@ _OPEN = "(facts.valid_until IS NULL OR facts.valid_until > facts.expires_at)"
 _OVER = f"facts.expires_at <= :now AND {_OPEN}"
 _GONE = "(facts.expires_at <= :now AND facts.valid_until <= facts.expires_at)"
 _DUE = f"SELECT facts.id FROM facts WHERE {_MORTAL} AND {_OVER}"
+_AMONG = "facts.id IN (SELECT value FROM json_each(:ids))"
 _UNANSWERED = "FROM proposals WHERE state = 'open' AND expires_at <= :now"
 _REMOVABLE = (
     "SELECT facts.id FROM facts WHERE facts.superseded_at IS NULL AND facts.pinned = 0"
@@ -118,7 +119,7 @@ def _expire(store: Store, fact_ids: Sequence[str], times: dict[str, float], batc
     with store.write(_AUTHOR) as tx:
         tx.batch = batch
         # What was confirmed meanwhile lives on.
-        still = _ids(tx.connection, f"{_DUE} AND {_among()}", {**times, "ids": json.dumps(fact_ids)})
+        still = _ids(tx.connection, f"{_DUE} AND {_AMONG}", {**times, "ids": json.dumps(fact_ids)})
         for fact_id in still:
             tx.change(fact_id, "expire", {"valid_until": tx.fact(fact_id).expires_at}, reason="its time was over")
     return still
@@ -126,14 +127,10 @@ def _expire(store: Store, fact_ids: Sequence[str], times: dict[str, float], batc
 
 def _remove(store: Store, fact_ids: Sequence[str], times: dict[str, float]) -> list[str]:
     with store.write(_AUTHOR) as tx:
-        still = _ids(tx.connection, f"{_REMOVABLE} AND {_among()}", {**times, "ids": json.dumps(fact_ids)})
+        still = _ids(tx.connection, f"{_REMOVABLE} AND {_AMONG}", {**times, "ids": json.dumps(fact_ids)})
         for fact_id in still:
             tx.remove(fact_id, "prune")
     return still
-
-
-def _among() -> str:
-    return "facts.id IN (SELECT value FROM json_each(:ids))"
 
 
 def _ids(connection: Connection, sql: str, values: dict[str, Any]) -> list[str]:

@@ -77,18 +77,22 @@ def machine_of(path: Path, of: str) -> str:
     """
     file = path / MACHINE
     if not file.exists():
-        made = private_file(path / f"{MACHINE}.{secrets.token_hex(4)}")
-        made.write_text(f"{secrets.token_hex(4)} {of}", encoding="ascii")
-        # Whole or not at all, and another process may have been first.
-        with suppress(FileExistsError):
-            os.link(made, file)
-        made.unlink()
+        make_once(file, f"{secrets.token_hex(4)} {of}")
     name, _, theirs = file.read_text(encoding="ascii", errors="replace").partition(" ")
     if theirs != of:
         raise StoreUnavailableError(
             f"folder {path} holds turns of another tenant or another database; give each its own folder (--home)"
         )
     return name
+
+
+def make_once(path: Path, content: str) -> None:
+    """Make a private file, whole or not at all, unless another process is first."""
+    made = private_file(path.with_name(f"{path.name}.{secrets.token_hex(4)}"))
+    made.write_text(content, encoding="ascii")
+    with suppress(FileExistsError):
+        os.link(made, path)
+    made.unlink()
 
 
 def sync_folder(path: Path) -> None:

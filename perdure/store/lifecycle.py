@@ -1,19 +1,24 @@
-"""The life of a fact after it was stored: each step is a change that can be undone. Nothing is deleted."""
+"""The life of a fact after it was stored, and what an agent may only ask for: steps that can all be undone."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any
 
 from perdure.errors import InputError, NotFoundError
 from perdure.ranking.decay import DEFAULT_CLASS, LIFETIMES, REFRESHED_BY_USE, expiry
-from perdure.store.fact import COLUMNS, Fact
+from perdure.store import lifecycle, search
+from perdure.store.fact import Fact
+from perdure.store.search import View
 from perdure.store.sql import Connection, run
-from perdure.store.transaction import CHANGEABLE, StoredVector, Transaction
+from perdure.store.transaction import StoredVector, Transaction
 from perdure.store.trust import strength
 
+_UNLINKED = "superseded_at superseded_by supersedes_id forgotten_at valid_until embedding_model"
+"""What a new version does not take over from the old one."""
 _NEW_VERSION = frozenset({"text", "why", "entity", "key", "value", "summary", "metadata"})
 UPDATABLE = _NEW_VERSION | {"category", "importance", "tags", "decay_class", "confidence", "valid_from", "valid_until"}
 
@@ -136,7 +141,8 @@ def next_version(fact: Fact, values: Mapping[str, Any], found: Mapping[str, Any]
     fresh = {"summary": None} if "text" in values and "summary" not in values else {}
     new = {"id": "", "created_at": 0.0, "last_confirmed_at": None, "expires_at": None}
     since = {"valid_from": values.get("valid_from")}
-    return replace(fact, **(_unlinked() | dict(found or {}) | dict(values) | fresh | new | since))
+    unlinked: dict[str, Any] = dict.fromkeys(_UNLINKED.split())
+    return replace(fact, **(unlinked | dict(found or {}) | dict(values) | fresh | new | since))
 
 
 def succeed(tx: Transaction, old_id: str, fact: Fact, vector: StoredVector | None, reason: str) -> Fact:
@@ -175,12 +181,6 @@ def _renewed(fact: Fact, values: Mapping[str, Any]) -> dict[str, Any]:
     return renewed
 
 
-def _unlinked() -> dict[str, Any]:
-    """Return what a new version does not take over from the old one."""
-    kept = {"superseded_at", "superseded_by", "supersedes_id", "forgotten_at", "valid_until", "embedding_model"}
-    return {name: None for name in COLUMNS if name in kept and name in CHANGEABLE | {"embedding_model"}}
-
-
 def note_recalled(connection: Connection, ids: Iterable[str], *, injected: bool = False) -> None:
     """Count that memories reached an agent. It changes no rank, no lifetime, no seal and no journal.
 
@@ -213,3 +213,103 @@ def used(tx: Transaction, ids: Iterable[str]) -> list[Fact]:
     )
     there = {row[0] for row in run(tx.connection, sql, (json.dumps(wanted),))}
     return [use(tx, fact_id) for fact_id in wanted if fact_id in there]
+
+
+PENDING = "pending"
+MOST = 50
+"""So many requests of one scope may wait: more than that nobody reads, and an agent in a loop writes without end."""
+
+
+class Wish(StrEnum):
+    """What is asked for; so the journal calls it."""
+
+    REPLACE = "ask_replace"
+    FORGET = "ask_forget"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a fact that waits for review asks for.
+
+    Attributes:
+        wish: what is to be done.
+        target: id of the fact that it is to be done to.
+    """
+
+    wish: Wish
+    target: str
+
+
+def ask(tx: Transaction, note: Fact, vector: StoredVector | None, request: Request) -> Fact:
+    """Store what waits for the user's word, and what it is to do. The fact it is about stays as it is.
+
+    Args:
+        tx: the transaction.
+        note: what is to take the other's place; or says that the other is to be forgotten.
+        vector: of its text.
+        request: what it asks for.
+
+    Returns:
+        The note as stored; or the one that waits already and asks for the same in the same words.
+
+    Raises:
+        InputError: the note is not to be stored, or as many wait as may.
+    """
+    draft = replace(note, review_state=PENDING)
+    sql = (
+        "SELECT f.id FROM facts f JOIN journal j ON j.fact_id = f.id AND j.action = ? AND j.other_id = ?"
+        " WHERE f.text = ? AND f.review_state = ? AND f.forgotten_at IS NULL"
+    )
+    if waiting := run(tx.connection, sql, (request.wish.value, request.target, draft.text, PENDING)):
+        return tx.fact(waiting[0][0])
+    if _waiting(tx.connection, draft) >= MOST:
+        raise InputError(
+            f"{MOST} requests wait for the user's word already, which is the limit; nothing was stored. "
+            "Tell them to decide: perdure review"
+        )
+    added = tx.add(draft, vector)
+    return tx.change(added.id, request.wish.value, {}, other_id=request.target)
+
+
+def _waiting(connection: Connection, note: Fact) -> int:
+    sql = (
+        f"SELECT count(*) FROM facts f WHERE f.review_state = '{PENDING}' AND f.forgotten_at IS NULL"
+        " AND f.superseded_at IS NULL AND f.scope = ? AND f.scope_target IS ?"
+        " AND EXISTS (SELECT 1 FROM journal j WHERE j.fact_id = f.id AND j.action IN (?, ?))"
+    )
+    return int(run(connection, sql, (note.scope, note.scope_target, *Wish))[0][0])
+
+
+def request_of(connection: Connection, fact_id: str) -> Request | None:
+    """Return what a fact asks for, if it does."""
+    sql = "SELECT action, other_id FROM journal WHERE fact_id = ? AND action IN (?, ?) ORDER BY seq DESC LIMIT 1"
+    rows = run(connection, sql, (fact_id, *Wish))
+    return Request(Wish(rows[0][0]), rows[0][1]) if rows else None
+
+
+def grant(tx: Transaction, note: Fact, request: Request, view: View) -> None:
+    """Do what an approved note asks for.
+
+    Args:
+        tx: the transaction.
+        note: what asks.
+        request: for what.
+        view: where the other fact must still be: the note's own scope.
+
+    Raises:
+        NotFoundError: the other fact was changed, forgotten or removed meanwhile.
+    """
+    if request.target not in search.by_ids(tx.connection, [request.target], view):
+        raise NotFoundError(
+            f"memory {request.target[:8]}, which {note.id[:8]} asks to {_WORDS[request.wish]}, is no longer as it was; "
+            f"reject the request: perdure review reject {note.id[:8]}"
+        )
+    if request.wish is Wish.REPLACE:
+        tx.supersede(request.target, note.id, "approved")
+        return
+    lifecycle.forget(tx, request.target, "approved")
+    # It has done what it was for; approved, it would be recalled.
+    lifecycle.forget(tx, note.id, "done")
+
+
+_WORDS = {Wish.REPLACE: "replace", Wish.FORGET: "forget"}

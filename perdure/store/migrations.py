@@ -71,8 +71,10 @@ def migrate(database: Database, *, keep: bool = True) -> None:
             version = _version(connection)
             if version < len(STEPS):
                 fail_point("migrate.begun")
-                if keep and version and _has_facts(connection):
-                    _keep(database, version)
+                if keep and version and run(connection, "SELECT 1 FROM facts LIMIT 1"):
+                    # Beside this transaction, whose lock keeps everybody else from writing meanwhile.
+                    with database.read() as reader:
+                        snapshot(reader, unused(database.path.parent / "backups", f"facts-before-schema-{version + 1}"))
                 keep = False
                 STEPS[version](connection)
                 fail_point("migrate.stepped")
@@ -80,16 +82,6 @@ def migrate(database: Database, *, keep: bool = True) -> None:
                 run(connection, f"PRAGMA user_version = {version}")
                 run(connection, f"PRAGMA application_id = {APPLICATION_ID}")
         fail_point("migrate.committed")
-
-
-def _has_facts(connection: Connection) -> bool:
-    return bool(run(connection, "SELECT 1 FROM facts LIMIT 1"))
-
-
-def _keep(database: Database, version: int) -> None:
-    # Read beside the transaction that is to change it: its lock keeps everybody else from writing meanwhile.
-    with database.read() as reader:
-        snapshot(reader, unused(database.path.parent / "backups", f"facts-before-schema-{version + 1}"))
 
 
 def _version(connection: Connection) -> int:

@@ -134,8 +134,7 @@ def rest(connection: Connection, now: float, error: str) -> int:
     """
     attempts = resting(connection) + 1
     seconds = min(FIRST_REST * 2.0 ** (attempts - 1), LONGEST_REST)
-    value = json.dumps({"attempts": attempts, "until": now + seconds, "error": error})
-    put_meta(connection, _REST, value)
+    put_meta(connection, _REST, json.dumps({"attempts": attempts, "until": now + seconds, "error": error}))
     return attempts
 
 
@@ -157,8 +156,7 @@ def state(connection: Connection) -> OutboxState:
 
 def parked(connection: Connection) -> list[tuple[str, str]]:
     """Return the facts that cannot be indexed, each with what is wrong; the exact search answers for them."""
-    rows = run(connection, "SELECT DISTINCT fact_id, parked FROM outbox WHERE parked IS NOT NULL ORDER BY seq")
-    return [(fact_id, error) for fact_id, error in rows]
+    return run(connection, "SELECT DISTINCT fact_id, parked FROM outbox WHERE parked IS NOT NULL ORDER BY seq")
 
 
 def pending(connection: Connection, limit: int) -> set[str] | None:
@@ -170,12 +168,11 @@ def pending(connection: Connection, limit: int) -> set[str] | None:
 def queue_all(connection: Connection, space_id: str, now: float) -> None:
     """Queue every fact that has a vector in a space, for a table that is made anew. What was parked is tried again."""
     run(connection, "UPDATE outbox SET attempts = 0, parked = NULL WHERE parked IS NOT NULL")
-    run(
-        connection,
+    sql = (
         "INSERT INTO outbox (fact_id, queued_at) SELECT facts.id, ? FROM facts JOIN vectors v ON v.fact_id = facts.id"
-        " AND v.embedding_id = ? WHERE facts.id NOT IN (SELECT fact_id FROM outbox) ORDER BY facts.seq",
-        (now, space_id),
+        " AND v.embedding_id = ? WHERE facts.id NOT IN (SELECT fact_id FROM outbox) ORDER BY facts.seq"
     )
+    run(connection, sql, (now, space_id))
 
 
 def begin_anew(connection: Connection, now: float) -> None:

@@ -13,6 +13,7 @@ from perdure.store.sql import Connection, run
 
 Body = Mapping[str, Any]
 MIN_PREFIX = 8
+_KEPT = "SELECT id, at, session, body, details FROM receipts"
 DETAILS = ("candidates", "echo")
 """What of a body is written compressed, as it is nine tenths of it: ids, scores and keyed hashes, no words."""
 
@@ -67,12 +68,8 @@ def listed(
         naming: only those, of the newest so many, of which this fact was a candidate.
     """
     condition = f" AND json_extract(body, '$.{MARKS}') IS NOT NULL" if marked else ""
-    rows = run(
-        connection,
-        f"SELECT id, at, session, body, details FROM receipts WHERE scope = ? AND at < ?{condition}"
-        " ORDER BY at DESC, rowid DESC LIMIT ?",
-        (scope, math.inf if before is None else before, limit),
-    )
+    sql = f"{_KEPT} WHERE scope = ? AND at < ?{condition} ORDER BY at DESC, rowid DESC LIMIT ?"
+    rows = run(connection, sql, (scope, math.inf if before is None else before, limit))
     wanted = (naming or "").encode()
     # To read what it tells takes longer than to see that it tells nothing of the fact.
     return [Kept(name, at, session, _whole(*body)) for name, at, session, *body in rows if wanted in _details(body[1])]
@@ -80,8 +77,7 @@ def listed(
 
 def whole(connection: Connection, receipt_id: str, scope: str) -> Kept | None:
     """Return a receipt that this scope wrote, or None."""
-    sql = "SELECT id, at, session, body, details FROM receipts WHERE id = ? AND scope = ?"
-    rows = run(connection, sql, (receipt_id, scope))
+    rows = run(connection, f"{_KEPT} WHERE id = ? AND scope = ?", (receipt_id, scope))
     return next((Kept(name, at, session, _whole(*body)) for name, at, session, *body in rows), None)
 
 

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -156,14 +156,8 @@ class Remembered:
         Raises:
             OSError: it cannot be written.
         """
-        content: dict[str, Any] = {
-            "format": FORMAT,
-            "key": self.key.hex(),
-            "places": [[place.store, place.seq, place.seal] for place in self.places],
-            "facts": self.facts,
-            "tombstones": sorted(self.tombstones),
-            "at": self.at,
-        }
+        content: dict[str, Any] = {"format": FORMAT, "key": self.key.hex(), "facts": self.facts, "at": self.at}
+        content |= {"places": list(map(astuple, self.places)), "tombstones": sorted(self.tombstones)}
         part = folder / f"{FILE}.part"
         with os.fdopen(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, FILE_MODE), "wb") as file:
             file.write(json.dumps(content | {"sum": _sum(content)}).encode())

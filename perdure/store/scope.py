@@ -104,7 +104,7 @@ def bound(kind: str, name: str, agent: str | None = None, user: str | None = Non
         kind: "agent" or "session".
         name: its id.
         agent: of a session.
-        user: None or the owner: the scope names none, as those of before did.
+        user: None or the owner: the scope names none.
 
     Raises:
         ScopeError: an id is malformed, or an agent was given for an agent.

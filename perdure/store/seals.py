@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,10 +104,11 @@ def damages(connection: Connection) -> Iterator[Damage]:
     key = store_key(connection)
     # Damage may have made anything of an id.
     seals = {str(seal_id): stored for seal_id, stored in run(connection, "SELECT id, seal FROM seals")}
-    there = [_text(row[0]) for row in run(connection, "SELECT CAST(id AS BLOB) FROM facts NOT INDEXED")]
+    raw = run(connection, "SELECT CAST(id AS BLOB) FROM facts NOT INDEXED")
+    there = [(fact_id or b"").decode("utf-8", "replace") for (fact_id,) in raw]
     foreign = set(there) - seals.keys()
     [active] = run(connection, "SELECT max(id) FILTER (WHERE state = 'active') FROM embeddings")
-    for fact_id in dict.fromkeys([*there, *_facts_of(seals)]):
+    for fact_id in dict.fromkeys([*there, *sorted({seal_id.partition("/")[0] for seal_id in seals})]):
         for seal_id, digest in _sealed(connection, key, fact_id).items():
             stored = seals.pop(seal_id, None)
             damage = _damage(seal_id, "foreign" if stored is None else "changed")
@@ -158,10 +159,6 @@ def _row(connection: Connection, sql: str, values: Sequence[Any]) -> tuple[Any, 
         return ("unreadable",)
 
 
-def _facts_of(seals: Mapping[str, bytes]) -> list[str]:
-    return sorted({seal_id.partition("/")[0] for seal_id in seals})
-
-
 def _damage(seal_id: str, how: str) -> Damage:
     fact_id, _, rest = seal_id.partition("/")
     mark, _, part = (rest or "f").partition("/")
@@ -170,10 +167,6 @@ def _damage(seal_id: str, how: str) -> Damage:
 
 def _digest(key: bytes, values: Sequence[Any]) -> bytes:
     return hashlib.blake2b(repr(tuple(values)).encode("utf-8", "surrogatepass"), key=key, digest_size=SIZE).digest()
-
-
-def _text(raw: bytes | None) -> str:
-    return (raw or b"").decode("utf-8", "replace")
 
 
 def store_key(connection: Connection) -> bytes:

@@ -221,11 +221,9 @@ def lexical(connection: Connection, query: str, view: View, limit: int) -> Lexic
     if not searched:
         return Lexical((), counts, meant)
     condition, values = view.sql()
-    rows = run(
-        connection,
-        f"SELECT {SELECT}, facts.seq, -facts_fts.rank FROM {_BY_WORDS} AND {condition} ORDER BY facts_fts.rank LIMIT ?",
-        (match_query(searched), *values, limit),
-    )
+    by_rank = f"FROM {_BY_WORDS} AND {condition} ORDER BY facts_fts.rank LIMIT ?"
+    sql = f"SELECT {SELECT}, facts.seq, -facts_fts.rank {by_rank}"
+    rows = run(connection, sql, (match_query(searched), *values, limit))
     found = {row[-2]: (from_row(row[:-2]), row[-1]) for row in rows}
     for term in searched:
         if term not in rows_of:

@@ -47,7 +47,8 @@ def snapshot(source: apsw.Connection, target: Path) -> Path:
                 raise StoreCorruptError(f"the copy {target.name} holds other rows than its source; copy again")
         finally:
             copied.close()
-        _sync(part)
+        with part.open("r+b") as file:
+            os.fsync(file.fileno())
         part.replace(target)
         sync_folder(target.parent)
     finally:
@@ -76,12 +77,11 @@ def check_intact(connection: apsw.Connection, path: Path) -> None:
 def row_counts(connection: apsw.Connection) -> dict[str, int]:
     """Return how many rows each ordinary table holds."""
     # What FTS5 keeps is checked by the integrity check; its tables hold pieces of an index, not rows.
-    tables = run(
-        connection,
+    sql = (
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'sqlite_*' AND name NOT GLOB '*_fts*'"
-        " AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY name",
+        " AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY name"
     )
-    return {name: run(connection, f'SELECT count(*) FROM "{name}"')[0][0] for (name,) in tables}
+    return {name: run(connection, f'SELECT count(*) FROM "{name}"')[0][0] for (name,) in run(connection, sql)}
 
 
 def unused(folder: Path, stem: str, suffix: str = ".db") -> Path:
@@ -90,11 +90,3 @@ def unused(folder: Path, stem: str, suffix: str = ".db") -> Path:
     while path.exists():
         path, number = folder / f"{stem}-{number}{suffix}", number + 1
     return path
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDWR)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -150,12 +150,8 @@ def activate(connection: Connection, space_id: str, now: float) -> None:
         _set_state(connection, former.id, RETIRED, now)
     _set_state(connection, space_id, ACTIVE, now)
     report(connection, None)
-    run(
-        connection,
-        "UPDATE facts SET embedding_model ="
-        " (SELECT v.embedding_id FROM vectors v WHERE v.fact_id = facts.id AND v.embedding_id = ?)",
-        (space_id,),
-    )
+    own = "SELECT v.embedding_id FROM vectors v WHERE v.fact_id = facts.id AND v.embedding_id = ?"
+    run(connection, f"UPDATE facts SET embedding_model = ({own})", (space_id,))
     # Facts that are not live too: the table of a space that was left may still hold them.
     outbox.queue_every(connection, now)
 
@@ -270,12 +266,11 @@ def _space(row: Row) -> VectorSpace:
 
 
 def _enter(connection: Connection, space: VectorSpace, state: str, now: float | None) -> None:
-    run(
-        connection,
+    sql = (
         "INSERT INTO embeddings (id, identity, dims, state) VALUES (?, ?, ?, ?)"
-        " ON CONFLICT (id) DO UPDATE SET identity = excluded.identity",
-        (space.id, json.dumps(dict(space.description)), space.dims, state),
+        " ON CONFLICT (id) DO UPDATE SET identity = excluded.identity"
     )
+    run(connection, sql, (space.id, json.dumps(dict(space.description)), space.dims, state))
     if now is not None:
         _set_state(connection, space.id, state, now)
 

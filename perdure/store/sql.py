@@ -157,6 +157,11 @@ def run(connection: Connection, sql: str, values: Sequence[Any] = ()) -> list[Ro
     return list(connection.execute(sql, values))
 
 
+def newest(connection: Connection) -> int:
+    """Return the number of the last change in the journal; 0 in an empty store."""
+    return int(run(connection, "SELECT coalesce(max(seq), 0) FROM journal")[0][0])
+
+
 def get_meta(connection: Connection, key: str) -> str | None:
     """Return a value that belongs to the store as a whole; None: there is none of this name."""
     rows = run(connection, "SELECT value FROM meta WHERE key = ?", (key,))

@@ -296,14 +296,10 @@ class Transaction:
             other_id: the other fact it has to do with.
             detail: JSON values; never the text of a memory.
         """
-        author = self.author
-        run(
-            self.connection,
-            "INSERT INTO journal (at, action, fact_id, other_id, channel, host, session, batch, detail)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (self.now, action, fact_id, other_id, author.channel.value, author.host, author.session, self.batch,
-             json.dumps(detail or {}))
-        )  # fmt: skip
+        by = (self.author.channel.value, self.author.host, self.author.session, self.batch)
+        columns = "at, action, fact_id, other_id, channel, host, session, batch, detail"
+        sql = f"INSERT INTO journal ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        run(self.connection, sql, (self.now, action, fact_id, other_id, *by, json.dumps(detail or {})))
         return self.connection.last_insert_rowid()
 
 

@@ -48,7 +48,7 @@ def last_batch(connection: Connection, audience: Audience) -> str:
     Raises:
         NotFoundError: there is none.
     """
-    for batch in batches(connection, audience, everything=False):
+    if batch := next(batches(connection, audience, everything=False), ""):
         return batch
     raise NotFoundError("there is nothing left to undo")
 
@@ -105,7 +105,8 @@ def undo(tx: Transaction, batch: str, audience: Audience) -> Undone:
     """
     # Who took an import in is the owner of the folder, whomever the memories in it belong to; another may have taken
     # back a part of it since.
-    import_ = audience.writable() == _OWNER and _is_import(tx.connection, batch)
+    sql = "SELECT 1 FROM journal WHERE host = ? AND substr(batch, 1, ?) = ? LIMIT 1"
+    import_ = audience.writable() == _OWNER and run(tx.connection, sql, (IMPORT, len(batch), batch))
     for asking in (ALL_SCOPES, audience) if import_ else (audience,):
         # A beginning will do: that is how a change is told.
         named = list(batches(tx.connection, asking, begins=batch)) if len(batch) >= SHORT else []
@@ -115,12 +116,11 @@ def undo(tx: Transaction, batch: str, audience: Audience) -> Undone:
     else:
         raise NotFoundError(f"there is no change {batch[:12]} to undo; it may have been undone already")
     condition, values = audience.sql()
-    rows = run(
-        tx.connection,
+    sql = (
         "SELECT j.action, j.fact_id, j.other_id, j.detail FROM journal j CROSS JOIN facts ON facts.id = j.fact_id"
-        f" WHERE j.batch = ? AND {condition} ORDER BY j.seq DESC",
-        (batch, *values),
+        f" WHERE j.batch = ? AND {condition} ORDER BY j.seq DESC"
     )
+    rows = run(tx.connection, sql, (batch, *values))
     done: dict[str, None] = {}
     conflicts: dict[str, None] = {}
     for action, fact_id, other_id, detail in rows:
@@ -129,11 +129,6 @@ def undo(tx: Transaction, batch: str, audience: Audience) -> Undone:
             (done if worked else conflicts)[fact_id] = None
     tx.journal("undo", rows[-1][1], detail={"undoes": batch})
     return Undone(batch, tuple(done), tuple(conflicts))
-
-
-def _is_import(connection: Connection, batch: str) -> bool:
-    sql = "SELECT 1 FROM journal WHERE host = ? AND substr(batch, 1, ?) = ? LIMIT 1"
-    return bool(run(connection, sql, (IMPORT, len(batch), batch)))
 
 
 def _reverse(tx: Transaction, action: str, fact_id: str, other_id: str | None, detail: dict[str, Any]) -> bool:

@@ -10,8 +10,7 @@ from weakref import WeakKeyDictionary
 
 import apsw
 
-from perdure.store.journal import newest
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Connection, newest, run
 from perdure.text.normalise import match_terms
 
 LONGEST: Final = 400

@@ -16,7 +16,7 @@ from perdure.llm import Purpose, Tier
 from perdure.models.address import Address, Key
 from perdure.models.endpoint import Endpoint
 from perdure.models.llm import Llm, find_json
-from perdure.store.llm_tokens import TokenMeter
+from perdure.store.llm import TokenMeter
 from perdure.store.store import Store
 from tests.loopback import Loopback, Reply, chat, loopback
 

@@ -1,17 +1,21 @@
-"""The language model's tokens of each day, counted over all processes and restarts."""
+"""What is kept of a language model: its tokens of each day, and its wordings of queries."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
 from perdure.clock import Clock
 from perdure.errors import TokenBudgetError
+from perdure.secrets.redact import redact
 from perdure.store.sql import Backend, Connection, get_meta, put_meta, run
 
-_PREFIX: Final = "llm_tokens:"
+_TOKENS: Final = "llm_tokens:"
 _DAYS: Final = 31
 """Are kept."""
 
@@ -46,7 +50,7 @@ class TokenMeter:
             _write(connection, day, used | {tier: used.get(tier, 0) + tokens})
             kept = "SELECT key FROM meta WHERE key GLOB ? ORDER BY key DESC LIMIT ?"
             sql = f"DELETE FROM meta WHERE key GLOB ? AND key NOT IN ({kept})"
-            run(connection, sql, (f"{_PREFIX}*", f"{_PREFIX}*", _DAYS))
+            run(connection, sql, (f"{_TOKENS}*", f"{_TOKENS}*", _DAYS))
         return day
 
     def settle(self, day: str, tier: str, reserved: int, used: int) -> None:
@@ -69,9 +73,37 @@ class TokenMeter:
 
 
 def _read(connection: Connection, day: str) -> dict[str, int]:
-    used: dict[str, int] = json.loads(get_meta(connection, _PREFIX + day) or "{}")
+    used: dict[str, int] = json.loads(get_meta(connection, _TOKENS + day) or "{}")
     return used
 
 
 def _write(connection: Connection, day: str, used: dict[str, int]) -> None:
-    put_meta(connection, _PREFIX + day, json.dumps(used))
+    put_meta(connection, _TOKENS + day, json.dumps(used))
+
+
+MAX_ENTRIES: Final = 500
+_WORDINGS: Final = "expansion:"
+
+
+def wordings_key(store_key: bytes, query: str) -> str:
+    """Return the name under which a query's wordings are kept: it tells nothing of the query."""
+    return hmac.new(store_key, query.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+
+
+def put_wordings(connection: Connection, key: str, now: float, wordings: Sequence[str]) -> None:
+    """Keep wordings, redacted; the oldest of more than `MAX_ENTRIES` are dropped."""
+    value = json.dumps({"at": now, "wordings": [redact(wording).text for wording in wordings]}, ensure_ascii=False)
+    put_meta(connection, _WORDINGS + key, value)
+    oldest = "SELECT key FROM meta WHERE key GLOB ? ORDER BY json_extract(value, '$.at') DESC, key LIMIT -1 OFFSET ?"
+    run(connection, f"DELETE FROM meta WHERE key IN ({oldest})", (f"{_WORDINGS}*", MAX_ENTRIES))
+
+
+def wordings_of(connection: Connection, key: str) -> tuple[str, ...] | None:
+    """Return a query's wordings, or None if they are not known."""
+    value = get_meta(connection, _WORDINGS + key)
+    return tuple(json.loads(value)["wordings"]) if value else None
+
+
+def clear_wordings(connection: Connection) -> None:
+    """Forget all wordings: those of a question can hold what its answer says."""
+    run(connection, "DELETE FROM meta WHERE key GLOB ?", (f"{_WORDINGS}*",))
