@@ -15,7 +15,7 @@ from perdure.errors import PerdureError
 from perdure.maintenance.verify import verify
 from perdure.store.access import CLOSE, opened
 from perdure.store.migrations import APPLICATION_ID, STEPS
-from perdure.store.presence import alone
+from perdure.store.folder import alone
 from perdure.store.snapshot import snapshot, unused
 from perdure.store.sql import run
 from perdure.store.store import Store

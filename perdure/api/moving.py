@@ -22,10 +22,9 @@ from perdure.postgres.key import KEY_FILE, KEY_VARIABLE
 from perdure.store import conversation_lines as said
 from perdure.store.access import opened
 from perdure.store.database import Database
-from perdure.store.folder import prepare_folder, private_file
+from perdure.store.folder import alone, prepare_folder, private_file
 from perdure.store.migrations import migrate
 from perdure.store.moved import MOVED
-from perdure.store.presence import alone
 from perdure.store.rollback_guard import FILE
 from perdure.store.scope import Scope
 from perdure.store.snapshot import snapshot, unused

@@ -18,9 +18,8 @@ from perdure.maintenance.exports import daily_files
 from perdure.store import outbox
 from perdure.store.access import CLOSE, opened
 from perdure.store.database import Database
-from perdure.store.folder import prepare_folder, private_file, sync_folder
+from perdure.store.folder import alone, prepare_folder, private_file, sync_folder
 from perdure.store.migrations import check, migrate
-from perdure.store.presence import alone
 from perdure.store.rollback_guard import Place, Remembered, arrived, going_to
 from perdure.store.seals import is_purged, seal, seal_fact, store_key
 from perdure.store.snapshot import check_intact, copy_pages, snapshot, unused

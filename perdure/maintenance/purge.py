@@ -19,10 +19,9 @@ from perdure.maintenance import remote_purges as elsewhere
 from perdure.maintenance.certificate import BEYOND, BEYOND_SHARED, MIN_TEXT, Needles, Searched, pieces, search
 from perdure.maintenance.exports import take_out
 from perdure.store import llm, receipts
-from perdure.store.folder import STAGES
+from perdure.store.folder import STAGES, alone
 from perdure.store.inbox_lines import drop as drop_damaged
 from perdure.store.inbox_lines import unadopted
-from perdure.store.presence import alone
 from perdure.store.seals import bury, seal
 from perdure.store.seals import is_purged as is_purged
 from perdure.store.search import MIN_PREFIX

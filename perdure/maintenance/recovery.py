@@ -18,10 +18,9 @@ from perdure.maintenance.recovery_sources import ORIGIN, Source, key_of_backups,
 from perdure.store import outbox
 from perdure.store.access import CLOSE, opened
 from perdure.store.database import Database
-from perdure.store.folder import prepare_folder
+from perdure.store.folder import alone, prepare_folder
 from perdure.store.inbox import waiting_in
 from perdure.store.migrations import migrate
-from perdure.store.presence import alone
 from perdure.store.rollback_guard import Remembered, Truth, Verdict, judge
 from perdure.store.snapshot import snapshot
 from perdure.store.sql import run

@@ -19,9 +19,8 @@ from perdure.files.options import FilesOptions
 from perdure.files.shared_log import log_of
 from perdure.lance.drift import REMOVALS
 from perdure.maintenance.exports import exports_folder, take_out
-from perdure.store.folder import prepare_folder, private_file
+from perdure.store.folder import alone, prepare_folder, private_file
 from perdure.store.inbox_lines import drop as drop_damaged
-from perdure.store.presence import alone
 from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 

@@ -34,9 +34,7 @@ class Lease:
 
     def __init__(self, database: Backend, seconds: float = SECONDS) -> None:
         """Prepare; nothing is asked of the server yet."""
-        self._database = database
-        self._seconds = seconds
-        self._holder = uuid.uuid4().hex
+        self._database, self._seconds, self._holder = database, seconds, uuid.uuid4().hex
         self._lock = threading.Lock()
         self._renewed = self._looked = float("-inf")
         self._fence: int | None = None

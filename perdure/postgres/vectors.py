@@ -112,14 +112,14 @@ class Graph:
         """Return the statement that makes it, while others read and write."""
         return (
             f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {self.name} ON vectors"
-            f" USING hnsw (({indexed('near', dims)}) halfvec_cosine_ops) WITH (ef_construction = 200)"
+            f" USING hnsw (({indexed(dims)}) halfvec_cosine_ops) WITH (ef_construction = 200)"
             f" WHERE {self.condition}"
         )
 
 
-def indexed(column: str, dims: int) -> str:
+def indexed(dims: int) -> str:
     """Return the expression that a graph is of."""
-    return f"CAST({column} AS halfvec({dims}))"
+    return f"CAST(near AS halfvec({dims}))"
 
 
 def graphs(connection: Connection) -> dict[str, bool]:
@@ -177,16 +177,14 @@ WALK = (
 """How far the graph is walked for what may be seen."""
 _SEEN = "WITH seen AS MATERIALIZED (SELECT facts.id FROM facts WHERE {condition}) "
 """What may be seen is looked for first: a scope has few rows of all, whatever the planner takes it for."""
-_OF = "JOIN vectors v ON v.fact_id = {facts}.id AND v.embedding_id = ? AND v.near IS NOT NULL"
+_OF = "JOIN vectors v ON v.fact_id = seen.id AND v.embedding_id = ? AND v.near IS NOT NULL"
 
 
 class DatabaseIndex:
     """The vectors of one space, compared by the database. Usable from any thread."""
 
     def __init__(self, database: Backend, embedding_id: str, dims: int) -> None:
-        self._database = database
-        self._embedding_id = embedding_id
-        self._dims = dims
+        self._database, self._embedding_id, self._dims = database, embedding_id, dims
         self._lock = threading.Lock()
         self._known: Recent[frozenset[Scope], tuple[float, Mapping[Scope, Graph]]] = Recent(1024)
 
@@ -224,7 +222,7 @@ class DatabaseIndex:
         best = ", ".join(f"c{part}" for part in parts)
         sql = (
             f"{_SEEN.format(condition=condition)} SELECT id, count(*) OVER (), {around}"
-            f" FROM (SELECT seen.id AS id, {near} FROM seen {_OF.format(facts='seen')}) AS compared"
+            f" FROM (SELECT seen.id AS id, {near} FROM seen {_OF}) AS compared"
             f" ORDER BY greatest({best}) DESC LIMIT ?"
         )
         bound = (*values, *(halfvec(query.tobytes()) for query in queries), self._embedding_id, limit + SPARE)
@@ -244,7 +242,7 @@ class DatabaseIndex:
         """Return what is nearest in what may be seen."""
         condition, values = view.sql()
         sql = (
-            f"{_SEEN.format(condition=condition)} SELECT seen.id FROM seen {_OF.format(facts='seen')}"
+            f"{_SEEN.format(condition=condition)} SELECT seen.id FROM seen {_OF}"
             " ORDER BY v.near <=> CAST(? AS halfvec) LIMIT ?"
         )
         given = halfvec(query.tobytes())
@@ -255,7 +253,7 @@ class DatabaseIndex:
         for setting in WALK:
             run(connection, setting)
         condition, values = view.sql()
-        near = f"{indexed('near', self._dims)} <=> CAST(? AS halfvec({self._dims}))"
+        near = f"{indexed(self._dims)} <=> CAST(? AS halfvec({self._dims}))"
         sql = (
             f"SELECT facts.id FROM facts JOIN vectors v ON v.fact_id = facts.id"
             f" WHERE {graph.condition} AND {condition} ORDER BY {near} LIMIT ?"

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from perdure.recent import Recent
 from perdure.regex import lazy
 from perdure.store.scope import Audience
-from perdure.store.search import View
+from perdure.store.search import BY_WORDS, View
 from perdure.store.sql import Backend, Connection, newest, run
 from perdure.store.trust import SUPERSEDES
 from perdure.text.normalise import fold, fts_text, match_query
@@ -105,10 +105,8 @@ class Names:
         sizes: dict[str, set[int]] = {}
         for name in others:
             sizes.setdefault(name[0], set()).add(len(name))
-        return cls(
-            {name: tuple(linked.values()) for name, linked in others.items()},
-            {first: sorted(counts, reverse=True) for first, counts in sizes.items()},
-        )
+        named = {name: tuple(linked.values()) for name, linked in others.items()}
+        return cls(named, {first: sorted(counts, reverse=True) for first, counts in sizes.items()})
 
     def beside(self, name: str) -> tuple[str, ...]:
         """Return what else something of this name may be called."""
@@ -134,15 +132,12 @@ def naming(connection: Connection, audience: Audience, now: float) -> list[Alias
     """
     view = View(audience, now, channels=sorted(SUPERSEDES), approved_only=True)
     condition, values = view.sql()
-    rows = run(
-        connection,
-        "SELECT facts.id, facts.entity, facts.value, facts.expires_at"
-        " FROM facts_fts JOIN facts ON facts.seq = facts_fts.rowid"
-        f" WHERE facts_fts MATCH ? AND replace(facts.key_folded, '_', ' ') IN ({_MARKS}) AND facts.entity_folded <> ?"
-        f" AND facts.value IS NOT NULL AND {condition} ORDER BY facts.seq DESC LIMIT ?",
-        (_KEYED, *sorted(NAMING), _USER, *values, MOST),
+    sql = (
+        f"SELECT facts.id, facts.entity, facts.value, facts.expires_at FROM {BY_WORDS}"
+        f" AND replace(facts.key_folded, '_', ' ') IN ({_MARKS}) AND facts.entity_folded <> ?"
+        f" AND facts.value IS NOT NULL AND {condition} ORDER BY facts.seq DESC LIMIT ?"
     )
-    return [Alias(*row) for row in rows]
+    return [Alias(*row) for row in run(connection, sql, (_KEYED, *sorted(NAMING), _USER, *values, MOST))]
 
 
 @dataclass(frozen=True, slots=True)

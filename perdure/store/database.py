@@ -84,10 +84,8 @@ class Database:
         self._write_lock = threading.RLock()
         self._readers: list[apsw.Connection] = []
         self._reader_lock = threading.Lock()
-        self._closed = False
-        self._forked = False
+        self._closed = self._forked = self._held = False
         self._lent = 0
-        self._held = False
         if refusal is None and not memory:
             private_file(path)
         with self._translated():

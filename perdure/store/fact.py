@@ -233,9 +233,8 @@ class Summaries:
 
     def shown(self, fact: Fact) -> str:
         """Return the text of a fact, or what stands for it if it is long."""
-        given = fact.summary if fact.summary and not was_cut(fact) else None
-        if given is not None and len(fact.text) > self.threshold:
-            return given
+        if fact.summary and not was_cut(fact) and len(fact.text) > self.threshold:
+            return fact.summary
         return self.of(fact.text) or fact.text
 
 

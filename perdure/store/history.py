@@ -59,13 +59,12 @@ def changes(
         values += (json.dumps(list(of)),)
     others, other_values = audience.sql("o")
     columns = "j.seq, j.at, j.action, o.id, j.channel, j.host, j.session"
-    rows = run(
-        connection,
+    sql = (
         f"SELECT {SELECT}, {columns} FROM journal j CROSS JOIN facts ON facts.id = j.fact_id"
         f" LEFT JOIN facts o ON o.id = j.other_id AND {others}"
-        f" WHERE j.seq > ? AND {condition} ORDER BY j.seq LIMIT ?",
-        (*other_values, since, *values, limit if limit >= 0 else ALL),
+        f" WHERE j.seq > ? AND {condition} ORDER BY j.seq LIMIT ?"
     )
+    rows = run(connection, sql, (*other_values, since, *values, limit if limit >= 0 else ALL))
     return [
         Change(seq, at, action, from_row(tuple(fact)), other_id, channel, host, session)
         for *fact, seq, at, action, other_id, channel, host, session in rows
@@ -153,18 +152,17 @@ def replacements(connection: Connection, audience: Audience, since: float | None
     readable, values = audience.sql()
     others, other_values = audience.sql("n")
     new = SELECT.replace("facts.", "n.")
-    rows = run(
-        connection,
+    sql = (
         f"SELECT j.at, j.detail, j.channel, j.host, j.session, j.batch, {SELECT}, {new}"
         " FROM facts INDEXED BY facts_superseded_at JOIN journal j ON j.seq ="
         f" (SELECT max(seq) FROM journal WHERE fact_id = facts.id AND action IN {_ENDS})"
         f" LEFT JOIN facts n ON n.id = facts.superseded_by AND {others}"
         f" WHERE facts.superseded_at IS NOT NULL AND facts.forgotten_at IS NULL AND {readable}"
-        " AND j.at >= ? ORDER BY j.seq DESC LIMIT ?",
-        (*other_values, *values, float("-inf") if since is None else since, limit),
+        " AND j.at >= ? ORDER BY j.seq DESC LIMIT ?"
     )
+    bound = (*other_values, *values, float("-inf") if since is None else since, limit)
     found = []
-    for at, detail, channel, host, session, batch, *columns in rows:
+    for at, detail, channel, host, session, batch, *columns in run(connection, sql, bound):
         old, new_columns = columns[: len(COLUMNS)], columns[len(COLUMNS) :]
         newer = from_row(tuple(new_columns)) if new_columns[0] is not None else None
         reason = json.loads(detail).get("reason", "")

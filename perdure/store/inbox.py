@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 
 from perdure.errors import StoreClosedError, StoreFullError, StoreUnavailableError
 from perdure.failpoints import fail_point
-from perdure.store.folder import FILE_MODE, prepare_folder, sync_folder
+from perdure.store.folder import FILE_MODE, file_lock, prepare_folder, sync_folder
 from perdure.store.inbox_lines import Entry, keep_aside, line_of, read
 
 CHUNK = 65_536
@@ -46,9 +46,7 @@ class Inbox:
         self._handle: int | None = None
         self._owner: FileLock | None = None
         self._closed = False
-        self._count = 0
-        self._used = 0
-        self._size = 0
+        self._count = self._used = self._size = 0
         self._waiting: set[str] = set()
 
     def append(self, entry: Entry) -> Entry:
@@ -118,7 +116,7 @@ class Inbox:
         for path in sorted(self._folder.glob("*.jsonl")):
             if path == self._path:
                 continue
-            owner = _file_lock(path)
+            owner = file_lock(_lock_path(path))
             try:
                 owner.acquire(timeout=0)
             except Timeout:
@@ -156,7 +154,7 @@ class Inbox:
 
     def _opened(self) -> int:
         if self._handle is None:
-            self._owner = _file_lock(self._path)
+            self._owner = file_lock(_lock_path(self._path))
             self._owner.acquire()
             self._handle = os.open(self._path, os.O_CREAT | os.O_WRONLY | getattr(os, "O_BINARY", 0), FILE_MODE)
             sync_folder(self._folder)
@@ -193,11 +191,6 @@ def _put(handle: int, start: int, content: bytes) -> None:
 def _sync(handle: int) -> None:
     # fdatasync spares the write of the file's times; macOS and Windows have only fsync.
     getattr(os, "fdatasync", os.fsync)(handle)
-
-
-def _file_lock(path: Path) -> FileLock:
-    # Not thread-local: the thread that closes is seldom the one that wrote first.
-    return FileLock(_lock_path(path), mode=FILE_MODE, thread_local=False)
 
 
 def _lock_path(path: Path) -> Path:

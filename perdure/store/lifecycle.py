@@ -10,7 +10,7 @@ from typing import Any
 
 from perdure.errors import InputError, NotFoundError
 from perdure.ranking.decay import DEFAULT_CLASS, LIFETIMES, REFRESHED_BY_USE, expiry
-from perdure.store import lifecycle, search
+from perdure.store import search
 from perdure.store.fact import Fact
 from perdure.store.search import View
 from perdure.store.sql import Connection, run
@@ -300,16 +300,14 @@ def grant(tx: Transaction, note: Fact, request: Request, view: View) -> None:
         NotFoundError: the other fact was changed, forgotten or removed meanwhile.
     """
     if request.target not in search.by_ids(tx.connection, [request.target], view):
+        wish = request.wish.removeprefix("ask_")
         raise NotFoundError(
-            f"memory {request.target[:8]}, which {note.id[:8]} asks to {_WORDS[request.wish]}, is no longer as it was; "
+            f"memory {request.target[:8]}, which {note.id[:8]} asks to {wish}, is no longer as it was; "
             f"reject the request: perdure review reject {note.id[:8]}"
         )
     if request.wish is Wish.REPLACE:
         tx.supersede(request.target, note.id, "approved")
         return
-    lifecycle.forget(tx, request.target, "approved")
+    forget(tx, request.target, "approved")
     # It has done what it was for; approved, it would be recalled.
-    lifecycle.forget(tx, note.id, "done")
-
-
-_WORDS = {Wish.REPLACE: "replace", Wish.FORGET: "forget"}
+    forget(tx, note.id, "done")

@@ -12,8 +12,8 @@ from perdure.store.search import View, by_ids
 from perdure.store.sql import Connection, run
 from perdure.store.transaction import Transaction
 
-CORE_TYPES = ("SUPERSEDES", "CAUSED_BY", "PART_OF", "RELATED_TO", "DEPENDS_ON")
-TYPES = (*CORE_TYPES, "CONTRADICTS", "CORRECTS", "INSTANCE_OF", "DERIVED_FROM")
+_TYPES = "SUPERSEDES CAUSED_BY PART_OF RELATED_TO DEPENDS_ON CONTRADICTS CORRECTS INSTANCE_OF DERIVED_FROM"
+TYPES = tuple(_TYPES.split())
 """CORRECTS leads to a fact of which a part is out of date, and the rest still holds."""
 MAX_DEPTH = 10
 _SELECT = "SELECT id, source_fact_id, target_fact_id, link_type, strength, created_at FROM memory_links"

@@ -218,9 +218,8 @@ def every(store: Store, view: View, progress: Progress = no_progress, condition:
 def matching_ids(connection: Connection, view: View, chosen: Filter) -> list[str]:
     """Return the ids of all facts that a filter chooses."""
     condition, values = _condition(view, chosen)
-    return [
-        row[0] for row in run(connection, f"SELECT facts.id FROM facts WHERE {condition} ORDER BY facts.seq", values)
-    ]
+    rows = run(connection, f"SELECT facts.id FROM facts WHERE {condition} ORDER BY facts.seq", values)
+    return [row[0] for row in rows]
 
 
 def stats(connection: Connection, view: View, chosen: Filter = Filter()) -> Stats:

@@ -22,7 +22,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from perdure.clock import Clock
 from perdure.errors import (
@@ -35,7 +35,7 @@ from perdure.errors import (
 )
 from perdure.failpoints import fail_point
 from perdure.store.access import opened
-from perdure.store.folder import FILE_MODE, sync_folder
+from perdure.store.folder import FILE_MODE, file_lock, sync_folder
 from perdure.store.seals import store_key
 from perdure.store.sql import Backend, Connection, run
 
@@ -120,13 +120,9 @@ class Remembered:
             content: dict[str, Any] = json.loads((folder / FILE).read_bytes())
             if content.pop("sum") != _sum(content) or content["format"] > FORMAT:
                 return Remembered()
-            return Remembered(
-                bytes.fromhex(content["key"]),
-                tuple(Place(*place) for place in content["places"]),
-                int(content["facts"]),
-                frozenset(content["tombstones"]),
-                float(content["at"]),
-            )
+            key, places = bytes.fromhex(content["key"]), tuple(Place(*place) for place in content["places"])
+            tombstones = frozenset(content["tombstones"])
+            return Remembered(key, places, int(content["facts"]), tombstones, float(content["at"]))
         except FileNotFoundError:
             return None
         except (OSError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
@@ -311,9 +307,7 @@ class Memo:
 
     def __init__(self, folder: Path, database: Backend, clock: Clock) -> None:
         """Write the file if it does not tell of this store yet."""
-        self._folder = folder
-        self._database = database
-        self._clock = clock
+        self._folder, self._database, self._clock = folder, database, clock
         self._lock = threading.Lock()
         self._written: tuple[int, int] | None = None
         self._due = 0.0
@@ -390,8 +384,7 @@ def arrived(folder: Path, connection: Connection, now: float) -> None:
 @contextmanager
 def _writing(folder: Path, patience: float) -> Iterator[None]:
     try:
-        # Not thread-local: of a store that one thread opens and another closes.
-        with FileLock(folder / "remembered.lock", timeout=patience, mode=FILE_MODE, thread_local=False):
+        with file_lock(folder / "remembered.lock", patience):
             yield
     except Timeout:
         raise StoreBusyError(f"{FILE} in {folder} is being written by another process; retry") from None

@@ -22,7 +22,7 @@ _CONFIDENCE = (
 )
 """`perdure.ranking.decay.confidence_at` in SQL."""
 _BEST_FIRST = f"ORDER BY {_CONFIDENCE} DESC, coalesce(facts.source_date, facts.created_at) DESC, facts.seq DESC LIMIT ?"
-_BY_WORDS = "facts_fts JOIN facts ON facts.seq = facts_fts.rowid WHERE facts_fts MATCH ?"
+BY_WORDS = "facts_fts JOIN facts ON facts.seq = facts_fts.rowid WHERE facts_fts MATCH ?"
 _NAME = lazy(r"[^\W_]+(?:'[^\W_]+)*")
 SLOT_WORDS = 3
 MAX_NAME_WORDS = 60
@@ -203,7 +203,7 @@ def by_phrases(connection: Connection, phrases: Iterable[str], view: View, limit
     """Return facts that hold one of the phrases, each a few words in a row: the latest first."""
     # A phrase of FTS5 stands in double quotes; in these there are none.
     match = " OR ".join('"' + phrase.replace('"', " ") + '"' for phrase in phrases)
-    return _seen(connection, view, _BY_WORDS, (match,), "ORDER BY facts.seq DESC LIMIT ?", (limit,))
+    return _seen(connection, view, BY_WORDS, (match,), "ORDER BY facts.seq DESC LIMIT ?", (limit,))
 
 
 def lexical(connection: Connection, query: str, view: View, limit: int) -> Lexical:
@@ -221,7 +221,7 @@ def lexical(connection: Connection, query: str, view: View, limit: int) -> Lexic
     if not searched:
         return Lexical((), counts, meant)
     condition, values = view.sql()
-    by_rank = f"FROM {_BY_WORDS} AND {condition} ORDER BY facts_fts.rank LIMIT ?"
+    by_rank = f"FROM {BY_WORDS} AND {condition} ORDER BY facts_fts.rank LIMIT ?"
     sql = f"SELECT {SELECT}, facts.seq, -facts_fts.rank {by_rank}"
     rows = run(connection, sql, (match_query(searched), *values, limit))
     found = {row[-2]: (from_row(row[:-2]), row[-1]) for row in rows}
@@ -271,7 +271,7 @@ def _visible(connection: Connection, term: str, view: View) -> frozenset[int]:
     """Return up to `COMMON` rows that hold a term and may be seen."""
     condition, values = view.sql()
     # One row of JSON: row by row, SQLite and Python would hand each other the interpreter's lock each time.
-    sql = f"SELECT json_group_array(seq) FROM (SELECT facts.seq FROM {_BY_WORDS} AND {condition} LIMIT ?) AS held"
+    sql = f"SELECT json_group_array(seq) FROM (SELECT facts.seq FROM {BY_WORDS} AND {condition} LIMIT ?) AS held"
     return frozenset(json.loads(run(connection, sql, (match_query([term]), *values, COMMON))[0][0]))
 
 

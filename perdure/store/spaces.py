@@ -181,9 +181,9 @@ def prunable(connection: Connection, before: float) -> list[SpaceState]:
     """Return the spaces that were left at a time or before it and still have vectors, or could get some."""
     left = (RETIRED, ABANDONED)
     return [
-        item
-        for item in every(connection)
-        if (item.state in left and (item.since or 0.0) <= before) or (item.state == PRUNED and item.vectors)
+        each
+        for each in every(connection)
+        if (each.state in left and (each.since or 0.0) <= before) or (each.state == PRUNED and each.vectors)
     ]
 
 

@@ -16,12 +16,11 @@ from perdure.store import outbox, shared_inbox, spaces
 from perdure.store.access import refusal
 from perdure.store.database import Database
 from perdure.store.fact import USUAL, Summaries
-from perdure.store.folder import machine_of, prepare_folder
+from perdure.store.folder import Presence, machine_of, prepare_folder
 from perdure.store.inbox import Inbox
 from perdure.store.inbox_lines import Entry
 from perdure.store.migrations import check, migrate
 from perdure.store.moved import refuse_moved, refuse_own
-from perdure.store.presence import Presence
 from perdure.store.rollback_guard import Memo, holds_something, refuse_lost
 from perdure.store.seals import seal, store_key
 from perdure.store.spaces import VectorSpace as VectorSpace

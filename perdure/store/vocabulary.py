@@ -26,8 +26,7 @@ ALIKE: Final = 0.78
 @lru_cache(maxsize=KEPT)
 def stem(term: str) -> str:
     """Return a folded term as the index holds it, by its own tokenizer: Porter's stems, marks removed."""
-    stems = _tokenizer()(term.encode(), apsw.FTS5_TOKENIZE_QUERY, None, include_offsets=False, include_colocated=False)
-    return " ".join(stems)
+    return " ".join(_tokens(term, apsw.FTS5_TOKENIZE_QUERY))
 
 
 def terms(text: str) -> frozenset[str]:
@@ -56,9 +55,11 @@ def meant(word: str, known: Iterable[str]) -> list[str]:
 
 def tokenised(text: str) -> list[str]:
     """Return the words of a normalised text as the index holds them, in their order."""
-    found: list[str] = _tokenizer()(
-        text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False
-    )
+    return _tokens(text, apsw.FTS5_TOKENIZE_DOCUMENT)
+
+
+def _tokens(text: str, reason: int) -> list[str]:
+    found: list[str] = _tokenizer()(text.encode(), reason, None, include_offsets=False, include_colocated=False)
     return found
 
 

@@ -37,9 +37,9 @@ from perdure.maintenance.purge import (
 from perdure.maintenance.verify import verify
 from perdure.store import receipts
 from perdure.store.fact import Fact
+from perdure.store.folder import Presence, alone
 from perdure.store.inbox_lines import damaged_turns, line_of
 from perdure.store.links import link
-from perdure.store.presence import Presence, alone
 from perdure.store.scope import Audience
 from perdure.store.seals import seal
 from perdure.store.search import View
@@ -340,7 +340,7 @@ certify(store)
 OPEN = """
 import sys
 from pathlib import Path
-from perdure.store.presence import Presence
+from perdure.store.folder import Presence
 
 presence = Presence(Path(sys.argv[1]))
 print("open", flush=True)
