@@ -87,7 +87,7 @@ class Admin:
 
         Args:
             chosen: which.
-            states: only in these, such as "pending" or "forgotten"; see `perdure.store.inventory.State`.
+            states: only in these, such as "pending" or "forgotten"; see `perdure.store.listing.State`.
             limit: so many at the most.
             offset: after so many others.
             behind: id of the last memory of the page before; so none is skipped or repeated, whatever is added.

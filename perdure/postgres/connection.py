@@ -73,10 +73,7 @@ class PostgresConnection:
     def __init__(self, raw: psycopg.Connection[Row], key: bytes, *, compares: bool = False) -> None:
         """Run statements on a connection of the driver's.
 
-        Args:
-            raw: that connection.
-            key: of the store.
-            compares: whether the database has pgvector, so that vectors are kept as it compares them, too.
+        A database that `compares` has pgvector, so that vectors are kept as it compares them, too.
         """
         self._raw = raw
         self.key = key
@@ -170,10 +167,8 @@ def _found(value: Any) -> Any:
 def options(url: str) -> dict[str, Any]:
     """Return with what a connection is made, beside its address.
 
-    Of several servers the one is taken that can be written, unless the address says it itself.
-
-    Raises:
-        SettingsError: it is no address; it is not told, as there may be a password in it.
+    Of several servers the one is taken that can be written, unless the address says it itself. What is no address is
+    not told in the error, as there may be a password in it.
     """
     try:
         told = conninfo_to_dict(url)

@@ -59,19 +59,9 @@ class PostgresDatabase:
     def __init__(self, url: str, tenant: str, folder: Path, direct: str | None = None, *, moved: bool = False) -> None:
         """Open the database, and bring its schema up to date.
 
-        Args:
-            url: as libpq takes it, `postgresql://...`; its password is never told.
-            tenant: whose rows are seen.
-            folder: of this machine; the key lies there, unless the environment names it.
-            direct: the address past a pooler, by which the schema is brought up to date; None: the same.
-            moved: write even if the memories were moved elsewhere, or purged.
-
-        Raises:
-            InputError: it is no name of a tenant.
-            SettingsError: it is no address.
-            StoreUnavailableError: it cannot be reached.
-            StorePurgedError: the tenant was purged.
-            StoreTooNewError: a newer perdure made its schema.
+        The key lies in the `folder` of this machine, unless the environment names it. `direct` is the address past a
+        pooler, by which the schema is brought up to date. `moved` writes even if the memories were moved elsewhere, or
+        purged.
         """
         if not tenant or "\0" in tenant:
             raise InputError(
@@ -196,8 +186,7 @@ class PostgresDatabase:
     def erase(self, now: float) -> tuple[dict[str, int], int]:
         """Remove the tenant; return how many rows of each table went, and how many are left.
 
-        Raises:
-            StoreError: one of its kinds; either all of it went, or nothing.
+        Either all of it goes, or nothing.
         """
         with self.ending() as connection:
             gone = _erase(connection, now)
@@ -341,11 +330,7 @@ class PostgresDatabase:
             raise
 
     def _begin(self) -> None:
-        """Note what a new tenant has from the beginning, and see that the key is its own.
-
-        Raises:
-            StoreUnavailableError: what is there was written with another key.
-        """
+        """Note what a new tenant has from the beginning, and see that the key is its own."""
         begins = {"normaliser": str(NORMALISER_VERSION), "key_name": hashlib.sha256(self._key).hexdigest()[:16]}
         sql = "SELECT key, value FROM meta WHERE key IN (?, ?, ?, ?)"
         with hurried(), self.read() as connection:

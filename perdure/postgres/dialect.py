@@ -67,17 +67,12 @@ _SIGNS = {"AND": " & ", "OR": " | ", "NOT": " & !"}
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement as PostgreSQL takes it.
+    """A statement as PostgreSQL takes it."""
 
-    Attributes:
-        sql: with places `%(p0)s`, `%(p1)s` and so on.
-        query: the number of the value that is a query; its words are asked for as `words`. None: there is none.
-        ranked: whether it orders by how well that query fits; then it names `facts_fts.rank`.
-    """
-
-    sql: str
+    sql: str  # with places `%(p0)s`, `%(p1)s` and so on
+    # The number of the value that is a query; its words are asked for as `words`. None: there is none
     query: int | None = None
-    ranked: bool = False
+    ranked: bool = False  # whether it orders by how well that query fits; then it names `facts_fts.rank`
 
 
 @lru_cache(maxsize=2_048)
@@ -136,8 +131,7 @@ def _upsert(sql: str) -> str:
 def vector(columns: Sequence[str]) -> tuple[str, int]:
     """Return the `tsvector` of a fact's columns, and how many words they have.
 
-    Args:
-        columns: normalised, in the order of `WEIGHTS`.
+    The columns are normalised, in the order of `WEIGHTS`.
     """
     places: dict[str, list[str]] = {}
     at = count = 0
@@ -155,8 +149,7 @@ def vector(columns: Sequence[str]) -> tuple[str, int]:
 def query(match: str) -> tuple[str, Sequence[str]]:
     """Return a query of FTS5 as a `tsquery`, and the words in it.
 
-    Args:
-        match: quoted phrases, joined by AND, OR and NOT, in brackets, behind the name of a column.
+    The query is quoted phrases, joined by AND, OR and NOT, in brackets, behind the name of a column.
     """
     made: list[str] = []
     words: list[str] = []
@@ -181,13 +174,8 @@ def query(match: str) -> tuple[str, Sequence[str]]:
 def rank(words: Sequence[str], documents: Mapping[str, int], rows: int, mean: float) -> tuple[str, Mapping[str, str]]:
     """Return the expression that orders rows as FTS5's rank does, lower is better, and the values in it.
 
-    Source: BM25 (Robertson and Zaragoza 2009), with FTS5's constants.
-
-    Args:
-        words: of the query.
-        documents: in how many rows each stands.
-        rows: how many there are.
-        mean: words of a row on average.
+    Source: BM25 (Robertson and Zaragoza 2009), with FTS5's constants. `documents` says in how many rows each word of
+    the query stands; `mean` is the words of a row on average.
     """
     length = f"{K1} * (1 - {B} + {B} * facts_fts.words / {max(mean, 1.0):.3f})"
     parts = ["0"]

@@ -14,11 +14,7 @@ KEY_VARIABLE, KEY_FILE, KEY_BYTES = "PERDURE_STORE_KEY", "store.key", 32
 
 
 def key_of(folder: Path) -> bytes:
-    """Return the secret of the store: from the environment, or the file that is made once.
-
-    Raises:
-        StoreUnavailableError: it is no key.
-    """
+    """Return the secret of the store: from the environment, or the file that is made once."""
     known = known_key(folder)
     if known is not None:
         return known
@@ -27,11 +23,7 @@ def key_of(folder: Path) -> bytes:
 
 
 def known_key(folder: Path) -> bytes | None:
-    """Return the secret of the store; None: it has none yet.
-
-    Raises:
-        StoreUnavailableError: it is no key.
-    """
+    """Return the secret of the store; None: it has none yet."""
     named, path = os.environ.get(KEY_VARIABLE), folder / KEY_FILE
     if named:
         return _bytes(named, KEY_VARIABLE)

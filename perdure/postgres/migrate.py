@@ -31,13 +31,7 @@ CREATE INDEX vectors_far ON vectors (tenant, rowid) WHERE near IS NULL;
 def migrate(url: str) -> bool:
     """Run the steps that a database has not had yet, each as a whole; return whether it has pgvector.
 
-    Args:
-        url: of the database itself, not of a pooler before it, if there is one.
-
-    Raises:
-        StoreBusyError: a table is in use for long, as by `pg_dump`.
-        StoreUnavailableError: it cannot be reached, or the role sees past the walls between tenants.
-        StoreTooNewError: a newer perdure made its schema.
+    The address is of the database itself, not of a pooler before it, if there is one.
     """
     with in_our_terms(), Impatient.connect(url, **options(url)) as raw:
         raw.autocommit = True

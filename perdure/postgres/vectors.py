@@ -64,15 +64,7 @@ def near(sql: str, values: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 def fill(database: Backend, after: int = 0) -> tuple[int, int]:
     """Make vectors comparable that were written before the database had pgvector, or that a copy has brought.
 
-    Args:
-        database: one that compares.
-        after: only rows behind this one.
-
-    Returns:
-        How many were looked at, and the row of the last one.
-
-    Raises:
-        StoreError: one of its kinds.
+    Only rows behind `after` count. Return how many were looked at, and the row of the last one.
     """
     sql = "SELECT rowid, vector FROM vectors WHERE near IS NULL AND rowid > ? ORDER BY rowid LIMIT ?"
     with database.read() as connection:
@@ -91,17 +83,11 @@ def fill(database: Backend, after: int = 0) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A graph of the vectors of one space in one scope that has too many to compare all.
+    """A graph of the vectors of one space in one scope that has too many to compare all."""
 
-    Attributes:
-        name: of the index; it begins with what those of the tenant begin with.
-        embedding_id: the space.
-        crowd: the scope, as it stands beside its vectors.
-    """
-
-    name: str
+    name: str  # of the index; it begins with what those of the tenant begin with
     embedding_id: str
-    crowd: str
+    crowd: str  # the scope, as it stands beside its vectors
 
     @property
     def condition(self) -> str:

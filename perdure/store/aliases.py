@@ -45,47 +45,30 @@ Words = tuple[str, ...]
 
 
 class Alias(NamedTuple):
-    """What a memory says of a name.
-
-    Attributes:
-        fact: its id.
-        thing: the entity, as it was written.
-        other: what it is also called, as it was written.
-        expires_at: when the memory ends, epoch seconds; None: never.
-    """
+    """What a memory says of a name."""
 
     fact: str
-    thing: str
-    other: str
-    expires_at: float | None = None
+    thing: str  # the entity, as it was written
+    other: str  # what it is also called, as it was written
+    expires_at: float | None = None  # when the memory ends, epoch seconds; None: never
 
 
 @dataclass(frozen=True, slots=True)
 class OtherName:
-    """What else a thing is called.
+    """What else a thing is called."""
 
-    Attributes:
-        text: as it was written.
-        words: folded.
-        facts: ids of the memories that say so.
-    """
-
-    text: str
-    words: Words
-    facts: tuple[str, ...]
+    text: str  # as it was written
+    words: Words  # folded
+    facts: tuple[str, ...]  # ids of the memories that say so
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Which names stand for one thing.
+    """Which names stand for one thing."""
 
-    Attributes:
-        others: by the folded words of a name, what else it may mean, whole things before their other names.
-        sizes: by the first word of a name, how many words such names have, longest first.
-    """
-
+    # By the folded words of a name, what else it may mean, whole things before their other names
     others: Mapping[Words, Sequence[OtherName]]
-    sizes: Mapping[str, Sequence[int]]
+    sizes: Mapping[str, Sequence[int]]  # by the first word of a name, how many words such names have, longest first
 
     @classmethod
     def of(cls, aliases: Iterable[Alias]) -> Names:
@@ -122,13 +105,8 @@ def words_of(name: str) -> Words:
 def naming(connection: Connection, audience: Audience, now: float) -> list[Alias]:
     """Return what memories say of the names of things, newest first.
 
-    Those of now count, whatever time is asked about: who asks uses today's names. Only the user's own word counts,
-    as a name changes what a prompt is taken to say.
-
-    Args:
-        connection: a reader.
-        audience: who asks.
-        now: hides what has expired by then, epoch seconds.
+    Those of now count, whatever time is asked about: who asks uses today's names. Only the user's own word counts, as a
+    name changes what a prompt is taken to say.
     """
     view = View(audience, now, channels=sorted(SUPERSEDES), approved_only=True)
     condition, values = view.sql()
@@ -159,13 +137,7 @@ class KnownNames:
     def of(self, audience: Audience, now: float, deadline: float | None = None) -> Names:
         """Return the names that a caller may know.
 
-        Args:
-            audience: who asks.
-            now: epoch seconds.
-            deadline: `time.monotonic()` after which nobody waits for the database.
-
-        Raises:
-            StoreError: the database keeps everybody waiting, or cannot be read.
+        Nobody waits for the database beyond the `deadline` (`time.monotonic()`).
         """
         with self._database.read(deadline=deadline) as connection:
             seq = newest(connection)

@@ -15,19 +15,12 @@ _CHANGED = "change = next_number('conversations')"
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation that changed.
-
-    Attributes:
-        scope: whose it is.
-        session: the host's id of it.
-        at: when something was added last, epoch seconds.
-        change: the number of its last change; later changes of any conversation have higher ones.
-    """
+    """A conversation that changed."""
 
     scope: Scope
-    session: str
-    at: float
-    change: int
+    session: str  # the host's id of it
+    at: float  # when something was added last, epoch seconds
+    change: int  # the number of its last change; later changes of any conversation have higher ones
 
 
 def since(connection: Connection, change: int, limit: int) -> list[Conversation]:

@@ -63,18 +63,10 @@ class Database:
     ) -> None:
         """Open or create the file.
 
-        Args:
-            path: the file.
-            busy_ms: how long to wait for other processes.
-            check: looks at the file before anything in it is changed, and raises if it is not ours.
-            stays: nobody removes or replaces the file while it is open. Should that happen all the same, nothing
-                is written any more: it would be on no disk.
-            refusal: why it cannot be written, and is only to be read; None: it can be.
-            memory: be a new database in memory that stands in for the file, which is not made.
-
-        Raises:
-            StoreUnavailableError: it cannot be opened or written.
-            StoreCorruptError: it is not an SQLite database.
+        `check` looks at it before anything in it is changed, and raises if it is not ours. One that `stays` is removed
+        or replaced by nobody while it is open; should that happen all the same, nothing is written any more: it would
+        be on no disk. With a `refusal` it is only read. With `memory`, a new database in memory stands in for the file,
+        which is not made.
         """
         self.path = path
         self._busy_ms = busy_ms
@@ -102,15 +94,7 @@ class Database:
 
     @contextmanager
     def write(self, *, durable: bool = True, keep: bool = True) -> Iterator[apsw.Connection]:
-        """Run a transaction: all of it is kept when the block ends, none of it if the block raises.
-
-        Args:
-            durable: wait until the disk has it. False only for what may be lost, such as counters.
-            keep: False only tries: nothing of what the block does is kept.
-
-        Raises:
-            StoreError: one of its kinds.
-        """
+        """Run a transaction; see `Backend.write`."""
         with self._write_lock, self._translated():
             self._check_open()
             if self.refusal is not None:
@@ -133,15 +117,7 @@ class Database:
 
     @contextmanager
     def read(self, *, deadline: float | None = None) -> Iterator[apsw.Connection]:
-        """Lend a reader connection for the block.
-
-        Args:
-            deadline: `time.monotonic()` at which a running statement is broken off.
-
-        Raises:
-            StoreBusyError: also when the deadline has passed.
-            StoreError: one of its kinds.
-        """
+        """Lend a reader connection for the block; see `Backend.read`."""
         with self._translated():
             connection = self._take_reader()
             try:
@@ -223,8 +199,7 @@ class Database:
     def hold(self, deadline: float) -> None:
         """Let no other thread into SQLite until `resume` or `abandon`: this process is about to be forked.
 
-        Args:
-            deadline: `time.monotonic()` at which those who are in it are no longer waited for.
+        Those who are in it are waited for until the `deadline` (`time.monotonic()`).
         """
         mine = self._write_lock.acquire(timeout=max(0.0, deadline - time.monotonic()))
         quiet = mine and not self._closed and not self._writer.in_transaction
@@ -271,11 +246,7 @@ class Database:
         return self._place is not None and _place(self.path) != self._place
 
     def check_place(self) -> None:
-        """See that the open file still stands where it did.
-
-        Raises:
-            StoreLostError: another one stands there, or none.
-        """
+        """See that the open file still stands where it did."""
         if self.displaced:
             raise StoreLostError(
                 f"{self.path} was removed or replaced while it was open; close this program, then: perdure recover",

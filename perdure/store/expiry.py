@@ -45,21 +45,13 @@ class Parked:
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What a prune did, or would do.
+    """What a prune did, or would do."""
 
-    Attributes:
-        expired: ids of facts that are in no answer any more; `undo` brings them back.
-        removed: ids of facts that are in no table any more.
-        parked: set if nothing was done, as too much would have expired at once.
-        batch: names what expired, for `undo`.
-        proposals: ids of proposals that nobody answered in time, and that are gone.
-    """
-
-    expired: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    parked: Parked | None = None
-    batch: str | None = None
-    proposals: tuple[str, ...] = ()
+    expired: tuple[str, ...] = ()  # ids of facts that are in no answer any more; `undo` brings them back
+    removed: tuple[str, ...] = ()  # ids of facts that are in no table any more
+    parked: Parked | None = None  # set if nothing was done, as too much would have expired at once
+    batch: str | None = None  # names what expired, for `undo`
+    proposals: tuple[str, ...] = ()  # ids of proposals that nobody answered in time, and that are gone
 
 
 def prune(
@@ -72,17 +64,9 @@ def prune(
 ) -> Pruned:
     """Let expire what is over, and remove what expired long ago. May be killed between any two transactions.
 
-    A proposal that nobody answered in time is removed at once: it may be made again.
-
-    Args:
-        store: the truth.
-        retention: seconds from expiry to removal.
-        dry_run: only tell.
-        confirmed: also if much expires at once.
-        pause: called between transactions.
-
-    Raises:
-        StoreError: it could not be written; what was done before is kept.
+    A proposal that nobody answered in time is removed at once: it may be made again. What was done before a failure is
+    kept. `retention` is the time from expiry to removal, in seconds; `confirmed` lets expire also if much does at once;
+    `pause` is called between transactions.
     """
     now = store.clock.now()
     times = {"now": now, "before": now - retention}

@@ -160,10 +160,7 @@ def live_sql(
 ) -> tuple[str, tuple[float, ...]]:
     """Return the SQL condition for facts that may be in an answer, and its values.
 
-    Args:
-        now: hides what has expired by then.
-        as_of: what was true at that time, instead of what is true now.
-        include_superseded: also former versions.
+    With `as_of` it is about what was true at that time, instead of now.
     """
     if as_of is not None:
         condition = (
@@ -215,15 +212,10 @@ _MORE = "…"
 
 @dataclass(frozen=True, slots=True)
 class Summaries:
-    """Which texts have a summary, and how long one is that is cut out of its text.
+    """Which texts have a summary, and how long one is that is cut out of its text."""
 
-    Attributes:
-        threshold: a text of more characters is long.
-        max_chars: characters of a long text that stand for it.
-    """
-
-    threshold: int = 300
-    max_chars: int = 80
+    threshold: int = 300  # a text of more characters is long
+    max_chars: int = 80  # characters of a long text that stand for it
 
     def of(self, text: str) -> str | None:
         """Return the beginning of a long text; None for a text that stands for itself."""

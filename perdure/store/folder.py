@@ -24,12 +24,7 @@ STAGES = ("restoring", "recovering")
 
 
 def prepare_folder(path: Path) -> Path:
-    """Create the folder if need be and make it readable by its owner only.
-
-    Raises:
-        StoreUnavailableError: it is a file, or cannot be created or written.
-        StoreFullError: the disk is full.
-    """
+    """Create the folder if need be and make it readable by its owner only."""
     try:
         path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         # Windows has no owner modes; its user folders are private by their access lists. A folder that is in
@@ -49,10 +44,6 @@ def private_file(path: Path) -> Path:
     """Create the file if it is absent, and make it readable by its owner only.
 
     SQLite gives its -wal and -shm files the mode of the database, so the mode must be right before they appear.
-
-    Raises:
-        StoreUnavailableError: it cannot be created or opened.
-        StoreFullError: the disk is full.
     """
     try:
         # An existing file is not opened: closing it again would drop every lock that this process holds on it.
@@ -73,12 +64,7 @@ def was_opened(path: Path) -> bool:
 def machine_of(path: Path, of: str) -> str:
     """Return the name that a folder gives its machine, among those that share a store; it is made once.
 
-    Args:
-        path: the data folder.
-        of: the store, and whose part of it: a folder has turns of one alone.
-
-    Raises:
-        StoreUnavailableError: the folder belongs to another one.
+    `of` names the store, and whose part of it: a folder has turns of one alone.
     """
     file = path / MACHINE
     if not file.exists():
@@ -129,13 +115,7 @@ class Presence:
     def __init__(self, folder: Path, patience: float = PATIENCE) -> None:
         """Enter.
 
-        Args:
-            folder: the data folder.
-            patience: seconds to wait for one who works alone in it.
-
-        Raises:
-            StoreBusyError: that one is still at work.
-            StoreUnavailableError, StoreFullError: the folder cannot be written.
+        The `patience` for one who works alone in the folder is in seconds.
         """
         self._path = _room(folder) / f"{uuid.uuid4().hex}.lock"
         self._lock = file_lock(self._path)

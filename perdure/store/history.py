@@ -20,22 +20,13 @@ ALL = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An entry of the journal.
+    """An entry of the journal."""
 
-    Attributes:
-        seq: its number; later changes have higher ones.
-        at: when, epoch seconds.
-        action: "add", "supersede", "reinforce", ...
-        fact: the fact it was done to, as it is now.
-        other_id: the other fact it has to do with, such as the one that takes its place, if that may be read.
-        channel, host, session: by whom.
-    """
-
-    seq: int
-    at: float
-    action: str
-    fact: Fact
-    other_id: str | None
+    seq: int  # its number; later changes have higher ones
+    at: float  # when, epoch seconds
+    action: str  # such as "add", "supersede" or "reinforce"
+    fact: Fact  # the fact it was done to, as it is now
+    other_id: str | None  # the other fact it has to do with, such as the one that takes its place, if that may be read
     channel: str
     host: str
     session: str | None
@@ -46,12 +37,7 @@ def changes(
 ) -> list[Change]:
     """Return changes of facts that the audience may read, after a number, oldest first.
 
-    Args:
-        connection: a reader.
-        audience: who asks.
-        since: the number.
-        limit: so many at the most; -1: all.
-        of: ids of the facts that count; None: all.
+    A `limit` of -1 is none. `of` names the facts that count; None: all.
     """
     condition, values = audience.sql()
     if of is not None:
@@ -73,27 +59,17 @@ def changes(
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """How a fact became what it is.
+    """How a fact became what it is."""
 
-    Attributes:
-        versions: the fact in all its versions, oldest first, also if it is superseded, expired or forgotten.
-        changes: the journal's entries of all of them, oldest first.
-    """
-
+    # The fact in all its versions, oldest first, also if it is superseded, expired or forgotten
     versions: Sequence[Fact]
-    changes: Sequence[Change]
+    changes: Sequence[Change]  # the journal's entries of all of them, oldest first
 
 
 def history(connection: Connection, fact_id: str, view: View) -> History:
     """Return the history of a fact: both ways along its chain of versions.
 
-    Args:
-        connection: a reader.
-        fact_id: of any of the versions, or the beginning of it.
-        view: whose facts; what the audience may not read ends the chain.
-
-    Raises:
-        InputError, NotFoundError, AmbiguousIdError: see `perdure.errors`.
+    What the audience may not read ends the chain.
     """
     whole = replace(view, everything=True)
     fact = by_prefix(connection, fact_id, whole)
@@ -115,39 +91,20 @@ _ENDS = ("supersede", "retract")
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """A fact that was replaced or withdrawn.
-
-    Attributes:
-        old: as it is now.
-        new: what took its place, if anything did and the reader may see it.
-        at: when, epoch seconds.
-        reason: why, in a few words.
-        channel, host, session: by whom.
-        batch: names the change for `undo`, which also takes back what else it did.
-    """
+    """A fact that was replaced or withdrawn."""
 
     old: Fact
-    new: Fact | None
-    at: float
-    reason: str
+    new: Fact | None  # what took its place, if anything did and the reader may see it
+    at: float  # when, epoch seconds
+    reason: str  # why, in a few words
     channel: str
     host: str
     session: str | None
-    batch: str
+    batch: str  # names the change for `undo`, which also takes back what else it did
 
 
 def replacements(connection: Connection, audience: Audience, since: float | None, limit: int) -> list[Replacement]:
-    """Return what was replaced or withdrawn and is so still, the latest first.
-
-    Args:
-        connection: a reader.
-        audience: who asks.
-        since: only from this time on, epoch seconds.
-        limit: so many at the most.
-
-    Raises:
-        InputError: the limit is out of range.
-    """
+    """Return what was replaced or withdrawn and is so still, the latest first."""
     check_page(limit)
     readable, values = audience.sql()
     others, other_values = audience.sql("n")
@@ -171,12 +128,7 @@ def replacements(connection: Connection, audience: Audience, since: float | None
 
 
 def take_back(tx: Transaction, fact_id: str) -> Fact:
-    """Let a fact that was replaced or withdrawn count again, beside whatever took its place.
-
-    Raises:
-        InputError: it was neither.
-        NotFoundError: there is no such fact.
-    """
+    """Let a fact that was replaced or withdrawn count again, beside whatever took its place."""
     fact = tx.fact(fact_id)
     if fact.superseded_at is None:
         raise InputError(f"memory {fact_id[:8]} was neither replaced nor withdrawn, so there is nothing to take back")

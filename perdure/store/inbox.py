@@ -3,7 +3,7 @@
 A file and not a table, because a table would wait behind any writer. Each line is one entry. An entry
 leaves the file only after the database holds what became of it; the file of a process that died is
 adopted by the next one, told from a living one by the lock that the kernel frees at death. What was damaged
-in it is kept aside first: see `perdure.store.damaged_turns`.
+in it is kept aside first: see `perdure.store.inbox_lines`.
 """
 
 from __future__ import annotations
@@ -31,13 +31,8 @@ class Inbox:
     def __init__(self, folder: Path, refusal: str | None = None, machine: str = "") -> None:
         """Open the folder; the file appears with the first entry.
 
-        Args:
-            folder: where the files are.
-            refusal: why nothing can be written, and entries are only to be looked at; None: it can be.
-            machine: begins the names of entries, where several machines share a store; empty: it is not shared.
-
-        Raises:
-            StoreUnavailableError: the folder cannot be written.
+        With a `refusal` entries are only looked at. `machine` begins the names of entries where several machines share
+        a store.
         """
         self._folder = folder if refusal is not None else prepare_folder(folder)
         self._refusal = refusal
@@ -52,12 +47,7 @@ class Inbox:
     def append(self, entry: Entry) -> Entry:
         """Add an entry and wait until the disk has it.
 
-        Returns:
-            The entry with its `id`: the name of its file and its number in it.
-
-        Raises:
-            StoreFullError: the disk is full; the entry was not added.
-            StoreUnavailableError: the file cannot be written.
+        Return it with its `id`: the name of its file and its number in it. Whatever fails, it was not added.
         """
         with self._lock:
             if self._closed:

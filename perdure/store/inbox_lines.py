@@ -33,15 +33,10 @@ SAID = lazy(r'"text":"((?:[^"\\]|\\.)*)')
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What is in an inbox file.
-
-    Attributes:
-        entries: what was acknowledged, in order.
-        damaged: lines that may have been acknowledged and cannot be read any more, as they are.
-    """
+    """What is in an inbox file."""
 
     entries: tuple[Entry, ...]
-    damaged: tuple[bytes, ...]
+    damaged: tuple[bytes, ...]  # lines that may have been acknowledged and cannot be read any more, as they are
 
 
 def line_of(entry: Entry) -> bytes:
@@ -51,11 +46,7 @@ def line_of(entry: Entry) -> bytes:
 
 
 def read(path: Path) -> Contents:
-    """Read a file; one that is not there holds nothing.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """Read a file; one that is not there holds nothing."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -112,24 +103,17 @@ _log = logging.getLogger("perdure.store")
 
 @dataclass(frozen=True, slots=True)
 class DamagedTurn:
-    """A turn that cannot be read any more.
+    """A turn that cannot be read any more."""
 
-    Attributes:
-        id: made of what is left of it.
-        at: when the file was last written, epoch seconds.
-        text: what can be read of it, without secrets and without what a terminal would obey.
-    """
-
-    id: str
-    at: float
-    text: str
+    id: str  # made of what is left of it
+    at: float  # when the file was last written, epoch seconds
+    text: str  # what can be read of it, without secrets and without what a terminal would obey
 
 
 def keep_aside(inbox_file: Path, lines: Sequence[bytes]) -> None:
     """Keep damaged lines of an inbox file, which is about to go; on disk when this returns. Repeating it is no error.
 
-    Raises:
-        StoreUnavailableError, OSError: they could not be written; the inbox file must stay.
+    If that fails, the inbox file must stay.
     """
     if not lines:
         return
@@ -152,11 +136,7 @@ def damaged_turns(inbox: Path) -> list[DamagedTurn]:
 
 
 def redact_again(inbox: Path, *, dry_run: bool = False) -> int:
-    """Leave of turns that hold a secret only what can be read of them, without it; return of how many.
-
-    Raises:
-        StoreError, OSError: a file could not be written.
-    """
+    """Leave of turns that hold a secret only what can be read of them, without it; return of how many."""
     changed = 0
     for path in _files(inbox):
         lines = _lines(path)
@@ -173,11 +153,7 @@ def unadopted(inbox: Path) -> list[str]:
 
 
 def drop(inbox: Path, ids: Sequence[str] | None = None) -> int:
-    """Remove turns that are kept aside, by their ids, or all of them; return how many there were.
-
-    Raises:
-        StoreError, OSError: a file could not be changed.
-    """
+    """Remove turns that are kept aside, by their ids, or all of them; return how many there were."""
     gone = 0
     for path in _files(inbox):
         lines = _lines(path)

@@ -24,35 +24,21 @@ UPDATABLE = _NEW_VERSION | {"category", "importance", "tags", "decay_class", "co
 
 
 def forget(tx: Transaction, fact_id: str, reason: str = "") -> Fact:
-    """Leave a fact out of every answer from now on. `unforget` brings it back.
-
-    Raises:
-        NotFoundError: there is no such fact.
-        InputError: it is forgotten already.
-    """
+    """Leave a fact out of every answer from now on. `unforget` brings it back."""
     if tx.fact(fact_id).forgotten_at is not None:
         raise InputError(f"fact {fact_id} is forgotten already")
     return tx.change(fact_id, "forget", {"forgotten_at": tx.now}, reason=reason)
 
 
 def retract(tx: Transaction, fact_id: str, reason: str = "") -> Fact:
-    """Note that a fact is no longer true and that nothing takes its place. It stays for `as_of` and undo.
-
-    Raises:
-        NotFoundError: there is no such fact, or it was superseded already.
-    """
+    """Note that a fact is no longer true and that nothing takes its place. It stays for `as_of` and undo."""
     if tx.fact(fact_id).superseded_at is not None:
         raise NotFoundError(f"fact {fact_id} was superseded already; name the one that took its place")
     return tx.change(fact_id, "retract", {"superseded_at": tx.now, "valid_until": tx.now}, reason=reason)
 
 
 def unforget(tx: Transaction, fact_id: str) -> Fact:
-    """Bring a forgotten fact back, or an expired one, whose lifetime starts anew.
-
-    Raises:
-        NotFoundError: there is no such fact.
-        InputError: it is neither forgotten nor expired.
-    """
+    """Bring a forgotten fact back, or an expired one, whose lifetime starts anew."""
     fact = tx.fact(fact_id)
     over = fact.expires_at is not None and fact.expires_at <= tx.now
     if fact.forgotten_at is None and not over:
@@ -67,22 +53,14 @@ def revived(fact: Fact, now: float) -> dict[str, Any]:
 
 
 def pin(tx: Transaction, fact_id: str, pinned: bool = True) -> Fact:
-    """Keep a fact for good, in every answer, or no longer: then its lifetime starts anew.
-
-    Raises:
-        NotFoundError: there is no such fact.
-    """
+    """Keep a fact for good, in every answer, or no longer: then its lifetime starts anew."""
     fact = tx.fact(fact_id)
     ends = None if pinned else expiry(fact.decay_class, tx.now, fact.decay_freeze_until)
     return tx.change(fact_id, "pin" if pinned else "unpin", {"pinned": pinned, "expires_at": ends})
 
 
 def use(tx: Transaction, fact_id: str) -> Fact:
-    """Note that a fact was used: by the agent on purpose, or confirmed. Its lifetime may start anew.
-
-    Raises:
-        NotFoundError: there is no such fact.
-    """
+    """Note that a fact was used: by the agent on purpose, or confirmed. Its lifetime may start anew."""
     fact = tx.fact(fact_id)
     values: dict[str, Any] = {"access_count": fact.access_count + 1, "last_accessed": tx.now}
     if fact.decay_class in REFRESHED_BY_USE and fact.expires_at is not None:
@@ -99,21 +77,8 @@ def update(
 ) -> Fact:
     """Change a fact. New words make a new version, which takes the place of the old one.
 
-    They are whose who changes it, if that word is the stronger one.
-
-    Args:
-        tx: the transaction.
-        fact_id: the fact as it is now.
-        values: new values by attribute of `Fact`; see `UPDATABLE`.
-        vector: of the new text, if it has one.
-        found: what a new text gives by itself: its tags, the day that it speaks of.
-
-    Returns:
-        The fact as it is now: with a new id if it is a new version.
-
-    Raises:
-        NotFoundError: there is no such fact, or it was superseded.
-        InputError: an attribute cannot be updated, a value does not fit, or the fact is forgotten.
+    They are whose who changes it, if that word is the stronger one. `found` is what a new text gives by itself: its
+    tags, the day that it speaks of. A new version has a new id.
     """
     foreign = values.keys() - UPDATABLE
     if foreign:
@@ -133,10 +98,7 @@ def update(
 def next_version(fact: Fact, values: Mapping[str, Any], found: Mapping[str, Any] | None = None) -> Fact:
     """Return what is to take a fact's place, not yet stored.
 
-    Args:
-        fact: as it is.
-        values: new values by attribute of `Fact`.
-        found: what a new text gives by itself.
+    `found` is what a new text gives by itself.
     """
     fresh = {"summary": None} if "text" in values and "summary" not in values else {}
     new = {"id": "", "created_at": 0.0, "last_confirmed_at": None, "expires_at": None}
@@ -146,23 +108,14 @@ def next_version(fact: Fact, values: Mapping[str, Any], found: Mapping[str, Any]
 
 
 def succeed(tx: Transaction, old_id: str, fact: Fact, vector: StoredVector | None, reason: str) -> Fact:
-    """Store a fact in the place of another; return it.
-
-    Raises:
-        NotFoundError: there is no such other fact, or it was superseded.
-        InputError: the fact is not to be stored.
-    """
+    """Store a fact in the place of another; return it."""
     new = tx.add(fact, vector)
     tx.supersede(old_id, new.id, reason)
     return tx.fact(new.id)
 
 
 def checked(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values of a fact if they fit.
-
-    Raises:
-        InputError: one does not.
-    """
+    """Return values of a fact if they fit."""
     for name in ("importance", "confidence"):
         if name in values and not 0 <= values[name] <= 1:
             raise InputError(f"{name} is {values[name]}; it must be from 0 to 1")
@@ -184,10 +137,7 @@ def _renewed(fact: Fact, values: Mapping[str, Any]) -> dict[str, Any]:
 def note_recalled(connection: Connection, ids: Iterable[str], *, injected: bool = False) -> None:
     """Count that memories reached an agent. It changes no rank, no lifetime, no seal and no journal.
 
-    Args:
-        connection: of `Database.write(durable=False)`: a count may be lost.
-        ids: of what reached it; what is no fact is passed over.
-        injected: whether it was put into a prompt; else a tool was asked for it.
+    The write need not be durable: a count may be lost. What was not `injected` into a prompt was asked for by a tool.
     """
     sql = (
         "UPDATE facts SET recall_count = recall_count + 1, injected_count = injected_count + ?"
@@ -199,12 +149,7 @@ def note_recalled(connection: Connection, ids: Iterable[str], *, injected: bool 
 def used(tx: Transaction, ids: Iterable[str]) -> list[Fact]:
     """Note the use of facts: each counts once, and its lifetime may start anew; see `lifecycle.use`.
 
-    Args:
-        tx: the transaction.
-        ids: of the facts. What was forgotten, superseded or purged since it was shown is passed over.
-
-    Returns:
-        The facts that were counted, as they are now.
+    What was forgotten, superseded or purged since it was shown is passed over. Return the others as they are now.
     """
     wanted = list(dict.fromkeys(ids))
     sql = (
@@ -229,31 +174,16 @@ class Wish(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a fact that waits for review asks for.
+    """What a fact that waits for review asks for."""
 
-    Attributes:
-        wish: what is to be done.
-        target: id of the fact that it is to be done to.
-    """
-
-    wish: Wish
-    target: str
+    wish: Wish  # what is to be done
+    target: str  # id of the fact that it is to be done to
 
 
 def ask(tx: Transaction, note: Fact, vector: StoredVector | None, request: Request) -> Fact:
     """Store what waits for the user's word, and what it is to do. The fact it is about stays as it is.
 
-    Args:
-        tx: the transaction.
-        note: what is to take the other's place; or says that the other is to be forgotten.
-        vector: of its text.
-        request: what it asks for.
-
-    Returns:
-        The note as stored; or the one that waits already and asks for the same in the same words.
-
-    Raises:
-        InputError: the note is not to be stored, or as many wait as may.
+    Return the note as stored, or the one that waits already and asks for the same in the same words.
     """
     draft = replace(note, review_state=PENDING)
     sql = (
@@ -290,14 +220,7 @@ def request_of(connection: Connection, fact_id: str) -> Request | None:
 def grant(tx: Transaction, note: Fact, request: Request, view: View) -> None:
     """Do what an approved note asks for.
 
-    Args:
-        tx: the transaction.
-        note: what asks.
-        request: for what.
-        view: where the other fact must still be: the note's own scope.
-
-    Raises:
-        NotFoundError: the other fact was changed, forgotten or removed meanwhile.
+    The `view` is the note's own scope, where the other fact must still be.
     """
     if request.target not in search.by_ids(tx.connection, [request.target], view):
         wish = request.wish.removeprefix("ask_")

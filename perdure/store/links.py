@@ -21,22 +21,14 @@ _SELECT = "SELECT id, source_fact_id, target_fact_id, link_type, strength, creat
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A directed link: `source` stands in this relation to `target`.
+    """A directed link: `source` stands in this relation to `target`."""
 
-    Attributes:
-        id: UUID.
-        source, target: ids of facts.
-        type: one of `TYPES`.
-        strength: 0 to 1.
-        created_at: epoch seconds.
-    """
-
-    id: str
+    id: str  # UUID
     source: str
     target: str
-    type: str
-    strength: float
-    created_at: float
+    type: str  # one of `TYPES`
+    strength: float  # 0 to 1
+    created_at: float  # epoch seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +41,7 @@ class Related:
 
 
 def link(tx: Transaction, source: str, target: str, link_type: str = "RELATED_TO", strength: float = 1.0) -> Link:
-    """Link two facts; linking them again sets the strength.
-
-    Raises:
-        InputError: the type is unknown, the strength is not from 0 to 1, or the facts are the same.
-        NotFoundError: one of them is not there.
-    """
+    """Link two facts; linking them again sets the strength."""
     if link_type not in TYPES:
         raise InputError(f"link type {link_type!r} is unknown; use one of {', '.join(TYPES)}")
     if not 0 <= strength <= 1:
@@ -76,11 +63,7 @@ def link(tx: Transaction, source: str, target: str, link_type: str = "RELATED_TO
 
 
 def unlink(tx: Transaction, source: str, target: str, link_type: str) -> None:
-    """Remove a link.
-
-    Raises:
-        NotFoundError: there is no such link.
-    """
+    """Remove a link."""
     before = between(tx.connection, source, target, link_type)
     if before is None:
         raise NotFoundError(f"there is no {link_type} link from {source} to {target}")
@@ -100,14 +83,7 @@ def links_of(connection: Connection, fact_ids: Iterable[str]) -> list[Link]:
 def related(connection: Connection, seeds: Iterable[str], view: View, depth: int = 2) -> list[Related]:
     """Follow links from the seeds in both directions, nearest first. Only what the view shows is passed through.
 
-    Args:
-        connection: a reader.
-        seeds: ids of facts; they are not in the result.
-        view: what may be seen.
-        depth: how many links far, 1 to 10.
-
-    Raises:
-        InputError: the depth is out of range.
+    The seeds are not in the result. The `depth` is from 1 to 10.
     """
     if not 1 <= depth <= MAX_DEPTH:
         raise InputError(f"depth is {depth}; it must be from 1 to {MAX_DEPTH}")

@@ -51,28 +51,17 @@ _STATE = (
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which of the facts that may be seen. None: any.
-
-    Attributes:
-        category: of this category.
-        entity: about this entity, in any case.
-        scope: of this scope only, as the caller means it (`Audience.meant`).
-        after, before: said at or after, or before, this time (epoch seconds).
-        pinned: pinned or not.
-        review_state: approved, pending or rejected.
-        ends: whether it fades and ends one day, or has ended.
-        channel: came in this way; see `perdure.hooks.types.Channel`.
-    """
+    """Which of the facts that may be seen. None: any."""
 
     category: str | None = None
-    entity: str | None = None
-    scope: Scope | None = None
-    after: float | None = None
-    before: float | None = None
+    entity: str | None = None  # about this entity, in any case
+    scope: Scope | None = None  # of this scope only, as the caller means it (`Audience.meant`)
+    after: float | None = None  # said at or after this time, epoch seconds
+    before: float | None = None  # said before it
     pinned: bool | None = None
-    review_state: str | None = None
-    ends: bool | None = None
-    channel: str | None = None
+    review_state: str | None = None  # approved, pending or rejected
+    ends: bool | None = None  # whether it fades and ends one day, or has ended
+    channel: str | None = None  # came in this way; see `perdure.hooks.types.Channel`
 
     @property
     def hint(self) -> str:
@@ -141,38 +130,23 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A part of what is kept.
+    """A part of what is kept."""
 
-    Attributes:
-        facts: newest first; of equals the one stored last.
-        total: facts that the filters choose, on all pages.
-        states: how many of them are in each state.
-        behind: id of the last fact of this page, behind which the next one begins; None: there is no next one.
-    """
-
-    facts: tuple[Listed, ...]
-    total: int
-    states: Mapping[State, int]
-    behind: str | None
+    facts: tuple[Listed, ...]  # newest first; of equals the one stored last
+    total: int  # facts that the filters choose, on all pages
+    states: Mapping[State, int]  # how many of them are in each state
+    behind: str | None  # id of the last fact of this page, behind which the next one begins; None: there is no next one
 
 
 def list_facts(connection: Connection, view: View, chosen: Filter, limit: int = 20, offset: int = 0) -> list[Fact]:
-    """Return facts, newest first; of equals the one stored last.
-
-    Raises:
-        InputError: limit or offset are out of range.
-    """
+    """Return facts, newest first; of equals the one stored last."""
     check_page(limit, offset)
     condition, values = _condition(view, chosen)
     return _newest_first(connection, chosen, condition, (*values, limit, offset))
 
 
 def check_page(limit: int, offset: int = 0) -> None:
-    """See that the limits of a page are in range.
-
-    Raises:
-        InputError: they are not.
-    """
+    """See that the limits of a page are in range."""
     if not 1 <= limit <= MAX_LIMIT:
         raise InputError(f"limit is {limit}; it must be from 1 to {MAX_LIMIT}")
     if offset < 0:
@@ -192,11 +166,7 @@ def no_progress(done: int, total: int) -> None:
 def every(store: Store, view: View, progress: Progress = no_progress, condition: str = "TRUE") -> Iterator[Fact]:
     """Yield all facts of a view, oldest row first, a page at a time: no reader is held in between.
 
-    Args:
-        store: where they are.
-        view: which.
-        progress: see `Progress`.
-        condition: a further condition in SQL, without values.
+    The further `condition` is SQL without values.
     """
     seen, values = view.sql()
     where = f"{seen} AND {condition}"
@@ -268,20 +238,9 @@ def inventory(
 ) -> Page:
     """Return a page of facts, newest first.
 
-    With `behind` no fact is skipped or shown twice, whatever is added or changed between two pages.
-
-    Args:
-        connection: a reader.
-        view: whose facts; with `everything` also what is in no answer.
-        chosen: which of them.
-        states: only in these; empty: in any.
-        limit: so many at the most.
-        offset: after so many others.
-        behind: the page goes on behind this fact: its id, or the beginning of it.
-
-    Raises:
-        InputError: limit or offset are out of range.
-        NotFoundError: there is no such fact to go on behind.
+    With `behind` no fact is skipped or shown twice, whatever is added or changed between two pages. With `everything`
+    in the view, also what is in no answer is listed. `behind` is the id, or the beginning of it, of the fact that the
+    page goes on behind.
     """
     check_page(limit, offset)
     condition, values = _condition(view, chosen, states)
@@ -297,11 +256,7 @@ def inventory(
 
 
 def states_of(names: Collection[str]) -> frozenset[State]:
-    """Return states by their names.
-
-    Raises:
-        InputError: there is no such state.
-    """
+    """Return states by their names."""
     unknown = sorted(set(names) - set(State))
     if unknown:
         raise InputError(f"state {unknown[0]!r} is unknown; use one of {', '.join(State)}")

@@ -34,9 +34,7 @@ class TokenMeter:
     def reserve(self, tier: str, tokens: int) -> str:
         """Set tokens aside; return the day that they are taken from.
 
-        Raises:
-            TokenBudgetError: so many are not left; none were set aside.
-            StoreError: they could not be counted.
+        If so many are not left, none are set aside.
         """
         day = self._today()
         with self.database.write() as connection:
@@ -56,8 +54,7 @@ class TokenMeter:
     def settle(self, day: str, tier: str, reserved: int, used: int) -> None:
         """Take what was really used in the place of what was set aside.
 
-        Raises:
-            StoreError: it could not be written; what was set aside stays used.
+        If that cannot be written, what was set aside stays used.
         """
         with self.database.write() as connection:
             so_far = _read(connection, day)

@@ -28,12 +28,7 @@ STEPS: Sequence[Callable[[Connection], None]] = (_made,)
 
 
 def check(connection: Connection, path: Path) -> None:
-    """See that a database is ours to change, before anything in it is.
-
-    Raises:
-        StoreTooNewError: a newer perdure wrote it.
-        StoreCorruptError: it is a database of something else.
-    """
+    """See that a database is ours to change, before anything in it is."""
     # In this order: another process may be creating it, and its mark is committed together with its tables.
     used = bool(run(connection, "SELECT 1 FROM sqlite_schema LIMIT 1"))
     version = _version(connection)
@@ -51,12 +46,7 @@ def check(connection: Connection, path: Path) -> None:
 def migrate(database: Database, *, keep: bool = True) -> None:
     """Bring the schema up to date, each step in a transaction of its own.
 
-    Args:
-        database: what to migrate.
-        keep: before an older store with facts in it is changed, keep a copy of it in `backups/` beside it.
-
-    Raises:
-        StoreError: one of its kinds; the steps before are done, the one that failed is not.
+    Unless `keep` is False, an older store with facts in it is first copied into `backups/` beside it.
     """
     with database.read() as connection:
         version = _version(connection)

@@ -39,38 +39,24 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class OutboxState:
-    """How far the index is behind.
+    """How far the index is behind."""
 
-    Attributes:
-        waiting: entries that are still to be worked off.
-        parked: entries that were put aside because they failed by their own fault.
-        oldest: since when the oldest one waits, in epoch seconds.
-        retry_at: LanceDB failed as a whole and is not tried before this time, in epoch seconds; None: it works.
-        problem: the kind of that failure.
-    """
-
-    waiting: int
-    parked: int
-    oldest: float | None
+    waiting: int  # entries that are still to be worked off
+    parked: int  # entries that were put aside because they failed by their own fault
+    oldest: float | None  # since when the oldest one waits, in epoch seconds
+    # LanceDB failed as a whole and is not tried before this time, in epoch seconds; None: it works
     retry_at: float | None = None
-    problem: str | None = None
+    problem: str | None = None  # the kind of that failure
 
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """What SQLite knows of the derived table of a vector space.
+    """What SQLite knows of the derived table of a vector space."""
 
-    Attributes:
-        generation: which table: one that is made anew gets a new name, so that no reader mixes the two.
-        version: the table's version after the last write; a table with a lower one has lost writes.
-        trained: its rows when the approximate index was built; 0: there is none.
-        suspect: a reader had trouble with it, and the worker has not looked at it yet.
-    """
-
-    generation: int = 0
-    version: int = 0
-    trained: int = 0
-    suspect: bool = False
+    generation: int = 0  # which table: one that is made anew gets a new name, so that no reader mixes the two
+    version: int = 0  # the table's version after the last write; a table with a lower one has lost writes
+    trained: int = 0  # its rows when the approximate index was built; 0: there is none
+    suspect: bool = False  # a reader had trouble with it, and the worker has not looked at it yet
 
 
 def fed(connection: Connection) -> bool:
@@ -114,11 +100,7 @@ def done(connection: Connection, batch: Batch) -> None:
 def failed(connection: Connection, batch: Batch, error: str, *, at_once: bool = False) -> None:
     """Count a failed attempt; after too many the entries are parked and reported, never dropped.
 
-    Args:
-        connection: where to write.
-        batch: entries that failed by their own fault, as others went through.
-        error: what went wrong, without any text of a memory.
-        at_once: park them now, as trying again cannot help.
+    The `error` holds no text of a memory. `at_once` parks them now, as trying again cannot help.
     """
     connection.executemany(
         "UPDATE outbox SET attempts = attempts + 1, parked = CASE WHEN attempts + 1 >= ? THEN ? END WHERE seq = ?",
@@ -129,8 +111,7 @@ def failed(connection: Connection, batch: Batch, error: str, *, at_once: bool = 
 def rest(connection: Connection, now: float, error: str) -> int:
     """Note that LanceDB failed as a whole: nothing is parked, and it is left alone for a while.
 
-    Returns:
-        How many times in a row that has happened.
+    Return how many times in a row that has happened.
     """
     attempts = resting(connection) + 1
     seconds = min(FIRST_REST * 2.0 ** (attempts - 1), LONGEST_REST)

@@ -59,13 +59,7 @@ def listed(
 ) -> Sequence[Kept]:
     """Return up to `limit` receipts that this scope wrote, newest first.
 
-    Args:
-        connection: a reader.
-        scope: whose.
-        limit: so many at the most.
-        before: only older ones, epoch seconds.
-        marked: only those in which somebody has marked a memory.
-        naming: only those, of the newest so many, of which this fact was a candidate.
+    `naming` leaves, of the newest so many, those of which this fact was a candidate.
     """
     condition = f" AND json_extract(body, '$.{MARKS}') IS NOT NULL" if marked else ""
     sql = f"{_KEPT} WHERE scope = ? AND at < ?{condition} ORDER BY at DESC, rowid DESC LIMIT ?"

@@ -66,25 +66,15 @@ class Truth(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in the journal of a store.
+    """A place in the journal of a store."""
 
-    Attributes:
-        store: which store; see `store_id`.
-        seq: number of the journal's row; 0: before the first.
-        seal: its seal, which all rows before it went into, as hex digits.
-    """
-
-    store: str
-    seq: int
-    seal: str
+    store: str  # which store; see `store_id`
+    seq: int  # number of the journal's row; 0: before the first
+    seal: str  # its seal, which all rows before it went into, as hex digits
 
     @staticmethod
     def of(connection: Connection) -> Place:
-        """Return the newest place of a store.
-
-        Raises:
-            StoreCorruptError: its key is lost.
-        """
+        """Return the newest place of a store."""
         rows = run(connection, "SELECT seq, hex(seal) FROM journal WHERE seal IS NOT NULL ORDER BY seq DESC LIMIT 1")
         seq, seal = rows[0] if rows else (0, "")
         return Place(store_id(store_key(connection)), int(seq), str(seal))
@@ -97,21 +87,13 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What the file holds.
+    """What the file holds."""
 
-    Attributes:
-        key: the store's key; empty if the file cannot be read.
-        places: where the store was. A second one is where it is being brought back to on purpose.
-        facts: how many there were.
-        tombstones: keyed hashes of what was purged.
-        at: when this was written, epoch seconds.
-    """
-
-    key: bytes = b""
-    places: tuple[Place, ...] = ()
+    key: bytes = b""  # the store's key; empty if the file cannot be read
+    places: tuple[Place, ...] = ()  # where the store was. A second one is where it is being brought back to on purpose
     facts: int = 0
-    tombstones: frozenset[str] = frozenset()
-    at: float = 0.0
+    tombstones: frozenset[str] = frozenset()  # keyed hashes of what was purged
+    at: float = 0.0  # when this was written, epoch seconds
 
     @staticmethod
     def read(folder: Path) -> Remembered | None:
@@ -130,11 +112,7 @@ class Remembered:
 
     @staticmethod
     def of(connection: Connection, at: float, former: Remembered | None = None) -> Remembered:
-        """Return what there is to remember of an open store now; what was purged before stays purged.
-
-        Raises:
-            StoreCorruptError: its key is lost.
-        """
+        """Return what there is to remember of an open store now; what was purged before stays purged."""
         key = store_key(connection)
         tombstones = frozenset(row[0] for row in run(connection, "SELECT key FROM tombstones"))
         if former is not None and former.key == key:
@@ -145,12 +123,7 @@ class Remembered:
     def write(self, folder: Path, *, durable: bool) -> None:
         """Put this in the place of what is there: as a whole or not at all.
 
-        Args:
-            folder: the data folder.
-            durable: wait until a power cut cannot bring the former one back.
-
-        Raises:
-            OSError: it cannot be written.
+        Being `durable`, it waits until a power cut cannot bring the former one back.
         """
         content: dict[str, Any] = {"format": FORMAT, "key": self.key.hex(), "facts": self.facts, "at": self.at}
         content |= {"places": list(map(astuple, self.places)), "tombstones": sorted(self.tombstones)}
@@ -168,16 +141,10 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a look at facts.db has told.
-
-    Attributes:
-        truth: how it is.
-        said: that in a sentence; empty if nothing is wrong.
-        remembered: by what it was judged.
-    """
+    """What a look at facts.db has told."""
 
     truth: Truth
-    said: str = ""
+    said: str = ""  # that in a sentence; empty if nothing is wrong
     remembered: Remembered | None = None
 
     @property
@@ -194,13 +161,7 @@ def store_id(key: bytes) -> str:
 def judge(folder: Path, connection: Connection | None = None, *, thorough: bool = False) -> Verdict:
     """Compare facts.db with what its folder remembers. Nothing is changed; the store may be open.
 
-    Args:
-        folder: the data folder.
-        connection: to its facts.db; None: one is opened, and closed again.
-        thorough: have SQLite look at every page of it as well.
-
-    Raises:
-        StoreError: it cannot be looked at: it is locked, or may not be read.
+    `thorough` has SQLite look at every page of it as well.
     """
 
     def look(remembered: Remembered | None) -> Verdict:
@@ -226,11 +187,7 @@ def judge(folder: Path, connection: Connection | None = None, *, thorough: bool 
 
 
 def refuse_lost(folder: Path, connection: Connection | None = None) -> None:
-    """See that facts.db is the one that the folder remembers; see `judge`. What of a damaged one can be read may be.
-
-    Raises:
-        StoreLostError: it is not.
-    """
+    """See that facts.db is the one that the folder remembers; see `judge`. What of a damaged one can be read may be."""
     verdict = judge(folder, connection)
     if verdict.lost and verdict.truth is not Truth.DAMAGED:
         raise StoreLostError(verdict.said, verdict.truth)
@@ -323,9 +280,8 @@ class Memo:
     def write(self, *, at_once: bool = False, durable: bool = False) -> None:
         """Write down how the store is now, if that has changed. What cannot be written is written the next time.
 
-        Args:
-            at_once: do not wait until `EVERY` seconds have passed since the last time.
-            durable: see that not even a power cut brings the former state back; also at once.
+        `at_once` does not wait until `EVERY` seconds have passed; `durable` does not either, and sees that not even a
+        power cut brings the former state back.
         """
         with self._lock:
             if not (at_once or durable) and time.monotonic() < self._due:
@@ -361,9 +317,6 @@ def going_to(folder: Path, place: Place) -> None:
     """Note that facts.db is about to be brought to another place on purpose. `arrived` ends this.
 
     Killed in between, the folder takes the former place for right as well as the new one.
-
-    Raises:
-        StoreError: it cannot be written.
     """
     with _writing(folder, PATIENCE):
         former = Remembered.read(folder)
@@ -372,11 +325,7 @@ def going_to(folder: Path, place: Place) -> None:
 
 
 def arrived(folder: Path, connection: Connection, now: float) -> None:
-    """Note that facts.db, as it is now, is what it should be.
-
-    Raises:
-        StoreError: it cannot be written, or the database has lost its key.
-    """
+    """Note that facts.db, as it is now, is what it should be."""
     with _writing(folder, PATIENCE):
         Remembered.of(connection, now, Remembered.read(folder)).write(folder, durable=True)
 

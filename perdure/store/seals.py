@@ -35,19 +35,12 @@ NOUNS = {"f": "fact", "v": "vector", "l": "link"}
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A row that is not as it was written.
+    """A row that is not as it was written."""
 
-    Attributes:
-        kind: "fact", "vector", "link" or "journal".
-        id: of the fact it belongs to; of a journal row its number.
-        how: "changed", "missing", or "foreign" if perdure did not write it.
-        part: the vector's space or the link's id.
-    """
-
-    kind: str
-    id: str
-    how: str
-    part: str = ""
+    kind: str  # "fact", "vector", "link" or "journal"
+    id: str  # of the fact it belongs to; of a journal row its number
+    how: str  # "changed", "missing", or "foreign" if perdure did not write it
+    part: str = ""  # the vector's space or the link's id
 
 
 def seal(connection: Connection) -> None:
@@ -170,11 +163,7 @@ def _digest(key: bytes, values: Sequence[Any]) -> bytes:
 
 
 def store_key(connection: Connection) -> bytes:
-    """Return the secret of a store, from which all its hashes are made.
-
-    Raises:
-        StoreCorruptError: it is not there, or is damaged.
-    """
+    """Return the secret of a store, from which all its hashes are made."""
     # Where the database is not this machine's, the key is never in it.
     apart: bytes | None = getattr(connection, "key", None)
     if apart is not None:
@@ -189,10 +178,7 @@ def store_key(connection: Connection) -> bytes:
 def is_purged(connection: Connection, key: bytes, text: str) -> bool:
     """Return whether a text was purged and so must not be stored again.
 
-    Args:
-        connection: a reader or writer.
-        key: `Store.key`.
-        text: in any spelling that has the same `fingerprint`.
+    Any spelling counts that has the same `fingerprint`.
     """
     return bool(run(connection, "SELECT 1 FROM tombstones WHERE key = ?", (_tombstone(key, text),)))
 

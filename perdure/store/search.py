@@ -38,27 +38,16 @@ RARE = 3
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a reader may see: whose facts, and of which time.
-
-    Attributes:
-        audience: who asks.
-        now: the time of asking, in epoch seconds.
-        as_of: answer as of this time instead.
-        include_superseded: also former versions.
-        tag: only facts with this tag.
-        channels: only facts that came in by these channels; None: any.
-        approved_only: leave out what is pending review or was rejected.
-        everything: also what is forgotten or expired; for changing it, never for an answer.
-    """
+    """What a reader may see: whose facts, and of which time."""
 
     audience: Audience
-    now: float
-    as_of: float | None = None
-    include_superseded: bool = False
-    tag: str | None = None
-    channels: Collection[str] | None = None
-    approved_only: bool = False
-    everything: bool = False
+    now: float  # the time of asking, in epoch seconds
+    as_of: float | None = None  # answer as of this time instead
+    include_superseded: bool = False  # also former versions
+    tag: str | None = None  # only facts with this tag
+    channels: Collection[str] | None = None  # only facts that came in by these channels; None: any
+    approved_only: bool = False  # leave out what is pending review or was rejected
+    everything: bool = False  # also what is forgotten or expired; for changing it, never for an answer
 
     def sql(self) -> tuple[str, tuple[Any, ...]]:
         """Return the condition on `facts` that holds for what may be seen, and its values."""
@@ -82,34 +71,21 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class LexicalHit:
-    """A fact found by words.
-
-    Attributes:
-        fact: the fact.
-        score: BM25 with its sign turned, so that more is better; comparable within one query only.
-        coverage: share of the query's weight that its words carry, 0 to 1; comparable between queries.
-        rare: whether one of the words is rare in this store.
-    """
+    """A fact found by words."""
 
     fact: Fact
-    score: float
-    coverage: float
-    rare: bool
+    score: float  # BM25 with its sign turned, so that more is better; comparable within one query only
+    coverage: float  # share of the query's weight that its words carry, 0 to 1; comparable between queries
+    rare: bool  # whether one of the words is rare in this store
 
 
 @dataclass(frozen=True, slots=True)
 class Lexical:
-    """What the words of a query brought.
+    """What the words of a query brought."""
 
-    Attributes:
-        hits: the facts, best first.
-        counts: in how many facts each term stands; of the rarest, of those that may be seen.
-        meant: of terms that stand nowhere, the known stem that each is a misspelling of.
-    """
-
-    hits: Sequence[LexicalHit]
-    counts: Mapping[str, int]
-    meant: Mapping[str, str]
+    hits: Sequence[LexicalHit]  # the facts, best first
+    counts: Mapping[str, int]  # in how many facts each term stands; of the rarest, of those that may be seen
+    meant: Mapping[str, str]  # of terms that stand nowhere, the known stem that each is a misspelling of
 
 
 def by_ids(connection: Connection, ids: Iterable[str], view: View) -> dict[str, Fact]:
@@ -135,13 +111,7 @@ def ids(connection: Connection, view: View) -> set[str]:
 
 
 def by_prefix(connection: Connection, prefix: str, view: View) -> Fact:
-    """Return the fact with this id, or with the only id that begins so.
-
-    Raises:
-        InputError: the prefix has fewer than 8 characters, or others than hex digits and dashes.
-        NotFoundError: there is none.
-        AmbiguousIdError: there are several.
-    """
+    """Return the fact with this id, or with the only id that begins so."""
     prefix = prefix.strip().lower()
     if len(prefix) < MIN_PREFIX or not set(prefix) <= set("0123456789abcdef-"):
         raise InputError(f"id {prefix[:40]!r} must be at least {MIN_PREFIX} hex digits of a fact's id")
@@ -160,13 +130,7 @@ def lookup(
 ) -> list[Fact]:
     """Return the facts in a slot, in whatever case it is written: most confident first, then newest.
 
-    Args:
-        connection: a reader.
-        entity: of the slot.
-        key: of the slot; None: any.
-        view: what may be seen.
-        limit: so many at the most.
-        others: further names of the entity.
+    `others` are further names of the entity.
     """
     slot_values = [folded_slot(name) for name in (entity, *others)]
     slot = f"facts.entity_folded IN ({', '.join('?' * len(slot_values))})"

@@ -18,15 +18,8 @@ PAGES = 2_000
 def snapshot(source: apsw.Connection, target: Path) -> Path:
     """Copy a database into a new file that needs no other file beside it; it appears whole or not at all.
 
-    Args:
-        source: a connection without an open transaction. What is committed before the copy begins is in it.
-        target: the file; its folder is created.
-
-    Raises:
-        InputError: there is something of this name already.
-        StoreCorruptError: the copy is not intact, so the source is not; nothing is left behind.
-        StoreUnavailableError: the folder or file cannot be written.
-        apsw.Error: what SQLite raises; the caller puts it in our terms.
+    The source has no transaction open; what is committed before the copy begins is in it. Of one that is not intact no
+    copy is left behind. The caller puts `apsw.Error` in our terms.
     """
     if target.exists():
         raise InputError(f"{target} exists already; name another file, or move it away")
@@ -64,11 +57,7 @@ def copy_pages(source: apsw.Connection, target: apsw.Connection) -> None:
 
 
 def check_intact(connection: apsw.Connection, path: Path) -> None:
-    """See that SQLite finds no damage.
-
-    Raises:
-        StoreCorruptError: it does.
-    """
+    """See that SQLite finds no damage."""
     found = run(connection, "PRAGMA integrity_check(1)")
     if found != [("ok",)]:
         raise StoreCorruptError(f"{path} is damaged; it was left as it is. Use another backup")

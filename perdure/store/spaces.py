@@ -44,19 +44,12 @@ class VectorSpace:
 
 @dataclass(frozen=True, slots=True)
 class SpaceState:
-    """A space and how it stands.
-
-    Attributes:
-        space: the space.
-        state: "active", "building", "retired", "abandoned" or "pruned".
-        since: epoch seconds; None if it has been so from the beginning.
-        vectors: how many facts have a vector in it.
-    """
+    """A space and how it stands."""
 
     space: VectorSpace
-    state: str
-    since: float | None
-    vectors: int
+    state: str  # "active", "building", "retired", "abandoned" or "pruned"
+    since: float | None  # epoch seconds; None if it has been so from the beginning
+    vectors: int  # how many facts have a vector in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +113,7 @@ def note(connection: Connection, space_id: str, name: str, values: Mapping[str, 
 def begin(connection: Connection, space: VectorSpace, now: float) -> bool:
     """Begin to build a space, or go on with it; one that is being built instead is abandoned.
 
-    Returns:
-        False if there is nothing to build: it is the store's space already, or is now, as there was none.
+    Return False if there is nothing to build: it is the store's space already, or is now, as there was none.
     """
     if adopt(connection, space):
         return False
@@ -159,11 +151,7 @@ def activate(connection: Connection, space_id: str, now: float) -> None:
 def rollback(connection: Connection, now: float) -> VectorSpace:
     """Stop the building of a space, or else make the space active again that was so before.
 
-    Returns:
-        The space that answers from now on.
-
-    Raises:
-        NotFoundError: there was no other space, or its vectors are gone.
+    Return the space that answers from now on.
     """
     present, begun = active(connection), building(connection)
     if present is not None and begun is not None:
@@ -209,12 +197,7 @@ def unembedded(
 ) -> list[Unembedded]:
     """Return facts that have no vector in a space: former versions too, forgotten ones not.
 
-    Args:
-        connection: where to look.
-        space_id: the space.
-        after: only rows behind this one; 0: all.
-        limit: at most so many, in the order of their rows.
-        skip: ids that are left out.
+    Only rows behind `after` count, in their order.
     """
     sql = (
         "SELECT f.seq, f.id, f.text, f.entity, f.key FROM facts f WHERE f.seq > ? AND f.forgotten_at IS NULL"

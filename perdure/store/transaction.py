@@ -79,16 +79,8 @@ class Transaction:
     def add(self, fact: Fact, vector: StoredVector | None = None, reason: str = "") -> Fact:
         """Store a new fact; secrets in it are redacted first.
 
-        Args:
-            fact: the fact.
-            vector: of its text.
-            reason: why it is a new one, in a few words that are no memory.
-
-        Returns:
-            The fact as stored, with id, times and hash filled in.
-
-        Raises:
-            InputError: the text is empty or too long.
+        Return it with id, times and hash filled in. The `reason` is why it is a new one, in a few words that are no
+        memory.
         """
         fact = self._completed(fact)
         if self.is_purged(fact.text):
@@ -111,12 +103,7 @@ class Transaction:
         return is_purged(self.connection, store_key(self.connection), safe(text).strip())
 
     def supersede(self, old_id: str, new_id: str, reason: str = "") -> None:
-        """Let a newer fact take the place of an older one, which stays for `as_of` and undo.
-
-        Raises:
-            NotFoundError: one of them is not there, or the older one was superseded already.
-            InputError: they are the same.
-        """
+        """Let a newer fact take the place of an older one, which stays for `as_of` and undo."""
         if old_id == new_id:
             raise InputError(f"fact {old_id} cannot take its own place")
         new = self.fact(new_id)
@@ -129,11 +116,7 @@ class Transaction:
         self.change(new_id, "succeed", {"supersedes_id": old_id, "valid_from": since}, other_id=old_id)
 
     def fact(self, fact_id: str) -> Fact:
-        """Return a fact as it is now.
-
-        Raises:
-            NotFoundError: there is no such fact.
-        """
+        """Return a fact as it is now."""
         rows = run(self.connection, f"SELECT {SELECT} FROM facts WHERE id = ?", (fact_id,))
         if not rows:
             raise NotFoundError(f"fact {fact_id} is not there")
@@ -142,12 +125,7 @@ class Transaction:
     def reinforce(self, fact_id: str, reason: str = "") -> Fact:
         """Note that a fact was said again: it is confirmed, and its lifetime starts anew.
 
-        Args:
-            fact_id: the fact.
-            reason: why it is taken for the same, in a few words that are no memory.
-
-        Raises:
-            NotFoundError: there is no such fact.
+        The `reason` is why it is taken for the same, in a few words that are no memory.
         """
         fact = self.fact(fact_id)
         values: dict[str, Any] = {"reinforced_count": fact.reinforced_count + 1, "last_confirmed_at": self.now}
@@ -160,17 +138,8 @@ class Transaction:
     ) -> Fact:
         """Change columns of a fact in place; the journal keeps what stood there before, so that it can be undone.
 
-        Args:
-            fact_id: the fact.
-            action: what is done, a word for the journal.
-            values: new values by column, as `Fact` has them. Columns that hold text are not among them: a new
-                text is a new version.
-            other_id: the other fact it has to do with.
-            reason: why, in a few words that are no memory.
-
-        Raises:
-            NotFoundError: there is no such fact.
-            InputError: a column cannot be changed in place.
+        Columns that hold text are not among the values: a new text is a new version. The `reason` is a few words that
+        are no memory.
         """
         foreign = values.keys() - CHANGEABLE
         if foreign:
@@ -196,9 +165,7 @@ class Transaction:
     def rewrite(self, fact: Fact, detail: Mapping[str, Any]) -> None:
         """Write the texts of a fact anew in place, where nothing may be kept of the old ones; its vectors go too.
 
-        Args:
-            fact: as it is to be; only its texts may differ.
-            detail: why, for the journal: JSON values, no text.
+        The `detail` says why, for the journal: JSON values, no text.
         """
         fact = self._completed(fact)
         seq = self.journal("scrub", fact.id, detail=detail)
@@ -215,10 +182,7 @@ class Transaction:
     def remove(self, fact_id: str, action: str, detail: Mapping[str, Any] | None = None) -> None:
         """Take a fact out for good, with its words, vectors and links; the journal keeps its id.
 
-        Args:
-            fact_id: the fact; it must be there.
-            action: what is done, a word for the journal.
-            detail: why, for the journal: JSON values, no text.
+        The `detail` says why, for the journal: JSON values, no text.
         """
         linked = run(self.connection, "SELECT source_fact_id FROM memory_links WHERE target_fact_id = ?", (fact_id,))
         run(self.connection, "DELETE FROM facts_fts WHERE rowid = (SELECT seq FROM facts WHERE id = ?)", (fact_id,))
@@ -290,11 +254,7 @@ class Transaction:
     ) -> int:
         """Write a journal row; return its number.
 
-        Args:
-            action: what is done.
-            fact_id: to which fact.
-            other_id: the other fact it has to do with.
-            detail: JSON values; never the text of a memory.
+        The `detail` is JSON values, never the text of a memory.
         """
         by = (self.author.channel.value, self.author.host, self.author.session, self.batch)
         columns = "at, action, fact_id, other_id, channel, host, session, batch, detail"

@@ -29,25 +29,15 @@ _BY_BATCH = (_EXPIRE, "assign")
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What an undo did.
+    """What an undo did."""
 
-    Attributes:
-        batch: the transaction that was taken back.
-        facts: ids of the facts that were changed back.
-        conflicts: ids of facts that were changed again since, and were left alone.
-    """
-
-    batch: str
-    facts: tuple[str, ...]
-    conflicts: tuple[str, ...]
+    batch: str  # the transaction that was taken back
+    facts: tuple[str, ...]  # ids of the facts that were changed back
+    conflicts: tuple[str, ...]  # ids of facts that were changed again since, and were left alone
 
 
 def last_batch(connection: Connection, audience: Audience) -> str:
-    """Return the newest transaction on facts the audience may read that can be undone and was not.
-
-    Raises:
-        NotFoundError: there is none.
-    """
+    """Return the newest transaction on facts the audience may read that can be undone and was not."""
     if batch := next(batches(connection, audience, everything=False), ""):
         return batch
     raise NotFoundError("there is nothing left to undo")
@@ -64,13 +54,7 @@ def batches(
 ) -> Iterator[str]:
     """Yield transactions that can be undone, newest first; of one session or host only, if asked.
 
-    Args:
-        connection: a reader.
-        audience: who asks.
-        session: of this session.
-        host: of this host.
-        begins: whose names begin so.
-        everything: also what was nobody's doing, such as an expiry.
+    `begins` is the beginning of their names. `everything` counts also what was nobody's doing, such as an expiry.
     """
     condition, values = audience.sql()
     marks = ", ".join("?" * len(_NOT_UNDONE))
@@ -97,12 +81,7 @@ def batches(
 
 
 def undo(tx: Transaction, batch: str, audience: Audience) -> Undone:
-    """Take a transaction back, last change first. What was changed again since is left alone.
-
-    Raises:
-        NotFoundError: there is no such transaction on facts that the audience may write, or it was undone already.
-        ScopeError: the audience may write nothing.
-    """
+    """Take a transaction back, last change first. What was changed again since is left alone."""
     # Who took an import in is the owner of the folder, whomever the memories in it belong to; another may have taken
     # back a part of it since.
     sql = "SELECT 1 FROM journal WHERE host = ? AND substr(batch, 1, ?) = ? LIMIT 1"
@@ -166,12 +145,7 @@ def _stood_upon(tx: Transaction, fact_id: str, action: str, other_id: str | None
 
 
 def undo_chosen(tx: Transaction, audience: Audience, batch: str | None, session: str | None) -> Undone:
-    """Take back all of a session, or one transaction, or the last one where neither is named.
-
-    Raises:
-        NotFoundError: there is nothing to undo.
-        ScopeError: the audience may write nothing.
-    """
+    """Take back all of a session, or one transaction, or the last one where neither is named."""
     if session is not None:
         wanted = list(batches(tx.connection, audience, session=session))
     else:

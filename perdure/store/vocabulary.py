@@ -40,12 +40,7 @@ def may_be_misspelt(word: str) -> bool:
 
 
 def meant(word: str, known: Iterable[str]) -> list[str]:
-    """Return which known words one may be a misspelling of, the likest first (optimal string alignment).
-
-    Args:
-        word: a stem that is unknown.
-        known: stems.
-    """
+    """Return which known words one may be a misspelling of, the likest first (optimal string alignment)."""
     from rapidfuzz import process
     from rapidfuzz.distance import OSA
 
@@ -121,9 +116,7 @@ def document_frequency(connection: Connection, term: str, vocabulary: str) -> in
 def rarest(counts: Mapping[str, int], postings: int = MAX_POSTINGS) -> list[str]:
     """Return the terms that are searched, rarest first.
 
-    Args:
-        counts: rows that hold each term.
-        postings: rows in all, beyond which only the first term is taken.
+    Beyond so many rows in all (`postings`) only the first term is taken.
     """
     chosen: list[str] = []
     total = 0
