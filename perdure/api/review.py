@@ -38,7 +38,7 @@ def decide(
 
     Approved, a fact that nobody vouched for, as of an import, counts as said by whoever approves it.
     An approved fact that the user said takes the place of an older value of its slot, and of what said the same on a
-    weaker word, as it would have at once. What asks to replace or forget another (`perdure.store.requests`) does so, on
+    weaker word, as it would have at once. What asks to replace or forget another (`perdure.store.lifecycle`) does so, on
     the word of whoever approves it.
 
     Args:
