@@ -11,10 +11,9 @@ from perdure.capture.evidence import same_slot
 from perdure.capture.reading import read
 from perdure.hooks.types import Channel
 from perdure.index.vector_index import VectorHit
-from perdure.store.fact import Fact
+from perdure.store.fact import Fact, is_single_valued
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import View, by_hash, by_ids, lexical, lookup
-from perdure.store.slots import is_single_valued
 from perdure.store.sql import Connection
 from perdure.store.trust import SUPERSEDES, gives_way
 from perdure.text.normalise import fingerprint

@@ -18,8 +18,7 @@ from perdure.capture.foreign import CODES
 from perdure.capture.language import language_of
 from perdure.capture.reading import KIN, USER, Reading, plain, read, same_people, stems
 from perdure.regex import lazy
-from perdure.store.fact import Fact
-from perdure.store.slots import is_single_valued
+from perdure.store.fact import Fact, is_single_valued
 from perdure.text.normalise import fingerprint, fold
 from perdure.text.places import is_place
 from perdure.text.sameness import details

@@ -22,7 +22,7 @@ from perdure.hooks.types import Channel
 from perdure.ranking.trees import Trees
 from perdure.regex import lazy
 from perdure.store.fact import Fact
-from perdure.store.stems import terms
+from perdure.store.vocabulary import terms
 from perdure.text.normalise import fold
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from perdure.capture.slot_words import (
 )
 from perdure.regex import lazy
 from perdure.store.aliases import ALIAS, NAMING
-from perdure.store.slots import is_single_valued
+from perdure.store.fact import is_single_valued
 
 USER = "user"
 MAX_FIELD = 100

@@ -11,11 +11,10 @@ from perdure.capture.tags import PATTERNS, TagPatterns, extract_tags
 from perdure.embed.base import Embedder
 from perdure.errors import ModelError
 from perdure.index.vector_index import VectorHit, VectorIndex
-from perdure.store.fact import Fact
+from perdure.store.fact import Fact, vector_text
 from perdure.store.lifecycle import forget, retract
 from perdure.store.links import link
 from perdure.store.search import by_ids
-from perdure.store.slots import vector_text
 from perdure.store.transaction import StoredVector, Transaction
 from perdure.store.trust import gives_way, strength
 

@@ -16,8 +16,8 @@ from perdure.cli.options import limit_option, on_memory
 from perdure.cli.output import OK, SHORT_ID, Output
 from perdure.ranking.decay import LIFETIMES
 from perdure.store.fact import Fact
-from perdure.store.inventory import state_of
-from perdure.store.journal import Change
+from perdure.store.history import Change
+from perdure.store.listing import state_of
 
 
 @click.command()

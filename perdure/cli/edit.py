@@ -12,7 +12,7 @@ from perdure.cli.options import on_memory
 from perdure.cli.output import FOUND_NOTHING, OK, SHORT_ID, Output, choose, edited
 from perdure.errors import AmbiguousIdError, InputError, NotFoundError
 from perdure.store.fact import Fact
-from perdure.store.inventory import State
+from perdure.store.listing import State
 
 CHOICES = 10
 """Memories to choose from."""

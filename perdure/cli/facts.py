@@ -21,8 +21,7 @@ from perdure.errors import NotFoundError
 from perdure.hooks.types import Channel
 from perdure.ranking.decay import LIFETIMES
 from perdure.store.fact import Fact
-from perdure.store.inventory import Page, State, state_of
-from perdure.store.listing import Filter
+from perdure.store.listing import Filter, Page, State, state_of
 from perdure.store.scope import Scope
 from perdure.text.normalise import fts_text
 from perdure.text.pluralize import counted

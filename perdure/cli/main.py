@@ -73,7 +73,6 @@ GROUPS = {
         "distill": "perdure.cli.upkeep",
         "reflect": "perdure.cli.upkeep",
         "prune": "perdure.cli.prune",
-        "revive": "perdure.cli.revive",
         "checkpoint": "perdure.cli.checkpoint",
         "index": "perdure.cli.files",
     },

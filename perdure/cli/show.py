@@ -14,7 +14,7 @@ from perdure.api.memory import Memory
 from perdure.cli.options import on_memory
 from perdure.cli.output import OK, SHORT_ID, Output
 from perdure.store.fact import Fact
-from perdure.store.inventory import state_of, why_hidden
+from perdure.store.listing import state_of, why_hidden
 from perdure.store.scope import Scope
 from perdure.text.pluralize import counted
 

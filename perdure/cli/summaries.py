@@ -49,7 +49,6 @@ SUMMARIES: dict[str, str] = {
     "reflect": "Find what the memories of the last days have in common, and keep it with its evidence.",
     "replay": "Play a transcript through the hooks, and show what was kept and how long it took.",
     "review": "Review memories that are not recalled before you approve them; without a command, list them.",
-    "revive": "Bring back what earlier rules let expire, gave a short life or replaced on a guess.",
     "scope": "Show to whom memories belong, and give them to others.",
     "scrub": "Take the secrets out of what is stored; this cannot be undone.",
     "search": "Search memories by words and meaning, also those that never come up unasked; they are marked.",

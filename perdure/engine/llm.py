@@ -11,7 +11,7 @@ from perdure.errors import SettingsError
 from perdure.llm import Tier
 from perdure.parts import part
 from perdure.recall.expand import Expand, Model
-from perdure.store.llm_tokens import TokenMeter
+from perdure.store.llm import TokenMeter
 from perdure.store.store import Store
 
 

@@ -12,9 +12,8 @@ from perdure.errors import InputError
 from perdure.recall.query import word_lists
 from perdure.recent import Recent
 from perdure.regex import lazy
-from perdure.store.fact import SELECT, Fact, folded_slot, from_row
+from perdure.store.fact import SELECT, Fact, folded_slot, from_row, is_single_valued
 from perdure.store.search import View, by_ids, by_phrases, lexical, lookup
-from perdure.store.slots import is_single_valued
 from perdure.store.sql import Connection, run
 from perdure.store.trust import SUPERSEDES
 from perdure.text.normalise import fold, fts_text, match_query, match_terms

@@ -28,6 +28,8 @@ DATA = (
     "perdure/recall/data/gate.json",
     "perdure/recall/data/words.toml",
     "perdure/files/data/index.sql",
+    "perdure/store/schema.sql",
+    "perdure/postgres/schema.sql",
     "perdure/hosts/openclaw/index.js",
     "perdure/hosts/openclaw/bridge.js",
     "perdure/hosts/openclaw/generated.json",

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 from starlette.responses import Response
 
-from perdure.store.inventory import Listed, State, state_of, why_hidden
-from perdure.store.listing import Filter, Stats
+from perdure.store.listing import Filter, Listed, State, Stats, state_of, why_hidden
 from perdure.store.scope import Scope
 from perdure.ui.page import Call, pairs, show
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from perdure.errors import NotFoundError
 from perdure.store.fact import Fact
-from perdure.store.inventory import state_of, why_hidden
+from perdure.store.listing import state_of, why_hidden
 from perdure.ui.page import Call, change, show
 from perdure.ui.pages.today import last_batch
 

@@ -1,28 +1,8 @@
-"""The schema in PostgreSQL, as numbered steps. Every table has its tenant, and shows no row of another."""
+-- The schema in PostgreSQL. Every table has its tenant, and shows no row of another.
 
-from __future__ import annotations
+CREATE TABLE perdure_schema (version integer NOT NULL);
+INSERT INTO perdure_schema VALUES (0);
 
-from collections.abc import Mapping, Sequence
-
-TENANT = "perdure.tenant"
-"""The setting of a transaction that names the tenant. Unset, there is no row."""
-_OWN = f"current_setting('{TENANT}', true)"
-KEYS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
-    "meta": (("key",), ("key", "value")),
-    "vectors": (("fact_id", "embedding_id"), ("fact_id", "embedding_id", "vector")),
-    "inbox_done": (("entry_id",), ("entry_id", "at")),
-    "inbox_parked": (("entry_id",), ("entry_id", "at", "error", "entry")),
-    "cursors": (("session",), ("session", "tail", "at")),
-    "receipts": (("id",), ("id", "at", "session", "scope", "body", "details")),
-    "tombstones": (("key",), ("key",)),
-    "seals": (("id",), ("id", "seal")),
-    "purges": (("id",), ("id", "asked_at", "state", "detail", "needles")),
-    "jobs": (("name",), ("name", "last_run", "next_run", "took", "result", "failures", "state")),
-    "file_roots": (("scope", "scope_target", "kind", "path"), ("scope", "scope_target", "kind", "path", "pattern")),
-}
-"""Of each table that is inserted into with a replacement: its key, and its columns in their order."""
-
-_FUNCTIONS = r"""
 CREATE FUNCTION glob(pattern text) RETURNS text LANGUAGE sql IMMUTABLE AS
     $$ SELECT replace(replace(replace(pattern, '\', '\\'), '_', '\_'), '*', '%') $$;
 CREATE FUNCTION instr(whole text, part text) RETURNS int LANGUAGE sql IMMUTABLE AS
@@ -75,10 +55,11 @@ BEGIN
     PERFORM set_config('perdure.inserted', made::text, true);
     RETURN made;
 END $$;
-"""
 
-_TABLES = """
-CREATE TABLE meta (key text NOT NULL, value text NOT NULL, {tenant}, PRIMARY KEY (tenant, key));
+CREATE TABLE meta (
+    key text NOT NULL, value text NOT NULL,
+    tenant text NOT NULL DEFAULT current_setting('perdure.tenant', true), PRIMARY KEY (tenant, key)
+);
 CREATE TABLE facts (
     seq bigint NOT NULL DEFAULT next_number('facts'),
     id text NOT NULL,
@@ -125,9 +106,9 @@ CREATE TABLE facts (
     extraction_confidence double precision NOT NULL DEFAULT 1.0,
     pinned integer NOT NULL DEFAULT 0,
     review_state text NOT NULL DEFAULT 'approved',
-    metadata text NOT NULL DEFAULT '{{}}',
+    metadata text NOT NULL DEFAULT '{}',
     change_seq bigint NOT NULL DEFAULT 0,
-    {tenant},
+    tenant text NOT NULL DEFAULT current_setting('perdure.tenant', true),
     PRIMARY KEY (tenant, seq),
     UNIQUE (tenant, id)
 );
@@ -140,19 +121,30 @@ CREATE INDEX facts_scope ON facts (tenant, scope, scope_target);
 CREATE INDEX facts_said ON facts (tenant, coalesce(source_date, created_at), seq);
 CREATE INDEX facts_waiting ON facts (tenant, seq) WHERE review_state = 'pending';
 CREATE TABLE facts_fts (
-    rowid bigint NOT NULL, terms tsvector NOT NULL, words integer NOT NULL, {tenant}, PRIMARY KEY (tenant, rowid)
+    rowid bigint NOT NULL, terms tsvector NOT NULL, words integer NOT NULL,
+    tenant text NOT NULL DEFAULT current_setting('perdure.tenant', true), PRIMARY KEY (tenant, rowid)
 );
-CREATE INDEX facts_fts_terms ON facts_fts USING gin (terms);
-CREATE TABLE facts_terms (term text NOT NULL, doc bigint NOT NULL, {tenant}, PRIMARY KEY (tenant, term));
+CREATE TABLE facts_terms (
+    term text NOT NULL, doc bigint NOT NULL,
+    tenant text NOT NULL DEFAULT current_setting('perdure.tenant', true), PRIMARY KEY (tenant, term)
+);
+-- Which facts have a word. Row-level security lets no condition use an index whose operator might tell of other rows,
+-- and that of words in a tsvector is such a one: its index was never used.
+CREATE TABLE facts_words (
+    term text NOT NULL, rowid bigint NOT NULL,
+    tenant text NOT NULL DEFAULT current_setting('perdure.tenant', true), PRIMARY KEY (tenant, term, rowid)
+);
 CREATE FUNCTION count_terms() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_OP <> 'INSERT' THEN
+        DELETE FROM facts_words WHERE term = ANY (tsvector_to_array(OLD.terms)) AND rowid = OLD.rowid;
         UPDATE facts_terms SET doc = doc - 1 WHERE term = ANY (tsvector_to_array(OLD.terms));
-        DELETE FROM facts_terms WHERE doc < 1;
+        DELETE FROM facts_terms WHERE term = ANY (tsvector_to_array(OLD.terms)) AND doc < 1;
         UPDATE counters SET value = value - 1 WHERE name = 'rows of words';
         UPDATE counters SET value = value - OLD.words WHERE name = 'words';
     END IF;
     IF TG_OP <> 'DELETE' THEN
+        INSERT INTO facts_words (term, rowid) SELECT unnest(tsvector_to_array(NEW.terms)), NEW.rowid;
         INSERT INTO facts_terms (term, doc) SELECT unnest(tsvector_to_array(NEW.terms)), 1
             ON CONFLICT (tenant, term) DO UPDATE SET doc = facts_terms.doc + 1;
         INSERT INTO counters (name, value) VALUES ('rows of words', 1), ('words', NEW.words)
@@ -172,7 +164,7 @@ CREATE TABLE memory_links (
     strength double precision NOT NULL DEFAULT 1.0 CHECK (strength BETWEEN 0 AND 1),
     created_at double precision NOT NULL,
     rowid bigint GENERATED ALWAYS AS IDENTITY,
-    {tenant},
+    tenant text NOT NULL DEFAULT current_setting('perdure.tenant', true),
     PRIMARY KEY (tenant, id),
     UNIQUE (tenant, source_fact_id, target_fact_id, link_type),
     FOREIGN KEY (tenant, source_fact_id) REFERENCES facts (tenant, id) ON DELETE CASCADE,
@@ -182,11 +174,14 @@ CREATE INDEX links_source ON memory_links (tenant, source_fact_id, link_type);
 CREATE INDEX links_target ON memory_links (tenant, target_fact_id);
 CREATE TABLE embeddings (
     id text NOT NULL, identity text NOT NULL, dims integer NOT NULL, state text NOT NULL,
-    rowid bigint GENERATED ALWAYS AS IDENTITY, {tenant}, PRIMARY KEY (tenant, id)
+    rowid bigint GENERATED ALWAYS AS IDENTITY,
+    tenant text NOT NULL DEFAULT current_setting('perdure.tenant', true), PRIMARY KEY (tenant, id)
 );
 CREATE TABLE vectors (
     fact_id text NOT NULL, embedding_id text NOT NULL, vector bytea NOT NULL,
-    rowid bigint NOT NULL DEFAULT next_number('vectors'), {tenant},
+    rowid bigint NOT NULL DEFAULT next_number('vectors'),
+    tenant text NOT NULL DEFAULT current_setting('perdure.tenant', true),
+    crowd text NOT NULL,
     PRIMARY KEY (tenant, fact_id, embedding_id),
     FOREIGN KEY (tenant, fact_id) REFERENCES facts (tenant, id) ON DELETE CASCADE,
     FOREIGN KEY (tenant, embedding_id) REFERENCES embeddings (tenant, id)
@@ -198,141 +193,9 @@ BEGIN
     RETURN NEW;
 END $$;
 CREATE TRIGGER vectors_renumbered BEFORE UPDATE OF vector ON vectors FOR EACH ROW EXECUTE FUNCTION renumber();
-CREATE TABLE journal (
-    seq bigint NOT NULL DEFAULT next_number('journal'),
-    at double precision NOT NULL,
-    action text NOT NULL,
-    fact_id text NOT NULL,
-    other_id text,
-    channel text NOT NULL,
-    host text NOT NULL,
-    session text,
-    batch text NOT NULL,
-    detail text NOT NULL DEFAULT '{{}}',
-    seal bytea,
-    {tenant},
-    PRIMARY KEY (tenant, seq)
-);
-CREATE INDEX journal_fact ON journal (tenant, fact_id);
-CREATE INDEX journal_batch ON journal (tenant, batch);
-CREATE INDEX journal_unsealed ON journal (tenant, seq) WHERE seal IS NULL;
-CREATE INDEX journal_undone ON journal (tenant, (json_extract(detail, '$.undoes'))) WHERE action = 'undo';
-CREATE TABLE outbox (
-    seq bigint NOT NULL DEFAULT next_number('outbox'), fact_id text NOT NULL, queued_at double precision NOT NULL,
-    attempts integer NOT NULL DEFAULT 0, parked text, {tenant}, PRIMARY KEY (tenant, seq)
-);
-CREATE TABLE inbox_done (
-    entry_id text NOT NULL, at double precision NOT NULL, {tenant}, PRIMARY KEY (tenant, entry_id)
-);
-CREATE TABLE inbox_parked (
-    entry_id text NOT NULL, at double precision NOT NULL, error text NOT NULL, entry text NOT NULL, {tenant},
-    PRIMARY KEY (tenant, entry_id)
-);
-CREATE TABLE cursors (
-    session text NOT NULL, tail text NOT NULL, at double precision NOT NULL, {tenant}, PRIMARY KEY (tenant, session)
-);
-CREATE TABLE receipts (
-    id text NOT NULL, at double precision NOT NULL, session text, scope text NOT NULL, body text NOT NULL,
-    details bytea, rowid bigint GENERATED ALWAYS AS IDENTITY, {tenant}, PRIMARY KEY (tenant, id)
-);
-CREATE INDEX receipts_at ON receipts (tenant, at);
-CREATE TABLE tombstones (key text NOT NULL, {tenant}, PRIMARY KEY (tenant, key));
-CREATE TABLE purges (
-    id text NOT NULL, asked_at double precision NOT NULL, state text NOT NULL, detail text NOT NULL DEFAULT '{{}}',
-    needles bytea, {tenant}, PRIMARY KEY (tenant, id)
-);
-CREATE TABLE seals (id text NOT NULL, seal bytea NOT NULL, {tenant}, PRIMARY KEY (tenant, id));
-CREATE TABLE file_roots (
-    scope text NOT NULL, scope_target text NOT NULL, kind text NOT NULL, path text NOT NULL, pattern text NOT NULL,
-    {tenant}, PRIMARY KEY (tenant, scope, scope_target, kind, path)
-);
-CREATE TABLE proposals (
-    id text NOT NULL, fact_id text NOT NULL, evidence text NOT NULL, state text NOT NULL,
-    made_at double precision NOT NULL, expires_at double precision NOT NULL, {tenant}, PRIMARY KEY (tenant, id),
-    FOREIGN KEY (tenant, fact_id) REFERENCES facts (tenant, id) ON DELETE CASCADE
-);
-CREATE INDEX proposals_fact ON proposals (tenant, fact_id);
-CREATE TABLE jobs (
-    name text NOT NULL, last_run double precision, next_run double precision NOT NULL, took double precision,
-    result text, failures integer NOT NULL DEFAULT 0, state text NOT NULL DEFAULT 'waiting', {tenant},
-    PRIMARY KEY (tenant, name)
-);
-"""
-
-_WALLED = """
-DO $$
-DECLARE name text;
-BEGIN
-    FOR name IN SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant'
-        WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace
-        AND NOT c.relrowsecurity
-    LOOP
-        EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
-        EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);
-        EXECUTE format('CREATE POLICY tenants ON %I USING (tenant = {own}) WITH CHECK (tenant = {own})', name);
-    END LOOP;
-END $$;
-"""
-
-_SHARED = """
--- Whose turn it is to do what only one may do; the number tells a former holder's writes from the present one's.
-CREATE TABLE leases (
-    name text NOT NULL, holder text NOT NULL, fence bigint NOT NULL, ends timestamptz NOT NULL, {tenant},
-    PRIMARY KEY (tenant, name)
-);
--- Turns that were acknowledged by the database.
-CREATE TABLE inbox (
-    entry_id text NOT NULL, machine text NOT NULL, at double precision NOT NULL, entry text NOT NULL, {tenant},
-    PRIMARY KEY (tenant, entry_id)
-);
--- What was said, and what changed: of each conversation the number of its last change.
-CREATE TABLE conversations (
-    scope text NOT NULL, scope_target text NOT NULL, session text NOT NULL, at double precision NOT NULL,
-    change bigint NOT NULL DEFAULT next_number('conversations'), {tenant},
-    PRIMARY KEY (tenant, scope, scope_target, session)
-);
-CREATE INDEX conversations_change ON conversations (tenant, change);
-CREATE TABLE said (
-    place bigint NOT NULL DEFAULT next_number('said'), scope text NOT NULL, scope_target text NOT NULL,
-    session text NOT NULL, line text NOT NULL, {tenant}, PRIMARY KEY (tenant, place),
-    FOREIGN KEY (tenant, scope, scope_target, session)
-        REFERENCES conversations (tenant, scope, scope_target, session) ON DELETE CASCADE ON UPDATE CASCADE
-);
-CREATE INDEX said_session ON said (tenant, scope, scope_target, session, place);
--- Which facts have a word. Row-level security lets no condition use an index whose operator might tell of other rows,
--- and that of words in a tsvector is such a one: its index was never used.
-CREATE TABLE facts_words (term text NOT NULL, rowid bigint NOT NULL, {tenant}, PRIMARY KEY (tenant, term, rowid));
-DROP INDEX facts_fts_terms;
-CREATE OR REPLACE FUNCTION count_terms() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF TG_OP <> 'INSERT' THEN
-        DELETE FROM facts_words WHERE term = ANY (tsvector_to_array(OLD.terms)) AND rowid = OLD.rowid;
-        UPDATE facts_terms SET doc = doc - 1 WHERE term = ANY (tsvector_to_array(OLD.terms));
-        DELETE FROM facts_terms WHERE term = ANY (tsvector_to_array(OLD.terms)) AND doc < 1;
-        UPDATE counters SET value = value - 1 WHERE name = 'rows of words';
-        UPDATE counters SET value = value - OLD.words WHERE name = 'words';
-    END IF;
-    IF TG_OP <> 'DELETE' THEN
-        INSERT INTO facts_words (term, rowid) SELECT unnest(tsvector_to_array(NEW.terms)), NEW.rowid;
-        INSERT INTO facts_terms (term, doc) SELECT unnest(tsvector_to_array(NEW.terms)), 1
-            ON CONFLICT (tenant, term) DO UPDATE SET doc = facts_terms.doc + 1;
-        INSERT INTO counters (name, value) VALUES ('rows of words', 1), ('words', NEW.words)
-            ON CONFLICT (tenant, name) DO UPDATE SET value = counters.value + excluded.value;
-    END IF;
-    RETURN NULL;
-END $$;
--- Of all tenants: the owner sees them all only while the wall is not held against it.
-ALTER TABLE facts_fts NO FORCE ROW LEVEL SECURITY;
-INSERT INTO facts_words (term, rowid, tenant) SELECT unnest(tsvector_to_array(terms)), rowid, tenant FROM facts_fts;
-ALTER TABLE facts_fts FORCE ROW LEVEL SECURITY;
-"""
-
-_CROWDS = """
 -- In whose crowd a vector is: by that a large scope has a graph of its own. Names are of any form, this has one form.
 CREATE FUNCTION crowd_of(tenant text, scope text, target text) RETURNS text LANGUAGE sql IMMUTABLE AS
-    $$ SELECT left(encode(sha256(convert_to(tenant || E'\\n' || scope || E'\\n' || target, 'UTF8')), 'hex'), 16) $$;
-ALTER TABLE vectors ADD COLUMN crowd text;
-CREATE INDEX vectors_alone ON vectors (tenant, rowid) WHERE crowd IS NULL;
+    $$ SELECT left(encode(sha256(convert_to(tenant || E'\n' || scope || E'\n' || target, 'UTF8')), 'hex'), 16) $$;
 CREATE FUNCTION join_crowd() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     SELECT crowd_of(f.tenant, f.scope, f.scope_target) INTO NEW.crowd FROM facts f
@@ -348,29 +211,120 @@ BEGIN
 END $$;
 CREATE TRIGGER facts_crowd AFTER UPDATE OF scope, scope_target ON facts FOR EACH ROW
     WHEN ((OLD.scope, OLD.scope_target) IS DISTINCT FROM (NEW.scope, NEW.scope_target)) EXECUTE FUNCTION change_crowd();
--- Graphs of all vectors, whatever their scope.
+CREATE TABLE journal (
+    seq bigint NOT NULL DEFAULT next_number('journal'),
+    at double precision NOT NULL,
+    action text NOT NULL,
+    fact_id text NOT NULL,
+    other_id text,
+    channel text NOT NULL,
+    host text NOT NULL,
+    session text,
+    batch text NOT NULL,
+    detail text NOT NULL DEFAULT '{}',
+    seal bytea,
+    tenant text NOT NULL DEFAULT current_setting('perdure.tenant', true),
+    PRIMARY KEY (tenant, seq)
+);
+CREATE INDEX journal_fact ON journal (tenant, fact_id);
+CREATE INDEX journal_batch ON journal (tenant, batch);
+CREATE INDEX journal_unsealed ON journal (tenant, seq) WHERE seal IS NULL;
+CREATE INDEX journal_undone ON journal (tenant, (json_extract(detail, '$.undoes'))) WHERE action = 'undo';
+CREATE TABLE outbox (
+    seq bigint NOT NULL DEFAULT next_number('outbox'), fact_id text NOT NULL, queued_at double precision NOT NULL,
+    attempts integer NOT NULL DEFAULT 0, parked text,
+    tenant text NOT NULL DEFAULT current_setting('perdure.tenant', true), PRIMARY KEY (tenant, seq)
+);
+CREATE TABLE inbox_done (
+    entry_id text NOT NULL, at double precision NOT NULL,
+    tenant text NOT NULL DEFAULT current_setting('perdure.tenant', true), PRIMARY KEY (tenant, entry_id)
+);
+CREATE TABLE inbox_parked (
+    entry_id text NOT NULL, at double precision NOT NULL, error text NOT NULL, entry text NOT NULL,
+    tenant text NOT NULL DEFAULT current_setting('perdure.tenant', true),
+    PRIMARY KEY (tenant, entry_id)
+);
+CREATE TABLE cursors (
+    session text NOT NULL, tail text NOT NULL, at double precision NOT NULL,
+    tenant text NOT NULL DEFAULT current_setting('perdure.tenant', true), PRIMARY KEY (tenant, session)
+);
+CREATE TABLE receipts (
+    id text NOT NULL, at double precision NOT NULL, session text, scope text NOT NULL, body text NOT NULL,
+    details bytea, rowid bigint GENERATED ALWAYS AS IDENTITY,
+    tenant text NOT NULL DEFAULT current_setting('perdure.tenant', true), PRIMARY KEY (tenant, id)
+);
+CREATE INDEX receipts_at ON receipts (tenant, at);
+CREATE TABLE tombstones (
+    key text NOT NULL,
+    tenant text NOT NULL DEFAULT current_setting('perdure.tenant', true), PRIMARY KEY (tenant, key)
+);
+CREATE TABLE purges (
+    id text NOT NULL, asked_at double precision NOT NULL, state text NOT NULL, detail text NOT NULL DEFAULT '{}',
+    needles bytea, tenant text NOT NULL DEFAULT current_setting('perdure.tenant', true), PRIMARY KEY (tenant, id)
+);
+CREATE TABLE seals (
+    id text NOT NULL, seal bytea NOT NULL,
+    tenant text NOT NULL DEFAULT current_setting('perdure.tenant', true), PRIMARY KEY (tenant, id)
+);
+CREATE TABLE file_roots (
+    scope text NOT NULL, scope_target text NOT NULL, kind text NOT NULL, path text NOT NULL, pattern text NOT NULL,
+    tenant text NOT NULL DEFAULT current_setting('perdure.tenant', true),
+    PRIMARY KEY (tenant, scope, scope_target, kind, path)
+);
+CREATE TABLE proposals (
+    id text NOT NULL, fact_id text NOT NULL, evidence text NOT NULL, state text NOT NULL,
+    made_at double precision NOT NULL, expires_at double precision NOT NULL,
+    tenant text NOT NULL DEFAULT current_setting('perdure.tenant', true), PRIMARY KEY (tenant, id),
+    FOREIGN KEY (tenant, fact_id) REFERENCES facts (tenant, id) ON DELETE CASCADE
+);
+CREATE INDEX proposals_fact ON proposals (tenant, fact_id);
+CREATE TABLE jobs (
+    name text NOT NULL, last_run double precision, next_run double precision NOT NULL, took double precision,
+    result text, failures integer NOT NULL DEFAULT 0, state text NOT NULL DEFAULT 'waiting',
+    tenant text NOT NULL DEFAULT current_setting('perdure.tenant', true),
+    PRIMARY KEY (tenant, name)
+);
+
+-- Whose turn it is to do what only one may do; the number tells a former holder's writes from the present one's.
+CREATE TABLE leases (
+    name text NOT NULL, holder text NOT NULL, fence bigint NOT NULL, ends timestamptz NOT NULL,
+    tenant text NOT NULL DEFAULT current_setting('perdure.tenant', true),
+    PRIMARY KEY (tenant, name)
+);
+-- Turns that were acknowledged by the database.
+CREATE TABLE inbox (
+    entry_id text NOT NULL, machine text NOT NULL, at double precision NOT NULL, entry text NOT NULL,
+    tenant text NOT NULL DEFAULT current_setting('perdure.tenant', true),
+    PRIMARY KEY (tenant, entry_id)
+);
+-- What was said, and what changed: of each conversation the number of its last change.
+CREATE TABLE conversations (
+    scope text NOT NULL, scope_target text NOT NULL, session text NOT NULL, at double precision NOT NULL,
+    change bigint NOT NULL DEFAULT next_number('conversations'),
+    tenant text NOT NULL DEFAULT current_setting('perdure.tenant', true),
+    PRIMARY KEY (tenant, scope, scope_target, session)
+);
+CREATE INDEX conversations_change ON conversations (tenant, change);
+CREATE TABLE said (
+    place bigint NOT NULL DEFAULT next_number('said'), scope text NOT NULL, scope_target text NOT NULL,
+    session text NOT NULL, line text NOT NULL,
+    tenant text NOT NULL DEFAULT current_setting('perdure.tenant', true), PRIMARY KEY (tenant, place),
+    FOREIGN KEY (tenant, scope, scope_target, session)
+        REFERENCES conversations (tenant, scope, scope_target, session) ON DELETE CASCADE ON UPDATE CASCADE
+);
+CREATE INDEX said_session ON said (tenant, scope, scope_target, session, place);
+
+-- The wall between tenants.
 DO $$
 DECLARE name text;
 BEGIN
-    FOR name IN SELECT relname FROM pg_class WHERE relname ~ '^near_[0-9a-f]{16}$' AND relkind = 'i'
-        AND relnamespace = current_schema()::regnamespace
+    FOR name IN SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant'
+        WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace
     LOOP
-        EXECUTE format('DROP INDEX %I', name);
+        EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
+        EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);
+        EXECUTE format(
+            'CREATE POLICY tenants ON %I USING (tenant = current_setting(''perdure.tenant'', true))'
+            ' WITH CHECK (tenant = current_setting(''perdure.tenant'', true))', name);
     END LOOP;
 END $$;
-"""
-
-NEAR = """
-ALTER TABLE vectors ADD COLUMN near halfvec;
-CREATE INDEX vectors_far ON vectors (tenant, rowid) WHERE near IS NULL;
-"""
-"""What makes vectors comparable in the database, where it has pgvector."""
-
-_TENANT = f"tenant text NOT NULL DEFAULT {_OWN}"
-_WALL = _WALLED.format(own=_OWN.replace("'", "''"))
-STEPS: Sequence[str] = (
-    _FUNCTIONS + _TABLES.format(tenant=_TENANT) + _WALL, _SHARED.format(tenant=_TENANT) + _WALL, _CROWDS,
-)  # fmt: skip
-"""What brings the schema from each version to the next. Each only adds: the former perdure goes on beside it."""
-LEAST = 1
-"""The first version of the schema with which a perdure of an older one can work."""
