@@ -12,8 +12,8 @@ import string
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from perdure.secrets.national import luhn
-from perdure.text.seed_words import SEED_WORDS
+from perdure.secrets.numbers import luhn
+from perdure.secrets.shapes import seed_words
 
 CLASSES = {
     "d": string.digits,
@@ -270,7 +270,7 @@ def checked(rng: random.Random, pattern: str, valid: Callable[[str], bool]) -> s
 
 
 def _number_samples(rng: random.Random) -> Iterator[Sample]:
-    from perdure.secrets import national
+    from perdure.secrets import numbers as national
     from perdure.secrets.numbers import mod_97
 
     cards = ("4<3d> <4d> <4d> <4d>", "4<15d>", "51<2d>-<4d>-<4d>-<4d>", "37<2d> <6d> <5d>")
@@ -307,7 +307,7 @@ def _number_samples(rng: random.Random) -> Iterator[Sample]:
 
 def _phrase_samples(rng: random.Random) -> Iterator[Sample]:
     for count in (12, 24):
-        words = rng.sample(sorted(SEED_WORDS), count)
+        words = rng.sample(sorted(seed_words()), count)
         plain, numbered = " ".join(words), "\n".join(f"{n}. {word}" for n, word in enumerate(words, 1))
         for place, text in (("prose", f"my seed phrase is {plain}"), ("prose", f"hm, {plain}."), ("split", numbered),
                             ("json", f'{{"mnemonic": "{plain}"}}'), ("split", plain.replace(" ", "\n"))):  # fmt: skip

@@ -12,10 +12,9 @@ import string
 from collections.abc import Callable, Mapping
 
 from bench.secret_samples import Sample, checked, fill
-from perdure.secrets.national import luhn
-from perdure.secrets.numbers import mod_97
+from perdure.secrets.numbers import luhn, mod_97
+from perdure.secrets.shapes import seed_words
 from perdure.text.normalise import fold
-from perdure.text.seed_words import SEED_WORDS
 
 _PASSWORD = "<3a><2d>Zq!<4w>"
 
@@ -141,7 +140,7 @@ _TRACE = 6
 
 def _value(rng: random.Random, kind: str) -> str:
     if kind == "seed-phrase":
-        return " ".join(rng.sample(sorted(SEED_WORDS), 12))
+        return " ".join(rng.sample(sorted(seed_words()), 12))
     checks = {"card": luhn, "iban": lambda number: mod_97(number) == 1}
     return checked(rng, KINDS[kind][1], checks.get(kind, lambda number: True))
 

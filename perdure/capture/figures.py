@@ -16,8 +16,8 @@ from perdure.capture.change_words import FRAMING, NOW_SO
 from perdure.capture.clauses import parts
 from perdure.capture.reading import USER, has_verb, plain, read, same_people, stems
 from perdure.regex import lazy
+from perdure.text.lexicon import stop_words
 from perdure.text.normalise import fold
-from perdure.text.stopwords import STOP_WORDS
 
 
 class Kind(StrEnum):
@@ -183,7 +183,7 @@ def _same_unit(before: _Clause, old: Value, told: _Clause, new: Value) -> bool:
     if Kind.FIGURE not in (old.kind, new.kind):
         return True
     units = [_UNIT.match(clause.text, value.end) for clause, value in ((before, old), (told, new))]
-    words = [plain(unit[1]).removesuffix("s") if unit and fold(unit[1]) not in STOP_WORDS else "" for unit in units]
+    words = [plain(unit[1]).removesuffix("s") if unit and fold(unit[1]) not in stop_words() else "" for unit in units]
     return words[0] == words[1] or (not words[1] and _set_anew(told, new))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from perdure.embed.base import Embedder
 from perdure.ranking.calibration import Levels
-from perdure.text.pairs import PAIRS
+from perdure.text.questions import PAIRS
 
 if TYPE_CHECKING:
     from perdure.embed.base import Vectors

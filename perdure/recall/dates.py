@@ -9,8 +9,7 @@ from typing import Final
 from perdure.store.fact import Fact
 from perdure.store.search import View, by_phrases
 from perdure.store.sql import Connection
-from perdure.text.when import Period, days_ahead, periods
-from perdure.text.when_words import LANGUAGES, SHORT_MONTHS
+from perdure.text.when import Period, days_ahead, month_names, periods
 
 AHEAD: Final = 14
 """Days after today, for which a prompt is held against what stands there."""
@@ -46,12 +45,4 @@ def _ending(number: int) -> str:
     return {1: "st", 2: "nd", 3: "rd"}.get(number % 10 if number // 10 != 1 else 0, "th")
 
 
-def _split(table: str) -> list[list[str]]:
-    return [names.split("|") for names in table.split(", ")]
-
-
-_MONTHS: Final = [
-    sorted({name for names in same for name in names})
-    for same in zip(*(_split(table) for table in (SHORT_MONTHS, *(words.months for words in LANGUAGES))), strict=True)
-]
-"""The names of each month."""
+_MONTHS: Final = month_names()

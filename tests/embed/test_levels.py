@@ -13,7 +13,7 @@ from perdure.embed.load import load_model
 from perdure.errors import InputError
 from perdure.ranking.calibration import DEFAULT, REFERENCE, Levels
 from perdure.text.normalise import match_terms
-from perdure.text.pairs import PAIRS
+from perdure.text.questions import PAIRS
 
 
 @pytest.mark.parametrize(("model", "levels"), [(MINILM_INT8, REFERENCE), (RECALL, DEFAULT)])
