@@ -25,7 +25,7 @@ from typing import Any
 import click
 
 from perdure.api.memory import Memory
-from perdure.capture.dates import dated
+from perdure.capture.lifetimes import dated
 from perdure.capture.statements import statements
 from perdure.clock import ManualClock
 from perdure.hooks.types import TurnContext

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure.background.earlier_rules import GUESSES, TOO_UNCERTAIN, class_by_words
-from perdure.capture.compare import Action, compare
-from perdure.capture.decide import own_view
+from perdure.capture.decide import Action, compare, own_view
 from perdure.capture.lifetimes import lifetime
 from perdure.errors import PerdureError
 from perdure.hooks.types import Channel

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from perdure.regex import Lazy
 
@@ -25,9 +27,9 @@ PARTICLES = _ENDINGS.split()
 """Korean particles that are written at the end of a noun, longer ones first."""
 
 
-def word_set(listed: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
     """Return the words of a list with spaces between them."""
-    return frozenset(listed.split())
+    return frozenset(text.split())
 
 
 @cache
@@ -42,16 +44,29 @@ def stop_words() -> frozenset[str]:
     return word_set(" ".join(table("text", "words")["stop"].values()))
 
 
-class Listed(Lazy):
-    """A pattern of a data file: any of the alternatives of a list. Read and compiled when it is first used."""
+def filled(pattern: str | Sequence[str], parts: Mapping[str, str | Sequence[str]]) -> str:
+    """Return a pattern, in one or more pieces, with each `{part}` in its place; a part may hold those that follow."""
+    whole = "".join(pattern)
+    for name, part in parts.items():
+        whole = whole.replace(f"{{{name}}}", "".join(part))
+    return whole
 
-    def __init__(self, folder: str, name: str, key: str, form: str = "{}", flags: int = 0) -> None:
-        self._source = folder, name, key, form
-        self._flags = flags
+
+class Listed(Lazy):
+    """A pattern of a data file, in one or more pieces. Read and compiled when it is first used."""
+
+    def __init__(self, folder: str, name: str, key: str) -> None:
+        self._source = folder, name, key
+        self._flags = 0
 
     def __getattr__(self, name: str) -> Any:
         if "pattern" not in vars(self):
-            folder, file, key, form = self._source
-            self.pattern = form.replace("{}", "|".join(table(folder, file)[key]))
+            folder, file, key = self._source
+            self.pattern = "".join(table(folder, file)[key])
             return getattr(self, name)
         return super().__getattr__(name)
+
+
+def listed(folder: str, name: str, key: str) -> re.Pattern[str]:
+    """Return a pattern of a data file, as `perdure.regex.lazy` does one of the code."""
+    return cast("re.Pattern[str]", Listed(folder, name, key))

@@ -40,8 +40,8 @@ _AROUND = ".,;:!?\"'`*_()[]{}|\u201c\u201d\u201e\u00ab\u00bb\u2013\u2014\u3001\u
 """What stands around a word and says nothing; a sign that may ("-5", "C++", "$5") is not among it."""
 _GROUPS = """
 love loves like likes enjoy enjoys adore adores fond, dislike hate hates loathe detest, big large huge,
-small little tiny, begin begins start starts, purchase purchased buy bought, mum mom mother, dad father, kid kids child children,
-photo photos picture pictures, film films movie movies, bike bikes bicycle bicycles,
+small little tiny, begin begins start starts, purchase purchased buy bought, mum mom mother, dad father,
+kid kids child children, photo photos picture pictures, film films movie movies, bike bikes bicycle bicycles,
 great amazing awesome wonderful fantastic incredible, glad happy, live lives reside resides
 """
 _RELATIVES = """
