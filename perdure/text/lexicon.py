@@ -6,12 +6,10 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
+from importlib.resources import files
 from typing import Any, cast
 
 from perdure.regex import Lazy
-
-_PERDURE = Path(__file__).parents[1]
 
 FUNCTION_CHARS = frozenset(
     "的了是在我你您他她它們们这這那个個和與与就都也很不有没沒吗嗎呢吧啊什么麼甚哪谁誰怎为為会會要到说說上下中以對对于於之其"
@@ -35,7 +33,7 @@ def word_set(text: str) -> frozenset[str]:
 @cache
 def table(folder: str, name: str) -> dict[str, Any]:
     """Return the content of `perdure/<folder>/data/<name>.toml`, which is shared: nobody may change it."""
-    return tomllib.loads(_PERDURE.joinpath(folder, "data", f"{name}.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(files("perdure").joinpath(folder, "data", f"{name}.toml").read_text(encoding="utf-8"))
 
 
 @cache
