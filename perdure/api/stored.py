@@ -7,8 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from perdure.capture.compare import Action
-from perdure.capture.decide import Decision
+from perdure.capture.decide import Action, Decision
 from perdure.capture.pipeline import confirmed
 from perdure.capture.writing import Prepared, Writer, Written
 from perdure.errors import InputError, StoreError

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from perdure.capture.decide import Levels
-from perdure.capture.tags import compile_tags
+from perdure.capture.describe import compile_tags
 from perdure.capture.writing import WritingOptions
 from perdure.embed.base import Embedder
 from perdure.engine.builtins import BUILTINS

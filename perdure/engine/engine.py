@@ -16,13 +16,12 @@ from perdure.background.index_feed import IndexFeed
 from perdure.background.keeper import Keeper
 from perdure.background.turn_gate import TurnGate
 from perdure.background.worker_process import WorkerProcess
-from perdure.capture.compare import stale
+from perdure.capture.decide import stale
 from perdure.capture.describe import compile_categories
-from perdure.capture.guards import Quota
 from perdure.capture.heads import learnt
 from perdure.capture.intake import as_sequence
-from perdure.capture.patterns import pattern_rules
-from perdure.capture.pipeline import Capturer
+from perdure.capture.pipeline import Capturer, Quota
+from perdure.capture.rules import pattern_rules
 from perdure.capture.statements import CaptureRule
 from perdure.capture.used import used_in
 from perdure.capture.writing import Writer

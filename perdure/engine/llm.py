@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from perdure.capture.judge import LanguageJudge
+from perdure.capture.writing import LanguageJudge
 from perdure.engine.composing import writing_options
 from perdure.engine.settings import Settings
 from perdure.errors import SettingsError

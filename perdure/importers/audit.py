@@ -19,8 +19,8 @@ from perdure.secrets.redact import redact
 from perdure.store.fact import Fact, folded_slot, is_single_valued
 from perdure.store.safe import safe_fact
 from perdure.text.clean import clip
+from perdure.text.escape import orders_in
 from perdure.text.normalise import fingerprint
-from perdure.text.prompt_injection import orders_in
 from perdure.text.timestamps import seconds
 
 KINDS = ("secret", "injection", "stale", "duplicate", "contradiction")

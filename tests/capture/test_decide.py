@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from perdure.capture.compare import Action
-from perdure.capture.decide import decide
+from perdure.capture.decide import Action, decide
 from perdure.embed.base import Embedder, GuardedEmbedder
 from perdure.embed.deterministic import HashEmbedder
 from perdure.hooks.types import Channel
