@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perdure.errors import HostError
-from perdure.hosts.connect.config_file import ConfigFile, locked
-from perdure.hosts.connect.formats import dump, parse
-from perdure.hosts.connect.parts import Part, prune
-from perdure.hosts.connect.records import Record
+from perdure.hosts.connect.config_file import ConfigFile, Record, locked
+from perdure.hosts.connect.parts import Part, dump, parse, prune
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
+from perdure.api.doctor import Checkup
 from perdure.errors import HostError
 from perdure.hosts.command.dialects import DIALECTS
 from perdure.hosts.connect.claude_code import ClaudeCode
@@ -154,3 +155,20 @@ def _server_flaws(host: ByHooks, hooks: list[dict[str, Any]]) -> Iterator[str]:
         yield f"its MCP server is missing; run `{connect_command(host.name)}`"
     elif here and find_spec("mcp") is None:
         yield "its MCP server cannot start; run: pip install 'perdure[mcp]'"
+
+
+def checkups(environ: Mapping[str, str] = os.environ) -> Iterator[Checkup]:
+    """Look at the hosts that are on this machine; that they are not connected is no fault.
+
+    Args:
+        environ: the environment by which hosts find their programs and configs.
+    """
+    for found in survey(environ, CONNECTED):
+        if not found.installed:
+            continue
+        command = connect_command(found.name)
+        for problem in found.problems:
+            yield Checkup(found.name, problem, f"see to that, then run `{command}`")
+        if not found.problems:
+            told = f"memory is {found.memory}" if found.places else f"not connected; it would be with: {command}"
+            yield Checkup(found.name, told)

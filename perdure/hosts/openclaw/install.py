@@ -15,10 +15,10 @@ from typing import Any
 
 from perdure.engine.paths import record_home
 from perdure.errors import HostError
+from perdure.hosts.connect.config_file import replace_file
 from perdure.hosts.openclaw.host import OpenClaw
 from perdure.hosts.openclaw.manifest import ID, plugin_files
 from perdure.hosts.openclaw.mapping import HOST, data_home
-from perdure.hosts.replacing import replace_file
 
 CORE = "memory-core"
 """OpenClaw's own memory: it stays loaded, with a job of its own, until it is switched off."""
