@@ -179,7 +179,7 @@ def main() -> None:
     from perdure.parts import part
 
     hooks = part("hosts.command.hooks").CommandHooks(Path(home))
-    desks = part("hosts.mcp.shared").SharedDesks(hooks.store, hooks.said)
+    desks = part("hosts.mcp.desk").SharedDesks(hooks.store, hooks.said)
     hooks.open()
     os.chdir(home)
     helper = Helper(f"{path}.sock", {"hook": hooks.answer, "desk": desks.answer}, look=hooks.adopt)

@@ -26,8 +26,8 @@ from perdure.engine.paths import data_folder
 from perdure.errors import HostError, InputError
 from perdure.service.client import OK, ask_at
 from perdure.service.place import endpoint, runtime_folder
-from perdure.ui.app import pages
 from perdure.ui.door import ENTER, TOKEN_SECONDS, Keys
+from perdure.ui.pages import pages
 
 SECONDS = 5.0
 """For which a server that runs already may take to answer."""

@@ -13,17 +13,8 @@ from typing import Any
 from perdure.errors import HostError
 from perdure.hosts.command.dialects import DIALECTS
 from perdure.hosts.connect.connection import Connection, Target, WholeFile
-from perdure.hosts.connect.parts import (
-    SECONDS,
-    HookHost,
-    Hooks,
-    Keys,
-    Part,
-    Server,
-    Version,
-    Wiring,
-)
-from perdure.hosts.mcp.instructions import INSTRUCTIONS
+from perdure.hosts.connect.parts import SECONDS, HookHost, Hooks, Keys, Part, Server, Version, Wiring
+from perdure.hosts.mcp.client import INSTRUCTIONS
 
 PLAIN = ("cursor", "vscode", "gemini")
 PROJECT_RULE = Path(".cursor", "rules", "perdure.mdc")

@@ -68,8 +68,7 @@ class OpenClawHooks:
     def _initialize(self, params: Params) -> Any:
         if params.get("protocol") != PROTOCOL:
             raise RpcError(
-                INVALID_PARAMS,
-                f"this perdure speaks protocol {PROTOCOL}; run `perdure openclaw install` again",
+                INVALID_PARAMS, f"this perdure speaks protocol {PROTOCOL}; run `perdure openclaw install` again"
             )
         if self._plugin is not None:
             raise RpcError(INVALID_REQUEST, "initialize comes once")
