@@ -12,7 +12,7 @@ from perdure.cli.output import OK, Output, confirm
 from perdure.engine.paths import data_folder, forget_home, recorded_host
 from perdure.maintenance.teardown import Contents, contents, remove
 from perdure.parts import part
-from perdure.service.dismissal import dismiss
+from perdure.service.client import dismiss
 
 
 @click.command()

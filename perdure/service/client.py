@@ -14,10 +14,11 @@ import select
 import sys
 import time
 
-from perdure.service.place import endpoint, runtime_folder, stamp
+from perdure.service.place import endpoint, lock_of, runtime_folder, stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pathlib import Path
     from socket import socket as Socket
     from typing import Any
 
@@ -25,6 +26,8 @@ SECONDS = 0.95
 """After these the hook ends, whatever it waits for."""
 PATIENCE = 0.6
 """Seconds that the helper is waited for."""
+LEAVING, PAUSE = 5.0, 0.02
+"""Seconds that a helper has to end in, and between two looks."""
 MAX_INPUT = 8_000_000
 MAX_LOG = 1_000_000
 CHUNK = 262_144
@@ -86,6 +89,21 @@ def ask(home: str, method: str, body: bytes, seconds: float, *, begin: bool = Tr
         if begin:
             start(home, path)
         return None
+
+
+def dismiss(home: Path) -> None:
+    """Have the helper of a data folder end, for who must be alone there, and wait some seconds until it has."""
+    try:
+        if not home.exists() or ask(str(home), STOP, b"", LEAVING, begin=False) is None:
+            return
+        until = time.monotonic() + LEAVING
+        # The helper holds its lock to its end.
+        while (lock := lock_of(endpoint(str(home)))) is None and time.monotonic() < until:
+            time.sleep(PAUSE)
+        if lock is not None:
+            os.close(lock)
+    except OSError:
+        return
 
 
 def ask_at(path: str, method: str, body: bytes, seconds: float) -> tuple[str, bytes] | None:
@@ -162,15 +180,10 @@ def start(home: str, path: str) -> None:
     Raises:
         OSError: it cannot be started.
     """
-    import fcntl
-
-    lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    lock = lock_of(path)
+    if lock is None:
         return  # one is on its way
-    finally:
-        os.close(lock)
+    os.close(lock)
     environ = {name: value for name, value in os.environ.items() if name in _PASSED or name.startswith(_FAMILIES)}
     log = os.open(f"{path}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     if os.fstat(log).st_size > MAX_LOG:
@@ -227,7 +240,7 @@ def _alone(home: str, body: bytes, ends: float) -> bytes:
 def _in_this_process(home: str, body: bytes) -> bytes:
     from perdure.parts import part
 
-    handled: bytes = part("hosts.command.alone").handled(home, body)
+    handled: bytes = part("hosts.command.hooks").handled(home, body)
     return handled
 
 

@@ -38,6 +38,24 @@ def runtime_folder(environ: Mapping[str, str] = os.environ) -> str:
     return folder
 
 
+def lock_of(endpoint: str) -> int | None:
+    """Return the lock of a helper, which is the caller's until its handle is closed; None: somebody else holds it.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    # Windows has no helpers, nor this module.
+    import fcntl
+
+    lock = os.open(f"{endpoint}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    return lock
+
+
 def endpoint(home: str, environ: Mapping[str, str] = os.environ) -> str:
     """Return the path of the socket of a data folder's helper; beside it lie its lock and its log.
 

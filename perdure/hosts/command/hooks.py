@@ -19,6 +19,7 @@ from perdure.hosts.command.dialects import DIALECTS
 from perdure.hosts.command.events import Event, output, read
 from perdure.plugin.plugin import hookimpls_for
 from perdure.recent import Recent
+from perdure.store.folder import was_opened
 from perdure.text.quotes import quoted
 
 SESSIONS = 256
@@ -182,3 +183,14 @@ class CommandHooks:
 
 def _key(context: TurnContext) -> str:
     return f"{context.host}\0{context.session_id}"
+
+
+def handled(home: str, body: bytes) -> bytes:
+    """Do what an event asks for without a helper: recall by words, and what was said into the inbox.
+
+    The process may end when this returns: what was taken in is on disk.
+    """
+    folder = Path(home)
+    # A guest leaves the housekeeping to the helper that is being started; only a first one may make the store.
+    guest = was_opened(folder)
+    return CommandHooks(folder, embedder="none", guest=guest, timers=False, watch=False).answer(body)
