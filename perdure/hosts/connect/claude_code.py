@@ -137,6 +137,15 @@ class ClaudeCode(HookHost):
         found = [path for path in recorded(self.name) if path.name == LOCAL.name]
         return [path.parents[1] for path in found if _has_ours(path)]
 
+    def elsewhere(self) -> Sequence[Path]:
+        """Return the plugins and the projects with our hooks."""
+        return [*self.plugins(), *self.projects()]
+
+    def flaws(self) -> Sequence[str]:
+        """Return that hooks stand in two places of the user."""
+        plugins = self.plugins() if self.hooks() else ()
+        return [f"the hooks are in {self.settings} and in the plugin {plugins[0]}, and both run"] if plugins else ()
+
     def refuse_twice(self, *, project: Path | None = None, plugin: Path | None = None) -> None:
         """See that one place alone has the hooks: Claude Code would run those of each.
 

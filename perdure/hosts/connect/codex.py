@@ -31,6 +31,7 @@ from perdure.hosts.connect.parts import (
 
 LONGEST = {"session-end": 3}
 """Codex gives this event so many seconds, and warns at each start if a hook asks for more."""
+NOT_TRUSTED = "its hooks are not trusted yet, so none runs: start `codex` and type /hooks"
 _STATE: Keys = ("hooks", "state")
 _FORWARDED = ["PERDURE_CONFIG", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"]
 """Codex hides these from its servers, but not from its hooks: the two would look for memories in different folders."""
@@ -56,6 +57,13 @@ class Codex(HookHost):
             Target(self.config, [server, _Trust(self)]),
             Target(self.hooks_file, [Hooks(wiring, LONGEST)]),
         ])  # fmt: skip
+
+    def doubts(self) -> Sequence[str]:
+        """Return that Codex does not trust our hooks."""
+        try:
+            return [NOT_TRUSTED] if self.distrusted() else []
+        except HostError as error:
+            return [f"whether its hooks are trusted cannot be read: {error}"]
 
     def distrusted(self) -> list[str]:
         """Return the events whose hook of ours Codex does not run until a person has trusted it with `/hooks`.

@@ -199,6 +199,23 @@ class HookHost:
         """The file with what switches all hooks off."""
         return self.config
 
+    @property
+    def remembers(self) -> bool:
+        """Whether memories come up with each prompt."""
+        return DIALECTS[self.name].shown == "prompt"
+
+    def elsewhere(self) -> Sequence[Path]:
+        """Return other places that have our hooks."""
+        return ()
+
+    def doubts(self) -> Sequence[str]:
+        """Return what keeps our hooks from running, beside what is seen of any host."""
+        return ()
+
+    def flaws(self) -> Sequence[str]:
+        """Return what is wrong and keeps no hook from running, beside what is seen of any host."""
+        return ()
+
     def hooks(self) -> list[dict[str, Any]]:
         """Return our hooks. Like the others, raises HostError if the file cannot be read."""
         return [hook for *_, hook in our_hooks(read_values(self.hooks_file))]

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from perdure.errors import HostError
-from perdure.hosts.command.dialects import DIALECTS
 from perdure.hosts.connect.connection import Connection, Target, WholeFile
 from perdure.hosts.connect.parts import SECONDS, HookHost, Hooks, Keys, Part, Server, Version, Wiring
 from perdure.hosts.mcp.client import INSTRUCTIONS
@@ -46,11 +45,6 @@ class PlainHost(HookHost):
     grouped: bool = False
     version: int | None = None
     rule: Path | None = None
-
-    @property
-    def remembers(self) -> bool:
-        """Whether memories come up with each prompt."""
-        return DIALECTS[self.name].shown == "prompt"
 
     def for_user(self, wiring: Wiring) -> Connection:
         """Return the connection for all of the user's projects."""
