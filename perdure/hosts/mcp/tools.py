@@ -131,10 +131,6 @@ class Checkpoint(Arguments):
     expected: Words = ""
 
 
-class Prune(Arguments):
-    """Of memory_prune."""
-
-
 class Reflect(Arguments):
     """Of memory_reflect."""
 
@@ -262,78 +258,42 @@ def _brief(value: Any) -> Any:
 
 
 def _offer(
-    name: str, title: str, description: str, takes: type[tool_arguments.Arguments],
-    work: Callable[[ToolCaller, Any], Answer], does: Literal["reads", "adds", "takes"], **answers: str,
+    name: str, title: str, takes: type[Arguments], work: Callable[[ToolCaller, Any], Answer],
+    does: Literal["reads", "adds", "takes"], description: str, **answers: str,
 ) -> Offer:  # fmt: skip
     return Offer(title, Tool(f"memory_{name}", description, takes, work), answers, does)
 
 
 OFFERS: tuple[Offer, ...] = (
-    _offer(
-        "search",
-        "Search memory",
-        "Search what is remembered of earlier conversations: facts, preferences, decisions, dates.",
-        Search, search, "reads", memories="array", results="array",
-    ),
-    _offer(
-        "list",
-        "List memories",
-        "List the newest memories, or what is known of one entity (a person, project or thing) and key.",
-        List, list_, "reads", memories="array",
-    ),
-    _offer(
-        "get",
-        "Read a memory or file",
-        "Read a memory by its id, or lines of MEMORY.md or memory/ by a path that memory_search shows.",
-        Get, get, "reads", memories="array", path="string", text="string",
-    ),
-    _offer(
-        "store",
-        "Remember",
-        "Keep what will matter in later conversations: one idea in one sentence that can be understood alone.",
-        Store, tool_work.store, "adds", id="string", outcome="string",
-    ),
-    _offer(
-        "update",
-        "Correct a memory",
-        "Correct a memory. To replace what the user said, they are asked first, or it waits for their review.",
-        Update, tool_work.update, "takes", id="string", outcome="string",
-    ),
-    _offer(
-        "forget",
-        "Forget a memory",
-        "Leave a memory out of every answer. The user's word is needed as for memory_update.",
-        Forget, forget, "takes", id="string", outcome="string",
-    ),
-    _offer(
-        "link",
-        "Link two memories",
-        "Say how one memory stands to another.",
-        Link, tool_work.link, "adds", id="string",
-    ),
-    _offer(
-        "why",
-        "Explain memory",
-        "Explain what came up last and why; with id, why that memory did or did not.",
-        Why, tool_work.why, "reads", id="string", shown="array",
-    ),
-    _offer(
-        "checkpoint",
-        "Keep where things stand",
-        "Before risky work, keep for some hours what you are about to do.",
-        Checkpoint, tool_work.checkpoint, "adds", id="string",
-    ),
-    _offer(
-        "prune",
-        "Remove what expired",
-        "Remove what has expired, if the user asks for it.",
-        Prune, tool_work.prune, "takes", expired="integer", removed="integer",
-    ),
-    _offer(
-        "reflect",
-        "Look for patterns",
-        "Look for patterns in the memories of the last days and keep them.",
-        Reflect, tool_work.reflect, "adds", examined="integer", patterns="integer",
-    ),
+    _offer("search", "Search memory", Search, search, "reads",
+           "Search what is remembered of earlier conversations: facts, preferences, decisions, dates.",
+           memories="array", results="array"),
+    _offer("list", "List memories", List, list_, "reads",
+           "List the newest memories, or what is known of one entity (a person, project or thing) and key.",
+           memories="array"),
+    _offer("get", "Read a memory or file", Get, get, "reads",
+           "Read a memory by its id, or lines of MEMORY.md or memory/ by a path that memory_search shows.",
+           memories="array", path="string", text="string"),
+    _offer("store", "Remember", Store, tool_work.store, "adds",
+           "Keep what will matter in later conversations: one idea in one sentence that can be understood alone.",
+           id="string", outcome="string"),
+    _offer("update", "Correct a memory", Update, tool_work.update, "takes",
+           "Correct a memory. To replace what the user said, they are asked first, or it waits for their review.",
+           id="string", outcome="string"),
+    _offer("forget", "Forget a memory", Forget, forget, "takes",
+           "Leave a memory out of every answer. The user's word is needed as for memory_update.",
+           id="string", outcome="string"),
+    _offer("link", "Link two memories", Link, tool_work.link, "adds",
+           "Say how one memory stands to another.", id="string"),
+    _offer("why", "Explain memory", Why, tool_work.why, "reads",
+           "Explain what came up last and why; with id, why that memory did or did not.",
+           id="string", shown="array"),
+    _offer("checkpoint", "Keep where things stand", Checkpoint, tool_work.checkpoint, "adds",
+           "Before risky work, keep for some hours what you are about to do.", id="string"),
+    _offer("prune", "Remove what expired", tool_arguments.Prune, tool_work.prune, "takes",
+           "Remove what has expired, if the user asks for it.", expired="integer", removed="integer"),
+    _offer("reflect", "Look for patterns", Reflect, tool_work.reflect, "adds",
+           "Look for patterns in the memories of the last days and keep them.",
+           examined="integer", patterns="integer"),
 )  # fmt: skip
 TOOLS = tuple(offer.tool for offer in OFFERS)

@@ -8,7 +8,7 @@ from typing import Any
 
 from perdure.hooks.types import Messages, Placement, TurnContext
 from perdure.hosts.openclaw.mapping import HOST, data_home, messages_of, owner_asks, prompt_of, turn_context
-from perdure.hosts.openclaw.rpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError
+from perdure.hosts.openclaw.server import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError
 from perdure.plugin.plugin import PerdurePlugin, hookimpls_for
 from perdure.recent import Recent
 
