@@ -32,8 +32,7 @@ from perdure.engine.repository import project_of
 from perdure.hosts.command.dialects import DIALECTS
 from perdure.hosts.mcp.client import McpClient
 from perdure.hosts.mcp.remote import RemoteDesk
-from perdure.service.client import ask
-from perdure.service.place import endpoint
+from perdure.service.client import ask, endpoint
 
 FOLDER = "/home/me/repo"
 SESSIONS, SERVERS = 8, 2

@@ -21,8 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from perdure.service.client import OK, PAUSE, STALE, STOP, peer, received
-from perdure.service.place import endpoint, lock_of, stamp
+from perdure.service.client import OK, PAUSE, STALE, STOP, endpoint, lock_of, peer, received, stamp
 
 IDLE_SECONDS = 600.0
 LOOK_SECONDS = 5.0

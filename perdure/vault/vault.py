@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from perdure.clock import Clock, SystemClock
@@ -259,9 +258,7 @@ class Vault:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def _sealed(self, record_id: str) -> tuple[VaultRecord, bytes, bytes, KeyRow]:

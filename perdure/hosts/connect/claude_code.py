@@ -20,6 +20,7 @@ from perdure.hosts.connect.parts import (
     HookHost,
     Hooks,
     Keys,
+    Part,
     Server,
     Values,
     Wiring,
@@ -37,11 +38,10 @@ _STDIO = {"type": "stdio"}
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Part):
     """What a plugin says of itself; all of the file is ours."""
 
     values: Mapping[str, Any]
-    containers: Sequence[Keys] = ()
 
     def put(self, values: Values) -> None:
         """Put it in."""

@@ -20,6 +20,7 @@ from perdure.hosts.connect.parts import (
     HookHost,
     Hooks,
     Keys,
+    Part,
     Server,
     Values,
     Wiring,
@@ -108,7 +109,7 @@ class Codex(HookHost):
 
 
 @dataclass(frozen=True, slots=True)
-class _Trust:
+class _Trust(Part):
     """What Codex has noted of our hooks. It is never put in: that is for a person to do, in Codex."""
 
     codex: Codex
@@ -116,9 +117,6 @@ class _Trust:
     @property
     def containers(self) -> Sequence[Keys]:
         return (_STATE, _STATE[:1])
-
-    def put(self, values: Values) -> None:
-        return
 
     def take(self, values: Values, former: Values) -> None:
         for _, names, digest in self.codex.identities():

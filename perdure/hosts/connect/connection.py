@@ -123,12 +123,12 @@ class WholeFile:
         return Edit(file, None) if ours else None
 
 
+@dataclass(frozen=True)
 class Connection:
     """perdure in one place of a host: for the user, for a project, or as a plugin."""
 
-    def __init__(self, host: str, targets: Sequence[Target | WholeFile]) -> None:
-        self.host = host
-        self.targets = targets
+    host: str
+    targets: Sequence[Target | WholeFile]
 
     def plan_connect(self) -> list[Edit]:
         """Return what `connect` would change.

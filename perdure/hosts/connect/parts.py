@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
@@ -242,12 +242,13 @@ def home_of(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("HOME") or Path.home())
 
 
-class Part(Protocol):
+class Part:
     """A part of a config that is ours."""
 
     @property
     def containers(self) -> Sequence[Keys]:
         """Places that go with us if they were made for us, the innermost first."""
+        return ()
 
     def put(self, values: Values) -> None:
         """Put it in. What is there already is made right, and keeps its place.
@@ -261,7 +262,7 @@ class Part(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Hooks:
+class Hooks(Part):
     """Our hooks, one for each event of which the host tells.
 
     Attributes:
@@ -310,7 +311,7 @@ class Hooks:
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class Server(Part):
     """Our MCP server, at a place of the config.
 
     Attributes:
@@ -359,15 +360,10 @@ def prune(values: Values, before: Values, former: Values, containers: Sequence[K
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class Version(Part):
     """The version of a file's form, which its host asks for."""
 
     number: int
-
-    @property
-    def containers(self) -> Sequence[Keys]:
-        """None."""
-        return ()
 
     def put(self, values: Values) -> None:
         """Put it in, unless there is one."""
