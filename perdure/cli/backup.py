@@ -14,7 +14,7 @@ from perdure.engine.paths import data_folder
 from perdure.engine.settings import Settings
 from perdure.errors import InputError
 from perdure.maintenance import backup as backups
-from perdure.service.dismissal import dismiss
+from perdure.service.client import dismiss
 
 
 @click.group(invoke_without_command=True)

@@ -11,7 +11,7 @@ from perdure.cli.options import dry_run_option, home_option, json_option
 from perdure.cli.output import Output, progress
 from perdure.engine.paths import data_folder
 from perdure.engine.settings import Settings
-from perdure.service.dismissal import dismiss
+from perdure.service.client import dismiss
 
 
 @click.command()

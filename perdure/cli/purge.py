@@ -17,7 +17,7 @@ from perdure.hooks.types import Channel
 from perdure.maintenance.exchange import fact_count
 from perdure.maintenance.purge import PENDING, Doomed, Purge, certify, holding, plan, purges, resolve
 from perdure.maintenance.purge import purge as remove
-from perdure.service.dismissal import dismiss
+from perdure.service.client import dismiss
 from perdure.store.inbox_lines import damaged_turns
 from perdure.store.store import Store
 from perdure.store.transaction import Author

@@ -15,7 +15,7 @@ from perdure.engine.paths import data_folder
 from perdure.errors import InputError
 from perdure.maintenance.recovery import Recovery
 from perdure.maintenance.recovery import recover as bring_back
-from perdure.service.dismissal import dismiss
+from perdure.service.client import dismiss
 from perdure.store.rollback_guard import Truth
 from perdure.text.pluralize import counted
 

@@ -12,7 +12,7 @@ from perdure.cli.output import OK, Output, confirm
 from perdure.engine.paths import data_folder, forget_home, recorded_host
 from perdure.maintenance.teardown import Contents, contents, remove
 from perdure.parts import part
-from perdure.service.dismissal import dismiss
+from perdure.service.client import dismiss
 
 
 @click.command()
@@ -55,7 +55,7 @@ def _show(output: Output, folder: Path, recorded: tuple[str, Path] | None, doome
         how = f"; do that first: perdure {recorded[0]} uninstall" if recorded[0] in COMMANDS else ""
         output.line(f"This takes nothing out of the config of {recorded[0]}{how}.")
     for host in part("hosts.connect.survey").CONNECTED:
-        if any(part("hosts.connect.records").recorded(host)):
+        if any(part("hosts.connect.config_file").recorded(host)):
             output.line(f"perdure stays in the config of {host}; do that first: perdure disconnect {host}")
     if doomed is None:
         output.line(f"The memories in {folder} stay; --purge-data removes them.")

@@ -34,6 +34,7 @@ DATA = (
     "perdure/hosts/openclaw/bridge.js",
     "perdure/hosts/openclaw/generated.json",
     "perdure/ui/static/*",
+    "perdure/vault/schema.sql",
     "perdure/ui/templates/*.html",
 )
 """Files of the package that are not Python. Each must be there, and there may be no other."""
