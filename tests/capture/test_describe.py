@@ -12,13 +12,14 @@ from perdure.capture.statements import Statement, cue_of
 from perdure.capture.tags import extract_tags
 from perdure.errors import SettingsError
 from perdure.store.fact import CATEGORIES
+from tests.kit import for_each
 
 
 def described(sentence: str) -> Description:
     return describe(Statement(sentence, cue_of(sentence) or "stored"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sentence", "entity", "key", "value"),
     [
         ("My name is Robert Jansen.", "user", "name", "Robert Jansen"),

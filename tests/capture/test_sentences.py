@@ -8,6 +8,7 @@ from perdure.capture.noise import prose
 from perdure.capture.reference import explained, resolve
 from perdure.capture.sentences import clauses, sentences
 from perdure.capture.statements import statements
+from tests.kit import for_each
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_a_pronoun_is_replaced_where_only_one_name_can_be_meant(
 
 
 @pytest.mark.timeout(20)  # a rule that is quadratic takes minutes at this length
-@pytest.mark.parametrize(
+@for_each(
     "unit",
     [
         "a", ". ", "! ", '"', "'", "(", "[", "{", "<b>", "A.", "Dr. ", "I ", "my ", "is ", "I am ", "so, ", "and ",

@@ -16,6 +16,7 @@ from perdure.embed.catalogue import MINILM_INT8, MODELS, Hub, OnnxModel
 from perdure.embed.load import find_weights, hub_cache, load_model
 from perdure.errors import EndpointError, ModelError
 from perdure.models.model_cache import fetch, fetched, may_fetch, models_folder
+from tests.kit import for_each
 from tests.loopback import Loopback, Reply, Request, loopback, served
 
 WEIGHTS, VOCABULARY = b"weights " * 20_000, b"{}" * 500
@@ -253,7 +254,7 @@ class TestTheRealModelUnderAnotherName:
         np.testing.assert_allclose(alone, load_model(MINILM_INT8).embed(texts), atol=1e-5)
 
 
-@pytest.mark.parametrize("model", MODELS.values(), ids=lambda model: model.key)
+@for_each("model", MODELS.values())
 def test_each_model_of_the_catalogue_is_pinned(model: OnnxModel) -> None:
     assert MODELS[model.key] is model
     assert all(size > 100_000 for size, _ in model.pins.values())
