@@ -29,6 +29,7 @@ OpenHost = Callable[..., tuple[FakeHost, Memory]]
 START = 1_800_000_000.0
 """The manual clock's first moment: 15 January 2027, 08:00 UTC."""
 DAY = 86_400.0
+AUTHOR = Author(Channel.LIBRARY, "test")
 Test = Callable[..., None]
 LONG = 200
 """Characters of a value beyond which a failure shows its beginning alone."""
@@ -117,6 +118,40 @@ def kept(home: Path) -> list[str]:
             return [row[0] for row in run(connection, "SELECT text FROM facts ORDER BY seq")]
     finally:
         store.close()
+
+
+def add(store: Store, *facts: Fact | str) -> list[Fact]:
+    """Write facts just as they are; a text is one with nothing else to it."""
+    with store.write(AUTHOR) as tx:
+        return [tx.add(Fact(fact) if isinstance(fact, str) else fact) for fact in facts]
+
+
+def all_facts(store: Store) -> dict[str, Fact]:
+    """Return all facts by their ids, in the order they came."""
+    with store.write(AUTHOR) as tx:
+        return {fact_id: tx.fact(fact_id) for fact_id in ids_of(store)}
+
+
+def by_text(store: Store) -> dict[str, Fact]:
+    """Return all facts by their texts."""
+    return {fact.text: fact for fact in all_facts(store).values()}
+
+
+def ids_of(store: Store) -> list[str]:
+    """Return the ids of all facts, in the order they came."""
+    with store.database.read() as connection:
+        return [row[0] for row in run(connection, "SELECT id FROM facts ORDER BY seq")]
+
+
+def bytes_of(folder: Path) -> bytes:
+    """Return what all files of a folder hold."""
+    return b"\0".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def deleted(home: Path) -> None:
+    """Delete the facts of a data folder, and nothing else of it."""
+    for path in home.glob("facts.db*"):
+        path.unlink()
 
 
 def complaints(caplog: pytest.LogCaptureFixture) -> list[str]:

@@ -20,6 +20,7 @@ from perdure.store.folder import LANCE_SUMS as SUMS
 from perdure.store.sql import run
 from perdure.store.store import Store, VectorSpace
 from perdure.store.transaction import Author
+from tests.kit import ids_of
 
 AUTHOR = Author(Channel.LIBRARY)
 EMBEDDER = HashEmbedder()
@@ -129,11 +130,6 @@ class TestCompare:
         with filled.write(AUTHOR) as tx:
             tx.supersede(ids_of(filled)[0], old)
         assert compare(filled) == NONE
-
-
-def ids_of(store: Store) -> list[str]:
-    with store.database.read() as connection:
-        return [row[0] for row in run(connection, "SELECT id FROM facts ORDER BY seq")]
 
 
 def test_the_state_of_the_table_is_plain_json(filled: Store) -> None:
