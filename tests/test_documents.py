@@ -25,6 +25,7 @@ from perdure.engine.settings import check_known
 from perdure.hooks.spec import HOOK_NAMES, host_hooks
 from perdure.hosts.mcp import tools as mcp
 from scripts.reference import PAGES as WRITTEN
+from tests.kit import for_each
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -92,7 +93,7 @@ def test_the_examples_of_a_page_run_in_their_order(page: str, tmp_path: Path) ->
         assert "heron" in result.stdout
 
 
-@pytest.mark.parametrize("page", PAGES)
+@for_each("page", PAGES)
 def test_every_code_block_is_run_read_or_marked_as_output(page: str) -> None:
     languages = re.findall(r"^```(.*)$", PAGES[page], re.MULTILINE)[::2]
     assert set(languages) <= {RUN, *READ, *SHOWN}
@@ -103,7 +104,7 @@ def test_every_code_block_is_run_read_or_marked_as_output(page: str) -> None:
             check_known(name)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if called(page)])
+@for_each("page", [page for page in PAGES if called(page)])
 def test_every_command_in_a_page_parses(page: str) -> None:
     for line in called(page):
         words = shlex.split(line)
@@ -119,7 +120,7 @@ def test_a_wrong_call_in_a_page_would_be_noticed() -> None:
             parse(shlex.split(wrong), cli)
 
 
-@pytest.mark.parametrize("page", PAGES)
+@for_each("page", PAGES)
 def test_the_files_that_a_page_names_are_there(page: str) -> None:
     for name in re.findall(r"`((?:perdure|tests|bench|docs|scripts)/[\w/.]+\.\w+)`", PAGES[page]):
         assert (ROOT / name).is_file(), name
@@ -138,7 +139,7 @@ def test_what_the_pages_import_is_what_a_program_may_import() -> None:
     assert all(importlib.util.find_spec(name) for name in allowed)
 
 
-@pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.name)
+@for_each("path", WRITTEN)
 def test_what_is_written_from_the_code_is_fresh(path: Path) -> None:
     assert path.read_text(encoding="utf-8") == WRITTEN[path](), "it is stale: python -m scripts.reference"
 

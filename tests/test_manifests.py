@@ -7,11 +7,10 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from perdure.api.tools import TOOLS
 from perdure.engine.settings import Settings
 from perdure.hosts.openclaw.manifest import camel, source_files
+from tests.kit import for_each
 
 ROOT = Path(__file__).parents[1]
 TYPES = {"string": str, "boolean": bool, "integer": int}
@@ -55,7 +54,7 @@ def test_tools_are_listed_by_name() -> None:
     assert MANIFEST["contracts"]["tools"] == [tool.name for tool in TOOLS]
 
 
-@pytest.mark.parametrize("name", source_files())
+@for_each("name", source_files())
 def test_generated_files_are_those_of_the_settings_and_tools(name: str) -> None:
     again = "run `python -m perdure.hosts.openclaw.manifest .`"
     assert (ROOT / name).read_text(encoding="utf-8") == source_files()[name], again
@@ -77,7 +76,7 @@ def test_settings_are_closed_and_each_has_a_hint() -> None:
     assert set(MANIFEST["uiHints"]) == set(PROPERTIES)
 
 
-@pytest.mark.parametrize("name", PROPERTIES)
+@for_each("name", PROPERTIES)
 def test_a_hint_has_words(name: str) -> None:
     hint = MANIFEST["uiHints"][name]
     assert hint["label"]
@@ -85,13 +84,13 @@ def test_a_hint_has_words(name: str) -> None:
     assert set(hint) <= {"label", "help", "advanced"}
 
 
-@pytest.mark.parametrize("name", sorted(PROPERTIES.keys() - OWN))
+@for_each("name", sorted(PROPERTIES.keys() - OWN))
 def test_a_setting_of_perdure_has_no_default_that_would_hide_the_settings_file(name: str) -> None:
     assert "default" not in PROPERTIES[name]
     assert PROPERTIES[name].keys() & {"type", "enum"}
 
 
-@pytest.mark.parametrize("name", sorted(OWN))
+@for_each("name", sorted(OWN))
 def test_a_default_has_the_type_and_the_bounds_of_its_setting(name: str) -> None:
     setting = PROPERTIES[name]
     assert type(setting["default"]) is TYPES[setting["type"]]
@@ -99,6 +98,6 @@ def test_a_default_has_the_type_and_the_bounds_of_its_setting(name: str) -> None
         assert setting["minimum"] <= setting["default"] <= setting["maximum"]
 
 
-@pytest.mark.parametrize(("name", "limit"), HOOK_LIMIT_MS.items())
+@for_each(("name", "limit"), HOOK_LIMIT_MS.items())
 def test_perdure_gives_up_before_the_host_does(name: str, limit: int) -> None:
     assert PROPERTIES[name]["maximum"] < limit

@@ -31,6 +31,7 @@ from perdure.api.upkeep import Upkeep
 from perdure.clock import ManualClock
 from perdure.errors import InputError, StoreUnavailableError
 from perdure.hooks.types import TurnContext
+from tests.kit import for_each
 
 FACT = "The staging database is called heron."
 QUESTION = "What is the staging database called?"
@@ -41,7 +42,7 @@ def public(kind: type) -> dict[str, object]:
     return {name: inspect.getattr_static(kind, name) for name in dir(kind) if not name.startswith("_")}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sync", "twin"),
     [
         (Memory, AsyncMemory), (Turns, AsyncTurns), (Files, AsyncFiles), (Admin, AsyncAdmin),

@@ -13,7 +13,7 @@ from perdure.api.memory import Memory
 from perdure.api.tools import ALIKE, MAX_CHARS, TOOLS, call_tool
 from perdure.hooks.types import Channel, ToolResult, TurnContext
 from perdure.store.fact import Fact
-from tests.kit import OpenMemory
+from tests.kit import OpenMemory, for_each
 
 MAIN = TurnContext(agent_id="main", session_id="s1")
 ASKED = "Please remember this, correct it, or forget it."
@@ -45,7 +45,7 @@ def test_what_a_tool_hands_to_the_agent_was_recalled(memory: Memory) -> None:
     assert reader.get(door).recall_count == 0
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+@for_each("tool", TOOLS)
 def test_a_schema_is_closed_described_and_plain(tool: Any) -> None:
     schema = tool.parameters
     assert schema["type"] == "object"

@@ -11,13 +11,14 @@ from perdure.capture.slots import Slot
 from perdure.capture.statements import Statement, cue_of
 from perdure.errors import SettingsError
 from perdure.store.fact import CATEGORIES
+from tests.kit import for_each
 
 
 def described(sentence: str) -> Description:
     return describe(Statement(sentence, cue_of(sentence) or "stored"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sentence", "entity", "key", "value"),
     [
         ("My name is Robert Jansen.", "user", "name", "Robert Jansen"),

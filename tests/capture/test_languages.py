@@ -16,6 +16,7 @@ from perdure.capture.describe import describe
 from perdure.capture.language import ANYWHERE, CODES, STARTS, foreign_cue, foreign_slot, language, language_of
 from perdure.capture.statements import Statement, statements
 from perdure.text.normalise import fold
+from tests.kit import for_each
 
 DATA = Path(perdure.capture.__file__).parent / "data"
 KEPT = {
@@ -112,18 +113,20 @@ ENGLISH = ["I live in Des Moines with my son.", "Die Hard is on tonight.", "Call
            "I took the number 12 tram to a place in Malmö."]  # fmt: skip
 
 
-@pytest.mark.parametrize(("code", "text"), [(code, text) for code, texts in KEPT.items() for text in texts])
+@for_each(("code", "text"), [(code, text) for code, texts in KEPT.items() for text in texts], by="code")
 def test_a_statement_is_kept_as_it_was_said(code: str, text: str) -> None:
     assert [statement.text for statement in statements(text)] == [text]
 
 
-@pytest.mark.parametrize(("code", "text"), [(code, text) for code, texts in DROPPED.items() for text in texts])
+@for_each(("code", "text"), [(code, text) for code, texts in DROPPED.items() for text in texts], by="code")
 def test_what_is_asked_wanted_supposed_quoted_or_over_tomorrow_is_not_kept(code: str, text: str) -> None:
     assert statements(text) == []
 
 
-@pytest.mark.parametrize(
-    ("code", "text"), [(code, text) for said in (KEPT, DROPPED) for code, texts in said.items() for text in texts]
+@for_each(
+    ("code", "text"),
+    [(code, text) for said in (KEPT, DROPPED) for code, texts in said.items() for text in texts],
+    by="code",
 )
 def test_the_language_of_a_sentence_is_told(code: str, text: str) -> None:
     assert language_of(text, code) == code
@@ -171,7 +174,7 @@ def test_a_statement_is_kept_without_the_question_behind_it() -> None:
     assert statements("Wie komme ich nach Bremen, wo meine Schwester wohnt?") == []
 
 
-@pytest.mark.parametrize("code", CODES)
+@for_each("code", CODES)
 def test_every_pattern_is_folded_and_compiles(code: str) -> None:
     content = tomllib.loads((DATA / f"{code}.toml").read_text(encoding="utf-8"))
     slots = content.pop("slots")
@@ -182,7 +185,7 @@ def test_every_pattern_is_folded_and_compiles(code: str) -> None:
         re.compile(pattern)
 
 
-@pytest.mark.parametrize("code", CODES)
+@for_each("code", CODES)
 def test_no_pattern_matches_everything(code: str) -> None:
     words = language(code)
     for name in (*STARTS, *ANYWHERE):

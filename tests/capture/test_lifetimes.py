@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from perdure.capture.lifetimes import Lifetime, lifetime
 from perdure.ranking.decay import LIFETIMES
+from tests.kit import for_each
 
 SAID = dt.datetime(2026, 11, 20, 12, tzinfo=dt.UTC).timestamp()
 
@@ -66,7 +67,7 @@ SHORT = {
 WORDS = ("I'm", "is", "until", "till", "the end of", "December", "May", "31", "2027", "today", "this week", "for now")
 
 
-@pytest.mark.parametrize("text", LASTING, ids=list(LASTING))
+@for_each("text", LASTING)
 def test_what_has_no_end_in_its_words_is_kept_for_good(text: str) -> None:
     found = lifetime(text, SAID)
     assert (found.decay_class, found.words) == ("permanent", None)

@@ -12,10 +12,10 @@ from perdure.capture.slots import Slot, find_slot
 from perdure.capture.statements import statements
 from perdure.hooks.types import TurnContext
 from perdure.store.aliases import ALIAS, NAMING
-from tests.kit import OpenMemory
+from tests.kit import OpenMemory, for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sentence", "thing", "other"),
     [
         ("GHA stands for GitHub Actions.", "GitHub Actions", "GHA"),
@@ -69,7 +69,7 @@ def test_a_name_in_a_slot_of_its_own_counts_as_well(sentence: str, thing: str, k
     assert key in NAMING
 
 
-@pytest.mark.parametrize(
+@for_each(
     "sentence",
     [
         "We call him often.",

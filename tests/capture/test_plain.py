@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from perdure.capture.statements import statements
+from tests.kit import for_each
 
 LINES: dict[str, Any] = json.loads((Path(__file__).parents[2] / "bench/data/plain.json").read_text(encoding="utf-8"))
 MIN_KEPT = 90
@@ -18,7 +19,7 @@ def test_there_are_a_hundred_of_each() -> None:
     assert (len(set(LINES["keep"])), len(set(LINES["drop"]))) == (100, 100)
 
 
-@pytest.mark.parametrize("line", LINES["drop"])
+@for_each("line", LINES["drop"])
 def test_greetings_commands_anger_logs_heartbeats_and_code_leave_nothing(line: str) -> None:
     assert statements(line) == []
 

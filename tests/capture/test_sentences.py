@@ -6,6 +6,7 @@ import pytest
 
 from perdure.capture.sentences import clauses, explained, prose, resolve, sentences
 from perdure.capture.statements import statements
+from tests.kit import for_each
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,7 @@ def test_a_pronoun_is_replaced_where_only_one_name_can_be_meant(
 
 
 @pytest.mark.timeout(20)  # a rule that is quadratic takes minutes at this length
-@pytest.mark.parametrize(
+@for_each(
     "unit",
     [
         "a", ". ", "! ", '"', "'", "(", "[", "{", "<b>", "A.", "Dr. ", "I ", "my ", "is ", "I am ", "so, ", "and ",

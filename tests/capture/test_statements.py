@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure.capture.statements import Statement, cue_of, statements
+from tests.kit import for_each
 
 KEPT = [
     ("My name is Robert Jansen.", "entity"),
@@ -136,16 +137,13 @@ PASSED_OVER = {
 }
 
 
-@pytest.mark.parametrize(("sentence", "cue"), KEPT)
+@for_each(("sentence", "cue"), KEPT)
 def test_what_a_person_says_of_their_world_is_kept(sentence: str, cue: str) -> None:
     assert [(found.text, found.cue) for found in statements(sentence)] == [(sentence, cue)]
 
 
-@pytest.mark.parametrize(
-    "sentence",
-    [pytest.param(text, id=f"{kind}: {text[:30]}") for kind, all_ in PASSED_OVER.items() for text in all_],
-)
-def test_talk_is_passed_over(sentence: str) -> None:
+@for_each(("kind", "sentence"), [(kind, text) for kind, all_ in PASSED_OVER.items() for text in all_], by="kind")
+def test_talk_is_passed_over(kind: str, sentence: str) -> None:
     assert statements(sentence) == []
 
 

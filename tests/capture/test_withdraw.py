@@ -15,6 +15,7 @@ from perdure.store.fact import Fact
 from perdure.store.links import links_of
 from perdure.store.sql import run
 from tests.capture.conftest import Notebook
+from tests.kit import for_each
 
 
 def stated(text: str) -> Fact:
@@ -82,7 +83,7 @@ def test_slots_that_callers_have_named_do_not_replace_each_other(old: tuple[str,
     assert compare(before, after).action is Action.ADD
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("old", "new"),
     [
         ("I'm allergic to shellfish.", "My sister is allergic to shellfish."),

@@ -19,6 +19,7 @@ from perdure.api.upkeep import Upkeep
 from perdure.cli.main import GROUPS, cli
 from perdure.cli.options import dry_run_option, store_options, yes_option
 from scripts.reference import commands
+from tests.kit import for_each
 
 COMMANDS = dict(commands(cli))
 PLAIN = {name: command for name, command in COMMANDS.items() if not isinstance(command, click.Group)}
@@ -147,7 +148,7 @@ def test_the_commands_that_methods_stand_for_are_there() -> None:
     assert NO_JSON.keys() <= PLAIN.keys()
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@for_each("name", COMMANDS)
 def test_the_help_ends_with_one_example_that_parses(name: str) -> None:
     *_, last = (COMMANDS[name].help or "").strip().splitlines()
     assert last.strip().startswith("Example: perdure ")
@@ -157,7 +158,7 @@ def test_the_help_ends_with_one_example_that_parses(name: str) -> None:
     assert "Example: perdure" in result.output
 
 
-@pytest.mark.parametrize("name", PLAIN)
+@for_each("name", PLAIN)
 def test_every_command_takes_json_and_explains_its_options(name: str) -> None:
     options = {option: each for each in PLAIN[name].params if isinstance(each, click.Option) for option in each.opts}
     assert ("--json" in options) == (name not in NO_JSON)
@@ -167,7 +168,7 @@ def test_every_command_takes_json_and_explains_its_options(name: str) -> None:
     ] == []
 
 
-@pytest.mark.parametrize("name", PLAIN)
+@for_each("name", PLAIN)
 def test_what_many_commands_have_is_the_same_and_comes_last(name: str) -> None:
     options = [each for each in PLAIN[name].params if isinstance(each, click.Option)]
     shared = [each.opts[0] for each in options if each.opts[0] in SHARED]

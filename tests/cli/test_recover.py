@@ -12,6 +12,7 @@ import pytest
 from perdure.api.memory import Memory
 from perdure.errors import InputError, StoreLostError
 from tests.cli.calling import call, call_json
+from tests.kit import deleted
 
 FACT = "The staging database is called heron."
 
@@ -27,11 +28,6 @@ def home(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (home / "exports").mkdir()
         memory.admin.export(home / "exports" / "facts-2026-05-01.jsonl")
     return home
-
-
-def deleted(home: Path) -> None:
-    for path in home.glob("facts.db*"):
-        path.unlink()
 
 
 def truncated(home: Path) -> None:

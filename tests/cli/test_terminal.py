@@ -24,6 +24,7 @@ import pytest
 
 from perdure.cli.main import cli
 from tests.cli.haunted import CONTROLS, EVIL, FAKE, MARK, PASSPHRASE, build
+from tests.kit import for_each
 
 ROOT = Path(__file__).resolve().parents[2]
 CLI = ROOT / "perdure" / "cli"
@@ -279,7 +280,7 @@ def test_every_command_is_called_or_excused() -> None:
     assert CALLS.keys() == TREE.keys()
 
 
-@pytest.mark.parametrize("name", [name for name, calls in CALLS.items() if not isinstance(calls, str)])
+@for_each("name", [name for name, calls in CALLS.items() if not isinstance(calls, str)])
 def test_nothing_that_a_terminal_obeys_is_printed(name: str, everything: Everything) -> None:
     assert everything[name]
     for said in everything[name]:
@@ -293,7 +294,7 @@ def test_nothing_that_a_terminal_obeys_is_printed(name: str, everything: Everyth
         assert "Traceback" not in said.text, (said.way, said.call, said.text)
 
 
-@pytest.mark.parametrize("name", sorted(PLAIN_TEXT))
+@for_each("name", sorted(PLAIN_TEXT))
 def test_what_is_haunted_is_shown_in_signs(name: str, everything: Everything) -> None:
     for way in ("pipe", "terminal"):
         shown = "".join(said.text for said in everything[name] if said.way == way)
@@ -301,14 +302,14 @@ def test_what_is_haunted_is_shown_in_signs(name: str, everything: Everything) ->
             assert "\\x1b[35;7mE" in shown, way
 
 
-@pytest.mark.parametrize("name", [name for name, calls in CALLS.items() if not isinstance(calls, str)])
+@for_each("name", [name for name, calls in CALLS.items() if not isinstance(calls, str)])
 def test_json_holds_what_is_stored_as_it_is(name: str, everything: Everything) -> None:
     for said in everything[name]:
         if said.way == "json":
             assert isinstance(json.loads(said.text), dict), said
 
 
-@pytest.mark.parametrize("name", ["show", "list", "search", "lookup", "history", "graph", "recall", "checkpoint list"])
+@for_each("name", ["show", "list", "search", "lookup", "history", "graph", "recall", "checkpoint list"])
 def test_what_is_printed_as_json_reads_back_as_it_was(name: str, everything: Everything) -> None:
     values = [json.loads(said.text) for said in everything[name] if said.way == "json"]
     assert any(CONTROLS in text for value in values for text in strings(value))

@@ -15,7 +15,7 @@ from perdure.hooks.types import TurnContext
 from perdure.plugin.plugin import PerdurePlugin, hookimpls_for
 from perdure.store.inbox import waiting_in
 from perdure.store.rollback_guard import Truth, judge
-from tests.kit import complaints, kept
+from tests.kit import complaints, deleted, kept
 
 pytestmark = pytest.mark.sqlite
 
@@ -30,11 +30,6 @@ def home(home: Path) -> Path:
     with Memory.open(home, embedder="none") as memory:
         memory.store(FACT)
     return home
-
-
-def deleted(home: Path) -> None:
-    for path in home.glob("facts.db*"):
-        path.unlink()
 
 
 def older(home: Path) -> None:

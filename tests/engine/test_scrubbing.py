@@ -22,17 +22,13 @@ from perdure.store.store import Store
 from perdure.store.transaction import Author
 from perdure.text.normalise import fts_text
 from tests.cli.calling import call, call_json
-from tests.kit import OpenHost, OpenMemory, complaints
+from tests.kit import OpenHost, OpenMemory, bytes_of, complaints
 
 LEAST = 8
 """Characters: a shorter part is found in other bytes by chance."""
 PASSWORD = "zq" + "7-heron-" + "Kx41"
 TEXT = f"The wifi password is {PASSWORD} and the router is in the hall."
 CLEAN = "The wifi password is [redacted password] and the router is in the hall."
-
-
-def bytes_of(home: Path) -> bytes:
-    return b"\0".join(path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file())
 
 
 def sought(samples: list[Sample]) -> set[bytes]:

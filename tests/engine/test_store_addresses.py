@@ -17,6 +17,7 @@ from perdure.cli.main import cli
 from perdure.engine.config_file import set_setting
 from perdure.engine.setting_sources import names_password, server_alone, without_password
 from perdure.errors import PerdureError, SettingsError
+from tests.kit import for_each
 
 WORD = "hunter2"
 """In each password here."""
@@ -68,7 +69,7 @@ _addresses = st.one_of(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("url", TOLD)
+@for_each("url", TOLD)
 def test_what_may_be_a_password_is_known_refused_in_files_and_not_shown(
     tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -74,13 +74,6 @@ except StoreError as error:
 
 
 @pytest.fixture
-def workshop(tmp_path: Path) -> Iterator[Workshop]:
-    opened = Workshop(tmp_path)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
 def other(workshop: Workshop, tmp_path: Path) -> Iterator[Workshop]:
     """Return the same store and index, opened once more."""
     opened = Workshop(tmp_path)

@@ -13,6 +13,7 @@ from perdure.errors import InputError, UnsafePathError
 from perdure.files.reading import MAX_BYTES, Reading, read_memory, read_text, split_lines
 from perdure.files.roots import Root, root_of
 from perdure.store.scope import Scope
+from tests.kit import for_each
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="builds links and FIFOs")
 
@@ -74,7 +75,7 @@ class TestPlaces:
     def test_memory_is_read(self, roots: list[Root], path: str) -> None:
         assert read_memory(roots, path) == Reading(path, NOTE, 1, 5, 5)
 
-    @pytest.mark.parametrize(
+    @for_each(
         "path",
         [
             "README.md",

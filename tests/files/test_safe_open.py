@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from perdure.errors import InputError, UnsafePathError
 from perdure.files.safe_open import MAX_PATH, OPENER, Opener, open_by_descriptor, open_by_name, read_inside
+from tests.kit import for_each
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="builds links, FIFOs and sockets")
 
@@ -220,13 +221,13 @@ class TestGoodPaths:
 
 @pytest.mark.parametrize("opener", OPENERS)
 class TestAttacks:
-    @pytest.mark.parametrize("path", ATTACKS)
+    @for_each("path", ATTACKS)
     def test_are_refused(self, place: Place, opener: Opener, path: str) -> None:
         with pytest.raises(UnsafePathError) as caught:
             read_inside(place.root, path, LIMIT, opener=opener)
         assert len(str(caught.value)) < 500
 
-    @pytest.mark.parametrize("path", ABSENT)
+    @for_each("path", ABSENT)
     def test_names_that_only_resemble_others_are_missing(self, place: Place, opener: Opener, path: str) -> None:
         with pytest.raises(FileNotFoundError):
             read_inside(place.root, path, LIMIT, opener=opener)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -86,13 +84,6 @@ def towards(query: Vectors, *cosine: float) -> list[Vectors]:
     beside = beside - (beside @ query) * query
     beside /= np.linalg.norm(beside)
     return [(share * query + np.sqrt(1 - share**2) * beside).astype(np.float32) for share in cosine]
-
-
-@pytest.fixture
-def workshop(tmp_path: Path) -> Iterator[Workshop]:
-    opened = Workshop(tmp_path)
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -56,3 +57,9 @@ def commands(path: Path) -> dict[str, list[str]]:
     """Return the commands of each event in a file with hooks."""
     hooks = values(path).get("hooks", {})
     return {event: [hook["command"] for group in groups for hook in group["hooks"]] for event, groups in hooks.items()}
+
+
+def git(folder: Path, *arguments: str) -> None:
+    """Run git in a folder, as somebody."""
+    known = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+    subprocess.run(["git", "-C", str(folder), *known, *arguments], check=True, capture_output=True)

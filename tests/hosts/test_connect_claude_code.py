@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import stat
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from perdure.errors import HostError
 from perdure.hosts.connect.claude_code import ClaudeCode, refuse_committed
 from perdure.hosts.connect.parts import Wiring
 from perdure.hosts.connect.survey import Found, survey
-from tests.hosts.machine import PYTHON, Machine, commands, values
+from tests.hosts.machine import PYTHON, Machine, commands, git, values
 
 MINE: dict[str, Any] = {
     "model": "opus",
@@ -32,11 +31,6 @@ SETTINGS = [
     pytest.param('\ufeff{\r\n\t"hooks": {"Stop": []},\r\n\t"name": "Zoë"\r\n}\r\n', id="of another system"),
 ]
 WIRING = Wiring("claude-code")
-
-
-@pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    return Machine(tmp_path / "user", monkeypatch)
 
 
 def found() -> Found:
@@ -182,11 +176,6 @@ def test_missing_hooks_and_a_missing_server_are_told_of(machine: Machine) -> Non
         "4 of 5 hooks are there",
         "its MCP server is missing",
     ]
-
-
-def git(folder: Path, *arguments: str) -> None:
-    known = ("-c", "user.name=a", "-c", "user.email=a@example.com")
-    subprocess.run(["git", "-C", str(folder), *known, *arguments], check=True, capture_output=True)
 
 
 @pytest.fixture

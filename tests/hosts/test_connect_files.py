@@ -31,11 +31,6 @@ BROKEN = [
 ]
 
 
-@pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    return Machine(tmp_path / "user", monkeypatch)
-
-
 def snapshot(machine: Machine) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in machine.home.rglob("*") if path.is_file() and "bin" not in path.parts}
 

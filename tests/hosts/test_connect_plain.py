@@ -32,11 +32,6 @@ esac
 """
 
 
-@pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    return Machine(tmp_path / "user", monkeypatch)
-
-
 @pytest.fixture(params=PLAIN)
 def host(request: pytest.FixtureRequest, machine: Machine) -> PlainHost:
     found = plain_hosts()[str(request.param)]

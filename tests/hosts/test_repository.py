@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from perdure.engine.repository import project_of
 from perdure.store.scope import Scope
+from tests.hosts.machine import git
 
 
 @pytest.fixture
@@ -16,11 +16,6 @@ def repository(tmp_path: Path) -> Path:
     folder = tmp_path / "client a"
     git(tmp_path, "init", "-q", str(folder))
     return folder
-
-
-def git(folder: Path, *arguments: str) -> None:
-    known = ("-c", "user.name=a", "-c", "user.email=a@example.com")
-    subprocess.run(["git", "-C", str(folder), *known, *arguments], check=True, capture_output=True)
 
 
 def test_every_folder_of_a_repository_is_one_project(repository: Path) -> None:

@@ -14,21 +14,17 @@ from perdure.files.notes import with_line
 from perdure.hooks.types import Channel
 from perdure.importers.sources import load_source
 from perdure.maintenance.importing import Imported, bring_in
-from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.store import Store
 from perdure.store.undo import undo
-from tests.maintenance.test_exchange import AUTHOR, SECRET, all_facts
+from tests.kit import AUTHOR, all_facts, by_text
+from tests.maintenance.test_exchange import SECRET
 
 FORMATS = Path(__file__).with_name("formats")
 
 
 def take(store: Store, name: str | Path, **options: Any) -> Imported:
     return bring_in(store, load_source(FORMATS / name, store.key), **options)
-
-
-def by_text(store: Store) -> dict[str, Fact]:
-    return {fact.text: fact for fact in all_facts(store).values()}
 
 
 def day(text: str) -> float:

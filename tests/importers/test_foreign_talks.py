@@ -35,8 +35,7 @@ from perdure.store.scope import Audience
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 from perdure.store.undo import undo
-from tests.kit import OpenMemory
-from tests.maintenance.test_exchange import AUTHOR, add, all_facts
+from tests.kit import AUTHOR, OpenMemory, add, all_facts
 
 FORMATS = Path(__file__).with_name("formats")
 TALKS = ("chatgpt", "claude-ai", "claude-code", "codex")

@@ -21,6 +21,7 @@ from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
+from tests.kit import ids_of
 
 AUTHOR = Author(Channel.LIBRARY)
 EMBEDDER = HashEmbedder()
@@ -130,11 +131,6 @@ class TestCompare:
         with filled.write(AUTHOR) as tx:
             tx.supersede(ids_of(filled)[0], old)
         assert compare(filled) == NONE
-
-
-def ids_of(store: Store) -> list[str]:
-    with store.database.read() as connection:
-        return [row[0] for row in run(connection, "SELECT id FROM facts ORDER BY seq")]
 
 
 def test_the_state_of_the_table_is_plain_json(filled: Store) -> None:

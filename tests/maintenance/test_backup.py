@@ -14,18 +14,14 @@ import pytest
 
 from perdure.clock import ManualClock
 from perdure.errors import InputError, StoreBusyError, StoreCorruptError, StoreTooNewError
-from perdure.hooks.types import Channel
 from perdure.maintenance.backup import backup, backups, restore, vault_of
 from perdure.maintenance.purge import purge
 from perdure.store import migrations, snapshot
-from perdure.store.fact import Fact
 from perdure.store.sql import run
 from perdure.store.store import Store
-from perdure.store.transaction import Author
 from perdure.vault.vault import Vault
+from tests.kit import AUTHOR, add, kept
 from tests.store.feeding import feed
-
-AUTHOR = Author(Channel.LIBRARY, "test")
 
 DIES = """
 import os, sys
@@ -51,20 +47,6 @@ plain, backup.copy_pages = backup.copy_pages, copy_pages
 backup.restore(Path(folder), Path(file))
 """
 """Restores, and dies after the present store was kept, in the middle of its replacement, or right after it."""
-
-
-def add(store: Store, *texts: str) -> list[Fact]:
-    with store.write(AUTHOR) as tx:
-        return [tx.add(Fact(text)) for text in texts]
-
-
-def texts(folder: Path) -> list[str]:
-    store = Store(folder)
-    try:
-        with store.database.read() as connection:
-            return [row[0] for row in run(connection, "SELECT text FROM facts ORDER BY seq")]
-    finally:
-        store.close()
 
 
 def facts_in(path: Path) -> int:
@@ -157,7 +139,7 @@ class TestRestore:
         add(store, "My neighbour Xylophilus owes me seven crowns.")
         store.close()
         restore(store.folder, copy)
-        assert texts(store.folder) == []
+        assert kept(store.folder) == []
         left = [path.name for path in store.folder.iterdir() if path.is_file() and b"Xylophilus" in path.read_bytes()]
         assert left == []
 
@@ -170,7 +152,7 @@ class TestRestore:
         done = restore(store.folder, path, clock=clock)
 
         assert done.facts == 1
-        assert texts(store.folder) == ["The heron database is staging."]
+        assert kept(store.folder) == ["The heron database is staging."]
         assert done.kept is not None
         assert facts_in(done.kept) == 2
         assert stat.S_IMODE(done.kept.stat().st_mode) == 0o600
@@ -180,17 +162,17 @@ class TestRestore:
         add(store, "The heron database is staging.")
         done = restore(tmp_path / "elsewhere", backup(store))
         assert (done.facts, done.kept) == (1, None)
-        assert texts(tmp_path / "elsewhere") == texts(store.folder)
+        assert kept(tmp_path / "elsewhere") == kept(store.folder)
 
     def test_can_be_undone_by_restoring_what_was_kept(self, store: Store) -> None:
         path = backup(store)
         add(store, "Lunch is at noon.")
         store.close()
-        kept = restore(store.folder, path).kept
-        assert texts(store.folder) == []
-        assert kept is not None
-        restore(store.folder, kept)
-        assert texts(store.folder) == ["Lunch is at noon."]
+        former = restore(store.folder, path).kept
+        assert kept(store.folder) == []
+        assert former is not None
+        restore(store.folder, former)
+        assert kept(store.folder) == ["Lunch is at noon."]
 
     def test_a_dry_run_changes_nothing(self, store: Store) -> None:
         path = backup(store)
@@ -199,7 +181,7 @@ class TestRestore:
         before = sorted(entry.name for entry in store.folder.rglob("*"))
         assert restore(store.folder, path, dry_run=True).facts == 0
         assert sorted(entry.name for entry in store.folder.rglob("*")) == before
-        assert texts(store.folder) == ["Lunch is at noon."]
+        assert kept(store.folder) == ["Lunch is at noon."]
 
     def test_refuses_while_this_process_has_the_store_open(self, store: Store) -> None:
         path = backup(store)
@@ -208,7 +190,7 @@ class TestRestore:
             restore(store.folder, path)
         add(store, "Dinner is at eight.")
         store.close()
-        assert texts(store.folder) == ["Lunch is at noon.", "Dinner is at eight."]
+        assert kept(store.folder) == ["Lunch is at noon.", "Dinner is at eight."]
 
     def test_refuses_while_another_process_has_the_store_open(self, store: Store) -> None:
         path = backup(store)
@@ -235,7 +217,7 @@ class TestRestore:
     def test_a_bad_backup_changes_nothing(self, store: Store, tmp_path: Path, damage: str, dry_run: bool) -> None:
         add(store, *(f"fact number {number} about herons" for number in range(200)))
         path = backup(store, tmp_path / "backup.db")
-        before = texts(store.folder)
+        before = kept(store.folder)
         store.close()
         error: type[Exception] = StoreCorruptError
         if damage == "flipped":
@@ -252,7 +234,7 @@ class TestRestore:
             error = StoreTooNewError if damage == "newer" else error
         with pytest.raises(error):
             restore(store.folder, path, dry_run=dry_run)
-        assert texts(store.folder) == before
+        assert kept(store.folder) == before
 
     @pytest.mark.parametrize(("where", "expected"), [("kept", 301), ("half", 301), ("replaced", 300)])
     def test_killed_the_store_is_the_former_or_the_restored_one(
@@ -269,9 +251,9 @@ class TestRestore:
         journal = (store.folder / "facts.db-journal").read_bytes()[:8]
         assert (journal not in (b"", bytes(8))) == (where == "half")
 
-        assert len(texts(store.folder)) == expected
+        assert len(kept(store.folder)) == expected
         restore(store.folder, path)
-        assert len(texts(store.folder)) == 300
+        assert len(kept(store.folder)) == 300
         assert not (store.folder / "restoring").exists()
 
     @pytest.mark.parametrize("where", [0, 20_480])
@@ -286,7 +268,7 @@ class TestRestore:
 
         done = restore(store.folder, path)
 
-        assert len(texts(store.folder)) == 200
+        assert len(kept(store.folder)) == 200
         assert done.kept is not None
         assert b"\xff" * 4096 in done.kept.read_bytes()
 
@@ -298,7 +280,7 @@ class TestRestore:
 
         assert restore(store.folder, path).purged == 1
 
-        assert texts(store.folder) == ["Lunch is at noon."]
+        assert kept(store.folder) == ["Lunch is at noon."]
         # ... and when the same backup is restored once more.
         assert restore(store.folder, path).purged == 1
 
@@ -336,16 +318,16 @@ class TestBeforeAMigration:
         add(store, "Lunch is at noon.")
         store.close()
         request.getfixturevalue("newer")
-        assert texts(store.folder) == ["Lunch is at noon."]
-        assert texts(store.folder) == ["Lunch is at noon."]
-        [kept] = backups(store.folder)
-        assert (kept.kind, facts_in(kept.path)) == ("before a migration", 1)
-        assert stat.S_IMODE(kept.path.stat().st_mode) == 0o600
+        assert kept(store.folder) == ["Lunch is at noon."]
+        assert kept(store.folder) == ["Lunch is at noon."]
+        [copy] = backups(store.folder)
+        assert (copy.kind, facts_in(copy.path)) == ("before a migration", 1)
+        assert stat.S_IMODE(copy.path.stat().st_mode) == 0o600
 
     def test_an_empty_store_needs_none(self, store: Store, request: pytest.FixtureRequest) -> None:
         store.close()
         request.getfixturevalue("newer")
-        assert texts(store.folder) == []
+        assert kept(store.folder) == []
         assert backups(store.folder) == []
 
     def test_an_older_backup_is_migrated_by_restoring_it(self, store: Store, request: pytest.FixtureRequest) -> None:

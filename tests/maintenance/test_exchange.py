@@ -27,25 +27,13 @@ from perdure.store.scope import Audience
 from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run
 from perdure.store.store import Store
-from perdure.store.transaction import MAX_TEXT, Author, StoredVector
+from perdure.store.transaction import MAX_TEXT, StoredVector
 from perdure.store.undo import batches, undo
+from tests.kit import AUTHOR, add, all_facts
 
-AUTHOR = Author(Channel.LIBRARY, "test")
 SPACE = VectorSpace("space-1", 2, {"model": "test"})
 VECTOR = StoredVector("space-1", b"\0\0\x80\x3f\0\0\0\0")
 SECRET = "sk-proj-aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xYz"
-
-
-def add(store: Store, *facts: Fact) -> list[Fact]:
-    with store.write(AUTHOR) as tx:
-        return [tx.add(fact) for fact in facts]
-
-
-def all_facts(store: Store) -> dict[str, Fact]:
-    with store.database.read() as connection:
-        ids = [row[0] for row in run(connection, "SELECT id FROM facts ORDER BY seq")]
-    with store.write(AUTHOR) as tx:
-        return {fact_id: tx.fact(fact_id) for fact_id in ids}
 
 
 def lines(path: Path, kind: str | None = None) -> list[dict[str, Any]]:

@@ -29,7 +29,8 @@ from perdure.store.scope import Audience
 from perdure.store.store import Store
 from perdure.store.undo import batches, undo
 from perdure.text.clean import clean
-from tests.maintenance.test_exchange import AUTHOR, FACTS, LINKS, SECRET, add, all_facts, stores
+from tests.kit import AUTHOR, add, all_facts, by_text
+from tests.maintenance.test_exchange import FACTS, LINKS, SECRET, stores
 
 STORES = Path(__file__).parents[2] / "training" / "data" / "train" / "stores"
 KEY = b"k" * 32
@@ -50,10 +51,6 @@ def all_links(store: Store, ids: list[str]) -> list[Link]:
 
 def edit(page: Path, change: Callable[[str], str]) -> None:
     page.write_text(change(page.read_text()))
-
-
-def by_text(store: Store) -> dict[str, Fact]:
-    return {fact.text: fact for fact in all_facts(store).values()}
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])

@@ -26,13 +26,13 @@ from perdure.store.fact import SELECT, Fact, from_row
 from perdure.store.rollback_guard import Remembered, Truth, judge
 from perdure.store.sql import run
 from perdure.store.store import Store
+from tests.kit import deleted
 from tests.store.test_remembered import (
     AUTHOR,
     ROOT,
     Damage,
     add,
     content,
-    deleted,
     foreign,
     index,
     made,

@@ -37,6 +37,7 @@ from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author, StoredVector, Transaction
+from tests.kit import ids_of
 
 AUTHOR = Author(Channel.LIBRARY, "test")
 EMBEDDER = HashEmbedder()
@@ -127,11 +128,6 @@ def filled(sound: Path, tmp_path: Path) -> Iterator[Store]:
     store = Store(tmp_path / "copy", clock=ManualClock())
     yield store
     store.close()
-
-
-def ids_of(store: Store) -> list[str]:
-    with store.database.read() as connection:
-        return [row[0] for row in run(connection, "SELECT id FROM facts ORDER BY seq")]
 
 
 def test_a_store_that_nobody_touched_is_sound(filled: Store) -> None:

@@ -16,6 +16,7 @@ from perdure.embed.catalogue import RECALL, Hub, OnnxModel, models
 from perdure.embed.load import fetched, find_weights, hub_cache, load_model, models_folder
 from perdure.errors import EndpointError, ModelError
 from perdure.models.download import fetch, may_fetch
+from tests.kit import for_each
 from tests.loopback import Loopback, Reply, Request, loopback, served
 
 WEIGHTS, VOCABULARY = b"weights " * 20_000, b"{}" * 500
@@ -261,7 +262,7 @@ class TestTheRealModelUnderAnotherName:
         assert cosines.diagonal().min() > 0.95
 
 
-@pytest.mark.parametrize("model", models().values(), ids=lambda model: model.key)
+@for_each("model", models().values())
 def test_each_model_of_the_catalogue_is_pinned(model: OnnxModel) -> None:
     assert models()[model.key] is model
     assert all(size > 100_000 for size, _ in model.pins.values())

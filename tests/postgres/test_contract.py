@@ -54,7 +54,7 @@ PARTS = {
     # Each example of the machine opens a store of its own: 10 with purges, 30 with undo.
     "states": Part({"store/test_state_machine.py": 2}, tenants=40),
     "canaries": Part(
-        {"scopes/test_canaries.py": 200},
+        {"scopes/test_canaries.py": 140},
         tenants=30,
         left_out=(
             *cases("test_canaries.py::test_reading_tells_nothing_of_what_is_hidden",
@@ -65,7 +65,7 @@ PARTS = {
         ),
     ),
     "matrix": Part(
-        {"scopes/test_matrix.py": 110},
+        {"scopes/test_matrix.py": 80},
         tenants=4,
         left_out=(
             *cases("test_matrix.py::test_no_caller_reads_what_is_another_callers", "Memory.evaluate", "Turns.replay"),

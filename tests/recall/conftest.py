@@ -12,6 +12,7 @@ import pytest
 from perdure.clock import ManualClock
 from perdure.embed.base import Embedder, GuardedEmbedder
 from perdure.embed.deterministic import HashEmbedder
+from perdure.embed.load import load_default
 from perdure.engine.model import Model
 from perdure.hooks.types import Channel, Recall
 from perdure.index.vector_index import ExactIndex, Surveyor
@@ -108,3 +109,15 @@ def desk(open_desk: OpenDesk) -> Desk:
 def wordy(open_desk: OpenDesk) -> Desk:
     """A store without a model."""
     return open_desk()
+
+
+@pytest.fixture(scope="session")
+def encoder() -> Embedder:
+    """The model that is shipped."""
+    return load_default()
+
+
+def lines(recall: Recall | None) -> list[str]:
+    """Return the lines of the memories in a block."""
+    assert recall is not None
+    return recall.block.split("\n")[2:-1]

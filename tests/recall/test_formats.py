@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from perdure.embed.base import Embedder
-from perdure.embed.load import load_default
 from perdure.engine.settings import Settings
 from perdure.hooks.types import Channel, Recall
 from perdure.ranking.decay import DAY
@@ -24,7 +23,7 @@ from perdure.recall.retrievers import SESSIONS, Passage
 from perdure.store.scope import Audience
 from perdure.store.transaction import Author
 from perdure.text.tokens import estimate_tokens
-from tests.recall.conftest import Desk, OpenDesk
+from tests.recall.conftest import Desk, OpenDesk, lines
 
 KEY = bytes(range(32))
 QUESTION = "What is the staging database called?"
@@ -51,11 +50,6 @@ def ask(desk: Desk, brought: Sequence[Passage] = (), asked: Asked = Asked(), **o
     recaller = desk.recaller(Handed(brought), relative_cut=0.0, deadline=30.0, **options)
     recall, _ = recaller.recall(QUESTION, Audience.of(), session="session-1", asked=asked)
     return recall
-
-
-def lines(recall: Recall | None) -> list[str]:
-    assert recall is not None
-    return recall.block.split("\n")[2:-1]
 
 
 @pytest.fixture
@@ -204,11 +198,6 @@ def test_two_processes_give_the_same_bytes(desk: Desk) -> None:
     assert here is not None
     assert "years ago" in here.block
     assert blocks == {here.block.encode()}
-
-
-@pytest.fixture(scope="module")
-def encoder() -> Embedder:
-    return load_default()
 
 
 @pytest.fixture(params=["model", "estimate"])

@@ -12,7 +12,6 @@ import pytest
 
 from perdure.embed.base import Embedder
 from perdure.embed.catalogue import RECALL
-from perdure.embed.load import load_default
 from perdure.errors import ModelError
 from perdure.recall.gate import FILE, NAMES, POINTS, LearnedGate, Prompt, shipped
 from perdure.recall.query import parts
@@ -67,11 +66,6 @@ def test_the_reasons_and_the_base_are_all_that_there_is(encoder: Embedder) -> No
     reasons = gate.reasons(rows[0])
     assert len(reasons) == 3
     assert set(reasons) < set(NAMES)
-
-
-@pytest.fixture(scope="module")
-def encoder() -> Embedder:
-    return load_default()
 
 
 @pytest.mark.parametrize(

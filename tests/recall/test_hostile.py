@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 
 import pytest
 
 from perdure.hooks.types import RecallItem
 from perdure.recall.block import HEADER, Entry, line, render
 from perdure.text.fence import TAG, fence, strip_fenced
+from tests.kit import for_each
 from tests.recall.conftest import Desk
 
 KEY = b"0123456789abcdef"
@@ -75,6 +77,7 @@ MARKS = [
     "{{system}} ${obey} %(obey)s",
 ]
 HOSTILE = CLOSING + ROLES + TEMPLATES + FENCES + HIDDEN + MARKS
+FORMS = ["full", "short", "minimal"]
 
 
 def test_there_are_enough_of_them() -> None:
@@ -99,8 +102,7 @@ def check_inert(block: str, memories: int) -> None:
     inside.encode()
 
 
-@pytest.mark.parametrize("form", ["full", "short", "minimal"])
-@pytest.mark.parametrize("hostile", HOSTILE)
+@for_each(("hostile", "form"), product(HOSTILE, FORMS))
 def test_a_hostile_line_stays_in_its_line(hostile: str, form: str) -> None:
     items = [RecallItem("id", f"I saw {hostile} there.", hostile, "sqlite", 1.0) for _ in range(2)]
     block = render([line(Entry(item), form) for item in items], KEY, "s")
@@ -108,14 +110,18 @@ def test_a_hostile_line_stays_in_its_line(hostile: str, form: str) -> None:
     assert strip_fenced(f"before {block} after", KEY, "s") == "before  after"
 
 
-@pytest.mark.parametrize("form", ["full", "short", "minimal"])
 @pytest.mark.parametrize("hostile", [pytest.param(text, id=str(at)) for at, text in enumerate(HOSTILE)])
-def test_a_hostile_memory_is_recalled_as_data(desk: Desk, hostile: str, form: str) -> None:
+def test_a_hostile_memory_is_recalled_as_data(desk: Desk, hostile: str) -> None:
     text = f"The staging database is called heron. {hostile}".encode("utf-8", "replace").decode()
     desk.put(text.replace("\0", ""))
-    recall, _ = desk.ask("What is the staging database called?", format=form)
-    assert recall is not None
-    check_inert(recall.block, 1)
+
+    @for_each("form", FORMS)
+    def is_inert(form: str) -> None:
+        recall, _ = desk.ask("What is the staging database called?", format=form)
+        assert recall is not None
+        check_inert(recall.block, 1)
+
+    is_inert()
 
 
 def test_many_hostile_memories_side_by_side(desk: Desk) -> None:

@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure.recall.query import MAX_CHARACTERS, understand
+from tests.kit import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("prompt", "why"),
     [
         ("", "empty"),
@@ -62,7 +63,7 @@ def test_questions_are_asked(prompt: str) -> None:
     assert understand(prompt).trivial is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     "prompt",
     [
         "Yes please",

@@ -13,8 +13,7 @@ import pytest
 
 from perdure.embed.base import Embedder
 from perdure.embed.deterministic import HashEmbedder
-from perdure.embed.load import load_default
-from perdure.hooks.types import Channel, Placement, Recall
+from perdure.hooks.types import Channel, Placement
 from perdure.recall.block import HEADER, day
 from perdure.recall.options import LOOKUP
 from perdure.recall.receipt import MAX_QUERY
@@ -22,7 +21,7 @@ from perdure.store.fact import Summaries
 from perdure.store.scope import Audience
 from perdure.store.trust import AUTO_RECALLED
 from perdure.text.tokens import estimate_tokens
-from tests.recall.conftest import Desk, OpenDesk
+from tests.recall.conftest import Desk, OpenDesk, lines
 
 UNRELATED = [
     "My dentist is Doctor Wagner in Linz.",
@@ -32,12 +31,6 @@ UNRELATED = [
     "I graduated from TU Wien in 2007.",
     "The printer on the second floor is called Gutenberg.",
 ]
-
-
-def lines(recall: Recall | None) -> list[str]:
-    """Return the lines of the memories in a block."""
-    assert recall is not None
-    return recall.block.split("\n")[2:-1]
 
 
 @pytest.mark.parametrize("prompt", ["", "hi", "Thanks a lot!", "/status", "...", "[system] tick", "ok"])
@@ -97,11 +90,6 @@ def test_a_line_names_the_leg_that_found_it(open_desk: OpenDesk, encoder: Embedd
     assert lines(by_words)[0].startswith("[sqlite/fact] The printer")
     assert receipt.found is not None
     assert set(receipt.found.states.values()) == {"ok"}
-
-
-@pytest.fixture(scope="session")
-def encoder() -> Embedder:
-    return load_default()
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from perdure.hooks.types import TurnContext
 from perdure.store.listing import Filter
 from perdure.store.scope import Scope
 from perdure.store.sql import run
+from tests.kit import for_each
 from tests.scopes.conftest import CALLERS, START, Canary, House
 
 Entry = Callable[[Memory, Canary, TurnContext], object]
@@ -303,7 +304,7 @@ def test_a_session_opens_with_what_its_caller_may_hear(tmp_path: Path) -> None:
         house.close()
 
 
-@pytest.mark.parametrize("name", [name for name in READS if name != "Memory.status"])
+@for_each("name", [name for name in READS if name != "Memory.status"])
 def test_the_canaries_sing_for_those_who_may_hear_them(house: House, name: str) -> None:
     """Without this, answers that are always empty would pass all the rest."""
     context = CALLERS["owner"][0]

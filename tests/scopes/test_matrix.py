@@ -22,6 +22,7 @@ from perdure.hosts.carrier import Carrier
 from perdure.hosts.mcp.client import McpClient
 from perdure.hosts.mcp.desk import FACTS, Desk
 from perdure.store.scope import Scope
+from tests.kit import for_each
 from tests.scopes.conftest import Callers, Canary, House
 from tests.scopes.test_canaries import READS, WRITES, heard, kept
 
@@ -120,7 +121,7 @@ def test_nor_is_another_callers_found_by_its_meaning(embedded_town: House, name:
     assert leaks(embedded_town, name) == []
 
 
-@pytest.mark.parametrize("caller", CALLERS)
+@for_each("caller", CALLERS)
 def test_each_caller_finds_its_own_and_nothing_else(town: House, caller: str) -> None:
     memory, own = town.caller(caller), set(CALLERS[caller][1])
     assert {str(Scope(fact.scope, fact.scope_target)) for fact in memory.admin.list(limit=1000)} == own

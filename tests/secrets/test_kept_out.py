@@ -21,17 +21,13 @@ from perdure.store.store import Store
 from perdure.store.transaction import Author
 from perdure.text.normalise import fts_text
 from tests.cli.calling import call
-from tests.kit import OpenHost, OpenMemory, complaints
+from tests.kit import OpenHost, OpenMemory, bytes_of, complaints
 
 SECRET = "zq7" + "heronKx41"
 TEXT = f"The router in the hall answers to {SECRET}."
 DEEP = {"devices": [{"router": {"admin": [{"password": SECRET}]}}], "note": f"say {SECRET}"}
 CONTEXT = TurnContext(agent_id="main", session_id="s")
 KEPT: dict[str, Any] = {"entity": "router", "key": "password"}
-
-
-def bytes_of(home: Path) -> bytes:
-    return b"\0".join(path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file())
 
 
 def command(home: Path, *words: str) -> Any:

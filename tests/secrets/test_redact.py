@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from bench.secret_samples import Sample, look_alikes, secret_samples
 from bench.secrets import hostile
 from perdure.secrets.redact import redact
+from tests.kit import for_each
 
 _MIXED = "aB3dE6gH9jK2mN5pQ8sT1vW4xY7z"
 _KEY = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldY"
@@ -184,7 +185,7 @@ FRAGMENTS = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "around", "secret"), SECRETS)
+@for_each(("kind", "around", "secret"), SECRETS)
 def test_a_secret_is_replaced_and_nothing_else(kind: str, around: str, secret: str) -> None:
     result = redact(around.format(secret))
     assert result.text == around.format(f"[redacted {kind}]")
@@ -192,7 +193,7 @@ def test_a_secret_is_replaced_and_nothing_else(kind: str, around: str, secret: s
     assert redact(result.text).text == result.text
 
 
-@pytest.mark.parametrize("text", LOOK_ALIKES)
+@for_each("text", LOOK_ALIKES)
 def test_a_look_alike_passes(text: str) -> None:
     assert redact(text).text is text
     assert redact(text).kinds == ()
@@ -204,8 +205,8 @@ def test_a_secret_far_behind_a_name_without_one_is_found() -> None:
         assert redact("x" * length + text).kinds == ("token",), length
 
 
-@pytest.mark.parametrize("sample", secret_samples(3), ids=lambda sample: f"{sample.kind} {sample.place}")
-def test_every_kind_is_caught_in_every_place(sample: Sample) -> None:
+@for_each(("kind", "sample"), [(sample.kind, sample) for sample in secret_samples(3)], by="kind")
+def test_every_kind_is_caught_in_every_place(kind: str, sample: Sample) -> None:
     once = redact(sample.text).text
     assert [part for part in sample.parts if part in once] == []
     assert redact(once).text == once
@@ -216,7 +217,7 @@ def test_the_kinds_and_look_alikes_are_many() -> None:
     assert len({kind for kind, _ in look_alikes(3)}) >= 45
 
 
-@pytest.mark.parametrize(("kind", "text"), look_alikes(4))
+@for_each(("kind", "text"), look_alikes(4))
 def test_a_look_alike_of_the_bench_passes(kind: str, text: str) -> None:
     assert redact(text).text == text, kind
 
@@ -232,8 +233,8 @@ def test_a_secret_in_any_surroundings_is_gone(data: st.DataObject) -> None:
     assert redact(once).text == once
 
 
-@pytest.mark.parametrize("text", hostile(1).values(), ids=hostile(1))
-def test_hostile_texts_come_to_an_end_and_are_redacted_once(text: str) -> None:
+@for_each(("name", "text"), hostile(1).items())
+def test_hostile_texts_come_to_an_end_and_are_redacted_once(name: str, text: str) -> None:
     once = redact(text[:20_000]).text
     assert redact(once).text == once
 

@@ -13,6 +13,7 @@ from bench.secrets import REPEATED, blind
 from perdure.secrets.redact import redact
 from perdure.secrets.shapes import has_chance_letters
 from perdure.secrets.views import Span, View, plain
+from tests.kit import for_each
 
 LEAST = {"two lines": 36, "hyphen at the line end": 34, "hyphens between groups": 32, "base64": 36}
 """Of 37 kinds, where not all can be told: half of a passphrase in the next line is a word like any other."""
@@ -75,7 +76,7 @@ def test_a_wrapped_secret_is_found(wrap: str) -> None:
     assert len(KINDS) - len(missed) >= LEAST.get(wrap, len(KINDS)), missed
 
 
-@pytest.mark.parametrize(("language", "samples"), worded_samples(7).items(), ids=worded_samples(7))
+@for_each(("language", "samples"), worded_samples(7).items())
 def test_a_password_is_found_however_it_is_told(language: str, samples: list[Sample]) -> None:
     for sample in samples:
         once = redact(sample.text).text
@@ -83,7 +84,7 @@ def test_a_password_is_found_however_it_is_told(language: str, samples: list[Sam
         assert redact(once).text == once
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "sk-learn-experiments-2024-final.md",

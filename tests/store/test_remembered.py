@@ -35,6 +35,7 @@ from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author, StoredVector
+from tests.kit import deleted, kept
 
 AUTHOR = Author(Channel.LIBRARY, "test")
 EMBEDDER = HashEmbedder()
@@ -64,15 +65,6 @@ def made(folder: Path, *texts: str, clock: ManualClock | None = None) -> Path:
     index(store)
     store.close()
     return folder
-
-
-def texts(folder: Path) -> list[str]:
-    store = Store(folder)
-    try:
-        with store.database.read() as connection:
-            return [row[0] for row in run(connection, "SELECT text FROM facts ORDER BY seq")]
-    finally:
-        store.close()
 
 
 def content(folder: Path) -> dict[str, str]:
@@ -106,11 +98,6 @@ def home(sound: Path, tmp_path: Path) -> Path:
 
 def truncated(home: Path) -> None:
     (home / "facts.db").write_bytes(b"")
-
-
-def deleted(home: Path) -> None:
-    for path in home.glob("facts.db*"):
-        path.unlink()
 
 
 def emptied(home: Path) -> None:
@@ -258,11 +245,11 @@ class TestASoundTruth:
         store.close()
         restore(home, saved)
         assert judge(home).truth == Truth.SOUND
-        assert texts(home)[-1] == "Another one."
+        assert kept(home)[-1] == "Another one."
         moved = home.rename(tmp_path / "elsewhere")
         assert judge(moved).truth == Truth.SOUND
         twin = Path(shutil.copytree(moved, tmp_path / "twin"))
-        assert texts(twin) == texts(moved)
+        assert kept(twin) == kept(moved)
 
     def test_going_back_on_purpose_raises_no_alarm(self, home: Path) -> None:
         store = Store(home)
@@ -270,14 +257,14 @@ class TestASoundTruth:
         add(store, *(f"Note {number}" for number in range(9)))
         store.close()
         restore(home, saved)
-        assert len(texts(home)) == 12
+        assert len(kept(home)) == 12
 
     def test_a_backup_of_another_store_may_be_restored(self, home: Path, tmp_path: Path) -> None:
         other = Store(made(tmp_path / "other", "I moved here."))
         saved = backup(other)
         other.close()
         restore(home, saved)
-        assert texts(home) == ["I moved here."]
+        assert kept(home) == ["I moved here."]
         assert judge(home).truth == Truth.SOUND
 
     @pytest.mark.parametrize("where", ["kept", "half", "replaced"])
@@ -290,7 +277,7 @@ class TestASoundTruth:
         store.close()
         died = python(DIES, home, saved, where)
         assert died.returncode == 9, died.stderr
-        assert len(texts(home)) in (12, 13)
+        assert len(kept(home)) in (12, 13)
         assert judge(home).truth == Truth.SOUND
 
     def test_a_restore_over_a_lost_truth_ends_the_alarm(self, home: Path) -> None:
@@ -299,7 +286,7 @@ class TestASoundTruth:
         store.close()
         deleted(home)
         restore(home, saved)
-        assert len(texts(home)) == 12
+        assert len(kept(home)) == 12
 
     def test_what_was_purged_stays_gone_after_a_restore_over_a_lost_truth(self, home: Path) -> None:
         store = Store(home)
@@ -310,7 +297,7 @@ class TestASoundTruth:
         store.close()
         deleted(home)
         assert restore(home, saved).purged == 1
-        assert text not in texts(home)
+        assert text not in kept(home)
 
     def test_an_uninstalled_folder_remembers_nothing(self, home: Path) -> None:
         remove(home)
@@ -324,7 +311,7 @@ class TestASoundTruth:
 
     def test_a_store_of_before_is_remembered_from_its_next_start(self, home: Path) -> None:
         (home / FILE).unlink()
-        assert len(texts(home)) == 12
+        assert len(kept(home)) == 12
         remembered = Remembered.read(home)
         assert remembered is not None
         assert remembered.facts == 12
@@ -335,7 +322,7 @@ class TestASoundTruth:
     def test_a_damaged_note_is_written_anew_beside_a_sound_truth(self, home: Path, damage: bytes) -> None:
         (home / FILE).write_bytes(damage)
         assert judge(home).truth == Truth.SOUND
-        assert len(texts(home)) == 12
+        assert len(kept(home)) == 12
         assert Remembered.read(home) is not None
 
     @pytest.mark.parametrize("damage", [truncated, deleted])
@@ -421,7 +408,7 @@ class TestTheHead:
         killed = python(WRITES, home, "killed", 20, fail_point=f"{point}:{time}")
         assert killed.returncode == EXIT_CODE, killed.stderr
         assert judge(home).truth == Truth.SOUND
-        assert len(texts(home)) > 12 - 1
+        assert len(kept(home)) > 12 - 1
         assert sorted(path.name for path in home.glob("remembered*.part")) == []
 
     def test_of_two_processes_is_never_the_older_one(self, home: Path) -> None:
@@ -491,7 +478,7 @@ class TestEvidence:
             assert fix(store, verify(store)) == []
         finally:
             store.close()
-        assert len(texts(home)) == 12
+        assert len(kept(home)) == 12
 
     def test_nothing_that_is_derived_from_a_damaged_file_is_touched(self, home: Path) -> None:
         store = Store(home)

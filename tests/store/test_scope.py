@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 from perdure.text.normalise import fingerprint
+from tests.kit import for_each
 
 OWNER = Scope("user", "owner")
 MALFORMED = ["", " ", "\t", " a", "a ", "a\n", "a\0b", "\u200b", "a\u202eb", "\ud800", "\ue000", "x" * 257]
@@ -133,8 +135,7 @@ def test_no_way_of_reading_crosses_a_scope(owners: list[Scope], callers: list[Au
         store.close()
 
 
-@pytest.mark.parametrize("bad", MALFORMED)
-@pytest.mark.parametrize("field", ["user", "agent", "session"])
+@for_each(("field", "bad"), product(["user", "agent", "session"], MALFORMED))
 def test_a_malformed_id_reads_only_what_is_everybodys_and_writes_nothing(field: str, bad: str) -> None:
     audience = Audience.of(**{field: bad})
     assert audience.scopes == {GLOBAL}

@@ -20,6 +20,7 @@ from perdure.store.search import LexicalHit, View, by_hash, by_ids, by_prefix, l
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 from perdure.text.normalise import fingerprint
+from tests.kit import add
 
 AUTHOR = Author(Channel.LIBRARY)
 
@@ -37,11 +38,6 @@ SAID = [
 
 def view(store: Store) -> View:
     return View(Audience.of(), store.clock.now())
-
-
-def add(store: Store, *facts: Fact) -> list[Fact]:
-    with store.write(AUTHOR) as tx:
-        return [tx.add(fact) for fact in facts]
 
 
 def words(store: Store, query: str, limit: int = 10) -> list[LexicalHit]:

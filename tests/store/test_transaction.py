@@ -20,6 +20,7 @@ from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run
 from perdure.store.store import OWN_KEPT, Store
 from perdure.store.transaction import MAX_TEXT, Author, StoredVector, Transaction
+from tests.kit import bytes_of
 from tests.store.feeding import feed
 
 AUTHOR = Author(Channel.LIBRARY, "test", "session-1")
@@ -51,10 +52,6 @@ def seen(store: Store, ids: list[str], view: View) -> set[str]:
 def rows(store: Store) -> dict[str, int]:
     with store.database.read() as connection:
         return {table: run(connection, f"SELECT count(*) FROM {table}")[0][0] for table in TABLES}
-
-
-def bytes_of(folder: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
 
 
 class TestAdd:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from perdure.errors import InputError
 from perdure.text.lexicon import stop_words
 from perdure.text.normalise import fingerprint, fold, fts_text, match_query, match_terms
+from tests.kit import for_each
 
 any_text = st.text(alphabet=st.characters(codec=None, exclude_categories=()), max_size=60)
 Search = Callable[[str], list[int]]
@@ -54,7 +55,7 @@ def search(table: apsw.Connection) -> Search:
     return run
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("question", "row"),
     [
         ("猫", 1),
@@ -89,7 +90,7 @@ def test_a_word_finds_the_row_that_holds_it(search: Search, question: str, row: 
     assert row in search(question)
 
 
-@pytest.mark.parametrize("question", ["犬", "大京", "タタ", "강아지", "กัน", "cat", "What is it about?", "+++", ""])
+@for_each("question", ["犬", "大京", "タタ", "강아지", "กัน", "cat", "What is it about?", "+++", ""])
 def test_a_word_that_no_row_holds_finds_none(search: Search, question: str) -> None:
     assert search(question) == []
 

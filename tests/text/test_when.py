@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from perdure.text.when import Period, days_ahead, periods
+from tests.kit import for_each
 
 TODAY = date(2024, 3, 13)  # a Wednesday
 
@@ -24,7 +25,7 @@ def check(text: str, expected: str, today: date = TODAY) -> None:
     assert periods(text, today) == ([days(expected)] if expected else []), text
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "expected"),
     [
         ("What happened on 2023-05-08?", "2023-05-08"),
@@ -54,7 +55,7 @@ def test_days(text: str, expected: str) -> None:
     check(text, expected)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "expected"),
     [
         ("in May 2023", "2023-05-01 2023-05-31"),
@@ -83,7 +84,7 @@ def test_months_seasons_and_years(text: str, expected: str) -> None:
     check(text, expected)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "expected"),
     [
         ("today", "2024-03-13"),
@@ -122,7 +123,7 @@ def test_times_relative_to_today(text: str, expected: str) -> None:
     check(text, expected)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "expected"),
     [
         ("Was habe ich gestern gesagt?", "2024-03-12"),
@@ -311,7 +312,7 @@ def test_seconds_are_counted_from_midnight_to_midnight(zone: tzinfo, offset: int
     assert end - begin == date.max.toordinal() * 86_400
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "expected"),
     [
         ("Book a table for Friday", "2024-03-15"),
