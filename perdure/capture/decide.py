@@ -58,15 +58,13 @@ class Levels:
     Attributes:
         exact: the same text.
         normalised: the same text but for case, white space and the like.
-        vector: a text that means the same, by its cosine.
-        vector_cosine: from which cosine on.
+        vector: a text that means the same, from this cosine on; 0: it is not asked.
         classify: the rules of evidence, which also find what is no longer true.
     """
 
     exact: bool = True
     normalised: bool = True
-    vector: bool = True
-    vector_cosine: float = 0.95
+    vector: float = 0.95
     classify: bool = True
 
 
@@ -122,7 +120,7 @@ def _compared(
     if levels.vector:
         cosines = {hit.id: hit.cosine for hit in near}
         for old in known:
-            if cosines.get(old.id, 0.0) >= levels.vector_cosine and evidence.same(old, fact, near=True):
+            if cosines.get(old.id, 0.0) >= levels.vector and evidence.same(old, fact, near=True):
                 return Decision(Action.NOOP, old.id, "means what was said before")
     return permitted(fact, known, _classified(fact, known, near)) if levels.classify else NEW
 

@@ -18,6 +18,8 @@ from perdure.store.search import by_ids
 from perdure.store.transaction import StoredVector, Transaction
 from perdure.store.trust import gives_way, strength
 
+_LINKED = 0.7
+"""Cosine from which on facts are near enough to be linked."""
 Leg = tuple[Embedder, VectorIndex]
 Judge = Callable[[Sequence["Prepared"], float], Sequence["Decision | None"]]
 """Decides where the rules are unsure; None leaves it to them. Asked outside of any transaction."""
@@ -30,16 +32,12 @@ class WritingOptions:
     Attributes:
         levels: of duplicate detection.
         tags: patterns that give tags.
-        auto_link: link a new fact to those that are near.
-        auto_link_cosine: how near.
-        auto_link_limit: at most so many.
+        auto_link: links that a new fact gets to those that are near, at the most.
     """
 
     levels: Levels = field(default_factory=Levels)
     tags: TagPatterns = PATTERNS
-    auto_link: bool = False
-    auto_link_cosine: float = 0.7
-    auto_link_limit: int = 3
+    auto_link: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +155,8 @@ class Writer:
     def _link(self, tx: Transaction, fact: Fact, near: Sequence[VectorHit], gone: Collection[str]) -> None:
         if not self._options.auto_link:
             return
-        close = [hit for hit in near if hit.cosine >= self._options.auto_link_cosine and hit.id not in gone]
-        for hit in close[: self._options.auto_link_limit]:
+        close = [hit for hit in near if hit.cosine >= _LINKED and hit.id not in gone]
+        for hit in close[: self._options.auto_link]:
             link(tx, fact.id, hit.id, "RELATED_TO", round(min(1.0, hit.cosine), 4))
 
 
