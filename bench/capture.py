@@ -87,9 +87,11 @@ def keep(messages: Iterable[tuple[str, str]], *, learnt: bool = False) -> Kept:
     """
     kept: dict[str, list[Fact]] = defaultdict(list)
     with opened(
-        classify_before_write=False, duplicate_exact=False, duplicate_normalised=False, record_sessions=False,
-        embedder="none", capture_learnt=learnt,
-    ) as memory:  # fmt: skip
+        compare={"classify": False, "exact": False, "normalised": False},
+        record_sessions=False,
+        embedder="none",
+        capture_learnt=learnt,
+    ) as memory:
         for name, text in messages:
             say(memory, text, name)
         memory.settle(600)

@@ -32,11 +32,11 @@ from perdure.hooks.types import TurnContext
 FAST = 0.0002
 """Hours between two runs of a job: under a second."""
 SETTINGS: dict[str, Any] = {
-    "embedder": "hash", "vector_index": "lance", "index_batch": 5, "index_seconds": 0.5, "timers": True, "watch": False,
-    "prune_minutes": FAST, "sync_minutes": FAST, "canary_hours": FAST, "classify_hours": FAST, "backup_hours": FAST,
-    "optimise_hours": FAST, "reconcile_hours": FAST, "tidy_hours": FAST, "backup_keep": 2,
-    "classify_before_write": False, "duplicate_vector": False,
-    "capture_session_facts": 100_000, "capture_day_facts": 100_000,
+    "embedder": "hash", "vector_index": "lance", "index_after": {"vectors": 5, "seconds": 0.5}, "timers": True,
+    "watch": False,
+    "jobs": dict.fromkeys(["prune", "files", "canary", "classify", "backup", "optimise", "reconcile", "tidy"], FAST),
+    "keep": {"copies": 2}, "compare": {"vector": 0, "classify": False},
+    "capture_limits": {"session": 100_000, "day": 100_000},
 }  # fmt: skip
 WAYS = ("itself", "SIGTERM", "SIGINT", "SIGKILL")
 LIMIT = 3.0

@@ -167,7 +167,7 @@ def storm(home: str, events: int) -> dict[str, Any]:
     for each in work:
         each.result()
     end(home)
-    with Memory.open(home, scopes=[str(project_of(FOLDER))], capture_day_facts=10**6) as memory:
+    with Memory.open(home, scopes=[str(project_of(FOLDER))], capture_limits={"day": 10**6}) as memory:
         until(lambda: not memory.status().inbox, CAPTURE_SECONDS)
         memory.settle(CAPTURE_SECONDS)
         kept = {fact.text for fact in memory.admin.list(limit=10_000)}
@@ -200,8 +200,7 @@ def bench(repeats: int, events: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="ph", dir="/tmp") as folder:
         os.environ |= {
             "XDG_RUNTIME_DIR": folder,
-            "PERDURE_CAPTURE_DAY_FACTS": "1000000",
-            "PERDURE_CAPTURE_SESSION_FACTS": "1000000",
+            "PERDURE_CAPTURE_LIMITS": '{"day": 1000000, "session": 1000000}',
         }
         if repeats:
             found["cost"] = cost(str(Path(folder, "cost")), repeats)

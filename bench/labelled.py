@@ -97,8 +97,7 @@ def of_messages(files: Sequence[Messages]) -> dict[str, Any]:
     """Capture each message after its two turns, in a session of its own."""
     items = [(item, item.lang or file.lang) for file in files for item in file.items]
     with opened(
-        classify_before_write=False, duplicate_exact=False, duplicate_normalised=False, record_sessions=False,
-        embedder="none",
+        compare={"classify": False, "exact": False, "normalised": False}, record_sessions=False, embedder="none",
     ) as memory:  # fmt: skip
         for whole in (False, True):
             for item, _ in items:

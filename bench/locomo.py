@@ -34,8 +34,8 @@ TOP = 10
 DEEP = 50
 """Results asked for when sessions are counted: ten results may be of fewer sessions."""
 KINDS: dict[str, dict[str, Any]] = {
-    "lexical": {"session_vector_weight": 0.0},
-    "vector": {"session_keyword_weight": 0.0},
+    "lexical": {"search": {"vector_weight": 0.0}},
+    "vector": {"search": {"vector_weight": 1.0}},
     "fused": {},
 }
 TIME = "%I:%M %p on %d %B, %Y"

@@ -23,7 +23,7 @@ from bench.memories import opened
 from bench.program import program
 
 WEIGHTS = ((0.7, 0.3), (0.6, 0.4), (0.5, 0.5), (0.4, 0.6), (0.3, 0.7))
-"""Vector and keyword."""
+"""Vector and keyword; together 1."""
 AGELESS = 1e9
 
 
@@ -52,8 +52,8 @@ def measure(
         paths = write_notes(item, folder / "workspace")
         for vector, keyword in WEIGHTS:
             with opened(
-                folder / "home", embedder=embedder, workspace=folder / "workspace", half_life_days=AGELESS,
-                file_vector_weight=vector, file_keyword_weight=keyword,
+                folder / "home", embedder=embedder, workspace=folder / "workspace",
+                search={"half_life_days": AGELESS, "vector_weight": vector},
             ) as memory:  # fmt: skip
                 memory.files.sync()
                 memory.files.embed()

@@ -31,7 +31,7 @@ from perdure.index.missing import without_vector
 from perdure.store.sql import run
 from tests.postgres.server import Server, running
 
-SETTINGS: dict[str, Any] = {"embedder": "hash", "timers": False, "capture_day_facts": 1_000_000}
+SETTINGS: dict[str, Any] = {"embedder": "hash", "timers": False, "capture_limits": {"day": 1_000_000}}
 WRITERS = 4
 CORRECTORS = 8
 PATIENCE = 120.0

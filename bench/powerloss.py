@@ -187,7 +187,8 @@ def cut_database(folder: Path, points: int, seed: int) -> tuple[Verdict, dict[st
                 cuts.append(Story(target, dict(story.states), dict(story.pending)))
 
         # Without timers: the canary's fact has no marker.
-        own = {"embedder": "hash", "index_batch": 10_000, "index_seconds": 86_400, "timers": False}
+        after = {"vectors": 10_000, "seconds": 86_400}
+        own = {"embedder": "hash", "index_after": after, "timers": False}
         settings = Settings.load(own, environ={})
         actor = Actor(home, settings, chance, "d15c", tell)
         disk.on_event = on_event

@@ -37,9 +37,11 @@ SETTLING = 20
 FACTS = 500
 """So many different things are said, again and again: the store grows to that and no further."""
 FAST: dict[str, Any] = SETTINGS | {
-    "prune_minutes": 0.05, "sync_minutes": 0.05, "canary_hours": 0.001, "classify_hours": 0.001,
-    "backup_hours": 0.003, "optimise_hours": 0.002, "reconcile_hours": 0.003, "tidy_hours": 0.002,
-    "calibrate_hours": 0.003, "receipt_days": 0.0003, "conversation_days": 0.0003, "retention_days": 0.0003,
+    "jobs": {
+        "prune": 0.0008, "files": 0.0008, "canary": 0.001, "classify": 0.001, "backup": 0.003, "optimise": 0.002,
+        "reconcile": 0.003, "tidy": 0.002, "calibrate": 0.003,
+    },
+    "keep": SETTINGS["keep"] | {"receipt_days": 0.0003, "conversation_days": 0.0003}, "retention_days": 0.0003,
 }  # fmt: skip
 """Three to eleven seconds between two runs. What is kept for a time is kept for half a minute, so that the store comes
 to a size at which it stays; but versions of the LanceDB table younger than an hour stay as well."""

@@ -90,8 +90,8 @@ def growth(files: Mapping[str, Sequence[str]]) -> dict[int, float]:
 def store() -> Iterator[tuple[Memory, ManualClock]]:
     """Open a memory with a clock of its own."""
     clock = ManualClock()
-    most = dict.fromkeys(("capture_turn_facts", "capture_session_facts", "capture_day_facts"), MOST)
-    with opened(clock=clock, record_sessions=False, **most) as memory:
+    most = dict.fromkeys(("turn", "session", "day"), MOST)
+    with opened(clock=clock, record_sessions=False, capture_limits=most) as memory:
         yield memory, clock
 
 

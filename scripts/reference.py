@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from perdure.cli.demo import demo
 from perdure.cli.main import COMMANDS, cli
-from perdure.engine.settings import Settings
+from perdure.engine.settings import Settings, Table, table_of
 
 ROOT = Path(__file__).resolve().parents[1]
 HEAD = """\
@@ -51,36 +51,43 @@ A setting is read from four places; the first that has it wins:
 3. the host's config for the plugin, where camelCase is understood: `recallLimit`
 4. a TOML file: the one that `PERDURE_CONFIG` names, else `config.toml` in the user's config folder for perdure
 
-A key that is not in this table is refused by name, with the nearest one that is.
+A key that is not below is refused by name, with the nearest one that is.
 `perdure config show --changed` says what is set and where, `perdure config set recall_limit 5` writes to the file.
 
 The data folder is the argument of `Memory.open`, else `PERDURE_HOME`, else the folder of the host that perdure was
 installed into, else the user's data folder. `PERDURE_LOAD_EXTENSIONS=0` turns third-party extensions off.
 
-In the environment a list is written with commas: `PERDURE_SOURCES=memory,sessions`. The settings from `sources` to
-`flush_system_prompt` are about files and conversations, and [files.md](files.md) explains them. Where OpenClaw has a
-setting for the same, its name stands behind; names that begin with `memorySearch`, `compaction` or `workspace` are
-below `agents.defaults` there.
+In the environment a list is written with commas: `PERDURE_SOURCES=memory,sessions`.
+
+Settings that belong together are a **table**. What it leaves out keeps its default, and each key is taken from the
+first of the four places that has it:
+
+- in code: `Memory.open(jobs={"backup": 12})`
+- in the environment and with `perdure config set`, as JSON: `PERDURE_JOBS='{"backup": 12}'`
+- in the host's config: `"captureLimits": {"maxChars": 4000}`
+- in the file: `jobs = {backup = 12}`, or a part of its own, `[jobs]`
+
+The settings from `sources` to `flush` are about files and conversations, and [files.md](files.md) explains them. Where
+OpenClaw has a setting for the same, its name stands behind; names that begin with `memorySearch`, `compaction` or
+`workspace` are below `agents.defaults` there.
 """
+SETTINGS_TAIL = (ROOT / "scripts" / "fixed_settings.md").read_text(encoding="utf-8")
 OPENCLAW = {
     "sources": "memorySearch.sources",
     "workspace": "workspace",
     "extra_paths": "memorySearch.extraPaths",
-    "chunk_tokens": "memorySearch.chunking.tokens",
-    "chunk_overlap": "memorySearch.chunking.overlap",
-    "search_max_results": "memorySearch.query.maxResults",
-    "search_min_score": "memorySearch.query.minScore",
-    "search_candidates": "memorySearch.query.hybrid.candidateMultiplier",
-    "file_vector_weight": "memorySearch.query.hybrid.vectorWeight",
-    "file_keyword_weight": "memorySearch.query.hybrid.textWeight",
-    "session_vector_weight": "memorySearch.query.hybrid.vectorWeight",
-    "session_keyword_weight": "memorySearch.query.hybrid.textWeight",
+    "search.chunk_tokens": "memorySearch.chunking.tokens",
+    "search.chunk_overlap": "memorySearch.chunking.overlap",
+    "search.max_results": "memorySearch.query.maxResults",
+    "search.min_score": "memorySearch.query.minScore",
+    "search.candidates": "memorySearch.query.hybrid.candidateMultiplier",
+    "search.vector_weight": "memorySearch.query.hybrid.vectorWeight / (vectorWeight + textWeight)",
     "citations": "memory.citations",
-    "flush_enabled": "compaction.memoryFlush.enabled",
-    "flush_reserve_tokens": "compaction.reserveTokensFloor",
-    "flush_soft_tokens": "compaction.memoryFlush.softThresholdTokens",
-    "flush_prompt": "compaction.memoryFlush.prompt",
-    "flush_system_prompt": "compaction.memoryFlush.systemPrompt",
+    "flush.enabled": "compaction.memoryFlush.enabled",
+    "flush.reserve_tokens": "compaction.reserveTokensFloor",
+    "flush.soft_tokens": "compaction.memoryFlush.softThresholdTokens",
+    "flush.prompt": "compaction.memoryFlush.prompt",
+    "flush.system_prompt": "compaction.memoryFlush.systemPrompt",
 }
 """What OpenClaw calls a setting for the same, from its defaults for agents on."""
 SUMMARIES_HEAD = '''\
@@ -117,12 +124,24 @@ def reference() -> str:
 
 def settings() -> str:
     """Return the page of settings."""
-    rows = []
-    for name, field in Settings.model_fields.items():
-        told = (field.description or "").replace("|", "\\|")
+    whole = f"There are {len(Settings.model_fields)} settings.\n"
+    tables = {name: table for name in Settings.model_fields if (table := table_of(name))}
+    keys = [row for name, table in tables.items() for row in _settings(table, f"{name}.")]
+    rules = "| --- | --- | --- |"
+    return "\n".join([
+        SETTINGS_HEAD, whole, "| Setting | Default | What it does |", rules, *_settings(Settings), "",
+        "## The keys of tables", "", "| Key | Default | What it does |", rules, *keys, "", SETTINGS_TAIL,
+    ])  # fmt: skip
+
+
+def _settings(table: type[Table], prefix: str = "") -> Iterator[str]:
+    said = table.descriptions()
+    for field, model in table.model_fields.items():
+        name = f"{prefix}{field}"
+        told = said.get(field, f"Job `{field}`, hours.").replace("|", "\\|")
         theirs = f" OpenClaw: `{OPENCLAW[name]}`." if name in OPENCLAW else ""
-        rows.append(f"| `{name}` | {_default(field.get_default())} | {told}{theirs} |")
-    return "\n".join([SETTINGS_HEAD, "| Setting | Default | What it does |", "| --- | --- | --- |", *rows]) + "\n"
+        default = "a table" if table_of(name) else _default(model.get_default())
+        yield f"| `{name}` | {default} | {told}{theirs} |"
 
 
 def summaries() -> str:
@@ -162,6 +181,8 @@ def _default(value: object) -> str:
         return "unset"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
+    if isinstance(value, tuple):
+        return f"`{','.join(value)}`"
     return f"`{value.value if isinstance(value, StrEnum) else value}`"
 
 

@@ -21,7 +21,7 @@ from bench.__main__ import benches
 from perdure.api.tools import TOOLS
 from perdure.cli.main import COMMANDS, cli
 from perdure.cli.script import Script
-from perdure.engine.settings import check_known
+from perdure.engine.settings import Settings, check_known, table_of
 from perdure.hooks.spec import HOOK_NAMES, host_hooks
 from perdure.hosts.mcp import tools as mcp
 from scripts.reference import PAGES as WRITTEN
@@ -142,6 +142,17 @@ def test_what_the_pages_import_is_what_a_program_may_import() -> None:
 @for_each("path", WRITTEN)
 def test_what_is_written_from_the_code_is_fresh(path: Path) -> None:
     assert path.read_text(encoding="utf-8") == WRITTEN[path](), "it is stale: python -m scripts.reference"
+
+
+def test_what_the_settings_page_calls_fixed_is_no_setting_and_what_takes_its_place_is() -> None:
+    page = PAGES["docs/settings.md"].partition("## What became a key, and what is fixed")[2]
+    was = [re.findall(r"`(\w+)`", cell) for cell in re.findall(r"^\| (`.*?) \|", page, re.MULTILINE)]
+    gone = [name for row in was for name in row]
+    assert len(gone) == len(set(gone)) == 73
+    assert not set(gone) & set(Settings.model_fields)
+    keys = {f"{name}.{key}" for name in Settings.model_fields if (kind := table_of(name)) for key in kind.model_fields}
+    named = set(re.findall(r"`(\w+\.\w+)`", page.replace("`LanceDB`", "")))
+    assert named <= keys
 
 
 def test_the_hooks_page_has_every_hook_with_its_arguments() -> None:

@@ -63,6 +63,9 @@ def test_generated_files_are_those_of_the_settings_and_tools(name: str) -> None:
 def test_a_value_of_the_config_is_one_that_the_settings_take() -> None:
     """OpenClaw checks a config against the schema: what that lets through must not stop the start."""
     Settings.load({}, host_config={"recallPlacement": "tail", "recallFormat": "short", "minCosine": 0.3}, environ={})
+    Settings.load({}, host_config={"captureLimits": {"maxChars": 400}, "jobs": {"backup": 0}}, environ={})
+    assert PROPERTIES["captureLimits"]["properties"]["maxChars"]["maximum"] == 16_000
+    assert PROPERTIES["captureLimits"]["additionalProperties"] is False
     assert PROPERTIES["recallPlacement"]["enum"] == ["head", "tail", "system"]
     assert PROPERTIES["minCosine"]["minimum"] == -1
     assert PROPERTIES["sources"]["items"]["enum"] == ["memory", "sessions"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from perdure.consolidation.suspicions import NONE, SHARED, SINGLE, Desk, Suspect
 from perdure.engine.engine import Engine
+from perdure.engine.settings import Settings
 from perdure.store import lifecycle, links
 from perdure.store.listing import Progress, every
 from perdure.store.scope import Audience, Scope
@@ -51,7 +52,7 @@ def audit(engine: Engine, audience: Audience, author: Author, *, fix: bool, prog
         StoreError: it could not be mended; nothing was changed.
     """
     view = View(audience, engine.clock.now())
-    desk = Desk(engine.store, engine.rules, view.now, engine.settings.duplicate_cosine)
+    desk = Desk(engine.store, engine.rules, view.now, engine.settings.compare.vector or Settings().compare.vector)
     suspects: dict[str, Suspect] = {}
     looked = 0
     for fact in every(engine.store, view, progress):

@@ -212,7 +212,7 @@ def _jobs(memory: Memory) -> Iterator[Checkup]:
 
 
 def _export(engine: Engine) -> Checkup:
-    off = "" if engine.settings.export_hours else "; export_hours = 0 turns them off"
+    off = "" if engine.settings.jobs.export else "; jobs.export = 0 turns them off"
     last = newest_export(engine.store)
     if last is None:
         return Checkup("export", f"none yet{off or '; a host writes one a day'}")

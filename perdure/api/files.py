@@ -111,8 +111,8 @@ class Files:
         settings = self._engine.settings
         ask = Ask(
             query,
-            settings.search_max_results if max_results is None else max_results,
-            settings.search_min_score if min_score is None else min_score,
+            settings.search.max_results if max_results is None else max_results,
+            settings.search.min_score if min_score is None else min_score,
             tuple(settings.sources if sources is None else sources),
             self._context.chat,
         )
@@ -320,7 +320,7 @@ class Files:
     def prompt_sections(self, mode: str = "full") -> tuple[PromptSection, ...]:
         """Return what the system prompt should say about memory; nothing unless `mode` is "full"."""
         settings = self._engine.settings
-        if mode != "full" or not settings.prompt_sections:
+        if mode != "full" or not settings.prompt_max_chars:
             return ()
         embedder = self._engine.model.embedder()
         runtime = {

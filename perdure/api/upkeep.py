@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from perdure.api.proposing import Proposals
 from perdure.consolidation import checkpoints
 from perdure.consolidation.checkpoints import Checkpoint
-from perdure.consolidation.consolidate import Consolidated, consolidate
+from perdure.consolidation.consolidate import COSINE, Consolidated, consolidate
 from perdure.consolidation.distill import Distilled, distill
-from perdure.consolidation.reflect import Reflected, Window, reflect
+from perdure.consolidation.reflect import DAYS, OBSERVATIONS, Reflected, Window, reflect
 from perdure.engine.engine import Engine, audience_of
 from perdure.engine.file_purge import recordable
 from perdure.hooks.types import Channel, TurnContext
@@ -32,7 +32,7 @@ class Upkeep:
         """Merge the caller's memories that say the same. The old ones stay for `as_of`; one undo brings all back.
 
         Args:
-            cosine: from where on two may say the same; None: as the settings say (0.92).
+            cosine: from where on two may say the same, if their words do too; None: 0.92.
             dry_run: only tell.
             progress: called with groups compared and how many there are.
 
@@ -42,10 +42,10 @@ class Upkeep:
         """
         engine, home = self._engine, audience_of(self._context).writable()
         view = View(Audience(frozenset({home}), home), engine.clock.now())
-        least = engine.settings.consolidate_cosine if cosine is None else cosine
         return consolidate(
             engine.store, view, self._signed(), engine.writer,
-            cosine=least, llm=engine.llm, dry_run=dry_run, pause=engine.gate.pause, progress=progress,
+            cosine=COSINE if cosine is None else cosine,
+            llm=engine.llm, dry_run=dry_run, pause=engine.gate.pause, progress=progress,
         )  # fmt: skip
 
     def reflect(
@@ -59,8 +59,8 @@ class Upkeep:
         """Find what the caller's memories of the last days have in common, and keep it, with its evidence linked.
 
         Args:
-            days: None: as the settings say (14).
-            observations: memories that make a pattern; None: as the settings say (2).
+            days: so many are looked back; None: 14.
+            observations: memories that make a pattern, of two days at least; None: 2.
             dry_run: only tell.
             channel: by which way it was asked for.
 
@@ -70,11 +70,7 @@ class Upkeep:
             StoreError: it could not be written.
         """
         engine, home = self._engine, audience_of(self._context).writable()
-        settings = engine.settings
-        window = Window(
-            settings.reflect_days if days is None else days,
-            settings.reflect_observations if observations is None else observations,
-        )
+        window = Window(DAYS if days is None else days, OBSERVATIONS if observations is None else observations)
         return reflect(
             engine.store, home, self._signed(channel), engine.writer, window,
             llm=engine.llm, dry_run=dry_run, pause=engine.gate.pause,

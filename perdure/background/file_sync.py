@@ -120,8 +120,8 @@ class FileSync:
         *,
         embedder: Callable[[], Embedder | None],
         start_worker: Callable[[], None],
-        debounce: float,
         watch: bool,
+        debounce: float = 1.5,
     ) -> None:
         """Prepare; `start` begins to watch.
 
@@ -134,8 +134,8 @@ class FileSync:
             clock: the time of messages that bring none.
             embedder: returns the embedder, or None while there is none.
             start_worker: starts the process that embeds in bulk.
-            debounce: seconds of quiet before a change is looked at.
             watch: whether to watch at all; without, files are looked at before each search.
+            debounce: seconds of quiet before a change is looked at.
         """
         self._store = store
         self._index = index

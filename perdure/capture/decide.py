@@ -75,8 +75,7 @@ class Levels:
 
     exact: bool = True  # the same text
     normalised: bool = True  # the same text but for case, white space and the like
-    vector: bool = True  # a text that means the same, from this cosine on
-    vector_cosine: float = 0.95
+    vector: float = 0.95  # a text that means the same, from this cosine on; 0: it is not asked
     classify: bool = True  # the rules of evidence, which also find what is no longer true
 
 
@@ -157,7 +156,7 @@ def _compared(
     if levels.vector:
         cosines = {hit.id: hit.cosine for hit in near}
         for old in known:
-            if cosines.get(old.id, 0.0) >= levels.vector_cosine and evidence.same(old, fact, near=True):
+            if cosines.get(old.id, 0.0) >= levels.vector and evidence.same(old, fact, near=True):
                 return Decision(Action.NOOP, old.id, "means what was said before")
     return permitted(fact, known, _classified(fact, known, near)) if levels.classify else NEW
 

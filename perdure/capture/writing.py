@@ -32,6 +32,8 @@ from perdure.store.store import Store
 from perdure.store.transaction import StoredVector, Transaction
 from perdure.store.trust import gives_way, strength
 
+_LINKED = 0.7
+"""Cosine from which on facts are near enough to be linked."""
 Leg = tuple[Embedder, VectorIndex]
 Judge = Callable[[Sequence["Prepared"], float], Sequence["Decision | None"]]
 """Decides where the rules are unsure; None leaves it to them. Asked outside of any transaction."""
@@ -50,13 +52,11 @@ _PROMPT = (
 
 @dataclass(frozen=True, slots=True)
 class WritingOptions:
-    """How facts are written; `auto_link` links a new fact to those that are near."""
+    """How facts are written; a new fact gets up to `auto_link` links to those that are near."""
 
     levels: Levels = field(default_factory=Levels)
     tags: TagPatterns = PATTERNS
-    auto_link: bool = False
-    auto_link_cosine: float = 0.7
-    auto_link_limit: int = 3
+    auto_link: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +160,8 @@ class Writer:
     def _link(self, tx: Transaction, fact: Fact, near: Sequence[VectorHit], gone: Collection[str]) -> None:
         if not self._options.auto_link:
             return
-        close = [hit for hit in near if hit.cosine >= self._options.auto_link_cosine and hit.id not in gone]
-        for hit in close[: self._options.auto_link_limit]:
+        close = [hit for hit in near if hit.cosine >= _LINKED and hit.id not in gone]
+        for hit in close[: self._options.auto_link]:
             link(tx, fact.id, hit.id, "RELATED_TO", round(min(1.0, hit.cosine), 4))
 
 

@@ -36,10 +36,11 @@ def show(changed: bool, as_json: bool) -> int:
     values, origins = _values(), Settings.origins()
     output = Output(as_json)
     rows = [(name, values[name], origins.get(name, DEFAULT)) for name in values if name in origins or not changed]
-    if as_json:
-        output.json({"settings": {name: {"value": value, "from": origin} for name, value, origin in rows}})
-    else:
-        output.table(("setting", "value", "from"), [(name, _plain(value), origin) for name, value, origin in rows])
+    output.both(
+        {"settings": {name: {"value": value, "from": origin} for name, value, origin in rows}},
+        ("setting", "value", "from"),
+        [(name, _plain(value), origin) for name, value, origin in rows],
+    )
     return OK
 
 
@@ -52,12 +53,8 @@ def get(name: str, as_json: bool) -> int:
     Example: perdure config get recall_limit
     """
     check_known(name)
-    value = _values()[name]
-    if as_json:
-        Output(True).json({"name": name, "value": value, "from": Settings.origins().get(name, DEFAULT)})
-    else:
-        Output().line(_plain(value))
-    return OK
+    value, origin = _values()[name], Settings.origins().get(name, DEFAULT)
+    return _say(as_json, _plain(value), name=name, value=value, **{"from": origin})
 
 
 @config.command(name="set")
@@ -72,13 +69,10 @@ def set_(name: str, value: str, as_json: bool) -> int:
     written = set_setting(config_file(), name, value)
     origin = Settings.origins().get(name, DEFAULT)
     wins = None if origin == str(config_file()) else origin
-    if as_json:
-        Output(True).json({"name": name, "value": written, "file": str(config_file()), "overridden_by": wins})
-        return OK
-    Output().line(f"{name} = {_plain(written)} in {config_file()}")
-    if wins:
+    told = f"{name} = {_plain(written)} in {config_file()}"
+    if wins and not as_json:
         tell(f"{wins} is set, too, and wins")
-    return OK
+    return _say(as_json, told, name=name, value=written, file=str(config_file()), overridden_by=wins)
 
 
 @config.command()
@@ -90,10 +84,8 @@ def unset(name: str, as_json: bool) -> int:
     Example: perdure config unset recall_limit
     """
     gone = unset_setting(config_file(), name)
-    if as_json:
-        Output(True).json({"name": name, "removed": gone, "file": str(config_file())})
-    else:
-        Output().line(f"{name} is {'no longer' if gone else 'not'} in {config_file()}")
+    told = f"{name} is {'no longer' if gone else 'not'} in {config_file()}"
+    _say(as_json, told, name=name, removed=gone, file=str(config_file()))
     return OK if gone else FOUND_NOTHING
 
 
@@ -104,10 +96,12 @@ def path(as_json: bool) -> int:
 
     Example: perdure config path
     """
-    if as_json:
-        Output(True).json({"file": str(config_file()), "exists": config_file().is_file()})
-    else:
-        Output().line(str(config_file()))
+    return _say(as_json, str(config_file()), file=str(config_file()), exists=config_file().is_file())
+
+
+def _say(as_json: bool, line: str, **fields: Any) -> int:
+    """Print a line, or with --json the fields."""
+    Output(True).json(fields) if as_json else Output().line(line)
     return OK
 
 

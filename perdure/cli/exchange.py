@@ -54,7 +54,7 @@ def export(
     output = Output(as_json)
     with existing_store(home) as store:
         if file is None:
-            path = daily_export(store, Settings.load().export_keep, again=True)
+            path = daily_export(store, Settings.load().keep.copies, again=True)
             output.json({"path": str(path)}) if as_json else output.line(str(path))
             return 0
         with progress("exporting", fact_count(store), quiet=as_json) as advance:

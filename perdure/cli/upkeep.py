@@ -14,7 +14,9 @@ from perdure.text.pluralize import counted
 
 
 @click.command()
-@click.option("--cosine", type=click.FloatRange(0.5, 1.0), help="From here on two memories may say the same.")
+@click.option(
+    "--cosine", type=click.FloatRange(0.5, 1.0), help="From here on two memories may say the same; without it 0.92."
+)
 @dry_run_option
 @on_memory(model=True)
 def consolidate(memory: Memory, output: Output, cosine: float | None, dry_run: bool) -> int:
@@ -40,8 +42,8 @@ def consolidate(memory: Memory, output: Output, cosine: float | None, dry_run: b
 
 
 @click.command()
-@click.option("--days", type=float, help="So many days back; without it as the settings say (14).")
-@click.option("--observations", type=int, help="So many memories make a pattern; without it as the settings say (2).")
+@click.option("--days", type=float, help="So many days back; without it 14.")
+@click.option("--observations", type=int, help="So many memories make a pattern; without it 2.")
 @dry_run_option
 @on_memory(model=True)
 def reflect(memory: Memory, output: Output, days: float | None, observations: int | None, dry_run: bool) -> int:

@@ -17,12 +17,12 @@ MARKER: Final = "complete.json"
 """Beside the files of a fetched model: their digests, written last."""
 
 
-def load_default(weights: Path | None = None, *, threads: int = 1) -> Embedder:
+def load_default(weights: Path | None = None) -> Embedder:
     """Load the default model; see `load_model`."""
-    return load_model(RECALL, weights, threads=threads)
+    return load_model(RECALL, weights)
 
 
-def load_model(model: OnnxModel, path: Path | None = None, *, threads: int = 1) -> Embedder:
+def load_model(model: OnnxModel, path: Path | None = None) -> Embedder:
     """Load a model from its ONNX file or the folder with its files; None: from where `find_weights` finds them.
 
     Raises ModelError if a file is missing or altered, or ONNX Runtime is not usable here.
@@ -31,7 +31,7 @@ def load_model(model: OnnxModel, path: Path | None = None, *, threads: int = 1) 
     try:
         from perdure.embed.onnx import OnnxEmbedder
 
-        return OnnxEmbedder(model, weights, tokenizer=_tokenizer(model, weights), threads=threads)
+        return OnnxEmbedder(model, weights, tokenizer=_tokenizer(model, weights))
     except ImportError as error:
         raise ModelError(f"model {model.name} needs onnxruntime and tokenizers ({error}); reinstall perdure") from error
 

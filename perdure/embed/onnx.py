@@ -12,7 +12,7 @@ from typing import Any, Final
 from perdure import telemetry
 from perdure.embed.base import Vectors, clean_text, model_input, unit_rows
 from perdure.embed.catalogue import OnnxModel
-from perdure.errors import InputError, ModelError
+from perdure.errors import ModelError
 from perdure.heap import give_back
 from perdure.native import native_call
 
@@ -32,14 +32,12 @@ _Row = tuple[int, list[int]]
 class OnnxEmbedder:
     """Embeds texts with a model in ONNX form. Safe to use from several threads."""
 
-    def __init__(self, model: OnnxModel, weights: Path, *, tokenizer: Path | None = None, threads: int = 1) -> None:
+    def __init__(self, model: OnnxModel, weights: Path, *, tokenizer: Path | None = None) -> None:
         """Verify the model's files and load them.
 
         `model`: which build the files must be; `tokenizer`: its tokenizer; None: the one among perdure's own data, or
         `tokenizer.json` beside the weights.
         """
-        if threads < 1:
-            raise InputError(f"threads is {threads}; give at least 1")
         vocabulary = tokenizer or model.tokenizer_path or weights.with_name("tokenizer.json")
         _verify(weights, model.sha256)
         _verify(vocabulary, model.tokenizer_sha256)
@@ -47,7 +45,7 @@ class OnnxEmbedder:
         self._model = model
         self._tokenizer = _load_tokenizer(vocabulary, model.max_tokens)
         with native_call():
-            self._session = _load_session(weights, threads)
+            self._session = _load_session(weights)
         self._inputs = {node.name for node in self._session.get_inputs()}
         outputs = [node.name for node in self._session.get_outputs()]
         self._output = _STATES if _STATES in outputs else outputs[0]
@@ -179,7 +177,7 @@ def _load_tokenizer(path: Path, max_tokens: int) -> Any:
     return tokenizer
 
 
-def _load_session(weights: Path, threads: int) -> Any:
+def _load_session(weights: Path) -> Any:
     import onnxruntime
 
     if not telemetry.wanted():
@@ -187,8 +185,8 @@ def _load_session(weights: Path, threads: int) -> Any:
         onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()
     options.enable_cpu_mem_arena = False  # the arena never gives back what the largest batch took
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = threads
+    # The other cores are the host's.
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = _WARNINGS_OFF
     try:
         session = onnxruntime.InferenceSession(str(weights), options, providers=["CPUExecutionProvider"])

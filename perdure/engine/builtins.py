@@ -67,8 +67,8 @@ def local_embedder(settings: Settings) -> Embedder:
     from perdure.embed.load import known_model, load_default, load_model
 
     if settings.embedder_model is None:
-        return load_default(settings.model_path, threads=settings.model_threads)
-    return load_model(known_model(settings.embedder_model), settings.model_path, threads=settings.model_threads)
+        return load_default(settings.model_path)
+    return load_model(known_model(settings.embedder_model), settings.model_path)
 
 
 def auto_embedder(settings: Settings) -> Embedder:
@@ -81,12 +81,12 @@ def auto_embedder(settings: Settings) -> Embedder:
 
     try:
         # `embedder_model` is that of the fallbacks.
-        return load_default(settings.model_path, threads=settings.model_threads)
+        return load_default(settings.model_path)
     except ModelError as error:
         if not settings.embedder_fallbacks:
             raise
         _log.warning("the local model cannot be used, its fallbacks are: %s", error)
-        fallback: Embedder = part("models.by_settings").first_of(settings, settings.embedder_fallbacks)
+        fallback: Embedder = part("models.by_settings").first_of(settings, settings.embedder_model)
         return fallback
 
 

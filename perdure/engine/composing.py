@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from typing import Any
 
 from perdure.capture.decide import Levels
 from perdure.capture.describe import compile_tags
@@ -16,8 +14,7 @@ from perdure.engine.settings import Settings
 from perdure.index.feeding import GrowingIndex, VectorCount
 from perdure.index.vector_index import ExactIndex, Surveyor
 from perdure.parts import part
-from perdure.ranking.adjust import Adjustments
-from perdure.recall.options import RecallOptions
+from perdure.recall.options import DIRECTIVE, RecallOptions
 from perdure.recall.pipeline import Reranker
 from perdure.recall.unasked import directives
 from perdure.store.fact import Summaries
@@ -59,34 +56,16 @@ def reranker_of(settings: Settings, extensions: ExtensionManager) -> Reranker | 
     return reranker
 
 
-def summaries_of(settings: Settings) -> Summaries:
-    """Return which texts have a summary by the settings."""
-    return Summaries(settings.summary_threshold, settings.summary_max_chars)
-
-
 def recall_options(settings: Settings) -> RecallOptions:
     """Return how recall works by the settings."""
     return RecallOptions(
         limit=settings.recall_limit,
         passages=settings.recall_passages,
         profile=settings.recall_profile,
-        profile_limit=settings.recall_profile_limit,
-        link_depth=settings.recall_link_depth,
-        directives=directives(
-            entities=settings.directive_entities,
-            keywords=settings.directive_keywords,
-            tasks=settings.directive_tasks,
-            session_tags=settings.directive_session_tags,
-        ),
-        adjustments=Adjustments(
-            settings.adjust_importance_recency,
-            settings.adjust_long_term,
-            settings.adjust_salience,
-            settings.adjust_freshness,
-            settings.adjust_confidence,
-        ),
+        directives=directives(**dict(settings.directives)),
+        adjustments=(*settings.adjust, DIRECTIVE),
         max_tokens=settings.recall_max_tokens,
-        summaries=summaries_of(settings),
+        summaries=Summaries(settings.summary_threshold),
         format=settings.recall_format,
         placement=settings.recall_placement,
         deadline=settings.recall_deadline_ms / 1000,
@@ -100,25 +79,7 @@ def writing_options(settings: Settings) -> WritingOptions:
     Raises:
         SettingsError: a tag's pattern is no regular expression.
     """
-    levels = Levels(
-        settings.duplicate_exact,
-        settings.duplicate_normalised,
-        settings.duplicate_vector,
-        settings.duplicate_cosine,
-        settings.classify_before_write,
-    )
-    return WritingOptions(
-        levels,
-        compile_tags(settings.tag_patterns),
-        settings.auto_link,
-        settings.auto_link_cosine,
-        settings.auto_link_limit,
-    )
-
-
-def json_settings(settings: Settings) -> dict[str, Any]:
-    """Return the settings that differ from their defaults, as JSON can hold them."""
-    return dict(json.loads(settings.model_dump_json(exclude_defaults=True)))
+    return WritingOptions(Levels(**dict(settings.compare)), compile_tags(settings.tag_patterns), settings.auto_link)
 
 
 def vector_index(store: Store, space: VectorSpace, settings: Settings, on_trouble: Callable[[], None]) -> Surveyor:
@@ -135,7 +96,7 @@ def vector_index(store: Store, space: VectorSpace, settings: Settings, on_troubl
     def tiered() -> Surveyor:
         made: Surveyor = part("lance.tiered").TieredIndex(
             store, space, exact=exact, mode=settings.vector_index, crossover=settings.index_crossover,
-            storage_options=settings.lance_storage_options or None, on_trouble=on_trouble,
+            on_trouble=on_trouble,
         )  # fmt: skip
         return made
 

@@ -29,11 +29,9 @@ from perdure.clock import Clock, SystemClock
 from perdure.embed.base import Embedder
 from perdure.engine.composing import (
     embedder_factory,
-    json_settings,
     load_extensions,
     recall_options,
     reranker_of,
-    summaries_of,
     vector_index,
     writing_options,
 )
@@ -62,6 +60,7 @@ from perdure.recall.pipeline import Asked, Recaller
 from perdure.recall.receipt import Receipt
 from perdure.recall.session_state import Ledger, earlier, newest_reply, of_passages, visible
 from perdure.store import notices, receipts, spaces
+from perdure.store.fact import Summaries
 from perdure.store.lifecycle import note_recalled, used
 from perdure.store.scope import Audience, Scope
 from perdure.store.spaces import VectorSpace
@@ -91,7 +90,7 @@ class Engine:
         load = embedder_factory(settings, self.extensions)
         reranker = reranker_of(settings, self.extensions)
         make_llm = llm_factory(settings)
-        summaries = summaries_of(settings)
+        summaries = Summaries(settings.summary_threshold)
         self.store = store_of(home, settings, guest=guest, moved=moved, clock=self.clock, summaries=summaries)
         self.gate = TurnGate()
         self._keeps_house = not guest and self.store.refusal is None
@@ -104,7 +103,7 @@ class Engine:
         self.llm = make_llm(self.store)
         self.writer = Writer(self._leg, writing_options(settings), judge_of(settings, self.store, self.llm))
         self.ledger = Ledger(self.store.key, earlier(self.store), visible(self.store))
-        quota = Quota(settings.capture_turn_facts, settings.capture_session_facts, settings.capture_day_facts)
+        quota = Quota(**settings.capture_limits.model_dump(include={"turn", "session", "day"}))
         self.categories = compile_categories(settings.categories)
         self.capturer = Capturer(
             self.store, self.writer, lambda: self.rules, quota, self.ledger.traces, self.categories,
@@ -113,10 +112,10 @@ class Engine:
         self.drain = Drain(
             self.store, self.capturer, self.keeper, self.gate, lambda entries: self.files.restore(entries)
         )
-        self._worker = WorkerProcess(WORKER, self.store.folder, json_settings(settings))
+        self._worker = WorkerProcess(WORKER, self.store.folder, settings.model_dump(mode="json", exclude_defaults=True))
         self.feed = IndexFeed(
             self.store, Feeding(self.store.database, settings.vector_index, settings.index_crossover),
-            self.start_worker, batch=settings.index_batch, seconds=settings.index_seconds,
+            self.start_worker, batch=settings.index_after.vectors, seconds=settings.index_after.seconds,
         )  # fmt: skip
         self.files = FileMemory(
             self.store, settings, self.clock, self.keeper, self.gate,

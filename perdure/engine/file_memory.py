@@ -22,13 +22,12 @@ from perdure.errors import InputError, StoreError, StoreUnavailableError
 from perdure.files import registry
 from perdure.files.chunking import Chunking
 from perdure.files.index import FileIndex
-from perdure.files.notes import DEFAULT_PROMPT, DEFAULT_SYSTEM_PROMPT, FlushPolicy
-from perdure.files.options import MEGABYTE, SESSIONS, SOURCES, FilesOptions
+from perdure.files.notes import FlushPolicy
+from perdure.files.options import SESSIONS, SOURCES, FilesOptions
 from perdure.files.retrievers import Chunk
 from perdure.files.roots import Kind
 from perdure.files.search import Answer, Ask, Draft, FileSearch, citation
 from perdure.files.shared_log import log_of
-from perdure.files.turns import Threshold
 from perdure.hooks.types import Messages, TurnContext
 from perdure.maintenance.remote_purges import follow
 from perdure.ranking.calibration import Scale
@@ -43,6 +42,9 @@ if TYPE_CHECKING:
     from perdure.embed.base import Vector
 
 DEFAULTS = FilesOptions()
+_FLOOR = 0.55
+"""How sure a passage must be (0 to 1, the score of a search) to come up unasked; `python -m bench locomo` prints what
+it costs and saves."""
 KNOWN = 1024
 """Conversations whose flush is remembered, those met last."""
 TEXT = 400
@@ -74,10 +76,10 @@ class FileMemory:
         self.sync = FileSync(
             store, self.index, self.log, keeper, gate, clock,
             embedder=embedder, start_worker=start_worker,
-            debounce=settings.watch_debounce_ms / 1000, watch=settings.watch,
+            watch=settings.watch,
         )  # fmt: skip
         self._search = FileSearch(self.index, embedder, clock, scale, self.sync.rebuild)
-        self.source = RecallSource(self._search, settings.recall_passages, settings.recall_passage_floor)
+        self.source = RecallSource(self._search, settings.recall_passages)
 
     def start(self, audience: Audience) -> None:
         """Take in the folders that the settings name, for whom the store was opened, and begin to watch."""
@@ -181,30 +183,23 @@ def is_recorded(settings: Settings, context: TurnContext) -> bool:
 
 def files_options(settings: Settings) -> FilesOptions:
     """Return the options of the index that the settings name."""
+    how = settings.search
+    legs = {"keyword": 1.0 - how.vector_weight, "vector": how.vector_weight}
     return FilesOptions(
         sources=settings.sources,
-        chunking=Chunking(settings.chunk_tokens, settings.chunk_overlap),
-        threshold=Threshold(settings.session_delta_bytes, settings.session_delta_messages),
-        max_bytes=int(settings.file_max_mb * MEGABYTE),
-        cache_entries=settings.embedding_cache_entries,
-        candidates=settings.search_candidates,
-        files=replace(DEFAULTS.files, keyword=settings.file_keyword_weight, vector=settings.file_vector_weight),
-        turns=replace(DEFAULTS.turns, keyword=settings.session_keyword_weight, vector=settings.session_vector_weight),
-        half_life_days=settings.half_life_days,
-        mmr=settings.mmr_lambda,
+        chunking=Chunking(how.chunk_tokens, how.chunk_overlap),
+        candidates=how.candidates,
+        files=replace(DEFAULTS.files, **legs),
+        turns=replace(DEFAULTS.turns, **legs),
+        half_life_days=how.half_life_days,
+        mmr=how.mmr_lambda,
         citations=settings.citations,
     )
 
 
 def flush_policy(settings: Settings) -> FlushPolicy:
     """Return when and with which words a host is asked to flush."""
-    return FlushPolicy(
-        settings.flush_enabled,
-        settings.flush_reserve_tokens,
-        settings.flush_soft_tokens,
-        settings.flush_prompt or DEFAULT_PROMPT,
-        settings.flush_system_prompt or DEFAULT_SYSTEM_PROMPT,
-    )
+    return FlushPolicy(**{name: value for name, value in settings.flush if value not in (None, "")})
 
 
 class RecallSource:
@@ -214,18 +209,17 @@ class RecallSource:
     and is found by explicit search alone.
     """
 
-    def __init__(self, search: FileSearch, limit: int, floor: float) -> None:
-        """Bring up to `limit` passages of a score from `floor` on."""
+    def __init__(self, search: FileSearch, limit: int) -> None:
+        """Bring up to `limit` passages."""
         self._search = search
         self._limit = limit
-        self._floor = floor
 
     def draft(self, query: str, audience: Audience, session: str | None) -> tuple[Draft, Ask] | None:
         """Do what needs no vector; None without an index."""
         begun = self._search.draft(query, audience, SOURCES, self._limit)
         if begun is None:
             return None
-        return begun, Ask(query, self._limit, self._floor, skip_session=session)
+        return begun, Ask(query, self._limit, _FLOOR, skip_session=session)
 
     def passages(self, draft: tuple[Draft, Ask], vector: tuple[Vector, str] | None) -> Sequence[Passage]:
         """Return the passages, best first."""

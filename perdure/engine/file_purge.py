@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 
 from perdure.capture.sentences import clauses, sentences
 from perdure.files import registry
@@ -26,15 +27,12 @@ def cleaner(store: Store, options: FilesOptions) -> Callable[[Sequence[str]], No
 
     def clean(texts: Sequence[str]) -> None:
         log = log_of(store)
-        index = FileIndex(store, options)
-        try:
+        with closing(FileIndex(store, options)) as index:
             scrubbed = log.scrub(texts) if texts else 0
             if scrubbed or _holds(index, texts):
                 # From nothing, so that no free page and no vector of what is gone stays behind.
                 index.sync(registry.roots(store, log), force=True, patience=-1)
                 drop_unused(index)
-        finally:
-            index.close()
 
     return clean
 
@@ -49,15 +47,12 @@ def redact_again(store: Store, options: FilesOptions) -> int:
         StoreError: something could not be written; what was live before is live.
     """
     log = log_of(store)
-    index = FileIndex(store, options)
-    try:
+    with closing(FileIndex(store, options)) as index:
         changed = log.redact_again()
         if changed or _holds_secrets(index):
             index.sync(registry.roots(store, log), force=True, patience=-1)
             drop_unused(index)
         return changed
-    finally:
-        index.close()
 
 
 def recordable(store: Store) -> Callable[[str, str], str]:

@@ -72,13 +72,15 @@ def host_jobs(engine: Host) -> list[Job]:
     """Return the jobs that run in the host's process: each steps aside for turns."""
     settings = engine.settings
     canary = Canary(engine.store, engine.capturer, lambda prompt, scope: _recalled(engine, prompt, scope))
-    days = settings.conversation_days
-    keep = Retention(settings.retention_days * DAY, settings.receipt_days * DAY, None if days is None else days * DAY)
+    hours, days = settings.jobs, settings.keep.conversation_days
+    keep = Retention(
+        settings.retention_days * DAY, settings.keep.receipt_days * DAY, None if days is None else days * DAY
+    )
     log = engine.files.log
     return [
-        Job("prune", settings.prune_minutes * MINUTE, 0, lambda pause: _prune(engine, log, keep, pause), at_start=True),
-        Job("canary", settings.canary_hours * HOUR, 2, canary.sing, at_start=True),
-        Job("files", settings.sync_minutes * MINUTE, 10, lambda pause: _files(engine), here=True),
+        Job("prune", hours.prune * HOUR, 0, lambda pause: _prune(engine, log, keep, pause), at_start=True),
+        Job("canary", hours.canary * HOUR, 2, canary.sing, at_start=True),
+        Job("files", hours.files * HOUR, 10, lambda pause: _files(engine), here=True),
     ]  # fmt: skip
 
 
@@ -99,18 +101,16 @@ def worker_jobs(
         llm: the language model that the settings name, if any.
     """
     own = compile_categories(settings.categories)
+    hours, copies = settings.jobs, settings.keep.copies
 
     return [
-        Job("classify", settings.classify_hours * HOUR, 5 * MINUTE,
-            lambda pause: _classify(store, pause, own, llm), True),
-        Job("backup", settings.backup_hours * HOUR, MINUTE, lambda pause: rotate(store, settings.backup_keep), True),
-        Job("export", settings.export_hours * HOUR, MINUTE,
-            lambda pause: export_day(store, settings.export_keep, pause), True),
-        Job("optimise", settings.optimise_hours * HOUR, 2 * MINUTE, lambda pause: optimise(), True),
-        Job("calibrate", settings.calibrate_hours * HOUR, 5 * MINUTE,
-            lambda pause: calibrate(store, embedder_of, pause), True),
-        Job("reconcile", settings.reconcile_hours * HOUR, 10 * MINUTE, lambda pause: reconcile(store, pause), True),
-        Job("tidy", settings.tidy_hours * HOUR, 15 * MINUTE, store.database.tidy, True),
+        Job("classify", hours.classify * HOUR, 5 * MINUTE, lambda pause: _classify(store, pause, own, llm), True),
+        Job("backup", hours.backup * HOUR, MINUTE, lambda pause: rotate(store, copies), True),
+        Job("export", hours.export * HOUR, MINUTE, lambda pause: export_day(store, copies, pause), True),
+        Job("optimise", hours.optimise * HOUR, 2 * MINUTE, lambda pause: optimise(), True),
+        Job("calibrate", hours.calibrate * HOUR, 5 * MINUTE, lambda pause: calibrate(store, embedder_of, pause), True),
+        Job("reconcile", hours.reconcile * HOUR, 10 * MINUTE, lambda pause: reconcile(store, pause), True),
+        Job("tidy", hours.tidy * HOUR, 15 * MINUTE, store.database.tidy, True),
     ]  # fmt: skip
 
 

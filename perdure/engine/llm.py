@@ -26,15 +26,15 @@ def llm_factory(settings: Settings) -> Callable[[Store], Model | None]:
     if settings.llm_model is None:
         raise SettingsError("llm_endpoint is set and llm_model is not; set llm_model to the name of a model there")
     models: dict[Tier, str] = {
-        "nano": settings.llm_model_nano or settings.llm_model,
+        "nano": settings.llm.nano or settings.llm_model,
         "default": settings.llm_model,
-        "heavy": settings.llm_model_heavy or settings.llm_model,
+        "heavy": settings.llm.heavy or settings.llm_model,
     }
     llm = part("models.llm")
-    endpoint = llm.endpoint(settings.llm_endpoint, settings.llm_key_env, settings.llm_timeout)
+    endpoint = llm.endpoint(settings.llm_endpoint, settings.llm_key_env, settings.llm.timeout)
 
     def make(store: Store) -> Model:
-        meter = TokenMeter(store.database, store.clock, settings.llm_daily_tokens)
+        meter = TokenMeter(store.database, store.clock, settings.llm.daily_tokens)
         made: Model = llm.Llm(endpoint, models, meter)
         return made
 
@@ -64,7 +64,7 @@ def llm_state(settings: Settings, store: Store) -> str:
     """
     if settings.llm_endpoint is None:
         return "off: no llm_endpoint is set"
-    used = TokenMeter(store.database, store.clock, settings.llm_daily_tokens).used()
+    used = TokenMeter(store.database, store.clock, settings.llm.daily_tokens).used()
     tiers = ", ".join(f"{tier} {tokens}" for tier, tokens in sorted(used.items()) if tokens)
     detail = f" ({tiers})" if tiers else ""
-    return f"{settings.llm_model}: {sum(used.values())} of {settings.llm_daily_tokens} tokens used today{detail}"
+    return f"{settings.llm_model}: {sum(used.values())} of {settings.llm.daily_tokens} tokens used today{detail}"

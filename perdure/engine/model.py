@@ -87,7 +87,7 @@ class Recipes:
         return None
 
     def _of_catalogue(self, model: OnnxModel) -> Embedder:
-        return GuardedEmbedder(load_model(model, threads=self._settings.model_threads))
+        return GuardedEmbedder(load_model(model))
 
 
 class Model:

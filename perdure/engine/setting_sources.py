@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,13 +17,6 @@ _NOT_SETTINGS = frozenset({
     HOME_VARIABLE, CONFIG_VARIABLE, "PERDURE_LOAD_EXTENSIONS", "PERDURE_VENV", "PERDURE_VAULT_PASSPHRASE",
     "PERDURE_FAIL_POINT", "PERDURE_HELPER", "PERDURE_STORE_KEY",
 })  # fmt: skip
-_JSON = frozenset({"categories", "tag_patterns", "capture_patterns", "lance_storage_options", "directive_tasks"})
-"""Settings that are JSON in the environment."""
-_LISTS = frozenset({
-    "disabled_extensions", "sources", "extra_paths", "directive_entities", "directive_keywords",
-    "directive_session_tags", "embedder_fallbacks",
-})  # fmt: skip
-"""Settings that are lists with commas in the environment."""
 ADDRESSES = ("store_url", "store_direct_url")
 """Settings that hold the address of a database, in which a password may stand."""
 # libpq takes nearly any character in a password. So the address is not searched for one: it has to be of the form in
@@ -58,40 +50,10 @@ def from_file(file: Path | None, environ: Mapping[str, str]) -> dict[str, Any]:
     return found
 
 
-def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return the settings that variables of the environment name.
-
-    Raises:
-        SettingsError: a value is not of its form.
-    """
-    found: dict[str, Any] = {}
-    for variable, text in environ.items():
-        if variable.startswith(PREFIX) and variable not in _NOT_SETTINGS:
-            key = variable.removeprefix(PREFIX).lower()
-            found[key] = of_text(key, variable, text)
-    return found
-
-
-def of_text(key: str, name: str, text: str) -> Any:
-    """Return the value of a setting that a variable of this name gives as text.
-
-    Raises:
-        SettingsError: it is not of the setting's form.
-    """
-    if key in _JSON:
-        return _json(name, text)
-    return _list(text) if key in _LISTS else text
-
-
-def _json(variable: str, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        raise SettingsError(f"{variable} must be a JSON object") from None
-
-
-def _list(text: str) -> list[str]:
-    return [name for part in text.split(",") if (name := part.strip())]
+def from_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what variables of the environment say of settings, as text."""
+    named = (variable for variable in environ if variable.startswith(PREFIX) and variable not in _NOT_SETTINGS)
+    return {variable.removeprefix(PREFIX).lower(): environ[variable] for variable in named}
 
 
 def refuse_password(values: Mapping[str, Any], where: str) -> None:

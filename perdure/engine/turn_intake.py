@@ -65,7 +65,9 @@ class TurnIntake:
         """
         self._append = append
         self._key = key
-        self._limits = Limits(settings.capture_min_chars, settings.capture_max_chars, settings.capture_assistant)
+        self._limits = Limits(
+            settings.capture_limits.min_chars, settings.capture_limits.max_chars, settings.capture_assistant
+        )
         self._clock = clock
         self._cursor = cursor
         self._said = said

@@ -56,7 +56,7 @@ def work(home: Path, settings: Settings, stop: threading.Event, idle_seconds: fl
     mine = worker_jobs(store, settings, table.optimise, embedder_of, asked)
     jobs = Scheduler(store, mine, store.clock, TurnGate(), stop=stop)
 
-    calibrates = _at_growth(store, jobs) if settings.calibrate_hours else lambda: False
+    calibrates = _at_growth(store, jobs) if settings.jobs.calibrate else lambda: False
 
     def step() -> bool:
         # Jobs first: in a busy host there is always something to index.
@@ -102,8 +102,8 @@ class _Table:
         if self._indexer is None and space is not None and self._feeding.wanted(space):
             settings = self._settings
             self._indexer = part("lance.indexer").Indexer(
-                self._store, self._embedder, settings.index_batch, crossover=settings.index_crossover,
-                storage_options=settings.lance_storage_options or None, feeding=self._feeding,
+                self._store, self._embedder, settings.index_after.vectors, crossover=settings.index_crossover,
+                feeding=self._feeding,
             )  # fmt: skip
         return self._indexer is not None
 

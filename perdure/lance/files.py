@@ -69,7 +69,7 @@ def check_files(store: Store) -> list[str]:
     return [f"{name}: {problem}" for name, problem in sorted(_wrong(store, again).items())]
 
 
-def compare(store: Store, *, storage_options: Mapping[str, str] | None = None) -> IndexDrift:
+def compare(store: Store) -> IndexDrift:
     """Compare each row of LanceDB with what SQLite says about its fact."""
     space = store.space()
     if space is None:
@@ -78,10 +78,7 @@ def compare(store: Store, *, storage_options: Mapping[str, str] | None = None) -
     with store.database.read() as connection:
         behind = outbox.pending(connection, BEHIND_LIMIT) or set()
         known = outbox.index_state(connection, space.id)
-    index = LanceIndex(
-        store.lance_folder, space.id, space.dims, create=False, generation=known.generation,
-        storage_options=storage_options,
-    )  # fmt: skip
+    index = LanceIndex(store.lance_folder, space.id, space.dims, create=False, generation=known.generation)
     seen: set[str] = set()
     orphaned: set[str] = set()
     different: set[str] = set()

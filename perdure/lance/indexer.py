@@ -40,7 +40,6 @@ class Indexer:
     batch: int  # facts in a write to LanceDB: a write of one row costs as much as of fifty
     _: KW_ONLY
     crossover: int = CROSSOVER  # vectors from which on the approximate index is built
-    storage_options: Mapping[str, str] | None = None  # handed on to LanceDB, for buckets
     feeding: Feeding | None = None  # whether there is to be a table; None: always
 
     def __post_init__(self) -> None:
@@ -69,7 +68,7 @@ class Indexer:
         space = self.store.space()
         if space is None or not self._known(space).version:
             return "there is no LanceDB table yet"
-        if self.feeding is not None and not self.storage_options and self.feeding.ends(space):
+        if self.feeding is not None and self.feeding.ends(space):
             return self._ended()
         index = self._opened(space)
         self._optimize(index)
@@ -233,7 +232,7 @@ class Indexer:
 
     def _lost(self, space: VectorSpace, known: IndexState) -> bool:
         table = self.store.lance_folder / f"{table_name(space.id, known.generation)}.lance"
-        return not self.storage_options and not table.exists()
+        return not table.exists()
 
     def _large(self, space: VectorSpace, known: IndexState) -> bool:
         # A table that nothing is written to is opened all the same if it wants its approximate index.
@@ -270,10 +269,7 @@ class Indexer:
         return f"it went back to a version before {known.version}"
 
     def _connect(self, space: VectorSpace, known: IndexState, *, create: bool) -> LanceIndex:
-        return LanceIndex(
-            self.store.lance_folder, space.id, space.dims, create=create, generation=known.generation,
-            storage_options=self.storage_options,
-        )  # fmt: skip
+        return LanceIndex(self.store.lance_folder, space.id, space.dims, create=create, generation=known.generation)
 
     def _queue_all(self, space: VectorSpace, known: IndexState) -> None:
         # Before the table is made: a table that lacks facts which are in no outbox would pass for whole.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -63,15 +63,14 @@ class LanceIndex:
 
     def __init__(
         self,
-        folder: Path | str,
+        folder: Path,
         embedding_id: str,
         dims: int,
         *,
         create: bool = True,
         generation: int = 0,
-        storage_options: Mapping[str, str] | None = None,
     ) -> None:
-        """Open the table of one vector space; a `folder` with `://` in it names a bucket.
+        """Open the table of one vector space.
 
         Only the worker makes (`create`) one that is not there: its umask keeps the files private.
         """
@@ -82,11 +81,9 @@ class LanceIndex:
         with _translated("opened"):
             import lancedb
 
-            bucket = isinstance(folder, str) and "://" in folder
             # One that is there and only read may be where nothing can be written.
-            there = not create and not bucket and Path(folder).is_dir()
-            place = folder if bucket or there else prepare_folder(Path(folder))
-            self._db = lancedb.connect(place, storage_options=dict(storage_options) if storage_options else None)
+            there = not create and folder.is_dir()
+            self._db = lancedb.connect(folder if there else prepare_folder(folder))
             self._table = self._open(create)
 
     def apply(self, upserts: Sequence[LanceRow], deletes: Sequence[str]) -> None:

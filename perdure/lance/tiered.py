@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal
@@ -54,7 +54,6 @@ class TieredIndex:
     crossover: int = CROSSOVER  # vectors from which on "auto" asks LanceDB
     patience: float = PATIENCE  # seconds to wait for LanceDB's answer
     scanned: int = SCANNED  # vectors that are still read while it cannot be asked; else words alone answer then
-    storage_options: Mapping[str, str] | None = None  # handed on to LanceDB, for buckets
     on_trouble: Callable[[], None] = lambda: None  # called, in some thread, when LanceDB failed
     open_lance: Callable[[IndexState], LanceIndex] | None = None  # None: the table is in the store's folder
     now: Callable[[], float] = time.monotonic  # seconds
@@ -209,9 +208,8 @@ class TieredIndex:
 
     def _from_folder(self, known: IndexState) -> LanceIndex:
         return LanceIndex(
-            self.store.lance_folder, self.space.id, self.space.dims, create=False, generation=known.generation,
-            storage_options=self.storage_options,
-        )  # fmt: skip
+            self.store.lance_folder, self.space.id, self.space.dims, create=False, generation=known.generation
+        )
 
     def _trip(self, problem: str) -> None:
         with self._lock:

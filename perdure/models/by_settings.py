@@ -25,25 +25,17 @@ def remote_embedder(name: str, settings: Settings) -> Embedder:
         ModelError: the key is missing, or nobody answered.
     """
     model = settings.embedder_model or PROVIDERS[name].model
-
-    def preferred() -> Embedder:
-        return connect(
-            name,
-            model=model,
-            url=settings.embedder_endpoint,
-            key_variable=settings.embedder_key_env,
-            dims=settings.embedder_dims,
-            timeout=settings.embedder_timeout,
-        )
-
-    if not settings.embedder_fallbacks:
-        return preferred()
+    key = settings.embedder_key_env
     try:
-        first = preferred()
+        first = connect(
+            name, model=model, url=settings.embedder_endpoint, key_variable=key, dims=settings.embedder_dims
+        )
     except ModelError as error:
+        if not settings.embedder_fallbacks:
+            raise
         _log.warning("embedder %s cannot be used, its fallbacks are: %s", name, error)
-        return first_of(settings, settings.embedder_fallbacks, model, error)
-    return _chained([first, *_usable(settings, settings.embedder_fallbacks, model)])
+        return first_of(settings, model, error)
+    return _chained([first, *_usable(settings, model)])
 
 
 def of_sentence_transformers(settings: Settings) -> Embedder:
@@ -53,33 +45,23 @@ def of_sentence_transformers(settings: Settings) -> Embedder:
     return SentenceTransformerEmbedder(settings.embedder_model or "sentence-transformers/all-MiniLM-L6-v2")
 
 
-def first_of(
-    settings: Settings, names: Sequence[str], model: str | None = None, problem: ModelError | None = None
-) -> Embedder:
+def first_of(settings: Settings, model: str | None, problem: ModelError | None = None) -> Embedder:
     """Connect to the first of the fallbacks that can be used, with the others of its model behind it."""
-    usable = _usable(settings, names, model)
+    usable = _usable(settings, model)
     if not usable:
-        raise problem or ModelError(f"none of embedder_fallbacks = {', '.join(names)} can be used; see the log")
+        names = ", ".join(settings.embedder_fallbacks)
+        raise problem or ModelError(f"none of embedder_fallbacks = {names} can be used; see the log")
     # Without a model that the settings name, each provider has its own: only the same may stand in.
     return _chained([each for each in usable if each.identity == usable[0].identity])
 
 
-def _usable(settings: Settings, names: Sequence[str], model: str | None) -> list[Embedder]:
-    """Connect to fallbacks, written "name" or "name=address"; one that cannot be used is left out and logged."""
+def _usable(settings: Settings, model: str | None) -> list[Embedder]:
+    """Connect to the fallbacks, written "name" or "name=address"; one that cannot be used is left out and logged."""
     found: list[Embedder] = []
-    for each in names:
+    for each in settings.embedder_fallbacks:
         name, _, url = each.partition("=")
-        wanted = settings.embedder_model or model
         try:
-            found.append(
-                connect(
-                    name.strip(),
-                    model=wanted,
-                    url=url.strip() or None,
-                    dims=settings.embedder_dims,
-                    timeout=settings.embedder_timeout,
-                )
-            )
+            found.append(connect(name.strip(), model=model, url=url.strip() or None, dims=settings.embedder_dims))
         except ModelError as error:
             _log.warning("embedder %s cannot be used: %s", name, error)
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -11,29 +11,12 @@ RECENT_DAYS = 90.0
 """An older memory is not recent at all."""
 FRESH_DAYS = 7.0
 """A memory that lives at least so much longer is as fresh as any."""
-DIRECTIVE_FACTOR = 1.25
+_DIRECTIVE_FACTOR = 1.25
 _LONG_TERM = {"permanent": 1.2, "durable": 1.1, "stable": 1.1}
 
 
-@dataclass(frozen=True, slots=True)
-class Adjustments:
-    """Which adjustments are made.
-
-    Attributes:
-        importance_recency: x (0.7 + 0.3 importance) x (0.8 + 0.2 of what is left of 90 days).
-        long_term: x 1.2 for what is permanent, x 1.1 for what is stable.
-        salience: x (1 + 0.1 ln(uses + 1)).
-        freshness: x (0.75 + 0.25 freshness); freshness falls to 0 in the last 7 days of a memory's life.
-        confidence: x (0.85 + 0.15 confidence).
-        directive: x 1.25 for what a directive brings up.
-    """
-
-    importance_recency: bool = False
-    long_term: bool = False
-    salience: bool = True
-    freshness: bool = False
-    confidence: bool = True
-    directive: bool = True
+ADJUSTED = ("salience", "confidence", "directive")
+"""The adjustments that are made by default; all are in `_FACTORS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +43,12 @@ class Standing:
     directive: bool = False
 
 
-def adjusted(score: float, standing: Standing, switches: Adjustments) -> tuple[float, Mapping[str, float]]:
-    """Return the score with all adjustments that are on, and what each did.
+def adjusted(score: float, standing: Standing, names: Collection[str]) -> tuple[float, Mapping[str, float]]:
+    """Return the score (0 to 1) with the adjustments of these names, and the factor of each that changed it.
 
-    Args:
-        score: how well the memory fits the prompt, 0 to 1.
-        standing: of the memory.
-        switches: which adjustments are made.
-
-    Returns:
-        The new score, 0 to 1, and the factor of each adjustment that changed it, by the name of its switch.
-        Of two that reach 1, the product of score and factors still tells which is ahead.
+    Of two that reach 1, the product of score and factors still tells which is ahead.
     """
-    factors = {name: factor(standing) for name, factor in _FACTORS.items() if getattr(switches, name)}
+    factors = {name: factor(standing) for name, factor in _FACTORS.items() if name in names}
     applied = {name: factor for name, factor in factors.items() if factor != 1.0}
     return _share(score * math.prod(applied.values())), MappingProxyType(applied)
 
@@ -102,7 +78,7 @@ def _confidence(standing: Standing) -> float:
 
 
 def _directive(standing: Standing) -> float:
-    return DIRECTIVE_FACTOR if standing.directive else 1.0
+    return _DIRECTIVE_FACTOR if standing.directive else 1.0
 
 
 def _share(value: float) -> float:
@@ -118,4 +94,3 @@ _FACTORS: Mapping[str, Callable[[Standing], float]] = {
     "confidence": _confidence,
     "directive": _directive,
 }
-"""By the name of the switch."""

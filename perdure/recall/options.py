@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from perdure.hooks.types import Placement
-from perdure.ranking.adjust import Adjustments
+from perdure.ranking.adjust import ADJUSTED
 from perdure.recall.gate import BALANCED
 from perdure.recall.unasked import Directive
 from perdure.store.fact import USUAL, Summaries
@@ -55,7 +55,7 @@ class RecallOptions:
         profile_limit: facts of the profile at the most.
         link_depth: how many links far facts are followed from those that passed; 0: not at all.
         directives: rules that bring up facts whatever a search finds.
-        adjustments: what else counts than how well a fact fits.
+        adjustments: what else counts than how well a fact fits, by the names of `perdure.ranking.adjust`.
     """
 
     limit: int = 10
@@ -75,4 +75,4 @@ class RecallOptions:
     profile_limit: int = 5
     link_depth: int = 2
     directives: tuple[Directive, ...] = ()
-    adjustments: Adjustments = field(default_factory=Adjustments)
+    adjustments: Collection[str] = ADJUSTED

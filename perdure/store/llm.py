@@ -43,7 +43,7 @@ class TokenMeter:
             if tokens > left:
                 raise TokenBudgetError(
                     f"{tokens} tokens are needed and {max(0, left)} of today's {self.budget} are left; "
-                    "wait until midnight UTC, or raise llm_daily_tokens"
+                    "wait until midnight UTC, or raise llm.daily_tokens"
                 )
             _write(connection, day, used | {tier: used.get(tier, 0) + tokens})
             kept = "SELECT key FROM meta WHERE key GLOB ? ORDER BY key DESC LIMIT ?"

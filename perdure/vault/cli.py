@@ -53,7 +53,7 @@ def store_secret(
     # The memory is opened first: what is wrong with a setting is known before anything is stored.
     # A pointer names its secret by an id: no two of them say the same, however alike they are.
     with (
-        Memory.open(home, timers=False, classify_before_write=False, duplicate_vector=False) as memory,
+        Memory.open(home, timers=False, compare={"vector": 0, "classify": False}) as memory,
         _opened(home) as opened,
     ):
         opened.unlock()

@@ -137,13 +137,13 @@ def test_progress_ends_with_all_of_them(memory: Memory) -> None:
 
 
 def test_what_means_the_same_in_other_words_is_told_by_the_stored_vectors(open_memory: OpenMemory) -> None:
-    memory = open_memory(duplicate_vector=False, duplicate_cosine=0.8, classify_before_write=False)
+    memory = open_memory(compare={"vector": 0, "classify": False})
     first = memory.store("the heron release train leaves from platform nine")
     second = memory.store("from platform nine leaves the heron release train")
     memory.store("the heron release train leaves from platform nine on Mondays with Ann")
     memory.store("the heron release train never leaves from platform nine")
     memory.close()
-    found = open_memory(embedder="none", duplicate_cosine=0.8).admin.audit()
+    found = open_memory(embedder="none", compare={"vector": 0.8}).admin.audit()
     assert kinds(found) == {second.id: "duplicate"}
     assert found.suspects[0].other_id == first.id
     assert "cosine" in found.suspects[0].evidence

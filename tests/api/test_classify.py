@@ -94,7 +94,7 @@ def with_model(open_memory: OpenMemory, server: Loopback, **settings: Any) -> Me
             "embedder": "none",
             "llm_endpoint": f"{server.url}/v1",
             "llm_model": "m",
-            "llm_model_nano": "small",
+            "llm": {"nano": "small"},
             **settings,
         }
     )
@@ -149,7 +149,7 @@ class TestLanguageModel:
         assert [(each.category, each.by) for each in memory.admin.classify()] == [("preference", "rules")]
 
     def test_without_tokens_nothing_is_sent(self, open_memory: OpenMemory, server: Loopback) -> None:
-        memory = with_model(open_memory, server, llm_daily_tokens=0)
+        memory = with_model(open_memory, server, llm={"daily_tokens": 0})
         memory.store("I love strong green tea.", category="other")
         assert [each.by for each in memory.admin.classify()] == ["rules"]
         assert server.connections == 0
@@ -183,7 +183,7 @@ class TestLanguageModel:
 
     def test_twenty_are_asked_about_at_once(self, open_memory: OpenMemory, server: Loopback) -> None:
         server.answer = answering(*["decision"] * 20)
-        memory = with_model(open_memory, server, capture_turn_facts=100)
+        memory = with_model(open_memory, server, capture_limits={"turn": 100})
         for number in range(45):
             memory.store(f"{OPAQUE} {number} {'abcdefghij'[number % 10] * 9}", category="other")
         assert len(memory.admin.classify()) == 45

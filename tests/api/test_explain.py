@@ -27,7 +27,7 @@ QUESTION = "What is the staging database called?"
 @pytest.fixture
 def memory(open_memory: OpenMemory) -> Memory:
     """A memory that goes by words alone, so that each verdict can be brought about."""
-    return open_memory(embedder="none", record_sessions=False, duplicate_normalised=False, classify_before_write=False)
+    return open_memory(embedder="none", record_sessions=False, compare={"normalised": False, "classify": False})
 
 
 def turn(memory: Memory, prompt: str = QUESTION, keeps_block: bool = False) -> str:

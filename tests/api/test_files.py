@@ -351,10 +351,10 @@ class TestCompaction:
         assert kept(home) == ["My brother Karl lives in Rotterdam."]
 
     def test_a_flush_can_be_switched_off_and_put_in_other_words(self, open_memory: OpenMemory) -> None:
-        off = open_memory(flush_enabled=False)
+        off = open_memory(flush={"enabled": False})
         assert off.files.flush_due(100_000, 30_000, 0, "s") is None
         off.close()
-        own = open_memory(flush_prompt="Write to {path}.", flush_system_prompt="Today is {date}.")
+        own = open_memory(flush={"prompt": "Write to {path}.", "system_prompt": "Today is {date}."})
         request = own.files.flush_due(100_000, 30_000, 0, "s")
         assert request is not None
         assert request.prompt.startswith("Write to memory/20")
@@ -413,7 +413,7 @@ class TestPrompt:
         assert self.recall(memory, prompt_mode=mode) is None
 
     def test_sections_can_be_switched_off(self, open_memory: OpenMemory, workspace: Path) -> None:
-        assert self.recall(open_memory(workspace=workspace, prompt_sections=False)) is None
+        assert self.recall(open_memory(workspace=workspace, prompt_max_chars=0)) is None
 
     def test_sections_without_recalls(self, open_memory: OpenMemory, workspace: Path) -> None:
         memory = open_memory(workspace=workspace, auto_recall=False)

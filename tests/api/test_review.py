@@ -32,7 +32,7 @@ def states(memory: Memory) -> dict[str, str]:
 def test_a_flood_in_one_message_waits_for_review_and_nothing_is_lost(
     open_memory: OpenMemory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    memory = open_memory(capture_turn_facts=3)
+    memory = open_memory(capture_limits={"turn": 3})
     pinned = memory.pin(memory.store("My favourite colour is teal.").id)
     with caplog.at_level(logging.WARNING):
         tell(memory, " ".join(lines(0, 8)))
@@ -48,14 +48,14 @@ def test_a_flood_in_one_message_waits_for_review_and_nothing_is_lost(
 
 
 def test_a_conversation_has_a_limit_and_another_one_goes_on(open_memory: OpenMemory) -> None:
-    memory = open_memory(capture_session_facts=2)
+    memory = open_memory(capture_limits={"session": 2})
     tell(memory, *lines(0, 3))
     tell(memory, *lines(3, 5), session="other")
     assert [states(memory)[text] for text in lines(0, 5)] == [*["approved"] * 2, "pending", *["approved"] * 2]
 
 
 def test_a_day_has_a_limit_and_the_next_one_goes_on(open_memory: OpenMemory, clock: ManualClock) -> None:
-    memory = open_memory(capture_day_facts=2)
+    memory = open_memory(capture_limits={"day": 2})
     for number, text in enumerate(lines(0, 3)):
         tell(memory, text, session=str(number))
     clock.advance(90_000.0)
@@ -64,13 +64,13 @@ def test_a_day_has_a_limit_and_the_next_one_goes_on(open_memory: OpenMemory, clo
 
 
 def test_what_is_said_again_costs_nothing_of_the_limit(open_memory: OpenMemory) -> None:
-    memory = open_memory(capture_turn_facts=2)
+    memory = open_memory(capture_limits={"turn": 2})
     tell(memory, f"{lines(0, 1)[0]} {lines(0, 1)[0]} {lines(0, 1)[0]} {lines(1, 2)[0]}")
     assert set(states(memory).values()) == {"approved"}
 
 
 def test_what_waits_takes_nobodys_place_until_it_is_approved(open_memory: OpenMemory, clock: ManualClock) -> None:
-    memory = open_memory(capture_day_facts=1)
+    memory = open_memory(capture_limits={"day": 1})
     tell(memory, "I live in Graz.")
     clock.advance(60.0)
     tell(memory, "I moved to Linz.", session="other")
@@ -84,7 +84,7 @@ def test_what_waits_takes_nobodys_place_until_it_is_approved(open_memory: OpenMe
 
 
 def test_what_was_rejected_stays_out_until_it_is_stored_on_purpose(open_memory: OpenMemory) -> None:
-    memory = open_memory(capture_turn_facts=1)
+    memory = open_memory(capture_limits={"turn": 1})
     tell(memory, " ".join(lines(0, 2)))
     [waiting] = memory.admin.review()
     assert memory.admin.reject(waiting.id, dry_run=True)[0].review_state == "pending"
@@ -99,7 +99,7 @@ def test_what_was_rejected_stays_out_until_it_is_stored_on_purpose(open_memory: 
 
 
 def test_a_word_on_a_memory_is_journalled(open_memory: OpenMemory) -> None:
-    memory = open_memory(capture_turn_facts=1)
+    memory = open_memory(capture_limits={"turn": 1})
     tell(memory, " ".join(lines(0, 3)))
     first, second = memory.admin.review()
     memory.admin.approve(first.id, first.id, second.id)
@@ -109,7 +109,7 @@ def test_a_word_on_a_memory_is_journalled(open_memory: OpenMemory) -> None:
 
 
 def test_what_is_not_there_changes_nothing(open_memory: OpenMemory) -> None:
-    memory = open_memory(capture_turn_facts=1)
+    memory = open_memory(capture_limits={"turn": 1})
     tell(memory, " ".join(lines(0, 2)))
     [waiting] = memory.admin.review()
     with pytest.raises(NotFoundError, match="deadbeef"):
@@ -149,7 +149,7 @@ def test_turns_that_nobody_began_keep_nothing(open_memory: OpenMemory, trigger: 
 
 
 def test_what_waits_comes_up_by_no_other_way_either(open_memory: OpenMemory) -> None:
-    memory = open_memory(capture_turn_facts=1, recall_profile="standing", directive_entities=("teapot",))
+    memory = open_memory(capture_limits={"turn": 1}, recall_profile="standing", directives={"entities": ["teapot"]})
     known = memory.store("The kettle stands in the kitchen.")
     tell(memory, "I live in Graz. My teapot is called Earl.")
     [waiting] = memory.admin.review()

@@ -73,7 +73,7 @@ def test_what_is_returned_is_the_memory(open_memory: OpenMemory) -> None:
 
 
 def test_what_waits_for_a_review_is_told(open_memory: OpenMemory) -> None:
-    memory = open_memory(capture_turn_facts=1)
+    memory = open_memory(capture_limits={"turn": 1})
     said = "My sister lives in Bergen. My brother lives in Porto."
     memory.turns.after([{"role": "user", "content": said}], True, TurnContext(session_id="s"))
     memory.settle()

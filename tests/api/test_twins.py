@@ -182,7 +182,7 @@ def test_a_twin_in_other_words_gives_way(
 
 
 def test_a_note_that_was_shown_and_that_the_user_repeats_is_the_users(open_memory: OpenMemory) -> None:
-    memory = open_memory(classify_before_write=False, duplicate_vector=False)
+    memory = open_memory(compare={"classify": False, "vector": 0})
     note = memory.store("Your dentist is Doctor Wagner in Linz.", channel=Channel.TOOL_UNASKED)
     assert memory.turns.before(QUESTION, TurnContext(session_id="s")) is not None
     in_a_turn(memory, TEXT)
@@ -216,7 +216,7 @@ def test_what_was_rejected_comes_back_on_purpose_only(
 
 
 def test_over_the_limit_the_users_word_waits_beside_its_twin(open_memory: OpenMemory, home: Path) -> None:
-    memory = open_memory(capture_turn_facts=1)
+    memory = open_memory(capture_limits={"turn": 1})
     put(home, channel=Channel.IMPORT)
     in_a_turn(memory, f"My cat is called Biscuit. {TEXT}")
     [waiting] = memory.admin.review()

@@ -18,7 +18,7 @@ TWINS = ("The staging database Heron is for tests.", "The staging database Ibis 
 
 @pytest.fixture
 def memory(open_memory: OpenMemory) -> Memory:
-    memory = open_memory(embedder="none", record_sessions=False, duplicate_normalised=False)
+    memory = open_memory(embedder="none", record_sessions=False, compare={"normalised": False})
     for text in TWINS:
         memory.store(text, decay_class="durable")
     return memory

@@ -30,7 +30,7 @@ def build(home: Path) -> Mapping[str, str]:
     from perdure.store.transaction import Author
 
     with Memory.open(
-        home, embedder="none", timers=False, watch=False, capture_assistant=True, classify_before_write=False
+        home, embedder="none", timers=False, watch=False, capture_assistant=True, compare={"classify": False}
     ) as memory:
         given: dict[str, Any] = {
             "entity": f"ent {EVIL}",

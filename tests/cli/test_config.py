@@ -39,15 +39,16 @@ def test_a_setting_is_written_read_and_taken_out_again(monkeypatch: pytest.Monke
         ("auto_recall", "no", False),
         ("sources", "memory", ("memory",)),
         ("sources", "", ()),
-        ("half_life_days", "7.5", 7.5),
+        ("summary_threshold", "75", 75),
         ("workspace", "/notes", Path("/notes")),
-        ("directive_tasks", '{"deploy": ["heron", "café"]}', {"deploy": ("heron", "café")}),
-        ("flush_prompt", 'Say "yes" # or\nno', 'Say "yes" # or\nno'),
+        ("search", '{"half_life_days": 7.5}', {"half_life_days": 7.5}),
+        ("directives", '{"tasks": {"deploy": ["heron", "café"]}}', {"tasks": {"deploy": ("heron", "café")}}),
+        ("embedder_model", 'Say "yes" # or\nno', 'Say "yes" # or\nno'),
     ],
 )
 def test_every_kind_of_value_comes_back_as_it_was_set(name: str, text: str, value: object) -> None:
     call("config", "set", name, text)
-    assert getattr(Settings.load(), name) == value
+    assert getattr(Settings.load(), name) == getattr(Settings.model_validate({name: value}), name)
 
 
 def test_what_wins_over_the_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +63,9 @@ def test_what_cannot_be_set_is_refused_and_the_file_stays() -> None:
     for name, value, message in (
         ("recal_limit", "5", "did you mean recall_limit"),
         ("recall_limit", "0", "recall_limit = '0'"),
-        ("directive_tasks", "{", "JSON"),
+        ("directives", "{", "JSON"),
+        ("search", '{"min_scor": 0.5}', "did you mean search.min_score"),
+        ("search", '{"min_score": 2}', "setting search.min_score = 2: "),
         ("llm_model", "AKIA" + "Q3EGRZTJPL5RMXWN", "looks like a secret"),
     ):
         with pytest.raises(SettingsError, match=message):

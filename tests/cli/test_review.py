@@ -19,7 +19,7 @@ FLOOD = "My sister lives in Bergen. My brother lives in Porto. My aunt lives in 
 @pytest.fixture(autouse=True)
 def flood(home: Path) -> None:
     """Two facts that wait for a person, behind one that does not."""
-    with Memory.open(capture_turn_facts=1) as memory:
+    with Memory.open(capture_limits={"turn": 1}) as memory:
         memory.turns.after([{"role": "user", "content": FLOOD}], True, TurnContext(session_id="s"))
         memory.settle()
 
@@ -55,7 +55,7 @@ def test_what_an_agent_asks_for_stands_beside_the_memory_it_is_about() -> None:
 
 def test_an_audit_tells_before_it_mends(monkeypatch: pytest.MonkeyPatch) -> None:
     # Otherwise the duplicate might be found when it is stored, and nothing would be left to the audit.
-    monkeypatch.setenv("PERDURE_CLASSIFY_BEFORE_WRITE", "false")
+    monkeypatch.setenv("PERDURE_COMPARE", '{"classify": false}')
     call("audit")
     call_json("store", "Your sister lives in Bergen!")
     told = call_json("audit", "--fix", "--dry-run", code=1)

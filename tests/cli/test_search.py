@@ -42,7 +42,7 @@ def test_search_finds_by_words_and_heeds_every_filter() -> None:
 
 def test_a_filter_reaches_what_lies_behind_many_better_hits(monkeypatch: pytest.MonkeyPatch) -> None:
     # Forty that are alike are wanted, and one that is like them: none may count as known already.
-    monkeypatch.setenv("PERDURE_CLASSIFY_BEFORE_WRITE", "false")
+    monkeypatch.setenv("PERDURE_COMPARE", '{"classify": false}')
     for number in range(40):
         stored(f"The harbour has a staging staging staging crane number {number}.")
     stored("In the harbour of long ago there was, behind the mill, staging.", "--tags", "old")

@@ -48,11 +48,11 @@ CALLS: Mapping[str, list[list[str]] | str] = {
     "checkpoint save": [[EVIL, "--state", EVIL, "--expected", EVIL]],
     "classify": [["--dry-run"]],
     "completion": [["bash"]],
-    "config get": [["directive_entities"], ["categories"]],
+    "config get": [["disabled_extensions"], ["categories"]],
     "config path": [[]],
-    "config set": [["directive_keywords", EVIL], ["recall_limit", EVIL]],
+    "config set": [["disabled_extensions", EVIL], ["recall_limit", EVIL]],
     "config show": [["--changed"]],
-    "config unset": [["directive_keywords"]],
+    "config unset": [["disabled_extensions"]],
     "connect": [["claude-code", "--dry-run"], ["codex", "--dry-run"], [], ["claude-code", "--project", EVIL]],
     "consolidate": [["--dry-run"]],
     "demo": [["--script", "{files}/script.json", "--keep", "{files}/demo"]],
@@ -199,7 +199,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
         (home.parent / name).write_text(json.dumps({EVIL: EVIL, "hooks": {"Stop": [{"hooks": [hook]}]}, "x": EVIL}))
     settings = home.parent / "config.toml"
     odd = json.dumps(f"word {EVIL}".replace("\U000e0041", ""))  # which TOML wants written in another way
-    settings.write_text(f'directive_entities = [{odd}]\n[categories]\n"kind \\u001b[35;7mE" = "heron"\n')
+    settings.write_text(f'disabled_extensions = [{odd}]\n[categories]\n"kind \\u001b[35;7mE" = "heron"\n')
     return {**found, "home": str(home), "openclaw": str(openclaw), "settings": str(settings)}
 
 

@@ -14,7 +14,7 @@ def open_memory(home: Path, **settings: Any) -> Memory:
 
 
 def test_consolidate_shows_then_merges_and_undo_brings_back(home: Path) -> None:
-    with Memory.open(home, watch=False, duplicate_vector=False, classify_before_write=False) as memory:
+    with Memory.open(home, watch=False, compare={"vector": 0, "classify": False}) as memory:
         assert memory.ready()
         memory.store("The bees in the garden are doing well.")
         memory.store("The bees in the garden are doing well near the pond.")

@@ -14,7 +14,7 @@ from perdure.embed.base import Embedder
 from perdure.embed.catalogue import RECALL
 from perdure.embed.load import find_weights, load_default
 from perdure.embed.onnx import OnnxEmbedder
-from perdure.errors import InputError, ModelError
+from perdure.errors import ModelError
 
 KERNEL_TOLERANCE = 2e-2
 """int8 kernels differ between processors, those of dynamic quantisation more than others."""
@@ -181,11 +181,6 @@ def test_a_description_with_wrong_dims_is_named() -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"model\.onnx cannot be read"):
         load_default(tmp_path / "model.onnx")
-
-
-def test_no_thread_is_refused() -> None:
-    with pytest.raises(InputError, match="threads is 0"):
-        OnnxEmbedder(RECALL, find_weights(RECALL), threads=0)
 
 
 def test_load_default_finds_the_model_of_the_package() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ from click.testing import CliRunner
 
 from perdure.cli.main import cli
 from perdure.engine.config_file import set_setting
-from perdure.engine.settings import Settings
+from perdure.engine.settings import Settings, table_of
 from perdure.errors import SettingsError
 from perdure.hooks.types import Placement
+from tests.kit import OpenMemory
 
 SOURCES = ("file", "host", "environment", "keywords")
 
@@ -92,6 +94,87 @@ def test_a_key_like_no_other_gets_the_list(empty: Path) -> None:
         load({"zzzzzzzz": 1}, file=empty)
 
 
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_table_is_taken_from_every_source_and_keeps_the_other_defaults(tmp_path: Path, source: str) -> None:
+    settings = table(tmp_path, source, "capture_limits", "captureLimits", {"max_chars": 400}, {"maxChars": 400})
+    assert settings.capture_limits.max_chars == 400
+    assert settings == Settings.model_validate({"capture_limits": {"max_chars": 400}})
+
+
+def test_each_key_of_a_table_comes_from_the_strongest_source_that_has_it(tmp_path: Path) -> None:
+    settings = load(
+        {"jobs": {"backup": 1}},
+        host={"jobs": {"backup": 3, "export": 3, "tidy": 3}},
+        environ={"PERDURE_JOBS": '{"backup": 2, "export": 2}'},
+        file=written(tmp_path, b"[jobs]\nbackup = 4\nprune = 4\ntidy = 4\n"),
+    )
+    assert settings == Settings.model_validate({"jobs": {"backup": 1, "export": 2, "tidy": 3, "prune": 4}})
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_an_unknown_key_of_a_table_is_named_with_its_nearest_match(tmp_path: Path, source: str) -> None:
+    with pytest.raises(SettingsError, match=r"'search\.max_result' is unknown; did you mean search\.max_results\?"):
+        table(tmp_path, source, "search", "search", {"max_result": 4}, {"maxResult": 4})
+    with pytest.raises(SettingsError, match=r"'jobs\.zzz' is unknown; known settings: prune, .*tidy"):
+        table(tmp_path, source, "jobs", "jobs", {"zzz": 4}, {"zzz": 4})
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_value_in_a_table_that_does_not_fit_is_named(tmp_path: Path, source: str) -> None:
+    with pytest.raises(SettingsError, match=r"setting search\.min_score = 2: "):
+        table(tmp_path, source, "search", "search", {"min_score": 2}, {"minScore": 2})
+
+
+def table(
+    folder: Path, source: str, name: str, camel: str, value: Mapping[str, object], hosted: Mapping[str, object]
+) -> Settings:
+    """Load a table from one source."""
+    line = f"{name} = {{{', '.join(f'{key} = {held}' for key, held in value.items())}}}\n"
+    return load(
+        {name: value} if source == "keywords" else None,
+        host={camel: hosted} if source == "host" else None,
+        environ={f"PERDURE_{name.upper()}": json.dumps(value)} if source == "environment" else {},
+        file=written(folder, line.encode() if source == "file" else b""),
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"), [("backup_hours", "jobs.backup"), ("chunk_tokens", "search.chunk_tokens"), ("turn", "limits.turn")]
+)
+def test_a_key_of_a_table_that_stands_alone_is_led_to_it(empty: Path, key: str, hint: str) -> None:
+    with pytest.raises(SettingsError, match=rf"'{key}' is unknown; did you mean (capture_)?{hint}\?"):
+        load({key: 1}, file=empty)
+
+
+@pytest.mark.parametrize("value", [7, "daily", ["backup"], None])
+def test_what_is_no_table_is_refused(empty: Path, value: object) -> None:
+    with pytest.raises(SettingsError, match="setting jobs = "):
+        load({"jobs": value}, file=empty)
+
+
+def test_a_table_in_the_environment_is_json(empty: Path) -> None:
+    with pytest.raises(SettingsError, match="PERDURE_JOBS must be a JSON object"):
+        load(environ={"PERDURE_JOBS": "backup=3"}, file=empty)
+    with pytest.raises(SettingsError, match=r"setting jobs = \[3\]: "):
+        load(environ={"PERDURE_JOBS": "[3]"}, file=empty)
+
+
+def test_words_inside_a_table_are_no_names(empty: Path) -> None:
+    settings = load(host={"directives": {"tasks": {"deployNow": ["rollOut"]}}}, file=empty)
+    assert settings.directives.tasks == {"deployNow": ("rollOut",)}
+
+
+def test_every_setting_and_key_is_described() -> None:
+    assert set(Settings.descriptions()) == set(Settings.model_fields)
+    for name in Settings.model_fields:
+        if (kind := table_of(name)) and name != "jobs":
+            assert set(kind.descriptions()) == set(kind.model_fields), name
+
+
+def test_every_job_that_runs_by_itself_has_an_interval(open_memory: OpenMemory) -> None:
+    assert set(open_memory().admin.jobs()) - {"revive"} == set(dict(Settings().jobs))
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -104,14 +187,9 @@ def test_a_key_like_no_other_gets_the_list(empty: Path) -> None:
         ("recall_placement", "middle"),
         ("min_cosine", 1.5),
         ("min_cosine", "high"),
-        ("capture_min_chars", 0),
-        ("capture_max_chars", 99),
         ("vector_index", "faiss"),
         ("auto_recall", "perhaps"),
         ("auto_recall", None),
-        ("model_threads", 0),
-        ("index_batch", -1),
-        ("index_seconds", -0.5),
     ],
 )
 def test_a_value_that_does_not_fit_is_named(empty: Path, key: str, value: object) -> None:

@@ -34,7 +34,7 @@ from perdure import Memory, TurnContext
 
 # Two memories that say much the same are wanted: what is ranked is to be near.
 settings = {"embedder": "sample-letters", "reranker": "sample-shortest", "min_cosine": 0.0}
-with Memory.open(sys.argv[1], classify_before_write=False, **settings) as memory:
+with Memory.open(sys.argv[1], compare={"classify": False}, **settings) as memory:
     memory.ready()
     memory.store("The staging database in Porto is called heron, and it is backed up each night.")
     memory.store("The staging database is heron.")

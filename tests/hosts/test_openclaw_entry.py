@@ -255,6 +255,20 @@ def test_the_hosts_own_switch_and_model_of_the_flush_hold(host: Host) -> None:
     assert host.do("flush", cfg=cfg(model="local/small"))["model"] == "local/small"
 
 
+def test_the_plugins_own_settings_of_the_flush_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OWN_CONFIG", json.dumps({"flush": {"softTokens": 700, "prompt": "Save to {path}."}}))
+    host = Host(tmp_path / "home")
+    assert host.do("ready")
+    plan = host.do("flush", nowMs=1_795_325_515_000)
+    assert (plan["softThresholdTokens"], plan["reserveTokensFloor"]) == (700, 20_000)
+    assert plan["prompt"] == "Save to memory/2026-11-22.md."
+    host.close()
+    monkeypatch.setenv("OWN_CONFIG", json.dumps({"flush": {"enabled": False}}))
+    host = Host(tmp_path / "home")
+    assert host.do("flush") is None
+    host.close()
+
+
 def test_the_child_ends_with_its_host(host: Host) -> None:
     host.recall("Is anybody there?")
     child = host.do("pid")

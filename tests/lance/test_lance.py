@@ -110,17 +110,6 @@ def test_each_generation_has_its_own_table(tmp_path: Path) -> None:
         index.close()
 
 
-def test_storage_options_reach_lancedb(tmp_path: Path) -> None:
-    """A bucket of a kind that needs no network: what it holds is gone with the process."""
-    index = LanceIndex("memory://bucket", "space", DIMS, storage_options={"timeout": "5s"})
-    index.apply([row(1)], [])
-    assert index.ids() == {"1"}
-    index.close()
-    with pytest.raises(StoreUnavailableError):
-        LanceIndex("s3://bucket/prefix", "space", DIMS, storage_options={"aws_endpoint": "not a url", "timeout": "1s"})
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_an_error_tells_no_text(tmp_path: Path) -> None:
     index = LanceIndex(tmp_path, "space", DIMS)
     with pytest.raises(InputError) as caught:

@@ -80,7 +80,7 @@ def test_the_budget_holds_and_is_kept_over_a_restart(
     again = Store(tmp_path / "home", clock=clock)
     llm, meter = make(server, again, budget=560)
     llm.ask("Hi", purpose=ANY)
-    with pytest.raises(TokenBudgetError, match="llm_daily_tokens"):
+    with pytest.raises(TokenBudgetError, match=r"llm\.daily_tokens"):
         llm.ask("Hi", purpose=ANY)
     assert len(server.requests) == 2
     assert meter.used() == {"default": 80}

@@ -148,7 +148,7 @@ def test_the_key_is_neither_kept_nor_logged(
 
 
 def test_a_budget_that_is_used_up_asks_nobody(server: Loopback, open_memory: OpenMemory) -> None:
-    memory = open_memory(**llm(server, llm_daily_tokens=100))
+    memory = open_memory(**llm(server, llm={"daily_tokens": 100}))
     memory.store(FACT)
     receipts: list[Receipt] = []
     assert memory.recall(QUERY, receipt_to=receipts.append) is None

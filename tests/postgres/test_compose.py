@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from perdure import Memory
-from perdure.engine.setting_sources import from_environment, names_password
+from perdure.engine.setting_sources import names_password
 from perdure.engine.settings import Settings
 from tests.postgres.server import Server, brought
 
@@ -39,7 +39,7 @@ def test_the_services_fit_together_and_hold_no_secret(told: Any) -> None:
     assert database["healthcheck"]["test"][0] == "CMD"
     assert all(list(secret) == ["file"] for secret in told["secrets"].values())
     environment = {name: value for name, value in agent["environment"].items() if name != "PERDURE_HOME"}
-    settings = Settings(**from_environment(environment))
+    settings = Settings.load(environ=environment)
     assert settings.ack == "database"
     assert not names_password(settings.store_url or "")
 

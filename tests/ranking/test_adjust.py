@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.ranking.adjust import Adjustments, Standing, adjusted
+from perdure.ranking.adjust import ADJUSTED, Standing, adjusted
 from perdure.ranking.decay import LIFETIMES
 
 PLAIN = Standing(importance=0.5, confidence=1.0, uses=0, age_days=0.0, remaining_days=None, decay_class="normal")
-OFF = Adjustments(salience=False, confidence=False, directive=False)
-ALL = Adjustments(importance_recency=True, long_term=True, freshness=True)
+ALL = frozenset({"importance_recency", "long_term", "salience", "freshness", "confidence", "directive"})
 LEVELS = ("normal", "stable", "permanent")
 
 shares = st.floats(0, 1)
@@ -24,11 +23,7 @@ standings = st.builds(
     Standing, shares, shares, st.integers(0, 10**9), days, st.none() | days, st.sampled_from(list(LIFETIMES)),
     st.booleans(),
 )  # fmt: skip
-switched = st.builds(Adjustments, *[st.booleans()] * 6)
-
-
-def on(name: str) -> Adjustments:
-    return replace(OFF, **{name: True})
+switched = st.sets(st.sampled_from(sorted(ALL)))
 
 
 @pytest.mark.parametrize(
@@ -50,10 +45,10 @@ def on(name: str) -> Adjustments:
     ],
 )
 def test_each_adjustment_has_its_documented_factor(switch: str, standing: Standing, factor: float) -> None:
-    score, factors = adjusted(0.5, standing, on(switch))
+    score, factors = adjusted(0.5, standing, {switch})
     assert factors == {switch: pytest.approx(factor)}
     assert score == pytest.approx(0.5 * factor)
-    assert adjusted(0.5, standing, replace(ALL, **{switch: False}))[1].keys().isdisjoint({switch})
+    assert adjusted(0.5, standing, ALL - {switch})[1].keys().isdisjoint({switch})
 
 
 @pytest.mark.parametrize(
@@ -69,12 +64,12 @@ def test_each_adjustment_has_its_documented_factor(switch: str, standing: Standi
     ],
 )
 def test_what_does_not_apply_is_not_named(switch: str, standing: Standing) -> None:
-    assert adjusted(0.5, standing, on(switch)) == (0.5, {})
+    assert adjusted(0.5, standing, {switch}) == (0.5, {})
 
 
 def test_by_default_use_confidence_and_directives_count() -> None:
     standing = Standing(0.1, 0.5, 3, 200.0, 1.0, "permanent", directive=True)
-    assert set(adjusted(0.5, standing, Adjustments())[1]) == {"salience", "confidence", "directive"}
+    assert set(adjusted(0.5, standing, ADJUSTED)[1]) == {"salience", "confidence", "directive"}
 
 
 def test_all_factors_are_multiplied() -> None:
@@ -86,13 +81,11 @@ def test_all_factors_are_multiplied() -> None:
 
 @given(shares, standings)
 def test_with_all_switches_off_the_score_stays_as_it_is(score: float, standing: Standing) -> None:
-    assert adjusted(score, standing, OFF) == (score, {})
+    assert adjusted(score, standing, ()) == (score, {})
 
 
 @given(shares, standings, switched)
-def test_the_score_stays_between_0_and_1_and_is_explained(
-    score: float, standing: Standing, switches: Adjustments
-) -> None:
+def test_the_score_stays_between_0_and_1_and_is_explained(score: float, standing: Standing, switches: set[str]) -> None:
     new, factors = adjusted(score, standing, switches)
     assert 0.0 <= new <= 1.0
     assert new == pytest.approx(min(1.0, score * math.prod(factors.values())))
@@ -100,7 +93,7 @@ def test_the_score_stays_between_0_and_1_and_is_explained(
 
 @given(st.floats(-10, 10), st.floats(-10, 10), st.integers(-5, 5), st.floats(-999, 999), switched)
 def test_numbers_of_an_import_that_are_out_of_range_do_no_harm(
-    importance: float, confidence: float, uses: int, day: float, switches: Adjustments
+    importance: float, confidence: float, uses: int, day: float, switches: set[str]
 ) -> None:
     score, _ = adjusted(0.9, Standing(importance, confidence, uses, day, -day, "of an import"), switches)
     assert 0.0 <= score <= 1.0
@@ -108,7 +101,7 @@ def test_numbers_of_an_import_that_are_out_of_range_do_no_harm(
 
 @given(standings, switched, shares, shares)
 def test_a_better_score_is_never_adjusted_below_a_worse_one(
-    standing: Standing, switches: Adjustments, one: float, other: float
+    standing: Standing, switches: set[str], one: float, other: float
 ) -> None:
     low, high = sorted((one, other))
     assert adjusted(low, standing, switches)[0] <= adjusted(high, standing, switches)[0]

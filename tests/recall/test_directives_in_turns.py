@@ -9,9 +9,7 @@ from perdure.api.memory import Memory
 from perdure.hooks.types import TurnContext
 
 RULES: dict[str, Any] = {
-    "directive_entities": ["Zephyr"],
-    "directive_tasks": {"deploy": ["rollout"]},
-    "directive_session_tags": ["welcome"],
+    "directives": {"entities": ["Zephyr"], "tasks": {"deploy": ["rollout"]}, "session_tags": ["welcome"]},
     "embedder": "none",
     "record_sessions": False,
 }

@@ -124,7 +124,7 @@ def test_a_passage_that_was_shown_is_known_after_a_restart(open_memory: OpenMemo
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     (workspace / "MEMORY.md").write_text(f"# Trains\n\n{TRAIN}\n")
-    memory = open_memory(workspace=workspace, recall_passage_floor=0.0)
+    memory = open_memory(workspace=workspace)
     memory.files.sync()
     turn(memory, "When does the heron release train leave?", "On Mondays.")
     [body] = receipts_of(memory)
@@ -143,7 +143,7 @@ def receipts_of(memory: Memory) -> list[Mapping[str, Any]]:
 
 def test_what_was_shown_nowhere_is_news(open_memory: OpenMemory) -> None:
     # Without this, the tests above could not fail.
-    memory = open_memory(classify_before_write=False)
+    memory = open_memory(compare={"classify": False})
     memory.store(TRAIN)
     told(memory, QUOTATION)
     assert QUOTATION in [fact.text for fact in facts(memory)]

@@ -290,7 +290,7 @@ def test_what_is_hidden_is_answered_like_what_is_not_there(house: House, name: s
 
 
 def test_a_session_opens_with_what_its_caller_may_hear(tmp_path: Path) -> None:
-    house = House(tmp_path / "home", directive_session_tags=["bird"])
+    house = House(tmp_path / "home", directives={"session_tags": ["bird"]})
     try:
         heard_of = {}
         for caller in CALLERS:
@@ -365,7 +365,7 @@ def test_writing_tells_and_changes_nothing_of_what_is_hidden(aviary: House, call
 
 
 def test_a_near_text_of_others_is_neither_confirmed_nor_linked(tmp_path: Path) -> None:
-    house = House(tmp_path / "home", embedder="hash", auto_link=True, auto_link_cosine=0.1, duplicate_cosine=0.5)
+    house = House(tmp_path / "home", embedder="hash", auto_link=50, compare={"vector": 0.5})
     try:
         for caller in ("owner", "a stranger"):
             memory = house.caller(caller)

@@ -248,25 +248,26 @@ def test_a_block_holds_the_summary_and_get_the_text(open_memory: OpenMemory) -> 
     assert memory.get(fact.id).text == LONG.strip()
 
 
-def test_settings_say_which_text_is_long_and_how_much_of_it_stands_for_it(open_memory: OpenMemory) -> None:
+def test_settings_say_which_text_is_long(open_memory: OpenMemory) -> None:
     with open_memory() as memory:
         before = memory.store(LONG)
-    memory = open_memory(summary_threshold=150, summary_max_chars=30)
+    memory = open_memory(summary_threshold=150)
     text = ("My shipyard plan: " + "each berth has a number of its own, " * 9)[:151].rstrip(", ")
     fact = memory.store(text.ljust(151, "x"))
-    assert fact.summary == f"{text[:30].rstrip()}…"
+    assert fact.summary == f"{text[:80].rstrip()}…"
     assert memory.store(("My jetty plan: " + "each berth " * 20)[:150].strip()).summary is None
     assert recalled(memory, "What does the plan of the shipyard say?") == [fact.summary]
     # What was stored before is shown by the settings of now, without being written anew.
-    assert recalled(memory, "What does the plan of the harbour say?") == [f"{LONG[:30].rstrip()}…"]
-    assert memory.get(before.id).summary == before.summary
     memory = open_memory(summary_threshold=100_000)
     assert recalled(memory, "What does the plan of the shipyard say?") == [fact.text]
+    assert recalled(memory, "What does the plan of the harbour say?") == [LONG.strip()]
+    assert memory.get(before.id).summary == before.summary
 
 
 def test_a_summary_that_was_given_is_not_cut_again(open_memory: OpenMemory) -> None:
-    memory = open_memory(summary_max_chars=20)
-    given = "The plan of the harbour, which is long, in one line."
+    memory = open_memory()
+    given = f"The plan of the harbour, which is long, in one line{' of some length' * 4}."
+    assert len(given) > 80
     fact = memory.update(memory.store(LONG).id, summary=given)
     assert recalled(memory, "What does the plan of the harbour say?") == [given]
     assert fact.summary == given

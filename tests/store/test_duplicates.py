@@ -16,9 +16,7 @@ from tests.kit import START, OpenMemory, say
 TEXT = "The harbour crane lifts heavy containers every single morning."
 OTHER_LETTERS = "the HARBOUR crane lifts  heavy containers every single morning"
 SAME_MEANING = "The harbour crane lifts the heavy containers every single morning."
-NONE = {
-    "duplicate_exact": False, "duplicate_normalised": False, "duplicate_vector": False, "classify_before_write": False,
-}  # fmt: skip
+NONE = {"exact": False, "normalised": False, "vector": 0, "classify": False}
 NEAR = 0.85
 """What counts as near here: the deterministic embedder knows words, not meaning."""
 
@@ -42,20 +40,19 @@ def rows(home: Path) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(
-    ("level", "again"),
+    ("level", "on_with", "again"),
     [
-        ("duplicate_exact", TEXT),
-        ("duplicate_normalised", OTHER_LETTERS),
-        ("duplicate_normalised", TEXT),
-        ("duplicate_vector", SAME_MEANING),
+        ("exact", True, TEXT),
+        ("normalised", True, OTHER_LETTERS),
+        ("normalised", True, TEXT),
+        ("vector", NEAR, SAME_MEANING),
     ],
 )
 def test_a_level_that_is_on_confirms_and_one_that_is_off_adds(
-    open_memory: OpenMemory, home: Path, tmp_path: Path, clock: ManualClock, level: str, again: str
+    open_memory: OpenMemory, home: Path, tmp_path: Path, clock: ManualClock, level: str, on_with: object, again: str
 ) -> None:
-    settings = {"embedder": "hash", "duplicate_cosine": NEAR, **NONE}
-    on = open_memory(**{**settings, level: True})
-    off = open_memory(tmp_path / "off", **settings)
+    on = open_memory(embedder="hash", compare=NONE | {level: on_with})
+    off = open_memory(tmp_path / "off", embedder="hash", compare=NONE)
     assert cosine(on, TEXT, SAME_MEANING) >= NEAR
     first = on.store(TEXT)
     off.store(TEXT)
@@ -69,22 +66,22 @@ def test_a_level_that_is_on_confirms_and_one_that_is_off_adds(
 
 
 def test_the_exact_level_wants_every_letter(open_memory: OpenMemory, home: Path) -> None:
-    memory = open_memory(**{**NONE, "duplicate_exact": True})
+    memory = open_memory(compare=NONE | {"exact": True})
     memory.store(TEXT)
     memory.store(OTHER_LETTERS)
     assert rows(home)["facts"] == 2
 
 
 def test_the_normalised_level_wants_the_same_words(open_memory: OpenMemory, home: Path) -> None:
-    memory = open_memory(**{**NONE, "duplicate_normalised": True})
+    memory = open_memory(compare=NONE | {"normalised": True})
     memory.store(TEXT)
     memory.store(SAME_MEANING)
     assert rows(home)["facts"] == 2
 
 
 def test_the_fourth_level_knows_slots(open_memory: OpenMemory, tmp_path: Path) -> None:
-    on = open_memory(**{**NONE, "classify_before_write": True})
-    off = open_memory(tmp_path / "off", **NONE)
+    on = open_memory(compare=NONE | {"classify": True})
+    off = open_memory(tmp_path / "off", compare=NONE)
     for memory in (on, off):
         first = memory.store("My birthday is 3 May.")
         memory.store("I was born on 3 May.")
@@ -96,7 +93,7 @@ def test_the_fourth_level_knows_slots(open_memory: OpenMemory, tmp_path: Path) -
 
 
 def test_all_levels_are_on_by_default(open_memory: OpenMemory, home: Path) -> None:
-    memory = open_memory(embedder="hash", duplicate_cosine=NEAR)
+    memory = open_memory(embedder="hash", compare={"vector": NEAR})
     for text in (TEXT, TEXT, OTHER_LETTERS, SAME_MEANING):
         memory.store(text)
     [fact] = memory.admin.list()
@@ -105,7 +102,7 @@ def test_all_levels_are_on_by_default(open_memory: OpenMemory, home: Path) -> No
 
 
 def test_what_is_said_in_a_turn_is_compared_too(open_memory: OpenMemory, home: Path) -> None:
-    memory = open_memory(embedder="hash", duplicate_cosine=NEAR)
+    memory = open_memory(embedder="hash", compare={"vector": NEAR})
     say(memory, "My harbour crane lifts heavy containers every single morning.")
     say(memory, "My harbour crane lifts the heavy containers every single morning.", session="t")
     [fact] = memory.admin.list()
@@ -114,7 +111,7 @@ def test_what_is_said_in_a_turn_is_compared_too(open_memory: OpenMemory, home: P
 
 @pytest.mark.sqlite
 def test_a_vector_duplicate_is_one_row_in_the_derived_index_too(open_memory: OpenMemory, home: Path) -> None:
-    memory = open_memory(embedder="hash", vector_index="lance", duplicate_cosine=NEAR)
+    memory = open_memory(embedder="hash", vector_index="lance", compare={"vector": NEAR})
     first = memory.store(TEXT)
     assert memory.store(SAME_MEANING).id == first.id
     assert memory.sync_index()
@@ -144,7 +141,7 @@ def test_other_figures_names_and_a_not_are_no_duplicates(
     open_memory: OpenMemory, home: Path, one: str, other: str
 ) -> None:
     # Classified before it is written, what says the opposite would withdraw the other, which is no duplicate either.
-    memory = open_memory(embedder="hash", duplicate_cosine=0.5, classify_before_write=False)
+    memory = open_memory(embedder="hash", compare={"vector": 0.5, "classify": False})
     assert cosine(memory, one, other) >= 0.5
     assert memory.store(one).id != memory.store(other).id
     assert {fact.text for fact in memory.admin.list()} == {one, other}

@@ -168,7 +168,7 @@ class TestMassExpiry:
 def test_receipts_and_conversations_are_dropped_in_their_time(
     open_memory: OpenMemory, clock: ManualClock, home: Path
 ) -> None:
-    memory = open_memory(receipt_days=5, conversation_days=0)
+    memory = open_memory(keep={"receipt_days": 5, "conversation_days": 0})
     memory.store(TEXT)
     assert recalled(memory, "staging database") == [TEXT]
     memory.files.add_transcript([{"role": "user", "content": "Where is the heron?"}], "old")

@@ -20,7 +20,7 @@ FURTHER = ("CONTRADICTS", "INSTANCE_OF", "DERIVED_FROM")
 @pytest.fixture
 def memory(open_memory: OpenMemory) -> Memory:
     """A memory that replaces nothing and links nothing unasked, however much alike the facts are."""
-    return open_memory(classify_before_write=False)
+    return open_memory(compare={"classify": False})
 
 
 def chain(memory: Memory, count: int) -> list[str]:
@@ -175,7 +175,7 @@ def links_of_last(memory: Memory) -> list[float]:
 
 
 def test_new_facts_are_linked_to_near_ones_if_that_is_wanted(open_memory: OpenMemory) -> None:
-    memory = open_memory(embedder="hash", auto_link=True)
+    memory = open_memory(embedder="hash", auto_link=3)
     strengths = links_of_last(memory)
     assert len(strengths) == 3
     assert all(0.7 <= strength <= 1 for strength in strengths)
@@ -187,16 +187,13 @@ def test_by_default_nothing_is_linked(open_memory: OpenMemory, home: Path) -> No
     assert link_rows(home) == 0
 
 
-def test_how_many_and_how_near_can_be_set(open_memory: OpenMemory, tmp_path: Path) -> None:
-    one = open_memory(tmp_path / "one", embedder="hash", auto_link=True, auto_link_limit=1)
-    none = open_memory(tmp_path / "none", embedder="hash", auto_link=True, auto_link_cosine=1.0)
-    assert len(links_of_last(one)) == 1
-    assert links_of_last(none) == []
+def test_how_many_can_be_set(open_memory: OpenMemory) -> None:
+    assert len(links_of_last(open_memory(embedder="hash", auto_link=1))) == 1
 
 
 def test_captured_facts_are_linked_too(open_memory: OpenMemory) -> None:
-    memory = open_memory(embedder="hash", auto_link=True, auto_link_cosine=0.5)
-    first = memory.store("My harbour crane lifts heavy containers on Monday.")
-    say(memory, "My harbour crane lifts heavy containers on Tuesday too.")
+    memory = open_memory(embedder="hash", auto_link=3)
+    first = memory.store("My harbour crane lifts heavy containers every single morning on Monday.")
+    say(memory, "My harbour crane lifts heavy containers every single morning on Tuesday too.")
     [other] = [fact for fact in memory.admin.list() if fact.id != first.id]
     assert [found.fact.id for found in memory.related(first.id)] == [other.id]

@@ -178,7 +178,7 @@ def test_a_lookup_puts_the_certain_first_then_the_newest(memory: Memory, home: P
 
 def test_past_three_quarters_of_its_life_a_fact_counts_half(open_memory: OpenMemory, clock: ManualClock) -> None:
     # Whether one hobby takes the place of another is not asked here: both stay, and their order is looked at.
-    memory = open_memory(classify_before_write=False)
+    memory = open_memory(compare={"classify": False})
     memory.store("Ann likes golf.", entity="ann", key="hobby", value="golf", decay_class="normal")
     clock.advance(60.0)
     memory.store("Ann likes chess.", entity="ann", key="hobby", value="chess", decay_class="permanent")

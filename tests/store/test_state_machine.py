@@ -62,7 +62,7 @@ class LifeOfFacts(RuleBasedStateMachine):
         super().__init__()
         self.home = Path(tempfile.mkdtemp(prefix="perdure-life-"))
         self.clock = ManualClock(START)
-        self.memory = Memory.open(self.home, embedder="hash", clock=self.clock, duplicate_vector=False)
+        self.memory = Memory.open(self.home, embedder="hash", clock=self.clock, compare={"vector": 0})
         assert self.memory.ready()
         self.store = Store(self.home, clock=self.clock)
         self.model: Model = {}

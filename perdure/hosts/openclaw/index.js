@@ -29,23 +29,23 @@ function plain(ctx) {
   return { ...session, ...picked(ctx, ["runId", "trigger"]), ...who };
 }
 
-function flushPlan(config, { cfg, contextWindowTokens, nowMs }) {
+function flushPlan({ flush: own = {} }, { cfg, contextWindowTokens, nowMs }) {
   const host = cfg?.agents?.defaults?.compaction?.memoryFlush;
-  if (config.flushEnabled === false || host?.enabled === false) return null;
+  if (own.enabled === false || host?.enabled === false) return null;
   // Swedish dates have the ISO form.
   const date = new Date(nowMs ?? Date.now()).toLocaleDateString("sv");
   const relativePath = `memory/${date}.md`;
   const filled = (text) => text.replaceAll("{date}", date).replaceAll("{path}", relativePath);
   const plan = GENERATED.flush;
   const window = contextWindowTokens || Infinity;
-  const reserve = Math.min(config.flushReserveTokens ?? plan.reserveTokensFloor, Math.floor(window * MOST_RESERVED));
+  const reserve = Math.min(own.reserveTokens ?? plan.reserveTokensFloor, Math.floor(window * MOST_RESERVED));
   return {
     ...plan,
-    softThresholdTokens: Math.min(config.flushSoftTokens ?? plan.softThresholdTokens, Math.floor((window - reserve) / 2)),
+    softThresholdTokens: Math.min(own.softTokens ?? plan.softThresholdTokens, Math.floor((window - reserve) / 2)),
     reserveTokensFloor: reserve,
     model: host?.model?.trim() || undefined,
-    prompt: filled(config.flushPrompt || plan.prompt),
-    systemPrompt: filled(config.flushSystemPrompt || plan.systemPrompt),
+    prompt: filled(own.prompt || plan.prompt),
+    systemPrompt: filled(own.systemPrompt || plan.systemPrompt),
     relativePath,
   };
 }

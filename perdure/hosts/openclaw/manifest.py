@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure.api.tools import TOOLS
-from perdure.engine.settings import Settings
+from perdure.engine.settings import Settings, table_of
 from perdure.files.notes import DEFAULT_PROMPT, DEFAULT_SYSTEM_PROMPT
 from perdure.files.prompt import prompt_sections
 from perdure.hosts.openclaw.mapping import HOST
@@ -61,11 +61,14 @@ def manifest() -> Mapping[str, Any]:
     for name, (label, text, schema) in _OWN.items():
         properties[name] = schema
         hints[name] = {"label": label, "help": text} | ({"advanced": True} if "Timeout" in name else {})
+    told = Settings.descriptions()
     for field, schema in Settings.model_json_schema()["properties"].items():
         name = camel(field)
         properties[name] = _setting(schema)
+        for key, text in table.descriptions().items() if (table := table_of(field)) else ():
+            properties[name]["properties"][camel(key)]["description"] = text
         label = _LABELS.get(name, field.replace("_", " ").capitalize())
-        hints[name] = {"label": label, "help": _help(schema)}
+        hints[name] = {"label": label, "help": _help(told[field], schema.get("default"))}
         hints[name] |= {} if name in _COMMON else {"advanced": True}
     return {
         "id": ID,
@@ -102,7 +105,7 @@ def package(entry: str) -> Mapping[str, Any]:
 
 def generated() -> Mapping[str, Any]:
     """Return what the entry must know before the child runs: the tools, the flush plan, the lines of the prompt."""
-    fields = Settings.model_fields
+    flush = Settings().flush
     [section] = prompt_sections("full", memory_md=None, runtime={})
     prompt = [*section.text.split("\n"), "Facts and preferences from earlier chats come up by themselves.", ""]
     return {
@@ -110,8 +113,8 @@ def generated() -> Mapping[str, Any]:
             {"name": tool.name, "description": tool.description, "parameters": tool.parameters} for tool in TOOLS
         ],
         "flush": {
-            "softThresholdTokens": fields["flush_soft_tokens"].default,
-            "reserveTokensFloor": fields["flush_reserve_tokens"].default,
+            "softThresholdTokens": flush.soft_tokens,
+            "reserveTokensFloor": flush.reserve_tokens,
             "forceFlushTranscriptBytes": FLUSH_BYTES,
             "prompt": DEFAULT_PROMPT,
             "systemPrompt": DEFAULT_SYSTEM_PROMPT,
@@ -155,14 +158,15 @@ def _setting(schema: Mapping[str, Any]) -> Mapping[str, Any]:
         plain |= definitions[plain["$ref"].rpartition("/")[2]]
     # OpenClaw fills defaults in, and its config stands above the settings file: a default would hide what is there.
     dropped = {"anyOf", "title", "description", "format", "$ref", "default"}
-    return {key: value for key, value in plain.items() if key not in dropped}
+    kept = {key: value for key, value in plain.items() if key not in dropped}
+    if "properties" in kept:
+        kept["properties"] = {camel(name): _setting(each) for name, each in kept["properties"].items()}
+    return kept
 
 
-def _help(schema: Mapping[str, Any]) -> str:
-    default = schema.get("default")
-    if default in (None, [], {}):
-        return str(schema["description"])
-    return f"{schema['description']} Default: {json.dumps(default)}."
+def _help(told: str, default: Any) -> str:
+    # The keys of a table have their own defaults.
+    return told if default in (None, []) or isinstance(default, dict) else f"{told} Default: {json.dumps(default)}."
 
 
 def _json(value: Mapping[str, Any]) -> str:
