@@ -42,15 +42,10 @@ class Listener:
 def play_dialogues(
     dialogues: Sequence[Dialogue], memory: Memory, clock: ManualClock, listener: Listener, *, settle: bool = True
 ) -> None:
-    """Fire the hooks of a host for each exchange.
+    """Fire the hooks of a host for each exchange; the host's clock is set to its time, the memory keeps its own.
 
-    Args:
-        dialogues: what is said.
-        memory: where it goes. It keeps its own time: what was said long ago is remembered from now on.
-        clock: the host's; it is set to the time of each exchange.
-        listener: is told of each turn.
-        settle: as in life, where a model takes seconds to answer and a person to read: what a turn leaves
-            behind is done before the next begins.
+    To `settle` is as in life, where a model takes seconds to answer and a person to read: what a turn leaves behind is
+    done before the next begins.
     """
     runner = HookRunner()
     runner.register(hookimpls_for(memory=memory), "perdure")
@@ -185,7 +180,7 @@ def _ratio(one: dict[str, float], other: dict[str, float]) -> float | None:
 @click.option("--conversation", help="Which conversation of a LoCoMo file; without it the first.")
 @click.option("--keep", type=click.Path(path_type=Path), help="Use this folder for the store and keep it.")
 @json_option
-def replay(file: Path, form: str, conversation: str | None, keep: Path | None, as_json: bool) -> int:
+def replay(file: Path, form: str, conversation: str | None, keep: Path | None, as_json: bool) -> None:
     """Play a transcript through the hooks, and show what was kept and how long it took.
 
     Example: perdure replay session.jsonl --keep ./memory
@@ -195,9 +190,6 @@ def replay(file: Path, form: str, conversation: str | None, keep: Path | None, a
     with folder(keep) as home, progress("replaying", total, quiet=as_json) as advance:
         figures = measure(dialogues, home, advance)
     output = Output(as_json)
-    if as_json:
-        output.json(figures)
-    else:
-        output.table(("text",), [(text,) for text in figures.pop("memories")])
-        output.table(("", ""), [(name.replace("_", " "), value) for name, value in figures.items()])
-    return 0
+    output.json(figures)
+    output.table(("text",), [(text,) for text in figures.pop("memories")])
+    output.table(("", ""), [(name.replace("_", " "), value) for name, value in figures.items()])
