@@ -111,10 +111,7 @@ class Stopwatch(Listener):
         self._handle = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
         self._turns = 0
         self._asked: set[str] = set()
-        self._recall: list[float] = []
-        self._embed: list[float] = []
-        self._capture: list[float] = []
-        self._append: list[float] = []
+        self._seconds: dict[str, list[float]] = {name: [] for name in ("recall", "embed", "capture", "append")}
 
     def answering(self, user: str) -> None:
         """Measure a bare append in every other turn."""
@@ -122,19 +119,19 @@ class Stopwatch(Listener):
             began = time.perf_counter()
             os.write(self._handle, user.encode("utf-8", "replace") + b"\n")
             getattr(os, "fdatasync", os.fsync)(self._handle)
-            self._append.append(time.perf_counter() - began)
+            self._seconds["append"].append(time.perf_counter() - began)
 
     def settled(self, turn: Turn) -> None:
         """Take the turn's times, and measure a bare embedding of its prompt."""
         if not self._turns % 2:
-            self._capture.append(turn.capture_seconds)
+            self._seconds["capture"].append(turn.capture_seconds)
         self._turns += 1
         if turn.user not in self._asked and understand(turn.user).trivial is None:
             self._asked.add(turn.user)
-            self._recall.append(turn.recall_seconds)
+            self._seconds["recall"].append(turn.recall_seconds)
             began = time.perf_counter()
             if self._memory.embed(turn.user) is not None:
-                self._embed.append(time.perf_counter() - began)
+                self._seconds["embed"].append(time.perf_counter() - began)
         self._on_turn()
 
     def close(self) -> None:
@@ -145,11 +142,10 @@ class Stopwatch(Listener):
     def figures(self, categories: Counter[str], seconds: float) -> dict[str, Any]:
         """Return what was measured, in milliseconds."""
         facts = categories.total()
-        recall, embed = _percentiles(self._recall), _percentiles(self._embed)
-        capture, append = _percentiles(self._capture), _percentiles(self._append)
+        recall, embed, capture, append = map(_percentiles, self._seconds.values())
         return {
             "turns": self._turns,
-            "searched": len(self._recall),
+            "searched": len(self._seconds["recall"]),
             "captured": facts,
             "by_category": dict(categories.most_common()),
             "facts_per_100_turns": round(100 * facts / self._turns, 1) if self._turns else 0.0,
