@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -97,11 +98,9 @@ def search_facts(engine: Engine, view: View, query: str, chosen: Filter, limit: 
     leg = engine.model.leg()
     if leg is not None and (chosen != Filter() or view.tag is not None):
         leg = replace(leg, index=_Scan(engine.store, leg.embedder.identity.id))
-    legs = Legs(engine.store, POOL * limit, near=POOL * limit, shared=POOL * limit)
-    try:
+    pool = POOL * limit
+    with closing(Legs(engine.store, pool, near=pool, shared=pool)) as legs:
         found = legs.search(asked, narrow, leg, time.monotonic() + PATIENCE)
-    finally:
-        legs.close()
     gate = Gate(found.floor if found.floor is not None else 1.0)
     fitting = {fact_id for fact_id in found.facts if _fits(found.evidence[fact_id], gate)}
     hits = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -164,11 +163,8 @@ def folder(keep: Path | None) -> Iterator[Path]:
     if keep is not None:
         yield keep
         return
-    temporary = Path(tempfile.mkdtemp(prefix="perdure-"))
-    try:
-        yield temporary
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="perdure-", ignore_cleanup_errors=True) as temporary:
+        yield Path(temporary)
 
 
 @click.command()
