@@ -27,8 +27,9 @@ from perdure.lance.indexer import Indexer
 from perdure.lance.tiered import TieredIndex
 from perdure.store.scope import GLOBAL, Audience, Scope
 from perdure.store.search import View
+from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run
-from perdure.store.store import Store, VectorSpace
+from perdure.store.store import Store
 from perdure.store.transaction import Author, StoredVector
 
 if TYPE_CHECKING:

@@ -33,10 +33,9 @@ from bench.program import program
 from perdure.api.memory import Memory
 from perdure.engine.repository import project_of
 from perdure.hosts.command.dialects import DIALECTS
-from perdure.hosts.mcp.desk import new_session
+from perdure.hosts.mcp.client import McpClient
 from perdure.hosts.mcp.remote import RemoteDesk
-from perdure.service.client import ask
-from perdure.service.place import endpoint
+from perdure.service.client import ask, endpoint
 
 FOLDER = "/home/me/repo"
 SESSIONS, SERVERS = 8, 2
@@ -145,10 +144,7 @@ def storm(home: str, events: int) -> dict[str, Any]:
             late.append(seconds)
 
     def server(name: int) -> None:
-        desk = RemoteDesk(
-            Path(home), agent=None, user=None, workspace=None, project=str(project_of(FOLDER)), host="mcp",
-            session=new_session(),
-        )  # fmt: skip
+        desk = RemoteDesk(Path(home), McpClient(project=str(project_of(FOLDER))))
         for number in range(events // SESSIONS // 4):
             text = f"The label of crate {name}-{number} is {random.Random(number).randrange(10**6):06d}."
             if not desk.call("memory_store", {"text": text, "scope": "project"}).refused:

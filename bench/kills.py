@@ -21,8 +21,7 @@ import apsw
 
 from perdure.embed.deterministic import HashEmbedder
 from perdure.failpoints import VARIABLE
-from perdure.store.fact import live_sql
-from perdure.store.slots import vector_text
+from perdure.store.fact import live_sql, vector_text
 from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 

@@ -26,8 +26,8 @@ from bench.crash import Actor
 from bench.kills import Story, Verdict
 from bench.program import program
 from perdure.engine.settings import Settings
-from perdure.store.damaged_turns import damaged_turns
 from perdure.store.inbox import Inbox
+from perdure.store.inbox_lines import damaged_turns
 from perdure.store.rollback_guard import FILE
 from perdure.store.sql import run
 from perdure.store.store import Store

@@ -13,11 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from perdure.secrets import national
-from perdure.secrets.national import luhn
-from perdure.secrets.numbers import mod_97
+from perdure.secrets import numbers as national
+from perdure.secrets.numbers import luhn, mod_97
+from perdure.secrets.shapes import seed_words
 from perdure.text.normalise import fold
-from perdure.text.seed_words import SEED_WORDS
 
 DATA: Mapping[str, Any] = tomllib.loads((Path(__file__).parent / "data" / "secrets.toml").read_text(encoding="utf-8"))
 KINDS: Mapping[str, Sequence[str]] = DATA["wrapped"]
@@ -152,7 +151,7 @@ def _any(number: str) -> bool:
 
 def _phrase_samples(rng: random.Random) -> Iterator[Sample]:
     for count in (12, 24):
-        words = rng.sample(sorted(SEED_WORDS), count)
+        words = rng.sample(sorted(seed_words()), count)
         plain, numbered = " ".join(words), "\n".join(f"{n}. {word}" for n, word in enumerate(words, 1))
         for place, text in (("prose", f"my seed phrase is {plain}"), ("prose", f"hm, {plain}."), ("split", numbered),
                             ("json", f'{{"mnemonic": "{plain}"}}'), ("split", plain.replace(" ", "\n"))):  # fmt: skip
@@ -200,7 +199,7 @@ def wrapped_samples(seed: int) -> dict[str, list[Sample]]:
 
 def _value(rng: random.Random, kind: str) -> str:
     if kind == "seed-phrase":
-        return " ".join(rng.sample(sorted(SEED_WORDS), 12))
+        return " ".join(rng.sample(sorted(seed_words()), 12))
     return checked(rng, KINDS[kind][1], {"card": luhn, "iban": _iban}.get(kind, _any))
 
 

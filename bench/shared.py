@@ -36,7 +36,7 @@ from bench.store import bind, sentences
 from perdure.hooks.types import TurnContext
 from perdure.index.vector_index import ExactIndex, scan
 from perdure.maintenance.scrub import META as REDACTOR
-from perdure.postgres.index import DatabaseIndex
+from perdure.postgres.vectors import DatabaseIndex
 from perdure.secrets.redact import VERSION
 from perdure.store.scope import Audience
 from perdure.store.search import View

@@ -30,8 +30,9 @@ from perdure.embed.deterministic import HashEmbedder
 from perdure.hooks.types import Channel
 from perdure.lance.indexer import Indexer
 from perdure.store.fact import Fact
+from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run
-from perdure.store.store import Store, VectorSpace
+from perdure.store.store import Store
 from perdure.store.transaction import Author, StoredVector
 
 AUTHOR = Author(Channel.LIBRARY, "bench")

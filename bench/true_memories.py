@@ -26,11 +26,10 @@ import click
 from bench.memories import opened, say
 from bench.program import SkippedError, program
 from perdure.api.memory import Memory
-from perdure.capture.dates import dated
+from perdure.capture.lifetimes import dated
 from perdure.capture.statements import statements
 from perdure.clock import ManualClock
-from perdure.store.fact import Fact
-from perdure.store.slots import is_single_valued
+from perdure.store.fact import Fact, is_single_valued
 
 DAY = 86_400.0
 MINUTE = 60.0

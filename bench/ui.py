@@ -24,9 +24,8 @@ from bench.store import fill, sentences
 from perdure.api.memory import Memory
 from perdure.hooks.types import TurnContext
 from perdure.store.listing import Filter
-from perdure.ui.app import pages
 from perdure.ui.door import Keys
-from perdure.ui.pages.memories import PAGE
+from perdure.ui.pages import PAGE, pages
 
 PORT = 43_210
 TURNS = 50

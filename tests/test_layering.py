@@ -54,9 +54,8 @@ IO_MODULES = {
 SQLITE = {
     "perdure/store/access.py": "opens SQLite's files, and puts its errors in words",
     "perdure/store/database.py": "the backend itself",
-    "perdure/store/single_node.py": "what that backend answers of other machines; SQLite's version",
     "perdure/store/snapshot.py": "copies such a file page by page",
-    "perdure/store/stems.py": "FTS5's tokenizer, by which words are found in both backends",
+    "perdure/store/vocabulary.py": "FTS5's tokenizer, by which words are found in both backends",
     "perdure/maintenance/backup.py": "copies facts.db, and puts a copy in its place",
     "perdure/maintenance/certificate.py": "asks SQLite for the bytes of its files, past its locks",
     "perdure/maintenance/checks.py": "a fresh schema to compare facts.db with",

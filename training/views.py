@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perdure.recall.gate import NEAR, SHARED, Lexicon, Near, Prompt, rows
-from perdure.store.stems import may_be_misspelt, meant, terms
+from perdure.store.vocabulary import may_be_misspelt, meant, terms
 
 Floats = NDArray[np.float32]
 

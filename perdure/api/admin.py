@@ -11,7 +11,6 @@ from perdure.api.assign import Assigned, assign
 from perdure.api.audit import Audit
 from perdure.api.fact_search import Hit, search_facts
 from perdure.api.inbox import InboxTurn
-from perdure.background.revive import revive_if_due
 from perdure.consolidation import classify
 from perdure.consolidation.classify import Classified
 from perdure.engine.engine import Engine, audience_of
@@ -29,10 +28,8 @@ from perdure.store import lifecycle, listing, search
 from perdure.store.expiry import Pruned, prune
 from perdure.store.fact import Fact
 from perdure.store.finding import Finding
-from perdure.store.history import History, history
-from perdure.store.inventory import Page, State, inventory, states_of
-from perdure.store.listing import Filter, Progress, Stats, no_progress
-from perdure.store.replaced import Replacement, replacements
+from perdure.store.history import History, Replacement, history, replacements
+from perdure.store.listing import Filter, Page, Progress, State, Stats, inventory, no_progress, states_of
 from perdure.store.schedule import JobState
 from perdure.store.scope import ALL_SCOPES, Scope
 from perdure.store.search import View
@@ -90,7 +87,7 @@ class Admin:
 
         Args:
             chosen: which.
-            states: only in these, such as "pending" or "forgotten"; see `perdure.store.inventory.State`.
+            states: only in these, such as "pending" or "forgotten"; see `perdure.store.listing.State`.
             limit: so many at the most.
             offset: after so many others.
             behind: id of the last memory of the page before; so none is skipped or repeated, whatever is added.
@@ -300,8 +297,6 @@ class Admin:
         Raises:
             StoreError: it could not be written; what was done before is kept.
         """
-        if not dry_run:
-            revive_if_due(self._engine.store)
         retention = self._engine.settings.retention_days * DAY
         return prune(self._engine.store, retention, dry_run=dry_run, confirmed=confirmed)
 

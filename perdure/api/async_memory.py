@@ -150,7 +150,6 @@ class AsyncUpkeep(Twin[Upkeep]):
     consolidate = _async(Upkeep.consolidate)
     reflect = _async(Upkeep.reflect)
     distill = _async(Upkeep.distill)
-    revive = _async(Upkeep.revive)
     checkpoint = _async(Upkeep.checkpoint)
     checkpoints = _async(Upkeep.checkpoints)
     restore = _async(Upkeep.restore)

@@ -21,7 +21,7 @@ from perdure.errors import PerdureError
 from perdure.maintenance import checks
 from perdure.maintenance.exports import newest_export
 from perdure.parts import part
-from perdure.store import listing, reporting
+from perdure.store import listing, notices
 from perdure.store.finding import Finding
 from perdure.store.rollback_guard import Truth, judge
 from perdure.store.store import Store
@@ -158,7 +158,7 @@ def _model(memory: Memory) -> Checkup:
 
 
 def _telemetry(engine: Engine) -> Checkup:
-    seen = reporting.last(engine.store)
+    seen = notices.last_reporting(engine.store)
     if seen is not None and engine.clock.now() - seen < REPORTING_SECONDS:
         at = dt.datetime.fromtimestamp(seen, dt.UTC).strftime("%Y-%m-%d %H:%M UTC")
         fix = f"set {telemetry.VARIABLE}=1 where that program is started; a day later this is not said any more"

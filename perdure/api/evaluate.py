@@ -24,8 +24,7 @@ from perdure.store.search import View, by_ids
 from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 from perdure.store.trust import AUTO_RECALLED
-from perdure.text.foreign_questions import FOREIGN_QUESTIONS
-from perdure.text.questions import exact, paraphrase, temporal
+from perdure.text.questions import FOREIGN_QUESTIONS, exact, paraphrase, temporal
 
 KINDS = ("exact", "paraphrase", "temporal")
 MAX_SIZE = 1_000

@@ -17,12 +17,12 @@ from perdure.errors import InputError
 from perdure.files import registry
 from perdure.files.index import Progress, Synced
 from perdure.files.notes import append_daily_note
-from perdure.files.prompt import PromptSection, prompt_sections
+from perdure.files.prompt import prompt_sections
 from perdure.files.reading import MAX_BYTES, Reading, read_memory, read_text
 from perdure.files.roots import Kind, Root, scan
 from perdure.files.search import Answer, Ask, Result
 from perdure.files.transcript_log import safe_name
-from perdure.hooks.types import Messages, TurnContext
+from perdure.hooks.types import Messages, PromptSection, TurnContext
 from perdure.recall.aliases import Speller
 from perdure.recall.query import Query
 from perdure.store.scope import Scope

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from perdure.errors import NotFoundError, ScopeError
-from perdure.store.damaged_turns import damaged_turns, drop
+from perdure.store.inbox_lines import damaged_turns, drop
 from perdure.store.scope import OWNER, Audience, Scope
 from perdure.store.sql import run
 from perdure.store.store import Store

@@ -20,10 +20,10 @@ from perdure.hooks.types import Channel, Recall, TurnContext
 from perdure.parts import part
 from perdure.recall.pipeline import Asked
 from perdure.recall.receipt import Receipt
-from perdure.store import journal, lifecycle, links, search
+from perdure.store import history, lifecycle, links, search
 from perdure.store.aliases import Names, naming
 from perdure.store.fact import Fact
-from perdure.store.journal import Change
+from perdure.store.history import Change
 from perdure.store.links import Link, Related
 from perdure.store.safe import TEXTS, safe_fact
 from perdure.store.scope import Scope
@@ -314,7 +314,7 @@ class Memory:
     def changes(self, since: int = 0, limit: int = 1000) -> list[Change]:
         """Return what was done to memories after change number `since`, oldest first."""
         with self._engine.store.database.read() as connection:
-            return journal.changes(connection, audience_of(self._context), since, limit)
+            return history.changes(connection, audience_of(self._context), since, limit)
 
     def live_ids(self) -> set[str]:
         """Return the ids of all facts that the caller may read and that may be in an answer now."""

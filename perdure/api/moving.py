@@ -21,10 +21,9 @@ from perdure.maintenance import move as rows
 from perdure.store import conversation_lines as said
 from perdure.store.access import opened
 from perdure.store.database import Database
-from perdure.store.folder import prepare_folder, private_file, vault_file
+from perdure.store.folder import alone, prepare_folder, private_file, vault_file
 from perdure.store.migrations import migrate
 from perdure.store.moved import MOVED
-from perdure.store.presence import alone
 from perdure.store.rollback_guard import FILE
 from perdure.store.scope import Scope
 from perdure.store.server_key import KEY_FILE, KEY_VARIABLE

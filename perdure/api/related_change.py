@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from perdure.api.memory import Memory
-from perdure.background.revive import ACTION as REVIVED
 from perdure.store.fact import Fact
-from perdure.store.requests import Wish
+from perdure.store.lifecycle import Wish
 
-_RELATIONS = {REVIVED: "was replaced by", Wish.REPLACE: "would replace", Wish.FORGET: "would forget"}
+_RELATIONS: dict[str, str] = {Wish.REPLACE: "would replace", Wish.FORGET: "would forget"}
 """What the journal calls it by which one memory's review has to do with another."""
 
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 from perdure.capture.decide import own_view
 from perdure.capture.evidence import replaces
 from perdure.errors import InputError
-from perdure.store import listing, replaced, search
+from perdure.store import history, listing, search
 from perdure.store.fact import Fact
+from perdure.store.lifecycle import PENDING, grant, request_of
 from perdure.store.listing import Filter
-from perdure.store.requests import PENDING, grant, request_of
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import View
 from perdure.store.store import Store
@@ -34,7 +34,7 @@ def decide(
 
     Approved, a fact that nobody vouched for, as of an import, counts as said by whoever approves it.
     An approved fact that the user said takes the place of an older value of its slot, and of what said the same on a
-    weaker word, as it would have at once. What asks to replace or forget another (`perdure.store.requests`) does so, on
+    weaker word, as it would have at once. What asks to replace or forget another (`store.lifecycle`) does so, on
     the word of whoever approves it.
 
     One that is in this state already is left as it is; `dry_run` only returns them.
@@ -50,7 +50,7 @@ def take_back(
     """Let facts that were replaced or withdrawn count again, all or none, beside what took their place; `undo`able."""
     found = _named(store, audience, fact_ids, "perdure review --replaced shows")
     with store.write(author, keep=not dry_run) as tx:
-        return [replaced.take_back(tx, fact_id) for fact_id in found]
+        return [history.take_back(tx, fact_id) for fact_id in found]
 
 
 def _named(store: Store, audience: Audience, fact_ids: Sequence[str], shown_by: str) -> list[str]:

@@ -11,15 +11,14 @@ from perdure.engine.engine import Engine
 from perdure.engine.llm import llm_state
 from perdure.engine.paths import data_folder
 from perdure.maintenance.exports import daily_files
-from perdure.store.damaged_turns import damaged_turns
 from perdure.store.expiry import parked_expiry
 from perdure.store.inbox import waiting_in
-from perdure.store.journal import newest
-from perdure.store.redaction_stats import counts
+from perdure.store.inbox_lines import damaged_turns
+from perdure.store.notices import left_out
 from perdure.store.rollback_guard import Truth, judge
 from perdure.store.scope import Audience
 from perdure.store.search import View
-from perdure.store.sql import run
+from perdure.store.sql import newest, run
 from perdure.text.pluralize import counted
 
 
@@ -112,7 +111,7 @@ def status_of(engine: Engine, audience: Audience) -> Status:
         outbox=outbox.waiting,
         parked=parked + outbox.parked,
         review=review,
-        left_out=counts(engine.store),
+        left_out=left_out(engine.store),
         exported=next((path.name for path in daily_files(engine.store.folder)), None),
         timers=engine.timers.leader,
         failing=tuple(f"{name}: {state.result}" for name, state in engine.timers.states().items() if state.failures),

@@ -7,14 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from perdure.capture.compare import Action
-from perdure.capture.decide import Decision
+from perdure.capture.decide import Action, Decision
 from perdure.capture.pipeline import confirmed
 from perdure.capture.writing import Prepared, Writer, Written
 from perdure.errors import InputError, StoreError
 from perdure.hooks.types import Channel
-from perdure.store import lifecycle
-from perdure.store import redaction_stats as left_out
+from perdure.store import lifecycle, notices
 from perdure.store.fact import COLUMNS, Fact
 from perdure.store.store import Store
 from perdure.store.transaction import Transaction
@@ -142,7 +140,7 @@ def redacted(store: Store, done: Stored, kinds: Iterable[str], channel: Channel)
     if kinds:
         # The memory is stored, whether it can be counted or not.
         with suppress(StoreError):
-            (left_out.note if channel is Channel.LIBRARY else left_out.count)(store, kinds)
+            (notices.tell_left_out if channel is Channel.LIBRARY else notices.count_left_out)(store, kinds)
     return replace(done, redacted=kinds)
 
 

@@ -17,11 +17,10 @@ from perdure.engine.engine import audience_of, conversation, overheard
 from perdure.errors import NotFoundError, ScopeError
 from perdure.hooks.types import Channel, Consent, TurnContext
 from perdure.regex import lazy
-from perdure.store import requests, search
+from perdure.store import lifecycle, search
 from perdure.store.fact import Fact
-from perdure.store.lifecycle import checked, next_version
+from perdure.store.lifecycle import Request, Wish, checked, next_version
 from perdure.store.listing import Filter
-from perdure.store.requests import Request, Wish
 from perdure.store.safe import SafeFact, safe_fact
 from perdure.store.scope import EVERYONE, OWNER, SHARED, Scope
 from perdure.store.transaction import Author
@@ -241,7 +240,7 @@ class ToolCaller(Memory):
             [prepared] = engine.writer.prepare([new.fact], engine.clock.now())
             wish, note, vector = Wish.REPLACE, prepared.fact, prepared.vector
         with engine.store.write(self._author()) as tx:
-            fact = requests.ask(tx, note, vector, Request(wish, old.id))
+            fact = lifecycle.ask(tx, note, vector, Request(wish, old.id))
             done = stored(fact, Outcome.STORED, [], tx.batch)
         return redacted(engine.store, done, new.redacted if new else (), self.channel)
 

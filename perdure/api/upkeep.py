@@ -1,11 +1,10 @@
-"""What a memory does about itself: merging, reflecting, distilling, reviving, proposing; and an agent's checkpoints."""
+"""What a memory does about itself: merging, reflecting, distilling, proposing; and an agent's checkpoints."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from perdure.background.revive import Revived, revive
 from perdure.consolidation import checkpoints
 from perdure.consolidation.checkpoints import Checkpoint
 from perdure.consolidation.consolidate import Consolidated, consolidate
@@ -99,19 +98,6 @@ class Upkeep:
             engine.store, engine.writer, lambda: engine.rules, engine.files.sync.roots(), home,
             strip=recordable(engine.store), dry_run=dry_run, pause=engine.gate.pause, progress=progress,
         )  # fmt: skip
-
-    def revive(self, *, dry_run: bool = False) -> Revived:
-        """Bring back, in all scopes, what earlier rules hid or shortened; see `perdure.background.revive`.
-
-        It is done by itself at the first start after an update. `undo` with the batch of the result takes it back.
-
-        Args:
-            dry_run: only say what would be done.
-
-        Raises:
-            StoreError: it could not be written; what was done before is kept.
-        """
-        return revive(self._engine.store, self._signed(), dry_run=dry_run, pause=self._engine.gate.pause)
 
     def checkpoint(
         self, intent: str, state: str = "", expected: str = "", *, channel: Channel = Channel.LIBRARY

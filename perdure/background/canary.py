@@ -19,7 +19,6 @@ from perdure.capture.pipeline import Capturer
 from perdure.errors import PerdureError
 from perdure.hooks.types import Channel
 from perdure.store.folder import FILE_MODE
-from perdure.store.removal import remove
 from perdure.store.scope import Scope
 from perdure.store.sql import run
 from perdure.store.store import Store
@@ -84,7 +83,7 @@ class Canary:
             sql = "SELECT id FROM facts WHERE scope = 'custom' AND scope_target GLOB ?"
             for (fact_id,) in run(tx.connection, sql, (f"{PREFIX}*",)):
                 unseen = alone and run(tx.connection, "SELECT 1 FROM outbox WHERE fact_id = ?", (fact_id,))
-                remove(tx, fact_id, "prune")
+                tx.remove(fact_id, "prune")
                 if unseen:
                     # The derived index has never heard of it: no worker need be started to take it out again.
                     run(tx.connection, "DELETE FROM outbox WHERE fact_id = ?", (fact_id,))

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from perdure.store.timeouts import hurried
+from perdure.store.sql import hurried
 
 PATIENCE = 1.0
 """Seconds after which background work goes on all the same: a turn that hangs must not stop it for good."""

@@ -4,49 +4,66 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from perdure.capture import evidence
-from perdure.capture.compare import Action, Verdict, compare
 from perdure.capture.evidence import same_slot
-from perdure.capture.reading import read
+from perdure.capture.reading import FORGET, read
 from perdure.hooks.types import Channel
 from perdure.index.vector_index import VectorHit
-from perdure.store.fact import Fact
+from perdure.store.fact import Fact, is_single_valued
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import View, by_hash, by_ids, lexical, lookup
-from perdure.store.slots import is_single_valued
 from perdure.store.sql import Connection
 from perdure.store.trust import SUPERSEDES, gives_way
-from perdure.text.normalise import fingerprint
+from perdure.text.normalise import fingerprint, fold
+
+
+class Action(StrEnum):
+    """What is to be done with a statement."""
+
+    ADD = "add"
+    UPDATE = "update"
+    DELETE = "delete"
+    NOOP = "noop"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a new statement does to a known one."""
+
+    action: Action
+    reason: str  # in a few words that are no memory
+    confidence: float  # 0 to 1
+    part: bool = False  # the known one stays, as it says more than what is out of date, or may still hold
+    stale: str = ""  # what of it is out of date, as it is written there; empty where that cannot be told
+    doubtful: bool = False  # one says in the same words that the other is not so, though nothing says which holds
+
 
 CANDIDATES = 10
 SURE = 0.75
 """A decision of less confidence is left to a judge, if there is one."""
 RELATED = 0.35
 """Cosine from which on a new statement may have to do with a known one, as far as a judge is concerned."""
+NAMED = 0.6
+"""Cosine from which on a statement that speaks of a change is taken to mean a known one, which is then marked."""
+ASKED = "asked to forget it"
+BESIDE = Verdict(Action.ADD, "new", 1.0)
+MARKED = Verdict(Action.UPDATE, "speaks of a change of this", 0.6, part=True)
+DENIED = Verdict(Action.ADD, "says that it is not so", 0.4, doubtful=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is to be done, with which older fact, and why.
-
-    Attributes:
-        action: what is to be done.
-        target: id of the fact that is confirmed, replaced or withdrawn.
-        reason: why, in a few words that are no memory.
-        confidence: 0 to 1.
-        against: id of a fact that an added one contradicts; it is linked and stays.
-        corrects: ids of facts of which a part is out of date; they are linked and stay for the rest.
-        twins: ids of further facts whose place is taken: they say the same, on a weaker word.
-    """
+    """What is to be done, with which older fact, and why."""
 
     action: Action
-    target: str | None
-    reason: str
-    confidence: float = 1.0
-    against: str | None = None
-    corrects: tuple[str, ...] = ()
-    twins: tuple[str, ...] = ()
+    target: str | None  # id of the fact that is confirmed, replaced or withdrawn
+    reason: str  # in a few words that are no memory
+    confidence: float = 1.0  # 0 to 1
+    against: str | None = None  # id of a fact that an added one contradicts; it is linked and stays
+    corrects: tuple[str, ...] = ()  # ids of facts of which a part is out of date; they are linked and stay for the rest
+    twins: tuple[str, ...] = ()  # ids of further facts whose place is taken: they say the same, on a weaker word
 
 
 NEW = Decision(Action.ADD, None, "new")
@@ -54,21 +71,45 @@ NEW = Decision(Action.ADD, None, "new")
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """The four levels of duplicate detection; each can be turned off.
+    """The four levels of duplicate detection; each can be turned off."""
 
-    Attributes:
-        exact: the same text.
-        normalised: the same text but for case, white space and the like.
-        vector: a text that means the same, by its cosine.
-        vector_cosine: from which cosine on.
-        classify: the rules of evidence, which also find what is no longer true.
-    """
-
-    exact: bool = True
-    normalised: bool = True
-    vector: bool = True
+    exact: bool = True  # the same text
+    normalised: bool = True  # the same text but for case, white space and the like
+    vector: bool = True  # a text that means the same, from this cosine on
     vector_cosine: float = 0.95
-    classify: bool = True
+    classify: bool = True  # the rules of evidence, which also find what is no longer true
+
+
+def compare(old: Fact, new: Fact, cosine: float = 0.0) -> Verdict:
+    """Compare a new fact with a known one: without evidence both stay. Without vectors their cosine is 0."""
+    if not (evidence.same_slot(old, new) or read(old.text).terms & read(new.text).terms):
+        return BESIDE
+    if FORGET.search(fold(new.text)):
+        return _ended(old, new, evidence.asked(old, new), 0.9)
+    if evidence.same(old, new):
+        return Verdict(Action.NOOP, "says what was said before", 0.95)
+    found = evidence.replaces(old, new)
+    if found is not None:
+        return Verdict(Action.UPDATE, found.reason, 0.9, found.rest, found.stale)
+    over = evidence.over(old, new)
+    if over is None and evidence.denies(old, new):
+        return DENIED
+    if over is None and cosine >= NAMED and evidence.speaks_of_change(old, new):
+        return MARKED
+    return _ended(old, new, over, 0.8)
+
+
+def stale(older: Fact, newer: Fact) -> str:
+    """Return the words of a fact that a newer one makes out of date; empty where they cannot be told."""
+    return compare(older, newer).stale
+
+
+def _ended(old: Fact, new: Fact, found: evidence.Evidence | None, confidence: float) -> Verdict:
+    if found is None:
+        return BESIDE
+    # What the new one says of its own is not to be lost with the old one.
+    action = Action.UPDATE if found.rest or evidence.says_more(old, new) else Action.DELETE
+    return Verdict(action, found.reason, confidence, found.rest, found.stale)
 
 
 def decide(
@@ -82,15 +123,8 @@ def decide(
     """Compare a new fact with those of its own scope.
 
     Without evidence it is added beside the old: nothing is ever overwritten on a guess. What says the same on a weaker
-    word is passed over, as if it were not there, and gives its place up.
-
-    Args:
-        connection: a reader.
-        fact: the new fact, with its slot filled in if it has one.
-        view: the facts of the scope it would be written to.
-        near: the facts whose vectors are nearest, best first; hints that are checked here.
-        levels: which comparisons are made.
-        twins: ids of weaker facts that are known to say the same.
+    word (`twins`: ids known to) is passed over, as if it were not there, and gives its place up. `view` is that of the
+    scope it would be written to; the nearest by their vectors, best first, are hints that are checked here.
     """
     passed = list(twins)
     while True:

@@ -1,4 +1,4 @@
-"""Step four: category, slot, reason and tags of a statement."""
+"""Step four: category, slot, reason and tags of a statement; patterns that the user supplies for them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from perdure.capture import foreign
-from perdure.capture.language import language_of
-from perdure.capture.slot_words import BASE_FORMS, PREFERENCES
-from perdure.capture.slots import Slot, find_slot
+from perdure.capture.language import CODES, foreign_category, foreign_slot, language, language_of
+from perdure.capture.slots import USER, Slot, base_forms, find_slot
 from perdure.capture.statements import Statement
 from perdure.errors import SettingsError
 from perdure.regex import lazy
+from perdure.text.lexicon import table, word_set
 from perdure.text.normalise import fold
 
 MAX_FIELD = 100
@@ -21,17 +20,11 @@ MAX_CATEGORY = 40
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What is known about a statement from its words.
+    """What is known about a statement from its words."""
 
-    Attributes:
-        category: one of the five categories.
-        slot: what it fills, if that can be made out.
-        why: the reason that was given.
-    """
-
-    category: str
-    slot: Slot | None
-    why: str | None
+    category: str  # one of the five, or a configured one
+    slot: Slot | None  # what it fills, if that can be made out
+    why: str | None  # the reason that was given
 
 
 IMPORTANCE = {"decision": 0.8, "preference": 0.7, "entity": 0.7, "fact": 0.6}
@@ -39,18 +32,13 @@ IMPORTANCE = {"decision": 0.8, "preference": 0.7, "entity": 0.7, "fact": 0.6}
 ASKED_FOR = 0.9
 """How important it is if it was asked to be remembered."""
 
+TagPatterns = tuple[tuple[str, re.Pattern[str]], ...]
+PATTERNS: TagPatterns = tuple((tag, lazy(pattern, re.IGNORECASE)) for tag, pattern in table("capture", "tags").items())
 CategoryPatterns = tuple[tuple[str, re.Pattern[str]], ...]
 
 
 def compile_categories(own: Mapping[str, str]) -> CategoryPatterns:
-    """Return one's own categories; the first whose pattern occurs in a statement wins, before the built-in ones.
-
-    Args:
-        own: regular expressions by category, matched in any case.
-
-    Raises:
-        SettingsError: a pattern is no regular expression, or a name is empty or longer than 40 characters.
-    """
+    """Return one's own categories; the first whose pattern occurs in a statement wins, before the built-in ones."""
     compiled = []
     for name, pattern in own.items():
         if not name.strip() or len(name) > MAX_CATEGORY:
@@ -62,42 +50,51 @@ def compile_categories(own: Mapping[str, str]) -> CategoryPatterns:
     return tuple(compiled)
 
 
-def describe(statement: Statement, own: CategoryPatterns = ()) -> Description:
-    """Describe a statement.
+def compile_tags(own: Mapping[str, str]) -> TagPatterns:
+    """Return the built-in patterns and one's own; an own pattern replaces the built-in one of its tag."""
+    compiled = []
+    for tag, pattern in own.items():
+        try:
+            compiled.append((tag, re.compile(pattern, re.IGNORECASE)))
+        except re.error as error:
+            raise SettingsError(f"tag pattern {tag!r} = {pattern!r} is no regular expression: {error}") from None
+    return (*(item for item in PATTERNS if item[0] not in own), *compiled)
 
-    Args:
-        statement: what was said.
-        own: configured categories.
-    """
+
+def extract_tags(text: str, entity: str | None = None, patterns: TagPatterns = PATTERNS) -> tuple[str, ...]:
+    """Return the tags whose patterns occur in the text or the entity's name."""
+    searched = f"{text}\n{entity}" if entity else text
+    return tuple(tag for tag, pattern in patterns if pattern.search(searched))
+
+
+def describe(statement: Statement, own: CategoryPatterns = ()) -> Description:
+    """Describe a statement, with one's own categories first."""
     text = statement.text.rstrip(" .!")
     code = language_of(statement.text)
     slot = slot_of(statement.text, code)
     reason = _REASON.search(text)
     configured = (name for name, pattern in own if pattern.search(statement.text))
-    told = statement.category or foreign.category_of(statement.cue, code)
+    told = statement.category or foreign_category(statement.cue, code)
     category = next(configured, None) or told or _category(statement, slot)
     return Description(category, slot, _clipped(reason[1]) if reason else None)
 
 
 def slot_of(text: str, code: str) -> Slot | None:
-    """Return the slot that the words of a statement fill, or None.
-
-    Args:
-        text: what was said.
-        code: its language; see `perdure.capture.language`.
-    """
-    return foreign.slot_of(text, code) if code in foreign.CODES else find_slot(text)
+    """Return the slot that the words of a statement in a language fill, or None."""
+    return foreign_slot(text, code) if code in CODES else find_slot(text)
 
 
 def importance(category: str, statement: Statement) -> float:
-    """Return how important a captured statement is, 0.5 to 0.9: by what it is, less where it is hardly worth keeping.
-
-    Args:
-        category: what it is.
-        statement: what was said, and how sure it is that it is worth keeping.
-    """
+    """Return how important a statement is, 0.5 to 0.9: by its category, less where it is hardly worth keeping."""
     most = ASKED_FOR if statement.cue == "remember" else IMPORTANCE.get(category, 0.5)
     return round(0.5 + (most - 0.5) * statement.confidence, 2)
+
+
+def is_own(text: str, slot: Slot | None) -> bool:
+    """Return whether a statement is about the user: it fills a slot of theirs, or names the speaker alone."""
+    if slot is not None and slot.entity == USER:
+        return True
+    return language(language_of(text)).oneself.search(fold(text)) is not None
 
 
 def _category(statement: Statement, slot: Slot | None) -> str:
@@ -115,11 +112,10 @@ def _category(statement: Statement, slot: Slot | None) -> str:
 
 def _of_slot(slot: Slot) -> str:
     key = slot.key.casefold()
-    if key in PREFERENCES or key.startswith(("favourite", "favorite")):
+    if key in _PREFERENCES or key.startswith(("favourite", "favorite")):
         return "preference"
-    return (
-        "entity" if key in _IDENTITY or (_NAMES.fullmatch(slot.value) and slot.key not in _NAMED_OTHERWISE) else "fact"
-    )
+    called = _NAMES.fullmatch(slot.value) and slot.key not in {*_NAMED_OTHERWISE, *base_forms().values()}
+    return "entity" if key in _IDENTITY or called else "fact"
 
 
 _REASON = lazy(
@@ -147,13 +143,12 @@ _CATEGORIES = (
         r"\b(?:is|are) (?:called|named|known as)\b|\bnames? (?:is|are)\b|\bcall me\b|e-?mail|phone|@\w|\+\d[\d -]{8,}"
     )),
 )  # fmt: skip
-_IDENTITY = frozenset(["name", "nickname", "alias", "email", "phone", "username", "handle", "website"])
+_IDENTITY = word_set("name nickname alias email phone username handle website")
 _NAMES = lazy(
     r"(?!(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)(?:(?:Mr|Mrs|Ms|Dr|Prof)\.? )?[A-ZÀ-Þ][\w'-]+(?: [A-ZÀ-Þ][\w'-]+)?"
 )
-_NAMED_OTHERWISE = frozenset(
-    ["location", "hometown", "employer", "job", "language", "allergy", "birthday", *BASE_FORMS.values()]
-)
+_NAMED_OTHERWISE = word_set("location hometown employer job language allergy birthday")
+_PREFERENCES = word_set("prefer like love hate dislike enjoy want avoid diet")
 
 
 def _clipped(text: str) -> str:

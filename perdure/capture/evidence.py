@@ -9,35 +9,41 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
-from perdure.capture.change_words import END, FORGET, FORMER, FRAMING, LIMITED, NOW_SO
 from perdure.capture.clauses import parts
 from perdure.capture.describe import slot_of
 from perdure.capture.figures import Kind, exchange, values
-from perdure.capture.foreign import CODES
-from perdure.capture.language import language_of
-from perdure.capture.reading import KIN, USER, Reading, plain, read, same_people, stems
+from perdure.capture.language import CODES, language_of
+from perdure.capture.reading import (
+    END,
+    FORGET,
+    FORMER,
+    FRAMING,
+    KIN,
+    LIMITED,
+    NOW_SO,
+    USER,
+    Reading,
+    plain,
+    read,
+    same_people,
+    stems,
+)
 from perdure.regex import lazy
-from perdure.store.fact import Fact
-from perdure.store.slots import is_single_valued
+from perdure.store.fact import Fact, is_single_valued
+from perdure.text.lexicon import table
 from perdure.text.normalise import fingerprint, fold
-from perdure.text.places import is_place
 from perdure.text.sameness import details
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Why a known statement no longer holds.
+    """Why a known statement no longer holds."""
 
-    Attributes:
-        reason: in a few words that are no memory.
-        stale: what of the known statement is out of date, as it is written there.
-        rest: whether the known statement says more than that, which still holds.
-    """
-
-    reason: str
-    stale: str
-    rest: bool = False
+    reason: str  # in a few words that are no memory
+    stale: str  # what of the known statement is out of date, as it is written there
+    rest: bool = False  # the known statement says more than that, which still holds
 
 
 def replaces(old: Fact, new: Fact) -> Evidence | None:
@@ -75,12 +81,8 @@ def over(old: Fact, new: Fact) -> Evidence | None:
 def same(old: Fact, new: Fact, near: bool = False) -> bool:
     """Return whether a new fact says what a known one or one of its clauses says, and nothing else.
 
-    Figures, times, people, negations and limits agree, and so does the order where something is compared.
-
-    Args:
-        old: what is known.
-        new: what was said.
-        near: whether their vectors are as near as those of two wordings: then the new one may say less.
+    Figures, times, people, negations and limits agree, and so does the order where something is compared. Where their
+    vectors are as near as those of two wordings, the new one may say less.
     """
     if any(_agree(read(each), read(new.text), each, new.text, near) for each in (old.text, *parts(old.text))):
         return True
@@ -250,7 +252,21 @@ def _attribute_shown(key: str, fact: Fact) -> bool:
     found = slot_of(fact.text, language_of(fact.text))
     if found is None or not same_slot(fact, Fact(fact.text, entity=found.entity, key=found.key)):
         return True  # its slot was named by whoever stored it
-    return is_place(fact.value) or bool(_HOME.search(fold(_clause_of(fact))))
+    return _is_place(fact.value) or bool(_HOME.search(fold(_clause_of(fact))))
+
+
+def _is_place(name: str) -> bool:
+    """Return whether a name is that of a known country, region or town, or begins or ends with one ("Bergen, Norway").
+
+    "I moved to Linz" tells where somebody lives, "We moved to Revit" does not, and only the name shows which.
+    """
+    return any(part.strip().removeprefix("the ") in _known_places() for part in fold(name).split(","))
+
+
+@cache
+def _known_places() -> frozenset[str]:
+    names = ",".join(table("text", "words")["places"].values()).split(",")
+    return frozenset(fold(name.strip().removeprefix("the ")) for name in names)
 
 
 def _frame(fact: Fact) -> frozenset[str]:

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from perdure.capture.dates import dated
 from perdure.capture.describe import CategoryPatterns, describe
-from perdure.capture.lifetimes import lifetime
+from perdure.capture.lifetimes import dated, lifetime
 from perdure.capture.statements import Statement
 from perdure.hooks.types import Channel
 from perdure.store.fact import Fact

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
-from perdure.capture.change_words import FRAMING, NOW_SO
 from perdure.capture.clauses import parts
-from perdure.capture.reading import USER, has_verb, plain, read, same_people, stems
+from perdure.capture.reading import FRAMING, NOW_SO, USER, has_verb, plain, read, same_people, stems
 from perdure.regex import lazy
+from perdure.text.lexicon import stop_words
 from perdure.text.normalise import fold
-from perdure.text.stopwords import STOP_WORDS
 
 
 class Kind(StrEnum):
@@ -32,35 +31,22 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A figure, time, weekday, date or name in a clause.
-
-    Attributes:
-        kind: its type.
-        norm: equal for two that mean the same.
-        words: as it is written.
-        start, end: where it stands in the clause.
-    """
+    """A figure, time, weekday, date or name in a clause, and where it stands there."""
 
     kind: Kind
-    norm: str
-    words: str
+    norm: str  # equal for two that mean the same
+    words: str  # as it is written
     start: int
     end: int
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One value stands in the place of another.
-
-    Attributes:
-        kind: the type of both.
-        stale: the former value, as it is written in the known statement.
-        rest: whether the known statement says more than the new one.
-    """
+    """One value stands in the place of another of its type."""
 
     kind: Kind
-    stale: str
-    rest: bool
+    stale: str  # the former value, as it is written in the known statement
+    rest: bool  # the known statement says more than the new one
 
 
 def exchange(known: str, text: str) -> Exchange | None:
@@ -68,10 +54,6 @@ def exchange(known: str, text: str) -> Exchange | None:
 
     The words before it must be the same, and no word may be new. Where the clause is about nobody but the speaker, all
     of its words must be the same. Names count only if the text says that it is so now.
-
-    Args:
-        known: what is known.
-        text: what is said.
     """
     on_purpose = bool(NOW_SO.search(fold(text)))
     for told in _clauses(text):
@@ -183,7 +165,7 @@ def _same_unit(before: _Clause, old: Value, told: _Clause, new: Value) -> bool:
     if Kind.FIGURE not in (old.kind, new.kind):
         return True
     units = [_UNIT.match(clause.text, value.end) for clause, value in ((before, old), (told, new))]
-    words = [plain(unit[1]).removesuffix("s") if unit and fold(unit[1]) not in STOP_WORDS else "" for unit in units]
+    words = [plain(unit[1]).removesuffix("s") if unit and fold(unit[1]) not in stop_words() else "" for unit in units]
     return words[0] == words[1] or (not words[1] and _set_anew(told, new))
 
 

@@ -1,22 +1,25 @@
 """Which sentences give a thing another name: "GHA stands for GitHub Actions", "we call the staging server heron".
 
-English. A word of naming is not enough, as people are called on the phone and flags stand for freedom: the short form
-must be made of the long one's letters, or the name must stand where only a name can.
+English, by the rules of `data/naming.toml`. A word of naming is not enough, as people are called on the phone and flags
+stand for freedom: the short form must be made of the long one's letters, or the name must stand where only a name can.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from perdure.capture.clauses import trimmed
-from perdure.capture.slot_words import NOBODY, QUALIFIERS
 from perdure.regex import lazy
 from perdure.store.aliases import words_of
+from perdure.text.lexicon import filled, table, word_set
 
 MAX_READ = 300
 """Characters of a statement that are read."""
+QUALIFIERS = lazy(r"^(?:(?:new|current|own|actual|real|present|the|my|our)\b ?)+", re.IGNORECASE)
+"""What stands before a noun and does not belong to it."""
 
 
 class Naming(NamedTuple):
@@ -29,7 +32,7 @@ class Naming(NamedTuple):
 def find_naming(text: str) -> Naming | None:
     """Return which thing a statement gives another name, or None."""
     text = " ".join(text[:MAX_READ].split()).replace("\u2019", "'")
-    for pattern, read in _PATTERNS:
+    for pattern, read in _rules():
         for match in pattern.finditer(text):
             found = read(match)
             if found is not None and _are_names(found):
@@ -54,14 +57,14 @@ def _are_names(found: Naming) -> bool:
     """Return whether both are short enough for names, and neither a pronoun, a particle nor a time."""
     thing, other = words_of(found.thing), words_of(found.other)
     return bool(thing and other and thing != other) and not (
-        (len(thing) == 1 and thing[0] in NOBODY) or other[0] in NOBODY or is_no_name(found.other)
+        (len(thing) == 1 and thing[0] in nobody()) or other[0] in nobody() or is_no_name(found.other)
     )
 
 
 def is_no_name(text: str) -> bool:
     """Return whether what stands behind "call" or "is called" begins with a particle or a time: "off", "every day"."""
     first = text.split(" ", 1)[0].casefold()
-    return first in _NO_NAMES or bool(_TIME.match(first))
+    return first in _no_names() or bool(_TIME.match(first))
 
 
 def _letters_of(words: Sequence[str], *, inner: bool) -> str:
@@ -128,84 +131,64 @@ def _called(match: re.Match[str]) -> Naming | None:
         return None
     if other.islower() and other[0].isalpha() and not match["article"]:
         # Of "we call the payment service" a word would be the name of the rest.
-        kinds = _KINDS.intersection(other.split()) or not (" " in thing or thing in _KINDS)
+        kinds = _kinds().intersection(other.split()) or not (" " in thing or thing in _kinds())
         if kinds or _JUDGING.search(other):
             return None
     return Naming(thing, _bare(other))
 
 
 def _bare(name: str) -> str:
-    return QUALIFIERS.sub("", _WHERE_END.sub("", trimmed(name.strip(f" {_QUOTES}"), bare=True)))
+    return QUALIFIERS.sub("", _where_end().sub("", trimmed(name.strip(f" {_QUOTES}"), bare=True)))
 
 
+@cache
+def _rules() -> tuple[tuple[re.Pattern[str], _Read], ...]:
+    """Return the rules: what a sentence of naming looks like, and who reads it."""
+    rules, parts = table("capture", "naming")["rules"], _parts()
+    return tuple((lazy(filled(rule["pattern"], parts), re.IGNORECASE), _READERS[rule["read"]]) for rule in rules)
+
+
+@cache
+def _parts() -> Mapping[str, str | Sequence[str]]:
+    return {**table("capture", "naming")["parts"], "no_names": "|".join(sorted(_no_names()))}
+
+
+@cache
+def _where_end() -> re.Pattern[str]:
+    return re.compile(filled(r"(?<=\w){where}$", _parts()), re.IGNORECASE)
+
+
+@cache
+def _no_names() -> frozenset[str]:
+    """Return what stands behind "call" or "known as" and is no name."""
+    return word_set(table("capture", "naming")["no_names"])
+
+
+@cache
+def _kinds() -> frozenset[str]:
+    """Return nouns for kinds of things: these get names and are none."""
+    return word_set(table("capture", "naming")["kinds"])
+
+
+@cache
+def nobody() -> frozenset[str]:
+    """Return words with a capital at the beginning of a sentence that are nobody's name."""
+    return word_set(table("capture", "slots")["nobody"])
+
+
+_Read = Callable[[re.Match[str]], Naming | None]
+_READERS: Mapping[str, _Read] = {
+    "behind": _behind, "called": _called, "initials_before": _initials_before, "initials_behind": _initials_behind,
+    "short_behind": _short_behind, "spelled": _spelled, "told": _told,
+}  # fmt: skip
 _QUOTES = "\"'\u201c\u201d\u201e\u2018\u00ab\u00bb"
 _WORD = lazy(r"[^\W_][\w+#-]*(?:[.'&][\w+#-]+)*")
 _SMALL = frozenset(["of", "for", "and", "the", "in", "on", "de", "to", "a"])
-_NO_NAME_WORDS = """
-off out back up down in on at for by to from as of with over about around again away along together me us him them her
-myself mine yours ours hers theirs someone every each most more less least often sometimes seldom rarely regularly
-daily weekly monthly yearly twice once first last next later soon early late now then today tonight tomorrow yesterday
-always never ever home names morning mornings evening evenings night nights noon weekend weekends week weeks month
-months year years hour hours when whenever if because since before after until while during instead anyway too well
-good bad great stupid silly crazy useless fun names done enough something nothing anything everything any
-"""
-_NO_NAMES = frozenset(_NO_NAME_WORDS.split())
-"""What stands behind "call" or "known as" and is no name."""
 _TIME = lazy(
     r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|january|february|march|april|may|june|july|august|september|"
     r"october|november|december)$"
 )
-_KIND_WORDS = """
-server service machine box cluster host database system app site api endpoint function method gateway job queue
-project team office shop company bank clinic helpline hotline line number desk support centre center school
-house flat cabin room garden shed boat bike car van dog cat printer router laptop phone meeting channel
-"""
-_KINDS = frozenset(_KIND_WORDS.split())
-"""Nouns for kinds of things: these get names and are none."""
 # What a thing is thought of rather than called: "painful", "ridiculous".
 _JUDGING = lazy(r"^[a-z]+(?:ly|less|ful|able|ible|ous|ing|ish|ic)$")
-_PROPER = r"(?-i:[A-ZÀ-Þ0-9][\w+#-]*(?:\.\w+)?(?: [A-ZÀ-Þ0-9][\w+#-]*){0,4})"
-_OTHER = rf"(?P<article>the )?(?P<other>[{_QUOTES}][^{_QUOTES}]{{1,50}}[{_QUOTES}]|{_PROPER}|[\w+#-]+(?:\.\w+)?)"
-_NOUN_WORD = rf"(?!(?:is|are|was|and|or|the|an?|two|three|{'|'.join(sorted(_NO_NAMES))})\b)[\w-]+"
-_NOUN = rf"{_NOUN_WORD}(?: {_NOUN_WORD}){{0,3}}?"
-_THING = rf"(?:(?:(?P<own>my|our)|the|this|that) (?P<noun>{_NOUN})|(?P<proper>{_PROPER}))"
 _PROPER_END = lazy(r"(?P<thing>[A-ZÀ-Þ0-9][\w+#-]*(?:\.\w+)?(?: [A-ZÀ-Þ0-9][\w+#-]*){0,4})(?: is| are)?$")
 _NOUN_END = lazy(r"\b(?:[Mm]y|[Oo]ur|[Tt]he) (?P<thing>(?:[\w-]+ ){0,3}?[\w-]+)(?: is| are)?$")
-_REST = r"(?P<thing>[^,;:.!?()]{2,60})"
-_WHO = r"\b(?:we|i|they|people|everyone|everybody|everyone else|(?:the|my|our) (?:team|family|kids|colleagues|office))"
-_HOW = r"(?: (?:all|both|always|usually|mostly|just|also|simply|only|sometimes|often|internally|tend to|like to))*"
-_ALSO = r"(?:also|otherwise|better|sometimes|often|internally|commonly|usually|locally)"
-_WHERE = r"(?:,? (?:internally|for short|(?:around |over )?here|at (?:home|work)|among ourselves|in (?:the|our) team))?"
-_WHERE_END = lazy(rf"(?<=\w){_WHERE}$", re.IGNORECASE)
-_KIND = (
-    r"(?:(?:code|short|pet|other|internal|nick)[ -]?)?(?:name|nickname|alias|abbreviation|acronym|shorthand|initialism)"
-)
-
-_PATTERNS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Naming | None]], ...] = tuple(
-    (lazy(pattern, re.IGNORECASE), read)
-    for pattern, read in (
-        # "GHA stands for GitHub Actions", "k8s is short for Kubernetes"
-        (rf"(?<![\w-]){_OTHER} (?:stands for|(?:is|'s|=) (?:just |only |simply )?(?:short(?:hand)? for|"
-         rf"an? (?:abbreviation|acronym|initialism|short form) (?:of|for))) {_REST}", _spelled),
-        # "Home Assistant, HA for short"
-        (rf"(?:,|\(| or| just| -|(?<=\w)),? ?(?:or |just |called )?{_OTHER} for short\b", _short_behind),
-        # "Kubernetes, also known as k8s", "the staging server (aka heron)", "the swamp" as a nickname
-        (rf"(?:(?:,| is| are| \(|'s) ?{_ALSO} (?:known as|called|named|referred to as)|, known(?: {_ALSO})? as"
-         rf"| (?:is|are)(?: {_ALSO})? (?:nicknamed|dubbed|known {_ALSO} as)|[, (]+(?:aka|a\.k\.a\.?)) {_OTHER}",
-         _behind),
-        # "we call the staging server heron", "everyone refers to Bridge Street as the depot"
-        (rf"(?<!what ){_WHO}{_HOW} (?:calls?|refers? to(?=.* as )) {_THING}(?: as)? {_OTHER}{_WHERE}\W*$", _called),
-        # "heron is what we call the staging server", "heron is our name for the staging server"
-        (rf"(?:^|[,;:] )\W*{_OTHER} is (?:what {_WHO}{_HOW} calls?|(?:our|my|the|an?|the team's) {_KIND} (?:for|of)) "
-         rf"{_REST}\W*$", _told),
-        # "when I say HA I mean Home Assistant"
-        (rf"\b(?:by|when(?:ever)? (?:i|we) (?:say|write|type|mention)) {_OTHER},? (?:i|we){_HOW} mean {_REST}", _told),
-        # "Continuous integration is abbreviated to CI", "we shorten it to"
-        (rf" (?:is |are |gets )?{_HOW} ?(?:abbreviated|shortened)(?: as| to)? {_OTHER}", _short_behind),
-        (rf"\b(?:abbreviate|shorten) {_REST} (?:as|to) {_OTHER}", _spelled),
-        (rf"{_WHO}{_HOW} (?:say|write) {_OTHER} for {_REST}", _spelled),
-        # "Home Assistant (HA)", "HA (Home Assistant)"
-        (r" \(\W{0,2}(?P<other>(?-i:[A-Z])[A-Za-z0-9&]{1,7})\W{0,2}\)", _initials_behind),
-        (r"\b(?P<other>(?-i:[A-Z])[A-Za-z0-9&]{1,7}) \((?P<thing>[^()]{3,60})\)", _initials_before),
-    )
-)  # fmt: skip

@@ -3,35 +3,48 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
-from perdure.capture import answers
-from perdure.capture.attribution import is_own
-from perdure.capture.compare import Action
-from perdure.capture.dates import dated
-from perdure.capture.decide import Decision, own_view
-from perdure.capture.describe import CategoryPatterns, describe, importance
-from perdure.capture.guards import Guard, Quota, held
-from perdure.capture.lifetimes import lifetime
+from perdure.capture.decide import Action, Decision, own_view
+from perdure.capture.describe import CategoryPatterns, describe, importance, is_own
+from perdure.capture.lifetimes import dated, lifetime
 from perdure.capture.rules import guarded
 from perdure.capture.statements import CaptureRule, Choice, Statement, statements
 from perdure.capture.writing import Prepared, Writer, Written
 from perdure.hooks.types import Channel
+from perdure.regex import lazy
 from perdure.store.fact import Fact
 from perdure.store.inbox_lines import PROJECT
 from perdure.store.scope import Scope
-from perdure.store.search import by_hash, by_ids
+from perdure.store.search import by_hash, by_ids, lexical
+from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 from perdure.store.transaction import Author, Transaction
 from perdure.store.trust import ON_PURPOSE, SUPERSEDES, strength
-from perdure.text.echo import Trace, echoes, quotes, same, trace
-from perdure.text.normalise import fingerprint
+from perdure.text.echo import Trace, echoes, quotes, same, trace, traces
+from perdure.text.normalise import fingerprint, fold
 
 Shown = Mapping[str, Sequence[Trace]]
 """What a conversation was shown: traces by id of fact or passage."""
 _log = logging.getLogger("perdure.capture")
+_DAY = 86_400.0
+_ASSISTANT = "assistant"
+_UNSURE = 0.5
+"""Confidence of what the assistant said."""
+_NEIGHBOURS = 8
+_ITSELF = lazy(r"\b(?:i|i'(?:m|ve|ll|d)|me|my|mine|myself|we|us|our)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """How many facts that the user said are kept in one scope before the rest waits for review: nothing is lost."""
+
+    turn: int = 30  # in one turn, for each message that it brings
+    session: int = 500  # in one conversation, within a day
+    day: int = 2_000  # within 24 hours, by the time at which they were said
 
 
 def _nothing(_: str) -> Shown:
@@ -46,21 +59,15 @@ class Capturer:
         store: Store,
         writer: Writer,
         rules: Callable[[], tuple[CaptureRule, ...]],
-        quota: Quota = Quota(),  # noqa: B008 - frozen
+        quota: Quota = Quota(),
         shown: Callable[[str], Shown] = _nothing,
         categories: CategoryPatterns = (),
         choice: Choice | None = None,
     ) -> None:
         """Capture into `store`.
 
-        Args:
-            store: where facts go.
-            writer: compares and writes them.
-            rules: returns the capture rules of extensions.
-            quota: how many facts are kept before the rest waits for review.
-            shown: returns what a conversation was shown, by the name of its cursor.
-            categories: configured ones.
-            choice: decides which sentences of the user are kept; None: the rules do.
+        `rules` returns those of extensions, `shown` what a conversation was shown, by the name of its cursor; `choice`
+        decides which sentences of the user are kept (None: the rules do).
         """
         self._choice = choice
         self._categories = categories
@@ -71,32 +78,28 @@ class Capturer:
         self._shown = shown
 
     def process(self, entry: Mapping[str, Any], pause: Callable[[], None] = lambda: None) -> list[Written]:
-        """Deal with an entry, once: a repeated call finds it done.
+        """Deal with an entry as the inbox holds it, once: a repeated call finds it done.
 
-        Args:
-            entry: as the inbox holds it.
-            pause: called between steps, so that a turn that begins meanwhile need not wait.
-
-        Raises:
-            StoreError: nothing of the entry was kept; repeat it later.
+        `pause` is called between steps, so that a turn that begins meanwhile need not wait. After an error nothing of
+        the entry was kept: repeat it later.
         """
         if self._store.is_finished(entry["id"]):
             return []
-        users, assistants = answers.split(entry["messages"])
+        users, assistants = _split(entry["messages"])
         shown = self._shown(entry["cursor"])
         prepared = self._writer.judged(
             self._prepared(self._drafts(users, entry, self._choice), pause), self._store.clock.now()
         )
         if assistants:
-            before = answers.heard(users, shown, self._store.key)
-            self._note(answers.candidates(self._drafts(assistants, entry)), before, entry, pause)
+            before = _heard(users, shown, self._store.key)
+            self._note(_worldly(self._drafts(assistants, entry)), before, entry, pause)
         with self._store.write(_author(Channel.USER, entry)) as tx:
             # Many entries may be one change, as those of an import are.
             if tx.is_finished(entry["id"]):
                 return []  # by another machine, meanwhile
             tx.batch = entry.get("batch") or tx.batch
             scope, times = Scope.parse(entry["scope"]), [message.get("at") or entry["at"] for message in users]
-            guard = Guard(tx.connection, self._quota, scope, entry.get("session"), times)
+            guard = _Guard(tx.connection, self._quota, scope, entry.get("session"), times)
             written = [self._keep(tx, each, shown, guard) for each in prepared]
             tx.move_cursor(entry["cursor"], entry["tail"])
             tx.finish_entry(entry["id"])
@@ -130,9 +133,9 @@ class Capturer:
         if prepared:
             with self._store.write(_author(Channel.ASSISTANT, entry)) as tx:
                 for each in prepared:
-                    answers.note(tx, each, before, self._store.key)
+                    _noted(tx, each, before, self._store.key)
 
-    def _keep(self, tx: Transaction, prepared: Prepared, shown: Shown, guard: Guard) -> Written:
+    def _keep(self, tx: Transaction, prepared: Prepared, shown: Shown, guard: _Guard) -> Written:
         repeats = _repeated(tx, prepared.fact, shown, self._store.key) if shown else None
         if repeats is not None:
             if repeats.target is None:
@@ -151,11 +154,6 @@ def confirmed(tx: Transaction, written: Written, channel: Channel) -> Written:
     """Approve what was waiting for review, now that somebody whose word counts has said the same.
 
     What was rejected comes back only when it is stored on purpose.
-
-    Args:
-        tx: the transaction.
-        written: what became of the statement.
-        channel: by which way it came in.
     """
     states = ("pending", "rejected") if channel in ON_PURPOSE else ("pending",)
     fact, decision = written.fact, written.decision
@@ -192,7 +190,7 @@ def _held(tx: Transaction, prepared: Prepared, reason: str) -> Written:
     for twin in [*known, *by_hash(tx.connection, fingerprint(fact.text), view)]:
         if strength(twin.channel) >= strength(fact.channel):
             return Written(tx.reinforce(twin.id), Decision(Action.NOOP, twin.id, "said before"))
-    added = tx.add(replace(fact, **held(reason)), prepared.vector)
+    added = tx.add(replace(fact, **_on_hold(reason)), prepared.vector)
     return Written(added, Decision(Action.ADD, None, reason))
 
 
@@ -228,3 +226,93 @@ def _draft(
         confidence=statement.confidence,
         extraction_confidence=statement.confidence,
     )
+
+
+class _Guard:
+    """Counts what one turn adds to what was added before."""
+
+    def __init__(
+        self, connection: Connection, quota: Quota, scope: Scope, session: str | None, times: Sequence[float]
+    ) -> None:
+        """Count what the user has said before; `times`: when each message of the turn was said, epoch seconds."""
+        self._quota = quota
+        # A host may hand over many messages at once, as at the first turn after perdure was installed.
+        self._most = quota.turn * max(1, len(times))
+        self._turn = self._session = self._day = 0
+        if times:
+            # The pluses keep SQLite on the index of the date, which chooses the fewest rows.
+            [(self._day, self._session)] = run(
+                connection,
+                "SELECT count(*), count(*) FILTER (WHERE provenance_session IS ?) FROM facts"
+                " WHERE source_date > ? AND source_date <= ? AND +channel = ? AND +scope = ? AND +scope_target = ?"
+                " AND extraction_method LIKE 'rule:%' AND review_state = 'approved'",
+                (session, max(times) - _DAY, max(times), Channel.USER.value, scope.kind, scope.target),
+            )
+
+    def reason(self) -> str | None:
+        """Return which limit the next fact would be over, in words; None: it may be kept."""
+        quota = self._quota
+        for count, limit, what in (
+            (self._turn, self._most, "in one turn"),
+            (self._session, quota.session, "in one conversation"),
+            (self._day, quota.day, "in a day"),
+        ):
+            if count >= limit:
+                return f"over the limit of {limit} facts {what}"
+        return None
+
+    def count(self) -> None:
+        """Take note that a fact was kept."""
+        self._turn += 1
+        self._session += 1
+        self._day += 1
+
+
+def _on_hold(reason: str) -> Mapping[str, Any]:
+    """Return the attributes of a fact that waits for review."""
+    return {"review_state": "pending", "metadata": {"review": reason}}
+
+
+# What the assistant said, if that is wanted: kept for review only, and never in the place of what the user said.
+
+
+def _split(messages: Iterable[Mapping[str, Any]]) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
+    """Return the messages of an inbox entry by who spoke: the user's, the assistant's."""
+    by_role: tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]] = ([], [])
+    for message in messages:
+        by_role["role" in message and message["role"] == _ASSISTANT].append(message)
+    return by_role
+
+
+def _worldly(drafts: Iterable[Fact]) -> Iterator[Fact]:
+    """Yield what an assistant's drafts say of the world, marked as its word. What it says of itself is no memory."""
+    for draft in drafts:
+        if not _ITSELF.search(fold(draft.text)):
+            yield replace(
+                draft, channel=Channel.ASSISTANT, confidence=_UNSURE, extraction_confidence=_UNSURE,
+                **_on_hold("said by the assistant"),
+            )  # fmt: skip
+
+
+def _heard(messages: Iterable[Mapping[str, Any]], shown: Mapping[str, Sequence[Trace]], key: bytes) -> list[Trace]:
+    """Return the traces of what the assistant had before its eyes: the user's messages, and what it was shown."""
+    return [
+        *(each for message in messages for each in traces(message["text"], key)),
+        *(each for seen in shown.values() for each in seen),
+    ]
+
+
+def _noted(tx: Transaction, prepared: Prepared, before: Iterable[Trace], key: bytes) -> Fact | None:
+    """Keep a statement of the assistant for review, unless it repeats what is known; return what was kept."""
+    fact = prepared.fact
+    said = trace(fact.text, key)
+    view = own_view(fact, tx.now)
+    # The same slot with another value is worded nearly alike, and is news all the same.
+    value = set(trace(fact.value or "", key).words)
+    known = [hit.fact for hit in lexical(tx.connection, fact.text, view, _NEIGHBOURS).hits]
+    seen = chain(before, (each for old in known for each in traces(old.text, key)))
+    if any(echoes(said, each) and value <= set(each.words) for each in seen):
+        return None
+    if tx.is_purged(fact.text) or by_hash(tx.connection, fingerprint(fact.text), view):
+        return None
+    return tx.add(fact, prepared.vector)

@@ -8,38 +8,33 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from perdure.regex import lazy
+from perdure.text.lexicon import listed, word_set
 from perdure.text.normalise import fold, match_terms
 
 USER = "user"
+FORGET = listed("capture", "changes", "forget")
+END = listed("capture", "changes", "end")
+NOW_SO = listed("capture", "changes", "now_so")
+FRAMING = listed("capture", "changes", "framing")
+LIMITED = listed("capture", "changes", "limited")
+FORMER = listed("capture", "changes", "former")
+"""Words that say what has become of something known; the data file says of each what it finds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The parts of a statement that are compared.
+    """The parts of a statement that are compared."""
 
-    Attributes:
-        owner: the first person or animal that it speaks of; the user where it names none.
-        sequence: stems of its words in order, without articles.
-        words: all its words, folded, without possessive endings.
-        subject: stems of what stands before the verb, without words that say whose it is.
-        terms: stems of all words that carry meaning, figures included.
-        figures: numbers, times of day and codes with a digit in them.
-        times: weekdays, months, seasons, years, parts of the day.
-        names: stems of words written as names.
-        dates: the days that its relative times were resolved to.
-        denied: whether it says that something is not so.
-    """
-
-    owner: str
-    sequence: tuple[str, ...]
-    words: frozenset[str]
-    subject: frozenset[str]
-    terms: frozenset[str]
-    figures: frozenset[str]
-    times: frozenset[str]
-    names: frozenset[str]
-    dates: frozenset[str]
-    denied: bool
+    owner: str  # the first person or animal that it speaks of; the user where it names none
+    sequence: tuple[str, ...]  # stems of its words in order, without articles
+    words: frozenset[str]  # all of them, folded, without possessive endings
+    subject: frozenset[str]  # stems of what stands before the verb, without words that say whose it is
+    terms: frozenset[str]  # stems of all words that carry meaning, figures included
+    figures: frozenset[str]  # numbers, times of day and codes with a digit in them
+    times: frozenset[str]  # weekdays, months, seasons, years, parts of the day
+    names: frozenset[str]  # stems of words written as names
+    dates: frozenset[str]  # the days that its relative times were resolved to
+    denied: bool  # it says that something is not so
 
 
 @lru_cache(maxsize=1024)
@@ -97,11 +92,7 @@ def _clock(match: re.Match[str]) -> str:
 
 
 def stems(told: str) -> frozenset[str]:
-    """Return the stems of the words of a text that carry meaning; a letter that stands alone names something.
-
-    Args:
-        told: as `plain` returns it.
-    """
+    """Return the stems of a `plain` text's words that carry meaning; a letter that stands alone names something."""
     return frozenset([*(_stem(term) for term in match_terms(told) if term not in _EMPTY), *_LETTER.findall(told)])
 
 
@@ -139,43 +130,17 @@ _DATED = lazy(r" \((\d{4}-\d\d-\d\d(?: to \d{4}-\d\d-\d\d)?)\)")
 _IDIOM = lazy(r"\b(?:can't|cannot|couldn't) (?:stand|bear)\b")
 _HALF_PAST = lazy(r"\bhalf past (\w+)\b")
 _CLOCK = lazy(r"\b(\d{1,2})(?:[:.](\d{2}))? ?([ap])\.?m\b\.?")
-_NUMBER_WORDS = ["once", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
-_NUMBERS = {word: str(number) for number, word in enumerate(_NUMBER_WORDS, 1)}
-_ORDINALS = [
-    "first",
-    "second",
-    "third",
-    "fourth",
-    "fifth",
-    "sixth",
-    "seventh",
-    "eighth",
-    "ninth",
-    "tenth",
-    "eleventh",
-    "twelfth",
-]
-_DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
-_MONTHS = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-]
-_PARTS = ["morning", "afternoon", "evening", "night", "noon", "midnight", "lunch"]
-_SEASONS = ["spring", "summer", "autumn", "winter", "weekend", "weekday", "easter", "christmas"]
+_COUNTS = "once two three four five six seven eight nine ten eleven twelve"
+_NUMBERS = {word: str(number) for number, word in enumerate(_COUNTS.split(), 1)}
+_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
+_DAYS = "monday tuesday wednesday thursday friday saturday sunday"
+_MONTHS = "january february march april june july august september october november december"
+_PARTS = "morning afternoon evening night noon midnight lunch"
+_SEASONS = "spring summer autumn winter weekend weekday easter christmas"
+_ALONE = "may last next q1 q2 q3 q4"
 _TIMES = (
-    {day: day for day in _DAYS} | {f"{day}s": day for day in _DAYS} | {month: month for month in _MONTHS}
-    | {part: part for part in (*_PARTS, *_SEASONS)} | {f"{part}s": part for part in (*_PARTS, *_SEASONS)}
-    | {str(year): str(year) for year in range(1900, 2100)} | {"may": "may"}
-    | {"last": "last", "next": "next", "q1": "q1", "q2": "q2", "q3": "q3", "q4": "q4"}
+    {word: word for word in f"{_MONTHS} {_ALONE}".split()} | {str(year): str(year) for year in range(1900, 2100)}
+    | {form: word for word in f"{_DAYS} {_PARTS} {_SEASONS}".split() for form in (word, f"{word}s")}
 )  # fmt: skip
 _KIN = {
     "mother": "mum mom mummy mama", "father": "dad daddy papa", "grandmother": "gran grandma nan granny",
@@ -198,8 +163,8 @@ _OWNER = lazy(
 _REPORTED = lazy(r"^.{0,200}?\b(?:says?|said|reckons?|thinks?|means?) (?:that )?|^.{0,200}?\bis that ")
 _SAME = (
     {word: kin for kin, words in _KIN.items() for word in words.split()}
-    | {month[:3]: month for month in _MONTHS} | {"sept": "september"}
-    | _NUMBERS | {word: str(number) for number, word in enumerate(_ORDINALS, 1)}
+    | {month[:3]: month for month in _MONTHS.split()} | {"sept": "september"}
+    | _NUMBERS | {word: str(number) for number, word in enumerate(_ORDINALS.split(), 1)}
     | {"noon": "12", "midday": "12", "midnight": "0", "kilometre": "km", "kilometres": "km", "kilometer": "km",
        "kilos": "kg", "kilo": "kg", "e-mail": "email",
        "mail": "email", "veggie": "vegetarian", "colour": "color", "favourite": "favorite"}
@@ -214,53 +179,8 @@ _VERB = lazy(
     r"decided|switched|must|should)\b|'s "
 )
 _DENIED = lazy(r"\b(?:not|no|never|without|nothing|none|\w+n't|no longer)\b")
-_EMPTY = frozenset(
-    [
-        "have",
-        "got",
-        "get",
-        "go",
-        "be",
-        "do",
-        "will",
-        "would",
-        "just",
-        "now",
-        "really",
-        "actual",
-        "actually",
-        "also",
-        "thing",
-        "new",
-        "say",
-        "said",
-        "know",
-        "remember",
-        "btw",
-        "way",
-        "tell",
-        "stuff",
-        "tend",
-        "usual",
-        "usually",
-        "please",
-        "like",
-        "old",
-        "around",
-        "approximately",
-        "roughly",
-        "closer",
-        "nearly",
-        "almost",
-        "circa",
-        "take",
-        "euro",
-        "euros",
-        "eur",
-        "dollar",
-        "dollars",
-        "pound",
-        "pounds",
-        "per",
-    ]
+_EMPTY = word_set(
+    "have got get go be do will would just now really actual actually also thing new say said know remember btw"
+    " way tell stuff tend usual usually please like old around approximately roughly closer nearly almost circa"
+    " take euro euros eur dollar dollars pound pounds per"
 )

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from perdure.capture import evidence
-from perdure.capture.change_words import END, FORGET, FORMER, FRAMING, LIMITED, NOW_SO
-from perdure.capture.reading import KIN, read, same_people
+from perdure.capture.reading import END, FORGET, FORMER, FRAMING, KIN, LIMITED, NOW_SO, read, same_people
 from perdure.errors import ModelError
 from perdure.hooks.types import Channel
 from perdure.ranking.trees import Trees
 from perdure.regex import lazy
 from perdure.store.fact import Fact
-from perdure.store.stems import terms
+from perdure.store.vocabulary import terms
+from perdure.text.lexicon import table
 from perdure.text.normalise import fold
 
 if TYPE_CHECKING:
@@ -32,25 +33,14 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
 
 FILE: Final = Path(__file__).with_name("data") / "relations.json"
-CUES: Final = {
+CUES: Final[Mapping[str, re.Pattern[str]]] = {
     "end": END,
     "forget": FORGET,
     "former": FORMER,
     "framing": FRAMING,
     "limited": LIMITED,
     "now so": NOW_SO,
-    "change": lazy(
-        r"\b(?:now|new|switched|moved|changed|replaced|swapped|instead|any ?more|no longer|since|as of|got|gone|left|"
-        r"stopped|quit|became|turned|finally|again|back|from (?:now|today|\w+day))\b"
-    ),
-    "denial": lazy(r"\b(?:not|no|never|without|nothing|none)\b|n't\b"),
-    "others": lazy(
-        r"\b(?:other|another|they|their|theirs|he|his|she|her|sister|brother|neighbou?r|friend|colleague|company|client)\b"
-    ),
-    "own": lazy(r"\b(?:i|i'm|my|we|our|me|us)\b"),
-    "beside": lazy(r"\b(?:also|too|as well|and|another|both|second|extra|besides|plus)\b"),
-    "a while": lazy(r"\b(?:for (?:now|this|the week|a)|until|this week|today|tonight|tomorrow|temporar\w*|once)\b"),
-    "perhaps": lazy(r"\b(?:if|would|could|might|maybe|thinking|considering|plan|want to|wish|should)\b"),
+    **{name: lazy("".join(pattern)) for name, pattern in table("capture", "changes")["cues"].items()},
 }
 """Words that say what has become of something, or of whom and how surely it is said."""
 NAMES: Final = (

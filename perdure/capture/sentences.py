@@ -1,4 +1,7 @@
-"""Step two: sentences, and the clauses of a sentence that can stand alone."""
+"""Step two: the sentences of a message, without code, logs, markup and other pasted text.
+
+Also the clauses of a sentence that can stand alone, and what a pronoun at its head stands for where that is told.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,10 @@ import re
 
 import sentencex
 
+from perdure.capture.intake import MAX_BEFORE
 from perdure.regex import lazy
+from perdure.secrets.redact import redact
+from perdure.text.lexicon import word_set
 
 # Where chat ends a sentence although the library, which is made for edited text, goes on: runs of marks, and "ok.",
 # which it takes for an abbreviation.
@@ -17,17 +23,15 @@ _LEAD_IN = lazy(
     r"^[^:;.!?]{2,200}: (?=(?:(?:in|on|at|for|after|before|since) [^,:]{1,60} )?(?:I|my|we|our)\b)", re.IGNORECASE
 )
 _OWN = r"(?:I(?:'m|'ve)? |my |we(?:'re|'ve)? |our )(?!think|mean|guess|hope|know)"
-_NAME = r"(?-i:[A-Z][\w-]+ (?:is|was|has|\w{2,}s)\b)"
-_JOIN = lazy(rf"(?:,|;|,? and|,? but) (?={_OWN}|{_NAME})|(?::| [–—-]) (?={_OWN})", re.IGNORECASE)
+_SUBJECT = r"(?-i:[A-Z][\w-]+ (?:is|was|has|\w{2,}s)\b)"
+_JOIN = lazy(rf"(?:,|;|,? and|,? but) (?={_OWN}|{_SUBJECT})|(?::| [–—-]) (?={_OWN})", re.IGNORECASE)
 _TAG = lazy(r",? (?:ok|okay|right|yeah|yes|alright|please|deal|got it|understood)\?+$", re.IGNORECASE)
 
 
 def sentences(text: str, code: str = "en") -> list[str]:
     """Split prose into sentences, in order; lines and bullets count as sentences.
 
-    Args:
-        text: prose.
-        code: its language; of one that the library does not know, it takes the nearest.
+    Of a language that the library does not know, it takes the nearest.
     """
     found: list[str] = []
     # The library refuses half a surrogate pair, which JSON from a host may hold.
@@ -63,3 +67,124 @@ def without_lead_in(sentence: str) -> str:
 def without_tag(sentence: str) -> str:
     """Return a sentence without a tag that asks for assent, as "ok?"."""
     return _TAG.sub(".", sentence)
+
+
+MAX_EMOJI = 3
+_QUOTED = lazy(r"\s*[>|]")
+_PAIR = lazy(r"\s*[\"']?[\w.-]{1,60}[\"']?\s?[:=](?:\s|$)")
+# In a group a host may put the speaker's name in front. A key of a file is written small, and its value is short.
+_SPOKEN = lazy(r"\s*(?![a-z])[^\W\d_][\w'-]{0,20}(?: [^\W\d_][\w'-]{0,20})?\s?[:\uff1a] ?(?:\S+\s+){3}\S")
+_LOG = lazy(
+    r"\s*(?:\d\d:\d\d:\d\d\b|\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d"
+    r"|(?i:cron|poll|heartbeat|keepalive|scheduled|automated|reminder trigger)\b[^:.]{0,30}:"
+    r"|(?:GET|POST|PUT|DELETE|HEAD|PATCH) /|(?:FAILED|PASSED|ERROR|WARN|npm|pip)\b "
+    r"|(?i:info|debug|warn|warning|error|fatal|trace|critical|system)\b ?[:\]]"
+    r"|(?:remote|make|panic|hint|usage|stderr|stdout)\b ?[:=]|level="
+    r"|at [\w.$<>]+ ?\(|File \"|Traceback|#!|//)"
+)
+_FAULT = lazy(r"\s*\w*(?:Error|Exception):")
+_CODE = lazy(
+    r"\s*(?:(?:curl|wget|kubectl|sudo) "
+    r"|(?:git|npm|pnpm|yarn|docker|cd|ls|brew|apt|pip|cargo|make) [\w./-]+(?: -|$| &&| [\w./-]+$)"
+    r"|SELECT .* FROM\b|(?:ALTER|CREATE|DROP|INSERT|UPDATE|DELETE) (?:TABLE|INTO|FROM|\w+ SET)\b"
+    r"|(?:import|from) [\w.]+(?: import\b|$| as )"
+    r"|(?:def|class|fn|func|function) \w+ ?[(:{]|(?:const|let|var) \w+ ?=|return\b(?:.*;| [\w.]+[(\[])"
+    r"|(?:if|for|while) .*[:{]\s*(?:$|\w+\()|assert .*[=(]|[\w.\[\]]+ ?[:+-]?= ?\S|\w+\[\w+\]:)"
+)
+_MARKS = lazy(
+    r"\b(?:FATAL|ERROR|CRITICAL)\b|[✗✓✔✘]|\w/*\.\w{1,4}:\d|\w \{.*\}|"
+    r"/\*|\*/|\s//\s|=>|==|!=|&&|\|\||::|</|[\w-]: [^;]*;\s*$"
+)
+_OPENING = ("<", "{", "[", "$", "#", "}", "@@", "//", "/*", "*/")
+
+
+def prose(text: str) -> str:
+    """Return the text without fenced code, quoted lines and lines of logs, code and structured data."""
+    outside = "\n".join(text.split("```")[::2])
+    lines = outside.split("\n")
+    pairs = [bool(_PAIR.match(line)) and not _SPOKEN.match(line) for line in lines]
+    kept: list[str] = []
+    for place, line in enumerate(lines):
+        # One "name: value" may be speech, two in a row are a file.
+        listed = pairs[place] and (pairs[place - 1 : place] == [True] or pairs[place + 1 : place + 2] == [True])
+        if not listed and not _QUOTED.match(line) and not is_noise(line):
+            kept.append(line)
+    return "\n".join(kept)
+
+
+def is_noise(line: str) -> bool:
+    """Return whether a line or sentence is code, a log or markup, or holds more symbols than words should."""
+    if line.lstrip().startswith(_OPENING) or _LOG.match(line) or _CODE.match(line) or _MARKS.search(line):
+        return True
+    emoji = sum(0x1F300 <= ord(char) <= 0x1FAFF for char in line)
+    symbols = sum(char in "{}[]();=<>|\\_`$#" for char in line)
+    return emoji > MAX_EMOJI or symbols > 3 + len(line) // 15
+
+
+def is_fault(sentence: str) -> bool:
+    """Return whether a sentence is the last line of a stack trace; what follows it may be speech."""
+    return bool(_FAULT.match(sentence))
+
+
+def is_secret(sentence: str) -> bool:
+    """Return whether a sentence holds a secret, or held one."""
+    return "[redacted" in sentence or bool(redact(sentence).kinds)
+
+
+_PRONOUN = lazy(r"(?P<word>it|he|she|its|his|her)(?P<short>'s|'ll|'d)?\b ?", re.IGNORECASE)
+_QUOTATION = lazy(r'["“«][^"”»]{0,200}["”»]')
+_SHORT = {"'s": " is", "'ll": " will", "'d": " would"}
+_POSSESSIVE = frozenset(["its", "his", "her"])
+_PEOPLE = frozenset(["he", "she", "his", "her"])
+# A name is a run of capitalised words behind the first one, which every sentence begins with.
+_NAME = lazy(r"(?<=\s)(?:[A-Z][\w-]*\.? ?)*[A-Z][\w-]+")
+_HEAD = lazy(r"([A-Z][\w-]+)(?:'s)? (?:is|was|has|lives|works|will|leads|runs)\b|([A-Z][\w-]+)'s ")
+_OF_PLACE = lazy(r"\b(?:in|at|to|from|near|of|on|for)\s$")
+_NO_NAMES = word_set(
+    "I The This That It He She They We You My Our Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
+    " January February March April May June July August September October November December"
+)
+
+
+_FILLERS = "yes|yeah|yep|no|nope|nah|oh|well|and|but|so|also|aye|ok|okay|actually|wait"
+_LEAD = rf"(?:[\w .()]{{1,24}}: )?(?:(?:{_FILLERS})\b[,.!]* ?){{0,3}}"
+_DANGLING = lazy(rf"{_LEAD}(?:its?|he|she|his|her|they|their)(?:'s|'ll|'d|'re|'ve)?\b", re.IGNORECASE)
+
+
+def explained(sentence: str, before: str) -> str:
+    """Return the user's own message before, in a bracket, for a sentence that says nothing without it; "" else.
+
+    Which word of it is meant would be a guess; what was said is none. `before` is redacted.
+    """
+    told = " ".join(before.split())
+    if not told or len(told) > MAX_BEFORE or not _DANGLING.match(sentence):
+        return ""
+    return f" (after: {told})"
+
+
+def resolve(sentence: str, before: str) -> str | None:
+    """Return the sentence with what the pronoun at its head stands for, or None if that is not certain.
+
+    Exactly one name in the sentence before it can be meant; names of places are not people.
+    """
+    match = _PRONOUN.match(sentence)
+    if match is None:
+        return None
+    names = _names(_QUOTATION.sub("", before), people=match["word"].lower() in _PEOPLE)
+    if len(names) != 1:
+        return None
+    name = names.pop()
+    if match["word"].lower() in _POSSESSIVE:
+        name += "'s"
+    return f"{name}{_SHORT.get((match['short'] or '').lower(), '')} {sentence[match.end() :]}"
+
+
+def _names(text: str, *, people: bool) -> set[str]:
+    found: set[str] = set()
+    if head := _HEAD.match(text):
+        found.add(head[1] or head[2])
+    for match in _NAME.finditer(text):
+        place = bool(_OF_PLACE.search(text[: match.start()][-8:]))
+        if not (people and place):
+            found.add(match[0].rstrip(". "))
+    return found - _NO_NAMES

@@ -6,12 +6,20 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from perdure.capture import foreign
-from perdure.capture.language import Language, language, language_of
+from perdure.capture.language import CODES, Language, foreign_cue, language, language_of
 from perdure.capture.naming import find_naming
-from perdure.capture.noise import is_fault, is_noise, is_secret, prose
-from perdure.capture.reference import explained, resolve
-from perdure.capture.sentences import clauses, sentences, without_lead_in, without_tag
+from perdure.capture.sentences import (
+    clauses,
+    explained,
+    is_fault,
+    is_noise,
+    is_secret,
+    prose,
+    resolve,
+    sentences,
+    without_lead_in,
+    without_tag,
+)  # fmt: skip
 from perdure.regex import lazy
 from perdure.text.normalise import fold
 from perdure.text.scripts import dense_script
@@ -186,8 +194,8 @@ def _of_sentence(sentence: str, words: Language, rules: tuple[CaptureRule, ...])
     if not _is_speech(sentence):
         return []
     code = language_of(sentence, words.code)
-    if code in foreign.CODES:
-        cue = foreign.cue_of(sentence, fold(sentence), code)
+    if code in CODES:
+        cue = foreign_cue(sentence, fold(sentence), code)
         stated = [Statement(capital(sentence), cue)] if cue else []
     else:
         stated = _beside_question(without_tag(sentence), language(code))

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 from perdure.regex import lazy
 from perdure.text.clean import clean
+from perdure.text.lexicon import FUNCTION_CHARS
 from perdure.text.normalise import fold, match_terms
 from perdure.text.scripts import DENSE_CLASS, dense_script
-from perdure.text.stopwords import FUNCTION_CHARS
 
 WORDS = 2
 WORDS_PER_FURTHER = 12

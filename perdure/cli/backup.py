@@ -17,7 +17,7 @@ from perdure.maintenance.exports import daily_export
 from perdure.maintenance.markdown_export import export_pages
 from perdure.maintenance.recovery import Recovery
 from perdure.maintenance.recovery import recover as bring_back
-from perdure.service.dismissal import dismiss
+from perdure.service.client import dismiss
 from perdure.store.rollback_guard import Truth
 from perdure.text.pluralize import counted
 

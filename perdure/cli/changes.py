@@ -17,9 +17,8 @@ from perdure.errors import AmbiguousIdError, InputError, NotFoundError
 from perdure.hooks.types import Channel
 from perdure.ranking.decay import LIFETIMES
 from perdure.store.fact import Fact
-from perdure.store.inventory import State, state_of
 from perdure.store.links import TYPES
-from perdure.store.listing import Filter
+from perdure.store.listing import Filter, State, state_of
 from perdure.store.scope import Scope
 from perdure.text.pluralize import counted
 

@@ -32,7 +32,7 @@ def doctor(foreign: Path | None, home: Path | None, as_json: bool) -> int:
         with progress("looking", None, quiet=as_json) as advance:
             audit = part("importers.audit").audit_source(foreign, time.time(), advance=advance)
         return _show_foreign(audit, output)
-    found = [*examine(home), *part("hosts.openclaw.checkup").checkups(), *part("hosts.connect.checkup").checkups()]
+    found = [*examine(home), *part("hosts.openclaw.install").checkups(), *part("hosts.connect.survey").checkups()]
     wrong = [each for each in found if each.wrong]
     rows = [("WRONG" if each.wrong else "ok", each.name, each.state) for each in found]
     told = {"healthy": not wrong, "checks": [each.to_dict() for each in found]}

@@ -17,10 +17,9 @@ from perdure.api.stored import Stored
 from perdure.cli.options import limit_option, moment, on_memory, scope_option
 from perdure.cli.output import FOUND_NOTHING, OK, SHORT_ID, Output, day, minute, tell
 from perdure.store.fact import Fact
-from perdure.store.inventory import Page, State, state_of, why_hidden
-from perdure.store.journal import Change
+from perdure.store.history import Change
 from perdure.store.links import Related
-from perdure.store.listing import Filter
+from perdure.store.listing import Filter, Page, State, state_of, why_hidden
 from perdure.store.scope import Scope
 from perdure.text.normalise import fts_text
 from perdure.text.pluralize import counted

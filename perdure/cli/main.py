@@ -26,7 +26,7 @@ _GROUPS = {
     "Change": "store update edit forget unforget pin unpin link unlink alias undo",
     "Review": "review audit proposals inbox",
     "Count": "status stats categories scope jobs",
-    "Keep in order": "consolidate classify distill reflect prune revive checkpoint index",
+    "Keep in order": "consolidate classify distill reflect prune checkpoint index",
     "Keep safe": "backup move export import verify recover anchor purge scrub vault uninstall",
     "Set up and measure": "config model eval replay hook",
 }
@@ -47,7 +47,6 @@ _MODULES = {
     "cli.recall": "recall why why-not eval",
     "cli.replay": "replay",
     "cli.review": "review audit proposals inbox",
-    "cli.revive": "revive",
     "cli.upkeep": "consolidate classify distill reflect prune checkpoint",
     "cli.verify": "verify anchor",
     "hosts.command.cli": "hook",

@@ -26,8 +26,8 @@ from perdure.maintenance.purge import purge as remove
 from perdure.maintenance.teardown import contents, doomed, purge_tenant, purged_at, remaining, tenant_of
 from perdure.maintenance.teardown import remove as remove_all
 from perdure.parts import part
-from perdure.service.dismissal import dismiss
-from perdure.store.damaged_turns import damaged_turns
+from perdure.service.client import dismiss
+from perdure.store.inbox_lines import damaged_turns
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 from perdure.text.pluralize import counted
@@ -135,7 +135,7 @@ def _tell_hosts(output: Output, folder: Path, recorded: tuple[str, Path] | None)
         how = f"; do that first: perdure {host} uninstall" if host in COMMANDS else ""
         output.line(f"This takes nothing out of the config of {host}{how}.")
     for host in part("hosts.connect.survey").CONNECTED:
-        if any(part("hosts.connect.records").recorded(host)):
+        if any(part("hosts.connect.config_file").recorded(host)):
             output.line(f"perdure stays in the config of {host}; do that first: perdure disconnect {host}")
 
 

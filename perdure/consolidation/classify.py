@@ -17,10 +17,10 @@ from perdure.capture.statements import Statement, cue_of
 from perdure.errors import ModelError
 from perdure.index.calibrate import scaled
 from perdure.index.vector_index import VectorIndex
-from perdure.llm import CATEGORIES as ASKED_CATEGORIES
-from perdure.llm import Asker
+from perdure.llm import CATEGORIES, Asker
 from perdure.secrets.redact import redact
-from perdure.store.fact import CATEGORIES, Fact
+from perdure.store.fact import CATEGORIES as KNOWN
+from perdure.store.fact import Fact
 from perdure.store.listing import Progress, every, no_progress
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import View, by_ids
@@ -92,7 +92,7 @@ def classify(
     """
     view = View(audience, store.clock.now())
     index = _index(store)
-    known = dict.fromkeys([*CATEGORIES, *(name for name, _ in own)])
+    known = dict.fromkeys([*KNOWN, *(name for name, _ in own)])
     model = CategoryModel(store, llm, audience.home, [name for name in known if name != OTHER])
     others = (
         fact
@@ -209,9 +209,7 @@ class CategoryModel:
             for number, fact in enumerate(fresh)
         ]
         try:
-            answer = self._llm.ask_json(
-                json.dumps(items, ensure_ascii=False), purpose=ASKED_CATEGORIES, system=self._system
-            )
+            answer = self._llm.ask_json(json.dumps(items, ensure_ascii=False), purpose=CATEGORIES, system=self._system)
         except ModelError:
             # The day's tokens are used up, or the server is away: the rules do without.
             self._llm = None

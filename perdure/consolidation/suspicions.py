@@ -18,9 +18,8 @@ from perdure.ranking.decay import DAY
 from perdure.recall.session_state import earlier
 from perdure.regex import lazy
 from perdure.secrets.redact import redact
-from perdure.store.fact import Fact, folded_slot
+from perdure.store.fact import Fact, folded_slot, is_single_valued
 from perdure.store.safe import safe_fact
-from perdure.store.slots import is_single_valued
 from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.trust import SUPERSEDES, strength

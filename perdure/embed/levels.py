@@ -7,7 +7,7 @@ from typing import Final
 
 from perdure.embed.base import Embedder, Vectors
 from perdure.ranking.calibration import Levels
-from perdure.text.pairs import PAIRS
+from perdure.text.questions import PAIRS
 
 BATCH: Final = 60
 """Texts of one call. Models let go of the interpreter in it; a server that counts requests is asked twice in all."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from perdure.capture.decide import Levels
-from perdure.capture.tags import compile_tags
+from perdure.capture.describe import compile_tags
 from perdure.capture.writing import WritingOptions
 from perdure.embed.base import Embedder
 from perdure.engine.builtins import BUILTINS
@@ -20,9 +20,9 @@ from perdure.ranking.adjust import Adjustments
 from perdure.recall.options import RecallOptions
 from perdure.recall.pipeline import Reranker
 from perdure.recall.unasked import directives
+from perdure.store.fact import Summaries
 from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
-from perdure.store.summary import Summaries
 
 
 def load_extensions(settings: Settings) -> ExtensionManager:
@@ -125,7 +125,7 @@ def vector_index(store: Store, space: VectorSpace, settings: Settings, on_troubl
     """Return what finds nearest vectors: the database where it can, else what this process and LanceDB hold."""
     index: Surveyor
     if store.database.compares:
-        index = part("postgres.index").DatabaseIndex(store.database, space.id, space.dims)
+        index = part("postgres.vectors").DatabaseIndex(store.database, space.id, space.dims)
         return index
     exact = ExactIndex(store.database, space.id, space.dims)
     if settings.vector_index == "exact" or store.database.shared:

@@ -16,13 +16,12 @@ from perdure.background.index_feed import IndexFeed
 from perdure.background.keeper import Keeper
 from perdure.background.turn_gate import TurnGate
 from perdure.background.worker_process import WorkerProcess
-from perdure.capture.compare import stale
+from perdure.capture.decide import stale
 from perdure.capture.describe import compile_categories
-from perdure.capture.guards import Quota
 from perdure.capture.heads import learnt
 from perdure.capture.intake import as_sequence
-from perdure.capture.patterns import pattern_rules
-from perdure.capture.pipeline import Capturer
+from perdure.capture.pipeline import Capturer, Quota
+from perdure.capture.rules import pattern_rules
 from perdure.capture.statements import CaptureRule
 from perdure.capture.used import used_in
 from perdure.capture.writing import Writer
@@ -41,7 +40,7 @@ from perdure.engine.composing import (
 from perdure.engine.file_memory import FileMemory, files_options
 from perdure.engine.file_purge import cleaner
 from perdure.engine.forking import watch
-from perdure.engine.jobs import REVIVE, timers_of
+from perdure.engine.jobs import timers_of
 from perdure.engine.llm import judge_of, llm_factory
 from perdure.engine.model import Model, Recipes
 from perdure.engine.opening import store_of
@@ -62,13 +61,11 @@ from perdure.recall.expand import Expander
 from perdure.recall.pipeline import Asked, Recaller
 from perdure.recall.receipt import Receipt
 from perdure.recall.session_state import Ledger, earlier, newest_reply, of_passages, visible
-from perdure.store import receipts, reporting, spaces
-from perdure.store import redaction_stats as left_out
-from perdure.store.earlier import is_due
+from perdure.store import notices, receipts, spaces
+from perdure.store.lifecycle import note_recalled, used
 from perdure.store.scope import Audience, Scope
-from perdure.store.store import VectorSpace
+from perdure.store.spaces import VectorSpace
 from perdure.store.transaction import Author
-from perdure.store.usage import note_recalled, used
 
 WORKER = "perdure.engine.worker"
 CLOSING = 2.0
@@ -223,7 +220,7 @@ class Engine:
             taken = self._intake.take(messages, context, audience.home)
             record = self.files.recorder(messages, context, audience, taken.at)
         if taken.left_out:
-            self.keeper.submit("left out", lambda: left_out.note(self.store, taken.left_out))
+            self.keeper.submit("left out", lambda: notices.tell_left_out(self.store, taken.left_out))
         if taken.entry is not None:
             self.drain.accept(taken.entry, record)
         elif record is not None:
@@ -295,17 +292,12 @@ class Engine:
             return
         self.recover()
         self.keeper.submit("scrub", lambda: scrub_if_due(self.store, self.scrub))
-        self.keeper.submit("revive", self._revive_if_due)
         self.keeper.submit("certify", self._certify)
         if telemetry.was_late():
-            self.keeper.submit("telemetry", lambda: reporting.note(self.store))
+            self.keeper.submit("telemetry", lambda: notices.tell_reporting(self.store))
         if self.settings.timers:
             # Behind the recovery: what a dead process left is stored before anything is looked after.
             self.keeper.submit("timers", self.timers.start)
-
-    def _revive_if_due(self) -> None:
-        if is_due(self.store):
-            self.timers.run(REVIVE)
 
     def _certify(self) -> None:
         certify(self.store, self._clean_files)

@@ -11,9 +11,9 @@ from perdure.files.options import FilesOptions
 from perdure.files.shared_log import log_of
 from perdure.maintenance.remote_purges import drop_unused
 from perdure.secrets.redact import redact
+from perdure.store.seals import is_purged
 from perdure.store.sql import run
 from perdure.store.store import Store
-from perdure.store.tombstones import is_purged
 from perdure.text.fence import strip_fenced
 
 

@@ -8,7 +8,6 @@ from typing import Protocol
 
 from perdure.background.canary import Canary
 from perdure.background.prune import Retention, prune
-from perdure.background.revive import revive
 from perdure.background.scheduler import Job, Pause, Scheduler
 from perdure.background.turn_gate import TurnGate
 from perdure.background.upkeep import export_day, reconcile, rotate
@@ -35,7 +34,6 @@ MINUTE = 60.0
 HOUR = 3_600.0
 DAY = 86_400.0
 LOOK = 0.05
-REVIVE = "revive"
 _AUTHOR = Author(Channel.UNKNOWN, "timers")
 
 
@@ -78,7 +76,6 @@ def host_jobs(engine: Host) -> list[Job]:
     keep = Retention(settings.retention_days * DAY, settings.receipt_days * DAY, None if days is None else days * DAY)
     log = engine.files.log
     return [
-        Job(REVIVE, 0, 0, lambda pause: revive(engine.store, pause=pause).line()),
         Job("prune", settings.prune_minutes * MINUTE, 0, lambda pause: _prune(engine, log, keep, pause), at_start=True),
         Job("canary", settings.canary_hours * HOUR, 2, canary.sing, at_start=True),
         Job("files", settings.sync_minutes * MINUTE, 10, lambda pause: _files(engine), here=True),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from perdure.capture.judge import LanguageJudge
+from perdure.capture.writing import LanguageJudge
 from perdure.engine.composing import writing_options
 from perdure.engine.settings import Settings
 from perdure.errors import SettingsError
 from perdure.llm import Tier
 from perdure.parts import part
 from perdure.recall.expand import Expand, Model
-from perdure.store.llm_tokens import TokenMeter
+from perdure.store.llm import TokenMeter
 from perdure.store.store import Store
 
 

@@ -11,7 +11,7 @@ from perdure.files.options import FilesOptions
 from perdure.maintenance import exports
 from perdure.maintenance.purge import CERTIFIED, certify
 from perdure.maintenance.scrub import done, find, is_due, scrub
-from perdure.store.damaged_turns import redact_again as redact_damaged
+from perdure.store.inbox_lines import redact_again as redact_damaged
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 

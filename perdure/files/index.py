@@ -16,9 +16,10 @@ from perdure.errors import InputError, StoreCorruptError
 from perdure.files import rows
 from perdure.files.generation import Generation, Generations
 from perdure.files.options import SESSIONS, FilesOptions, source_of
-from perdure.files.reading import BINARY_SIGHT, read_inside
+from perdure.files.reading import BINARY_SIGHT
 from perdure.files.roots import Found, Root, Stamp, changes, memory_day, racy, scan
 from perdure.files.rows import markdown_entries, parts, turn_entries
+from perdure.files.safe_open import read_inside
 from perdure.files.turns import session_of
 from perdure.store.sql import Connection
 from perdure.store.store import Store

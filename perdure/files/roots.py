@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from perdure.errors import InputError
-from perdure.files.reading import why_unsafe
+from perdure.files.safe_open import why_unsafe
 from perdure.regex import lazy
 from perdure.store.scope import Scope
 

@@ -230,8 +230,7 @@ class TranscriptLog:
                 # What stands behind the last line end is what a kill left.
                 lines = path.read_bytes().split(b"\n")[:-1]
                 for number, line in enumerate(lines, 1):
-                    how = damage(line, self._key)
-                    if how:
+                    if how := damage(line, self._key):
                         yield f"{path.relative_to(self._root.parent).as_posix()} line {number}", how
 
     def accept(self) -> int:

@@ -10,15 +10,9 @@ DEFAULT_PROJECT = "perdure"
 """The pluggy project name of a host that has no manager of its own."""
 
 HOOK_NAMES: tuple[str, ...] = (
-    "host_started",
-    "session_start",
-    "foresee",
-    "before_agent_start",
-    "agent_end",
-    "before_compaction",
-    "session_end",
-    "host_stopping",
-)
+    "host_started", "session_start", "foresee", "before_agent_start",
+    "agent_end", "before_compaction", "session_end", "host_stopping",
+)  # fmt: skip
 """Every hook, in the order of a host's life."""
 
 

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from inspect import iscoroutinefunction
 from typing import Any
 
-from perdure.api.memory import Memory
 from perdure.extras import need
-from perdure.hosts.carrier import Carrier
-from perdure.hosts.turnwise import Turnwise
+from perdure.hooks.types import Recall
+from perdure.hosts.carrier import HostMemory, exchange
 
 need("agno.agent", "agno")
 
@@ -19,26 +18,14 @@ from agno.run.base import RunContext  # noqa: E402
 from agno.utils.agent import aexecute_instructions, execute_instructions  # noqa: E402
 
 
-class PerdureMemory:
+class PerdureMemory(HostMemory):
     """Recalls before a run and captures after it. The block is in the instructions, which Agno makes anew for each run.
 
     Example:
         agent = PerdureMemory().attach(Agent(model=...))
     """
 
-    def __init__(
-        self, memory: Memory | None = None, *, agent: str | None = None, user: str | None = None, **settings: Any
-    ) -> None:
-        """Open the store, or take an open one. A store that cannot be opened is logged; runs go on without it.
-
-        Args:
-            memory: an open store, which its owner closes; None: one is opened.
-            agent: who answers, if memories are to belong to an agent.
-            user: whom the agent serves; None: the user that a run names, else the owner of this machine.
-            settings: arguments of `Memory.open`.
-        """
-        self._carrier = Carrier("agno", memory, agent=agent, user=user, settings=settings)
-        self._turns = Turnwise(self._carrier)
+    _host = "agno"
 
     def attach(self, agent: Agent) -> Agent:
         """Add memory to an agent, behind its own instructions and hooks, and return it."""
@@ -49,25 +36,23 @@ class PerdureMemory:
 
     def recall(self, run_input: RunInput, run_context: RunContext) -> None:
         """Look for what memory holds on the user's message; a hook before a run."""
-        asked = run_input.input_content_string()
-        self._turns.before(run_context.run_id, asked, run_context.session_id, run_context.user_id)
+        self._before(run_input.input_content_string(), run_context)
 
     def capture(self, run_output: RunOutput, run_context: RunContext) -> None:
         """Take in what the user said; a hook after a run."""
         asked = run_output.input.input_content_string() if run_output.input else ""
-        messages = [{"role": "user", "content": asked}, {"role": "assistant", "content": str(run_output.content or "")}]
+        messages = exchange(asked, str(run_output.content or ""))
         self._carrier.after(messages, run_context.session_id, run_context.user_id)
 
-    def close(self) -> None:
-        """Close the store, if it was opened here."""
-        self._carrier.close()
+    def _before(self, asked: str, run: RunContext) -> Recall:
+        return self._carrier.before(asked, run.session_id, run.user_id, turn=run.run_id)
 
     def _instructions(self, theirs: Any) -> Callable[..., Any]:
         """Return instructions for each run: those that were there, a function perhaps, and the block behind them."""
 
         def behind(given: Any, run_context: RunContext) -> list[str]:
-            recall = self._turns.before(run_context.run_id, "", run_context.session_id, run_context.user_id)
-            return [*([given] if isinstance(given, str) else given or ()), *([recall.block] if recall.block else ())]
+            block = self._before("", run_context).block
+            return [*([given] if isinstance(given, str) else given or ()), *([block] if block else ())]
 
         def instructions(agent: Agent, run_context: RunContext, session_state: dict[str, Any]) -> list[str]:
             given = (

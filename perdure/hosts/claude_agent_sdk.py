@@ -7,7 +7,7 @@ from typing import Any
 
 from perdure.api.memory import Memory
 from perdure.extras import need
-from perdure.hosts.carrier import Carrier
+from perdure.hosts.carrier import NOTHING, HostMemory, exchange
 from perdure.recent import Recent
 from perdure.text.host_markup import said
 
@@ -19,25 +19,20 @@ SESSIONS = 64
 """Conversations side by side whose prompt is remembered until its answer is there."""
 
 
-class PerdureHooks:
+class PerdureHooks(HostMemory):
     """Recalls at each prompt and captures when the answer is there.
 
     Example:
         options = ClaudeAgentOptions(hooks=PerdureHooks().hooks)
     """
 
+    _host = "claude-agent-sdk"
+
     def __init__(
         self, memory: Memory | None = None, *, agent: str | None = None, user: str | None = None, **settings: Any
     ) -> None:
-        """Open the store, or take an open one. A store that cannot be opened is logged; runs go on without it.
-
-        Args:
-            memory: an open store, which its owner closes; None: one is opened.
-            agent: who answers, if memories are to belong to an agent.
-            user: whom the agent serves; None: the owner of this machine.
-            settings: arguments of `Memory.open`.
-        """
-        self._carrier = Carrier("claude-agent-sdk", memory, agent=agent, user=user, settings=settings)
+        """Open the store, or take an open one; the arguments are those of `HostMemory`."""
+        super().__init__(memory, agent=agent, user=user, **settings)
         self._asked: Recent[str, str] = Recent(SESSIONS)
         self.hooks = {"UserPromptSubmit": [HookMatcher(hooks=[self.prompt])], "Stop": [HookMatcher(hooks=[self.stop])]}
 
@@ -46,8 +41,8 @@ class PerdureHooks:
         # What a task or the program itself says in the user's place is not theirs.
         asked = said(given["prompt"])
         self._asked.put(given["session_id"], asked)
-        recall = await self._carrier.a_before(asked, given["session_id"]) if asked else None
-        if recall is None:
+        recall = await self._carrier.a_before(asked, given["session_id"]) if asked else NOTHING
+        if not recall.block:
             return {}
         return {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": recall.block}}
 
@@ -57,10 +52,6 @@ class PerdureHooks:
         if asked and not given.get("agent_id"):
             # The program may stop more than once for a prompt.
             self._asked.put(given["session_id"], "")
-            answer = {"role": "assistant", "content": given.get("last_assistant_message") or ""}
-            await self._carrier.a_after([{"role": "user", "content": asked}, answer], given["session_id"])
+            messages = exchange(asked, given.get("last_assistant_message") or "")
+            await self._carrier.a_after(messages, given["session_id"])
         return {}
-
-    def close(self) -> None:
-        """Close the store, if it was opened here."""
-        self._carrier.close()

@@ -6,11 +6,9 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from perdure.api.memory import Memory
 from perdure.extras import need
 from perdure.hooks.types import Message, Placement
-from perdure.hosts.carrier import Carrier
-from perdure.hosts.turnwise import Turnwise, beside
+from perdure.hosts.carrier import TOOL, HostMemory, beside
 
 need("google.adk", "google-adk")
 
@@ -28,27 +26,22 @@ FOUND = 10
 """Memories that a search by ADK's tools brings at the most."""
 
 
-class PerdurePlugin(BasePlugin):
+class _AdkMemory(HostMemory):
+    _host = "google-adk"
+
+    async def close(self) -> None:
+        """Close the store, if it was opened here."""
+        self._carrier.close()
+
+
+class PerdurePlugin(_AdkMemory, BasePlugin):
     """Recalls before a run and captures after it. The block is in the model's calls, never in the session's events.
 
     Example:
         app = App(name="app", root_agent=agent, plugins=[PerdurePlugin()])
     """
 
-    def __init__(
-        self, memory: Memory | None = None, *, agent: str | None = None, user: str | None = None, **settings: Any
-    ) -> None:
-        """Open the store, or take an open one. A store that cannot be opened is logged; runs go on without it.
-
-        Args:
-            memory: an open store, which its owner closes; None: one is opened.
-            agent: who answers, if memories are to belong to an agent.
-            user: whom the agent serves; None: the user that the runner names in each run.
-            settings: arguments of `Memory.open`.
-        """
-        super().__init__(name="perdure")
-        self._carrier = Carrier("google-adk", memory, agent=agent, user=user, settings=settings)
-        self._turns = Turnwise(self._carrier)
+    _theirs = ("perdure",)
 
     async def before_model_callback(self, *, callback_context: CallbackContext, llm_request: LlmRequest) -> None:
         """Put what memory holds on the user's message beside it."""
@@ -59,7 +52,7 @@ class PerdurePlugin(BasePlugin):
         if not asked or at is None:
             return
         turn, session = callback_context.invocation_id, callback_context.session.id
-        recall = await self._turns.a_before(turn, asked, session, callback_context.user_id)
+        recall = await self._carrier.a_before(asked, session, callback_context.user_id, turn=turn)
         if not recall.block:
             return
         if recall.placement is Placement.SYSTEM:
@@ -80,18 +73,12 @@ class PerdurePlugin(BasePlugin):
         self._carrier.close()
 
 
-class PerdureMemoryService(BaseMemoryService):
+class PerdureMemoryService(_AdkMemory, BaseMemoryService):
     """Memory for ADK's own tools, `load_memory` and `preload_memory`, and for programs that hand it sessions.
 
     Example:
         runner = Runner(app=app, session_service=sessions, memory_service=PerdureMemoryService())
     """
-
-    def __init__(
-        self, memory: Memory | None = None, *, agent: str | None = None, user: str | None = None, **settings: Any
-    ) -> None:
-        """Open the store, or take an open one; the arguments are those of `PerdurePlugin`."""
-        self._carrier = Carrier("google-adk", memory, agent=agent, user=user, settings=settings)
 
     async def add_session_to_memory(self, session: Session) -> None:
         """Take in what the user said in a session. What was taken in before counts once."""
@@ -128,8 +115,7 @@ def _spoken(events: Any) -> Iterator[Message]:
     for event in events:
         text = _text(event.content)
         if not text:
-            # What a tool brought is nobody's word, but that one was used counts.
-            yield {"role": "tool", "content": ""}
+            yield TOOL
         else:
             yield {"role": "user" if event.author == "user" else "assistant", "content": text}
 

@@ -11,7 +11,7 @@ from typing import Any
 from perdure.api.memory import Memory
 from perdure.errors import ExtensionError
 from perdure.hooks.types import Message
-from perdure.hosts.carrier import Carrier
+from perdure.hosts.carrier import Carrier, exchange
 from perdure.text.host_markup import said
 
 try:
@@ -47,23 +47,19 @@ class PerdureProvider(MemoryProvider):
         """Begin a session. Each profile remembers by itself; a sub-agent or a timer recalls, and is not captured."""
         profile = given.get("agent_identity") or ""
         agent = None if profile in USUAL else profile
-        self._carrier = Carrier(
-            "hermes", self._memory, agent=agent, user=given.get("user_id"), settings=dict(self._settings)
-        )
+        self._carrier = Carrier("hermes", self._memory, agent=agent, user=given.get("user_id"), settings=self._settings)
         self._session, self._writes = session_id, given.get("agent_context", "primary") == "primary"
 
     def prefetch(self, query: str, *, session_id: str = "") -> str:
         """Return what memory holds on the user's message."""
         asked = said(query)
-        recall = self._carrier.before(asked, session_id or self._session) if self._carrier and asked else None
-        return recall.block if recall else ""
+        return self._carrier.before(asked, session_id or self._session).block if self._carrier and asked else ""
 
     def sync_turn(self, user_content: str, assistant_content: str, *, session_id: str = "", **given: Any) -> None:
         """Take in what the user said."""
         asked = said(user_content)
         if self._carrier and self._writes and asked:
-            answer = {"role": "assistant", "content": assistant_content}
-            self._carrier.after([{"role": "user", "content": asked}, answer], session_id or self._session)
+            self._carrier.after(exchange(asked, assistant_content), session_id or self._session)
 
     def on_pre_compress(self, messages: Sequence[Mapping[str, Any]]) -> str:
         """Take in what is about to leave the conversation; what was shown in it may come up again."""

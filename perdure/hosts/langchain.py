@@ -9,8 +9,7 @@ from perdure.api.memory import Memory
 from perdure.api.tools import ALIKE, Tool
 from perdure.extras import need
 from perdure.hooks.types import Message, Placement, Recall
-from perdure.hosts.carrier import Carrier
-from perdure.recent import Recent
+from perdure.hosts.carrier import TOOL, Carrier, HostMemory, beside
 
 need("langchain.agents", "langchain")
 
@@ -20,40 +19,26 @@ from langchain_core.tools import BaseTool, StructuredTool  # noqa: E402
 from langgraph.prebuilt import ToolRuntime  # noqa: E402
 from langgraph.runtime import Runtime  # noqa: E402
 
-RUNS = 64
-"""Runs side by side whose block is remembered: a second recall would spoil the provider's prompt cache."""
-NOTHING = Recall("")
 
-
-class PerdureMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
+class PerdureMiddleware(HostMemory, AgentMiddleware[AgentState[Any], Any, Any]):
     """Recalls before a run and captures after it. The block is in the model's calls, never in the agent's state.
 
     Example:
         agent = create_agent("openai:gpt-5", middleware=[PerdureMiddleware()])
     """
 
-    def __init__(
-        self,
-        memory: Memory | None = None,
-        *,
-        agent: str | None = None,
-        user: str | None = None,
-        tools: bool = False,
-        **settings: Any,
-    ) -> None:
-        """Open the store, or take an open one. A store that cannot be opened is logged; runs go on without it.
+    _host = "langchain"
 
-        Args:
-            memory: an open store, which its owner closes; None: one is opened.
-            agent: who answers, if memories are to belong to an agent.
-            user: whom the agent serves; None: the owner of this machine.
-            tools: also give the model the tools of memory: see docs/tools.md.
-            settings: arguments of `Memory.open`.
+    def __init__(
+        self, memory: Memory | None = None, *, agent: str | None = None, user: str | None = None,
+        tools: bool = False, **settings: Any,
+    ) -> None:  # fmt: skip
+        """Open the store, or take an open one, as `HostMemory` does.
+
+        With `tools` the model also gets the tools of memory: see docs/tools.md.
         """
-        super().__init__()
-        self._carrier = Carrier("langchain", memory, agent=agent, user=user, settings=settings)
+        super().__init__(memory, agent=agent, user=user, **settings)
         self.tools = [_tool(self._carrier, tool) for tool in ALIKE] if tools else []
-        self._recalls: Recent[str, Recall] = Recent(RUNS)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -62,12 +47,8 @@ class PerdureMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         at = _newest(request.messages)
         if at is None:
             return handler(request)
-        asked = request.messages[at]
-        recall = self._recalls.get(key := _key(asked, request.runtime))
-        if recall is None:
-            recall = self._carrier.before(_text(asked), _session(request.runtime)) or NOTHING
-            self._recalls.put(key, recall)
-        return handler(_with(recall, request, at))
+        asked, session = request.messages[at], _session(request.runtime)
+        return handler(_with(self._carrier.before(_text(asked), session, turn=_key(asked, session)), request, at))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
@@ -76,11 +57,8 @@ class PerdureMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         at = _newest(request.messages)
         if at is None:
             return await handler(request)
-        asked = request.messages[at]
-        recall = self._recalls.get(key := _key(asked, request.runtime))
-        if recall is None:
-            recall = await self._carrier.a_before(_text(asked), _session(request.runtime)) or NOTHING
-            self._recalls.put(key, recall)
+        asked, session = request.messages[at], _session(request.runtime)
+        recall = await self._carrier.a_before(_text(asked), session, turn=_key(asked, session))
         return await handler(_with(recall, request, at))
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
@@ -90,10 +68,6 @@ class PerdureMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         """Take in what the user said."""
         await self._carrier.a_after(list(_spoken(state["messages"])), _session(runtime))
-
-    def close(self) -> None:
-        """Close the store, if it was opened here."""
-        self._carrier.close()
 
 
 def _tool(carrier: Carrier, tool: Tool) -> BaseTool:
@@ -117,9 +91,9 @@ def _by_user(message: AnyMessage) -> bool:
     return isinstance(message, HumanMessage) and "lc_source" not in message.additional_kwargs
 
 
-def _key(message: AnyMessage, runtime: Runtime[Any] | None) -> str:
+def _key(message: AnyMessage, session: str | None) -> str:
     # LangGraph gives every message of a state an id; those that a caller gives need not differ between threads.
-    return f"{_session(runtime)}\0{message.id or id(message)}"
+    return f"{session}\0{message.id or id(message)}"
 
 
 def _with(recall: Recall, request: ModelRequest[Any], at: int) -> ModelRequest[Any]:
@@ -130,10 +104,8 @@ def _with(recall: Recall, request: ModelRequest[Any], at: int) -> ModelRequest[A
         system = _parts(request.system_message) if request.system_message else []
         return request.override(system_message=SystemMessage(content=[*system, block]))
     asked = request.messages[at]
-    behind = recall.placement is Placement.TAIL
-    content = [*_parts(asked), block] if behind else [block, *_parts(asked)]
-    messages = [*request.messages[:at], asked.model_copy(update={"content": content}), *request.messages[at + 1 :]]
-    return request.override(messages=messages)
+    changed = asked.model_copy(update={"content": beside(block, recall, _parts(asked))})
+    return request.override(messages=[*request.messages[:at], changed, *request.messages[at + 1 :]])
 
 
 def _parts(message: AnyMessage) -> list[Any]:
@@ -153,8 +125,7 @@ def _spoken(messages: Sequence[AnyMessage]) -> Iterator[Message]:
         elif isinstance(message, AIMessage) and not message.tool_calls:
             yield {"role": "assistant", "content": _text(message)}
         elif not isinstance(message, SystemMessage | HumanMessage):
-            # What a tool brought is nobody's word, but that one was used counts.
-            yield {"role": "tool", "content": ""}
+            yield TOOL
 
 
 def _text(message: AnyMessage) -> str:

@@ -10,8 +10,7 @@ from typing import Any
 from perdure.api.memory import Memory
 from perdure.extras import need
 from perdure.hooks.types import Message, Placement
-from perdure.hosts.carrier import Carrier
-from perdure.hosts.turnwise import Turnwise, beside
+from perdure.hosts.carrier import TOOL, HostMemory, beside
 
 need("agents", "openai-agents")
 
@@ -22,7 +21,7 @@ LAST = 40
 """Items of a session that are read after a run; what is new in them is taken in."""
 
 
-class PerdureSession(SessionABC):
+class PerdureSession(HostMemory, SessionABC):
     """A session beside another, which keeps the history. The block is in the model's calls, never in the history.
 
     Example:
@@ -30,29 +29,17 @@ class PerdureSession(SessionABC):
         await Runner.run(agent, "Hi!", session=session, run_config=session.run_config())
     """
 
-    def __init__(
-        self,
-        session: Any,
-        memory: Memory | None = None,
-        *,
-        agent: str | None = None,
-        user: str | None = None,
-        **settings: Any,
-    ) -> None:
-        """Open the store, or take an open one. A store that cannot be opened is logged; runs go on without it.
+    _host = "openai-agents"
 
-        Args:
-            session: a session of the SDK, which keeps the history.
-            memory: an open store, which its owner closes; None: one is opened.
-            agent: who answers, if memories are to belong to an agent.
-            user: whom the agent serves; None: the owner of this machine.
-            settings: arguments of `Memory.open`.
-        """
+    def __init__(
+        self, session: Any, memory: Memory | None = None, *, agent: str | None = None, user: str | None = None,
+        **settings: Any,
+    ) -> None:  # fmt: skip
+        """Open the store, or take an open one, as `HostMemory` does; a `session` of the SDK keeps the history."""
+        super().__init__(memory, agent=agent, user=user, **settings)
         self.session_id: str = session.session_id
         self.session_settings = getattr(session, "session_settings", None)
         self._history = session
-        self._carrier = Carrier("openai-agents", memory, agent=agent, user=user, settings=settings)
-        self._turns = Turnwise(self._carrier)
 
     def run_config(self, config: RunConfig | None = None) -> RunConfig:
         """Return a config whose model calls hold what memory knows; a filter that is in it already comes first."""
@@ -86,17 +73,13 @@ class PerdureSession(SessionABC):
         """Empty the history; what is remembered stays."""
         await self._history.clear_session()
 
-    def close(self) -> None:
-        """Close the store, if it was opened here."""
-        self._carrier.close()
-
     async def _filled(self, given: ModelInputData) -> ModelInputData:
         places = [place for place, item in enumerate(given.input) if item.get("role") == "user"]
         if not places:
             return given
         asked: dict[str, Any] = dict(given.input[places[-1]])
         turn = f"{len(places)}\0{_text(asked)}"
-        recall = await self._turns.a_before(turn, _text(asked), self.session_id)
+        recall = await self._carrier.a_before(_text(asked), self.session_id, turn=turn)
         if not recall.block:
             return given
         if recall.placement is Placement.SYSTEM:
@@ -111,10 +94,7 @@ def _spoken(items: Sequence[Any]) -> Iterator[Message]:
     """Yield the items of a history as hosts of perdure have them."""
     for item in items:
         role = item.get("role")
-        # What a tool brought is nobody's word, but that one was used counts.
-        yield (
-            {"role": role, "content": _text(item)} if role in ("user", "assistant") else {"role": "tool", "content": ""}
-        )
+        yield {"role": role, "content": _text(item)} if role in ("user", "assistant") else TOOL
 
 
 def _text(item: Any) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +10,7 @@ from perdure.api.memory import Memory
 from perdure.api.tools import ALIKE, Tool
 from perdure.extras import need
 from perdure.hooks.types import Message, Placement, Recall
-from perdure.hosts.carrier import Carrier
+from perdure.hosts.carrier import TOOL, Carrier, HostMemory, beside
 
 need("pydantic_ai", "pydantic-ai")
 
@@ -31,61 +30,41 @@ from pydantic_ai.messages import (  # noqa: E402
 from pydantic_ai.models import ModelRequestContext  # noqa: E402
 
 
-class PerdureMemory(AbstractCapability[Any]):
+class PerdureMemory(HostMemory, AbstractCapability[Any]):
     """Recalls before a run and captures after it. The block is in the requests of the run, never in its history.
 
     Example:
         agent = Agent("openai:gpt-5", capabilities=[PerdureMemory()])
     """
 
-    def __init__(
-        self,
-        memory: Memory | None = None,
-        *,
-        agent: str | None = None,
-        user: str | None = None,
-        tools: bool = False,
-        **settings: Any,
-    ) -> None:
-        """Open the store, or take an open one. A store that cannot be opened is logged; runs go on without it.
+    _host = "pydantic-ai"
 
-        Args:
-            memory: an open store, which its owner closes; None: one is opened.
-            agent: who answers, if memories are to belong to an agent.
-            user: whom the agent serves; None: the owner of this machine.
-            tools: also give the model the tools of memory: see docs/tools.md.
-            settings: arguments of `Memory.open`.
+    def __init__(
+        self, memory: Memory | None = None, *, agent: str | None = None, user: str | None = None,
+        tools: bool = False, **settings: Any,
+    ) -> None:  # fmt: skip
+        """Open the store, or take an open one, as `HostMemory` does.
+
+        With `tools` the model also gets the tools of memory: see docs/tools.md.
         """
-        self._carrier = Carrier("pydantic-ai", memory, agent=agent, user=user, settings=settings)
+        super().__init__(memory, agent=agent, user=user, **settings)
         self._tools = FunctionToolset([_tool(self._carrier, tool) for tool in ALIKE]) if tools else None
-        self._asked = False
-        self._recall: Recall | None = None
 
     def get_toolset(self) -> FunctionToolset[Any] | None:
         """Return the tools of memory, if the model is to have them."""
         return self._tools
 
-    async def for_run(self, ctx: RunContext[Any]) -> AbstractCapability[Any]:
-        """Return the capability of one run, in which every request is given the same block."""
-        return copy(self)
-
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         """Put what memory holds on the prompt beside it."""
-        if not self._asked:
-            self._asked = True
-            self._recall = await self._carrier.a_before(_text(ctx.prompt), ctx.conversation_id)
-        return _with(self._recall, request_context) if self._recall else request_context
+        recall = await self._carrier.a_before(_text(ctx.prompt), ctx.conversation_id, turn=ctx.run_id)
+        return _with(recall, request_context) if recall.block else request_context
 
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
         """Take in what the user said."""
         await self._carrier.a_after(list(_spoken(result.all_messages())), ctx.conversation_id)
         return result
-
-    def close(self) -> None:
-        """Close the store, if it was opened here."""
-        self._carrier.close()
 
 
 def _tool(carrier: Carrier, tool: Tool) -> AgentTool[Any]:
@@ -114,9 +93,8 @@ def _beside(recall: Recall, message: ModelRequest) -> ModelRequest:
     at = max(index for index, part in enumerate(parts) if isinstance(part, UserPromptPart))
     part = parts[at]
     if isinstance(part, UserPromptPart):
-        content: Sequence[UserContent] = [part.content] if isinstance(part.content, str) else part.content
-        behind = recall.placement is Placement.TAIL
-        parts[at] = replace(part, content=[*content, recall.block] if behind else [recall.block, *content])
+        content = [part.content] if isinstance(part.content, str) else list(part.content)
+        parts[at] = replace(part, content=beside(recall.block, recall, content))
     return replace(message, parts=parts)
 
 
@@ -129,8 +107,7 @@ def _spoken(messages: Sequence[ModelMessage]) -> Iterator[Message]:
             elif isinstance(part, TextPart):
                 yield {"role": "assistant", "content": part.content}
             elif isinstance(part, ToolCallPart | ToolReturnPart):
-                # What a tool brought is nobody's word, but that one was used counts.
-                yield {"role": "tool", "content": ""}
+                yield TOOL
 
 
 def _text(content: str | Sequence[UserContent] | None) -> str:

@@ -6,11 +6,9 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from perdure.api.memory import Memory
 from perdure.extras import need
 from perdure.hooks.types import Message, Placement
-from perdure.hosts.carrier import Carrier
-from perdure.hosts.turnwise import Turnwise, beside
+from perdure.hosts.carrier import TOOL, HostMemory, beside
 
 need("strands.plugins", "strands")
 
@@ -21,7 +19,7 @@ from strands.middleware import InvokeModelStage  # noqa: E402
 from strands.plugins import Plugin  # noqa: E402
 
 
-class PerdurePlugin(Plugin):
+class PerdurePlugin(HostMemory, Plugin):
     """Recalls before a run and captures after it; one for each conversation. The block is in no history.
 
     Example:
@@ -29,37 +27,19 @@ class PerdurePlugin(Plugin):
     """
 
     name = "perdure"
-
-    def __init__(
-        self, memory: Memory | None = None, *, agent: str | None = None, user: str | None = None, **settings: Any
-    ) -> None:
-        """Open the store, or take an open one. A store that cannot be opened is logged; runs go on without it.
-
-        Args:
-            memory: an open store, which its owner closes; None: one is opened.
-            agent: who answers, if memories are to belong to an agent.
-            user: whom the agent serves; None: the owner of this machine.
-            settings: arguments of `Memory.open`.
-        """
-        super().__init__()
-        self._carrier = Carrier("strands", memory, agent=agent, user=user, settings=settings)
-        self._turns = Turnwise(self._carrier)
+    _host = "strands"
 
     def init_agent(self, agent: Agent) -> None:
         """Stand between an agent and its model, and listen for the end of its runs."""
         agent.add_middleware(InvokeModelStage.Input, self._recall)
         agent.add_hook(self._capture, AfterInvocationEvent)
 
-    def close(self) -> None:
-        """Close the store, if it was opened here."""
-        self._carrier.close()
-
     async def _recall(self, context: Any) -> Any:
         places = [place for place, message in enumerate(context.messages) if _asks(message)]
         if not places:
             return context
         asked = context.messages[places[-1]]
-        recall = await self._turns.a_before(f"{len(places)}\0{_text(asked)}", _text(asked), None)
+        recall = await self._carrier.a_before(_text(asked), None, turn=f"{len(places)}\0{_text(asked)}")
         if not recall.block:
             return context
         if recall.placement is Placement.SYSTEM and isinstance(context.system_prompt, str | None):
@@ -72,7 +52,7 @@ class PerdurePlugin(Plugin):
             await self._carrier.a_after(list(_spoken(event.agent.messages)), None)
 
 
-class PerdureStore(MemoryStore):
+class PerdureStore(HostMemory, MemoryStore):
     """Memory as a store of Strands' own `MemoryManager`, beside others of yours; in place of the plugin.
 
     Example:
@@ -80,16 +60,11 @@ class PerdureStore(MemoryStore):
     """
 
     name = "perdure"
+    _host = "strands"
     description = "What the user has said in former conversations"
     max_search_results: int | None = 10
     writable = True
     extraction = True
-
-    def __init__(
-        self, memory: Memory | None = None, *, agent: str | None = None, user: str | None = None, **settings: Any
-    ) -> None:
-        """Open the store, or take an open one; the arguments are those of `PerdurePlugin`."""
-        self._carrier = Carrier("strands", memory, agent=agent, user=user, settings=settings)
 
     async def search(self, query: str, options: Any = None) -> list[MemoryEntry]:
         """Return what memory holds on a query: nothing if nothing fits."""
@@ -100,10 +75,6 @@ class PerdureStore(MemoryStore):
     async def add_messages(self, messages: list[Any], context: Any = None) -> None:
         """Take in what the user said. Which of it is worth keeping is decided here, without a model."""
         await self._carrier.a_after(list(_spoken(messages)), None)
-
-    def close(self) -> None:
-        """Close the store, if it was opened here."""
-        self._carrier.close()
 
 
 def _asks(message: Any) -> bool:
@@ -117,7 +88,7 @@ def _spoken(messages: Sequence[Any]) -> Iterator[Message]:
         if message["role"] == "assistant" or _asks(message):
             yield {"role": message["role"], "content": _text(message)}
         else:
-            yield {"role": "tool", "content": ""}
+            yield TOOL
 
 
 def _text(message: Any) -> str:

@@ -16,12 +16,11 @@ from perdure.importers.sources import kind_of, open_source
 from perdure.maintenance.importing import Load
 from perdure.ranking.decay import DAY
 from perdure.secrets.redact import redact
-from perdure.store.fact import Fact, folded_slot
+from perdure.store.fact import Fact, folded_slot, is_single_valued
 from perdure.store.safe import safe_fact
-from perdure.store.slots import is_single_valued
 from perdure.text.clean import clip
+from perdure.text.escape import orders_in
 from perdure.text.normalise import fingerprint
-from perdure.text.prompt_injection import orders_in
 from perdure.text.timestamps import seconds
 
 KINDS = ("secret", "injection", "stale", "duplicate", "contradiction")

@@ -13,12 +13,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from perdure.capture.compare import Action
-from perdure.capture.decide import Decision, own_view
+from perdure.capture.decide import Action, Decision, own_view
 from perdure.capture.describe import CategoryPatterns
-from perdure.capture.guards import Quota
 from perdure.capture.intake import Limits, take
-from perdure.capture.pipeline import Capturer
+from perdure.capture.pipeline import Capturer, Quota
 from perdure.capture.statements import statements
 from perdure.capture.writing import Prepared, Writer, WritingOptions, Written
 from perdure.files.turns import without_foreign_blocks

@@ -21,9 +21,8 @@ from perdure.store import spaces
 from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run
 from perdure.store.store import Store
-from perdure.text.foreign_questions import FOREIGN_QUESTIONS
-from perdure.text.pairs import PAIRS
 from perdure.text.pluralize import counted
+from perdure.text.questions import FOREIGN_QUESTIONS, PAIRS
 
 NOTE: Final = "calibration"
 _SHIPPED: Final = {RECALL.identity.id: DEFAULT}

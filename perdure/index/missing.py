@@ -9,8 +9,7 @@ from perdure.embed.base import Embedder
 from perdure.errors import ModelError
 from perdure.failpoints import fail_point
 from perdure.hooks.types import Channel
-from perdure.store.fact import live_sql
-from perdure.store.slots import vector_text
+from perdure.store.fact import live_sql, vector_text
 from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author, StoredVector

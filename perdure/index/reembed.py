@@ -12,7 +12,7 @@ from perdure.embed.base import Embedder
 from perdure.errors import ModelError
 from perdure.index import shadow
 from perdure.store import spaces
-from perdure.store.slots import vector_text
+from perdure.store.fact import vector_text
 from perdure.store.spaces import Unembedded, VectorSpace
 from perdure.store.store import Store
 

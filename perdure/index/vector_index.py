@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Protocol
 from perdure.embed.base import Vector, Vectors
 from perdure.heap import give_back
 from perdure.index.rounded import SPARE, RoundedMatrix, highest, roomier
-from perdure.store.journal import newest
 from perdure.store.scope import Scope
 from perdure.store.search import View
-from perdure.store.sql import Backend, Row, run
+from perdure.store.sql import Backend, Row, newest, run
 
 if TYPE_CHECKING:
     import numpy as np

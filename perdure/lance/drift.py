@@ -15,11 +15,12 @@ from perdure.store import outbox
 from perdure.store.fact import Fact
 from perdure.store.finding import Finding
 from perdure.store.folder import LANCE_SUMS
-from perdure.store.journal import REMOVALS, newest
+from perdure.store.history import REMOVALS
 from perdure.store.outbox import IndexState
 from perdure.store.scope import Scope
-from perdure.store.sql import Connection, run
-from perdure.store.store import Store, VectorSpace
+from perdure.store.spaces import VectorSpace
+from perdure.store.sql import Connection, newest, run
+from perdure.store.store import Store
 from perdure.store.transaction import StoredVector
 
 ASIDE = "lancedb-purged"

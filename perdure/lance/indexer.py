@@ -16,8 +16,9 @@ from perdure.lance.files import check_files, missing_files, record_files
 from perdure.lance.table import OPTIMIZE_AFTER, LanceIndex, rows_of, table_name
 from perdure.store import outbox
 from perdure.store.outbox import Batch, IndexState
+from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run
-from perdure.store.store import Store, VectorSpace
+from perdure.store.store import Store
 from perdure.text.pluralize import counted
 
 BULK, LARGEST = 1_000, 20_000

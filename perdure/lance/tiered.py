@@ -19,7 +19,8 @@ from perdure.store import outbox
 from perdure.store.outbox import IndexState
 from perdure.store.scope import Audience
 from perdure.store.search import View
-from perdure.store.store import Store, VectorSpace
+from perdure.store.spaces import VectorSpace
+from perdure.store.store import Store
 
 MAX_BEHIND = 2_000
 """If LanceDB is behind by more facts, the exact search costs less than both together."""

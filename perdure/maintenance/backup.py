@@ -17,16 +17,13 @@ from perdure.maintenance.exports import daily_files
 from perdure.store import outbox
 from perdure.store.access import CLOSE, opened
 from perdure.store.database import Database
-from perdure.store.folder import LANCE_SUMS, prepare_folder, private_file, sync_folder, vault_file
-from perdure.store.memo import arrived, going_to
+from perdure.store.folder import LANCE_SUMS, alone, prepare_folder, private_file, sync_folder, vault_file
 from perdure.store.migrations import check, migrate
-from perdure.store.presence import alone
-from perdure.store.rollback_guard import Place, Remembered
-from perdure.store.seals import seal, seal_fact
+from perdure.store.rollback_guard import Place, Remembered, arrived, going_to
+from perdure.store.seals import is_purged, seal, seal_fact, store_key
 from perdure.store.snapshot import check_intact, copy_pages, snapshot, unused
 from perdure.store.sql import Connection, run
 from perdure.store.store import Store
-from perdure.store.tombstones import is_purged, store_key
 from perdure.store.transaction import Author, Transaction
 
 if TYPE_CHECKING:

@@ -16,16 +16,15 @@ from perdure.errors import StoreError
 from perdure.files.generation import Generations
 from perdure.files.rows import SUMMED, body_of, checksum
 from perdure.files.shared_log import log_of
-from perdure.store.damaged_turns import damaged_turns
 from perdure.store.finding import Finding
 from perdure.store.folder import FILE_MODE
-from perdure.store.inbox_lines import read
+from perdure.store.inbox_lines import damaged_turns, read
 from perdure.store.migrations import STEPS
 from perdure.store.rollback_guard import Truth, Verdict, judge
 from perdure.store.seals import Damage, damages
 from perdure.store.sql import Connection, Row, run
-from perdure.store.stems import tokenised
 from perdure.store.store import Store
+from perdure.store.vocabulary import tokenised
 from perdure.text.normalise import NORMALISER_VERSION, fts_text
 
 BACKUP = "restore a backup: perdure backup list"

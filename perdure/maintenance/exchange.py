@@ -24,13 +24,13 @@ from perdure.hooks.types import Channel
 from perdure.maintenance.importing import Incoming, Load
 from perdure.store.fact import COLUMNS, SELECT, Fact, from_row
 from perdure.store.folder import prepare_folder, private_file, sync_folder
-from perdure.store.journal import newest
 from perdure.store.links import Link
 from perdure.store.migrations import STEPS
 from perdure.store.safe import safe_fact
 from perdure.store.scope import Scope
-from perdure.store.sql import Connection, run
-from perdure.store.store import Store, VectorSpace
+from perdure.store.spaces import VectorSpace
+from perdure.store.sql import Connection, newest, run
+from perdure.store.store import Store
 from perdure.store.transaction import StoredVector
 
 FORMAT = 1

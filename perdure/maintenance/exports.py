@@ -23,13 +23,11 @@ from typing import Any
 
 from perdure.errors import StoreUnavailableError
 from perdure.maintenance.exchange import Sealed, export, fact_line, private_copy, seal_of
-from perdure.store.fact import SELECT, Fact, from_row
+from perdure.store.fact import SELECT, Fact, Summaries, from_row, was_cut
 from perdure.store.folder import sync_folder
-from perdure.store.journal import newest
 from perdure.store.safe import TEXTS, safe_fact
-from perdure.store.sql import run
+from perdure.store.sql import newest, run
 from perdure.store.store import Store
-from perdure.store.summary import Summaries, was_cut
 from perdure.text.normalise import fingerprint
 
 KEEP = 7

@@ -11,12 +11,13 @@ from typing import Any, TypeVar
 
 from perdure.hooks.types import Channel
 from perdure.store.fact import SELECT, Fact, folded_slot, from_row, live_sql
+from perdure.store.lifecycle import PENDING, Wish
 from perdure.store.links import Link
-from perdure.store.requests import PENDING, Wish
 from perdure.store.safe import safe_fact
+from perdure.store.seals import is_purged
+from perdure.store.spaces import VectorSpace
 from perdure.store.sql import Connection, run
-from perdure.store.store import Store, VectorSpace
-from perdure.store.tombstones import is_purged
+from perdure.store.store import Store
 from perdure.store.transaction import MAX_TEXT, Author, StoredVector, Transaction
 from perdure.store.trust import gives_way, strength
 from perdure.store.undo import IMPORT

@@ -18,18 +18,14 @@ from perdure.maintenance import remote_purges as elsewhere
 from perdure.maintenance.certificate import BEYOND, BEYOND_SHARED, MIN_TEXT, Needles, Searched, pieces, search
 from perdure.maintenance.exports import take_out
 from perdure.parts import part
-from perdure.store import expansions, receipts
-from perdure.store.damaged_turns import drop as drop_damaged
-from perdure.store.damaged_turns import unadopted
-from perdure.store.folder import STAGES
-from perdure.store.presence import alone
-from perdure.store.removal import remove
-from perdure.store.seals import seal
+from perdure.store import llm, receipts
+from perdure.store.folder import STAGES, alone
+from perdure.store.inbox_lines import drop as drop_damaged
+from perdure.store.inbox_lines import unadopted
+from perdure.store.seals import bury, seal
 from perdure.store.search import MIN_PREFIX
 from perdure.store.sql import Backend, Connection, run
 from perdure.store.store import Store
-from perdure.store.tombstones import bury
-from perdure.store.tombstones import is_purged as is_purged
 from perdure.store.transaction import Author, Transaction
 from perdure.text.pluralize import counted
 
@@ -274,7 +270,7 @@ def without_survivors(connection: Connection, needles: Needles) -> Needles:
 def _remove(tx: Transaction, key: bytes, fact_id: str, purge_id: str) -> None:
     [(text,)] = run(tx.connection, "SELECT text FROM facts WHERE id = ?", (fact_id,))
     bury(tx.connection, key, text)
-    remove(tx, fact_id, "purge", {"purge": purge_id})
+    tx.remove(fact_id, "purge", {"purge": purge_id})
 
 
 def _scrub(connection: Connection, places: Sequence[Place], texts: Sequence[str], ids: Sequence[str] = ()) -> None:
@@ -294,7 +290,7 @@ def _scrub(connection: Connection, places: Sequence[Place], texts: Sequence[str]
                 # In ASCII, as half a character in a turn could not be written else.
                 sql = f"UPDATE {table} SET {column} = ? WHERE {name} = ?"
                 run(connection, sql, (json.dumps(after), row_id))
-    expansions.clear(connection)
+    llm.clear_wordings(connection)
 
 
 def _without(value: Any, texts: Sequence[str]) -> Any:

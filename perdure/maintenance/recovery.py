@@ -24,19 +24,17 @@ from perdure.store import outbox
 from perdure.store.access import CLOSE, opened
 from perdure.store.database import Database
 from perdure.store.fact import SELECT, Fact, from_row
-from perdure.store.folder import prepare_folder
+from perdure.store.folder import alone, prepare_folder
+from perdure.store.history import REMOVALS
 from perdure.store.inbox import waiting_in
-from perdure.store.journal import REMOVALS
 from perdure.store.links import Link
 from perdure.store.migrations import check, migrate
-from perdure.store.presence import alone
 from perdure.store.rollback_guard import Remembered, Truth, Verdict, judge
 from perdure.store.scope import Scope
-from perdure.store.seals import is_intact
+from perdure.store.seals import is_intact, store_key
 from perdure.store.snapshot import snapshot
 from perdure.store.sql import Connection, run
 from perdure.store.store import Store
-from perdure.store.tombstones import store_key
 from perdure.store.transaction import Author
 
 EXPORTS = ("exports/facts-????-??-??.jsonl", "backups/memory-backup-????-??-??.jsonl")

@@ -18,10 +18,9 @@ from perdure.files.index import FileIndex
 from perdure.files.options import FilesOptions
 from perdure.files.shared_log import log_of
 from perdure.maintenance.exports import exports_folder, take_out
-from perdure.store.damaged_turns import drop as drop_damaged
-from perdure.store.folder import prepare_folder, private_file
-from perdure.store.journal import REMOVALS
-from perdure.store.presence import alone
+from perdure.store.folder import alone, prepare_folder, private_file
+from perdure.store.history import REMOVALS
+from perdure.store.inbox_lines import drop as drop_damaged
 from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 

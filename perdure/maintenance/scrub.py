@@ -16,11 +16,10 @@ from typing import Any
 from perdure.maintenance.certificate import Needles
 from perdure.maintenance.purge import PENDING, Place, bodies, needles_of, without_survivors
 from perdure.secrets.redact import VERSION
-from perdure.store.fact import SELECT, Fact, from_row
+from perdure.store.fact import SELECT, Fact, Summaries, from_row, was_cut
 from perdure.store.safe import safe_fact, safe_values
 from perdure.store.sql import Connection, run
 from perdure.store.store import Store
-from perdure.store.summary import Summaries, was_cut
 from perdure.store.transaction import Author
 
 META = "redactor"

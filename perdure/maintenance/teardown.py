@@ -15,18 +15,17 @@ from perdure.errors import InputError, StoreBusyError, StoreError, StoreUnavaila
 from perdure.maintenance.certificate import BEYOND as OUTSIDE
 from perdure.maintenance.certificate import SERVER
 from perdure.store.access import opened
-from perdure.store.folder import MACHINE, STAGES, was_opened
+from perdure.store.folder import MACHINE, PRESENCE, STAGES, alone, was_opened
 from perdure.store.moved import MOVED, PURGED
-from perdure.store.presence import FOLDER, alone
 from perdure.store.rollback_guard import FILE, Remembered, Truth, holds_something, judge
+from perdure.store.seals import store_key
 from perdure.store.server_key import known_key
 from perdure.store.sql import run
 from perdure.store.store import Store
-from perdure.store.tombstones import store_key
 
 MADE = (
     "facts.db*", "index-*.db*", "vault.db*", "lancedb", "lancedb-purged", "lancedb.sha256*", "inbox", "transcripts",
-    "backups", "exports", *STAGES, "remembered.json*", "*.lock", "store.key*", f"{MACHINE}*", FOLDER,
+    "backups", "exports", *STAGES, "remembered.json*", "*.lock", "store.key*", f"{MACHINE}*", PRESENCE,
 )  # fmt: skip
 """What perdure makes in a data folder. The folder may hold other files: it is the user's choice."""
 DERIVED = ("index-*.db*", "inbox", "transcripts")
@@ -86,10 +85,10 @@ def remove(folder: Path) -> Contents:
             # First what tells that there was a store, then the truth: what is left after a kill is none any more.
             first = {FILE: 0, "facts.db": 1}
             for path in sorted(found.made, key=lambda path: (first.get(path.name, 2), path.name)):
-                if path.name != FOLDER:
+                if path.name != PRESENCE:
                     _remove(path)
         # Here lies the lock that was just held.
-        _remove(folder / FOLDER)
+        _remove(folder / PRESENCE)
         if not found.others:
             folder.rmdir()
     except OSError as error:
@@ -130,7 +129,7 @@ def clear(folder: Path, *, copies: bool = False) -> list[Path]:
 def remaining(folder: Path) -> list[str]:
     """Return the names of what else a machine's folder holds that perdure made, such as the vault."""
     made = {path for pattern in MADE for path in folder.glob(pattern) if path.suffix != ".lock"}
-    return sorted({path.name for path in made - {*doomed(folder, copies=True)}} - {FOLDER, MACHINE, "store.key"})
+    return sorted({path.name for path in made - {*doomed(folder, copies=True)}} - {PRESENCE, MACHINE, "store.key"})
 
 
 def _has_own(folder: Path, key: bytes | None) -> bool:

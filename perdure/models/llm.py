@@ -17,7 +17,7 @@ from perdure.llm import Purpose, Tier
 from perdure.models.endpoint import Address, Endpoint, Key
 from perdure.regex import lazy
 from perdure.secrets.redact import redact
-from perdure.store.llm_tokens import TokenMeter
+from perdure.store.llm import TokenMeter
 from perdure.text.tokens import estimate_tokens
 
 _MESSAGE_TOKENS: Final = 8

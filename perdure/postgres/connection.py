@@ -18,11 +18,9 @@ from perdure.errors import (
     StoreFullError,
     StoreUnavailableError,
 )
-from perdure.postgres.dialect import translated
+from perdure.postgres.dialect import query, rank, translated, vector
 from perdure.postgres.vectors import NEARED, near
-from perdure.postgres.words import query, rank, vector
-from perdure.store.sql import Row
-from perdure.store.timeouts import patience
+from perdure.store.sql import Row, patience
 
 try:
     import psycopg
@@ -75,10 +73,7 @@ class PostgresConnection:
     def __init__(self, raw: psycopg.Connection[Row], key: bytes, *, compares: bool = False) -> None:
         """Run statements on a connection of the driver's.
 
-        Args:
-            raw: that connection.
-            key: of the store.
-            compares: whether the database has pgvector, so that vectors are kept as it compares them, too.
+        A database that `compares` has pgvector, so that vectors are kept as it compares them, too.
         """
         self._raw = raw
         self.key = key
@@ -172,10 +167,8 @@ def _found(value: Any) -> Any:
 def options(url: str) -> dict[str, Any]:
     """Return with what a connection is made, beside its address.
 
-    Of several servers the one is taken that can be written, unless the address says it itself.
-
-    Raises:
-        SettingsError: it is no address; it is not told, as there may be a password in it.
+    Of several servers the one is taken that can be written, unless the address says it itself. What is no address is
+    not told in the error, as there may be a password in it.
     """
     try:
         told = conninfo_to_dict(url)
@@ -187,7 +180,7 @@ def options(url: str) -> dict[str, Any]:
         "application_name": "perdure", "prepare_threshold": None, "cursor_factory": psycopg.ClientCursor,
         # A machine that is cut off is noticed within half a minute.
         "connect_timeout": REACH, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
-        "tcp_user_timeout": 25_000,
+        "tcp_user_timeout": 25_000
     }  # fmt: skip
     if "," in str(told.get("host") or ""):
         made["target_session_attrs"] = "read-write"

@@ -17,14 +17,12 @@ import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from perdure.errors import InputError, StoreBusyError, StoreClosedError, StoreError, StoreUnavailableError
-from perdure.postgres import erase, lease, vectors
+from perdure.postgres import lease, vectors
 from perdure.postgres.connection import REACH, Impatient, PostgresConnection, in_our_terms, options
 from perdure.postgres.migrate import migrate
-from perdure.postgres.schema import TENANT
 from perdure.store.moved import MARKS, MOVED, PURGED, refuse_marked
 from perdure.store.server_key import KEY_FILE, KEY_VARIABLE, key_of
-from perdure.store.sql import Row, run
-from perdure.store.timeouts import hurried, patience
+from perdure.store.sql import Connection, Row, hurried, patience, run
 from perdure.text.normalise import NORMALISER_VERSION
 
 CONNECTIONS = 4
@@ -37,8 +35,18 @@ RECONNECTS = 4.0
 """Seconds for which the pool tries again by itself, later and later; then who asks next has it try at once."""
 STALE = 120
 """Seconds after which a writer that does nothing loses its lock: its machine may be cut off."""
+TENANT = "perdure.tenant"
+"""The setting of a transaction that names the tenant. Unset, there is no row."""
 WRITERS, ENDS = 0x70726472, 0x70726474
 """The lock of those who write for one tenant, and the one of who moves or purges it, beside which nobody adds."""
+_FIRST = ("memory_links", "proposals", "vectors", "said")
+"""Tables whose rows point at others."""
+# Said beside the wall of row-level security: where that does not hold, others' rows must stay all the same.
+_OWN = "tenant = current_setting('perdure.tenant')"
+_TABLES = (
+    "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant'"
+    " WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace ORDER BY c.relname"
+)
 # That the server is away is told by what raises; the pool would tell it to the host's terminal as well.
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
@@ -51,19 +59,9 @@ class PostgresDatabase:
     def __init__(self, url: str, tenant: str, folder: Path, direct: str | None = None, *, moved: bool = False) -> None:
         """Open the database, and bring its schema up to date.
 
-        Args:
-            url: as libpq takes it, `postgresql://...`; its password is never told.
-            tenant: whose rows are seen.
-            folder: of this machine; the key lies there, unless the environment names it.
-            direct: the address past a pooler, by which the schema is brought up to date; None: the same.
-            moved: write even if the memories were moved elsewhere, or purged.
-
-        Raises:
-            InputError: it is no name of a tenant.
-            SettingsError: it is no address.
-            StoreUnavailableError: it cannot be reached.
-            StorePurgedError: the tenant was purged.
-            StoreTooNewError: a newer perdure made its schema.
+        The key lies in the `folder` of this machine, unless the environment names it. `direct` is the address past a
+        pooler, by which the schema is brought up to date. `moved` writes even if the memories were moved elsewhere, or
+        purged.
         """
         if not tenant or "\0" in tenant:
             raise InputError(
@@ -79,7 +77,7 @@ class PostgresDatabase:
         self._writing, self._room = threading.Lock(), threading.BoundedSemaphore(CONNECTIONS)
         self._pool = ConnectionPool(
             url, connection_class=Impatient, min_size=1, max_size=CONNECTIONS, timeout=REACH, open=False,
-            reconnect_timeout=RECONNECTS, kwargs=options(url),
+            reconnect_timeout=RECONNECTS, kwargs=options(url)
         )  # fmt: skip
         self.compares = migrate(direct or url)
         self._lease = lease.Lease(self)
@@ -168,8 +166,6 @@ class PostgresDatabase:
 
     def make_comparable(self, pause: Callable[[], None] = lambda: None) -> int:
         """Have all vectors comparable; return how many were looked at, since they were not."""
-        while vectors.place(self):
-            pause()
         done, last = 0, 0
         while True:
             some, last = vectors.fill(self, last)
@@ -190,22 +186,24 @@ class PostgresDatabase:
     def erase(self, now: float) -> tuple[dict[str, int], int]:
         """Remove the tenant; return how many rows of each table went, and how many are left.
 
-        Raises:
-            StoreError: one of its kinds; either all of it went, or nothing.
+        Either all of it goes, or nothing.
         """
         with self.ending() as connection:
-            gone = erase.erase(connection, now)
+            gone = _erase(connection, now)
         if self.compares:
             self._graphs()
         self.shed()
         with self.read() as connection:
-            return gone, erase.left(connection)
+            counts = [
+                run(connection, f"SELECT count(*) FROM {name} WHERE {_OWN}")[0][0] for name in _tables(connection)
+            ]
+            return gone, sum(counts) - 1  # the mark by which other machines learn that it is gone
 
     def shed(self, *, rows: bool = True) -> str | None:
         """Have the server clear away deleted rows; see `Backend.shed`. Its log and its backups are out of reach."""
         if rows:
             with self.read() as connection:
-                names = erase.tables(connection)
+                names = _tables(connection)
             self._outside(f"VACUUM {', '.join(names)}")
         return None
 
@@ -332,11 +330,7 @@ class PostgresDatabase:
             raise
 
     def _begin(self) -> None:
-        """Note what a new tenant has from the beginning, and see that the key is its own.
-
-        Raises:
-            StoreUnavailableError: what is there was written with another key.
-        """
+        """Note what a new tenant has from the beginning, and see that the key is its own."""
         begins = {"normaliser": str(NORMALISER_VERSION), "key_name": hashlib.sha256(self._key).hexdigest()[:16]}
         sql = "SELECT key, value FROM meta WHERE key IN (?, ?, ?, ?)"
         with hurried(), self.read() as connection:
@@ -353,3 +347,26 @@ class PostgresDatabase:
                 f"the database was written with another key; set {KEY_VARIABLE}, or copy {KEY_FILE} from a machine"
                 " that has it"
             )
+
+
+def _tables(connection: Connection) -> list[str]:
+    """Return the names of the tables that have rows of tenants."""
+    return [name for (name,) in run(connection, _TABLES)]
+
+
+def _counts(connection: Connection) -> dict[str, int]:
+    """Return how many rows of the tenant each table has."""
+    sql = "SELECT count(*) FROM {} WHERE " + _OWN
+    return {name: run(connection, sql.format(name))[0][0] for name in _tables(connection)}
+
+
+def _erase(connection: Connection, now: float) -> dict[str, int]:
+    """Delete all rows of the tenant, but for a mark of when that was first done; return how many each table had."""
+    marks = run(connection, "SELECT value FROM meta WHERE key = ?", (PURGED,))
+    counts = _counts(connection)
+    for name in sorted(counts, key=lambda name: (name not in _FIRST, name)):
+        run(connection, f"DELETE FROM {name} WHERE {_OWN}")
+    # What counts words counts while they go.
+    run(connection, f"DELETE FROM counters WHERE {_OWN}")
+    run(connection, "INSERT INTO meta VALUES (?, ?)", (PURGED, marks[0][0] if marks else repr(now)))
+    return {name: count for name, count in counts.items() if count}

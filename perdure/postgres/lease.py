@@ -34,21 +34,14 @@ class Lease:
 
     def __init__(self, database: Backend, seconds: float = SECONDS) -> None:
         """Prepare; nothing is asked of the server yet."""
-        self._database = database
-        self._seconds = seconds
-        self._holder = uuid.uuid4().hex
+        self._database, self._seconds, self._holder = database, seconds, uuid.uuid4().hex
         self._lock = threading.Lock()
         self._renewed = self._looked = float("-inf")
         self._fence: int | None = None
         self._led = False
 
     def take(self) -> bool:
-        """Return whether this process holds it, and renew it in good time.
-
-        Raises:
-            StoreBusyError: a job of this process is at work, and another one holds it by now.
-            StoreError: the server cannot be asked.
-        """
+        """Return whether this process holds it, and renew it in good time."""
         with self._lock:
             if self._fence is not None and time.monotonic() - self._renewed < self._seconds / 3:
                 return True
@@ -80,8 +73,7 @@ class Lease:
     def give_up(self) -> None:
         """Let others have it at once.
 
-        Raises:
-            StoreError: the server cannot be asked; then it ends by itself.
+        If the server cannot be asked, it ends by itself.
         """
         # Who is waiting for writers in `take` may take long; then the lease ends by itself.
         if not self._lock.acquire(timeout=GIVING_UP):
@@ -102,10 +94,6 @@ class Lease:
         """Have writes in the block refused once another process holds it.
 
         Who never held it works for who does, as the worker process, or does what a person asked for.
-
-        Raises:
-            StoreBusyError: this process held it, and does no more.
-            StoreError: the server cannot be asked.
         """
         fence = self._fence
         if fence is None:
@@ -121,11 +109,7 @@ class Lease:
 
 
 def check(connection: Connection) -> None:
-    """See, in a write under the tenant's lock, that who writes for a job still holds the lease.
-
-    Raises:
-        StoreBusyError: another process does.
-    """
+    """See, in a write under the tenant's lock, that who writes for a job still holds the lease."""
     fence = _guarded.get()
     if fence is not None and _present(connection) != fence:
         raise StoreBusyError(_LOST)

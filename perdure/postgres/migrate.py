@@ -3,49 +3,35 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import psycopg
 
 from perdure.errors import StoreBusyError, StoreTooNewError, StoreUnavailableError
 from perdure.postgres.connection import Impatient, in_our_terms, options
-from perdure.postgres.schema import LEAST, NEAR, STEPS
-from perdure.store.sql import Row
-from perdure.store.timeouts import hurried
+from perdure.store.sql import Row, hurried
 
+STEPS: Sequence[Path] = (Path(__file__).with_name("schema.sql"),)
+"""What brings the schema from each version to the next: the first one makes it, none has followed yet."""
 MIGRATION = 0x70726473
 """The lock of who brings the schema up to date."""
 LOCKED, TRIES = 2.0, 15
 """Seconds for which a step waits for a table, as all others then wait behind it, and how often it tries."""
-_KNOWN = "SELECT to_regclass('perdure_steps') IS NOT NULL AND to_regclass('perdure_schema') IS NOT NULL"
-_DONE = (
-    "SELECT (SELECT coalesce(max(version), 0) FROM perdure_schema), (SELECT coalesce(max(step), 0) FROM perdure_steps)"
-)
-_TABLES = (
-    "CREATE TABLE IF NOT EXISTS perdure_schema (version integer NOT NULL);"
-    "CREATE TABLE IF NOT EXISTS perdure_steps (step integer PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())"
-)
 _BLIND = "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
 _NEAR = "SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass('vectors') AND attname = 'near' AND NOT attisdropped"
 _BROUGHT = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector' AND installed_version IS NULL"
+_COMPARABLE = """
+ALTER TABLE vectors ADD COLUMN near halfvec;
+CREATE INDEX vectors_far ON vectors (tenant, rowid) WHERE near IS NULL;
+"""
+"""Makes vectors comparable in the database, where it has pgvector."""
 
 
 def migrate(url: str) -> bool:
-    """Run the steps that a database has not had yet, each as a whole.
+    """Run the steps that a database has not had yet, each as a whole; return whether it has pgvector.
 
-    `perdure_schema` names the oldest perdure that can work with the schema, `perdure_steps` what was done: so a
-    perdure of the former version goes on, and may be started, beside this one.
-
-    Args:
-        url: of the database itself, not of a pooler before it, if there is one.
-
-    Returns:
-        Whether the database compares vectors: it has pgvector.
-
-    Raises:
-        StoreBusyError: a table is in use for long, as by `pg_dump`.
-        StoreUnavailableError: it cannot be reached, or the role sees past the walls between tenants.
-        StoreTooNewError: a newer perdure made its schema, and this one cannot work with it.
+    The address is of the database itself, not of a pooler before it, if there is one.
     """
     with in_our_terms(), Impatient.connect(url, **options(url)) as raw:
         raw.autocommit = True
@@ -56,8 +42,8 @@ def migrate(url: str) -> bool:
                     "the role in store_url is a superuser, or has BYPASSRLS, and would see the memories of all tenants;"
                     " name one that has neither, and owns the database"
                 )
-            done, near = _done(raw), bool(raw.execute(_NEAR).fetchall())
-        for _ in STEPS[done:]:
+            version, near = _version(raw), bool(raw.execute(_NEAR).fetchall())
+        for _ in STEPS[version:]:
             _patiently(raw, _step)
         if not near:
             _patiently(raw, _see_near)
@@ -65,16 +51,15 @@ def migrate(url: str) -> bool:
         return near
 
 
-def _done(raw: psycopg.Connection[Row]) -> int:
-    """Return how many steps were done."""
-    if raw.execute(_KNOWN).fetchall() != [(True,)]:
+def _version(raw: psycopg.Connection[Row]) -> int:
+    if raw.execute("SELECT to_regclass('perdure_schema')").fetchall() == [(None,)]:
         return 0
-    [(least, done)] = raw.execute(_DONE).fetchall()
-    if least > len(STEPS):
+    [(version,)] = raw.execute("SELECT version FROM perdure_schema").fetchall()
+    if version > len(STEPS):
         raise StoreTooNewError(
-            f"the database asks for schema {least}, this perdure knows up to {len(STEPS)}; upgrade perdure"
+            f"the database has schema {version}, this perdure knows up to {len(STEPS)}; upgrade perdure"
         )
-    return int(max(least, done))
+    return int(version)
 
 
 def _patiently(raw: psycopg.Connection[Row], change: Callable[[psycopg.Connection[Row]], None]) -> None:
@@ -97,13 +82,10 @@ def _patiently(raw: psycopg.Connection[Row], change: Callable[[psycopg.Connectio
 
 def _step(raw: psycopg.Connection[Row]) -> None:
     """Do the next step, if no other process has done it meanwhile."""
-    raw.execute(_TABLES)
-    done = _done(raw)
-    if done < len(STEPS):
-        raw.execute(STEPS[done])
-        raw.execute("INSERT INTO perdure_steps (step) VALUES (%s)", (done + 1,))
-        raw.execute("DELETE FROM perdure_schema")
-        raw.execute("INSERT INTO perdure_schema VALUES (%s)", (LEAST,))
+    version = _version(raw)
+    if version < len(STEPS):
+        raw.execute(STEPS[version].read_bytes())
+        raw.execute("UPDATE perdure_schema SET version = %s", (version + 1,))
 
 
 def _see_near(raw: psycopg.Connection[Row]) -> None:
@@ -113,6 +95,6 @@ def _see_near(raw: psycopg.Connection[Row]) -> None:
             if raw.execute(_BROUGHT).fetchall():
                 raw.execute("CREATE EXTENSION vector")
             if raw.execute("SELECT to_regtype('halfvec') IS NOT NULL").fetchall()[0][0]:
-                raw.execute(NEAR)
+                raw.execute(_COMPARABLE)
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.DuplicateColumn):
         return

@@ -20,7 +20,7 @@ from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.search import View, by_ids
 from perdure.store.sql import Backend
-from perdure.store.stems import terms
+from perdure.store.vocabulary import terms
 from perdure.text.normalise import acronyms, fold, match_terms
 
 MOST_ADDED = 4

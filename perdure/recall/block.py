@@ -13,10 +13,9 @@ from perdure.hooks.types import RecallItem
 from perdure.ranking.decay import DAY
 from perdure.recall import options
 from perdure.regex import lazy
-from perdure.store.fact import Fact, folded_slot
+from perdure.store.fact import Fact, folded_slot, is_single_valued
 from perdure.store.links import links_of
 from perdure.store.search import View, by_ids
-from perdure.store.slots import is_single_valued
 from perdure.store.sql import Connection
 from perdure.store.trust import AGENTS_NOTE, strength
 from perdure.text.clean import clip

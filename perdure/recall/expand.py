@@ -14,7 +14,7 @@ from perdure.llm import WORDINGS, Asker
 from perdure.ranking.gates import Evidence, Gate
 from perdure.recall.retrievers import Found, Passage
 from perdure.recall.slot import Slot, Ticket
-from perdure.store import expansions
+from perdure.store import llm
 from perdure.store.fact import Fact
 from perdure.store.store import Store
 from perdure.text.clean import clean
@@ -78,10 +78,10 @@ class Expander:
         self._slot.close()
 
     def _asked(self, model: Model, query: str, timeout: float | None) -> Expansion:
-        key = expansions.key_of(self._store.key, query)
+        key = llm.wordings_key(self._store.key, query)
         try:
             with self._store.database.read() as connection:
-                known = expansions.get(connection, key)
+                known = llm.wordings_of(connection, key)
             if known is not None:
                 return Expansion(known, "known")
             answer = model.ask_json(query, purpose=WORDINGS, system=_SYSTEM, timeout=timeout)
@@ -89,7 +89,7 @@ class Expander:
             if not wordings:
                 return Expansion(state="no wordings in the answer")
             with self._store.database.write(durable=False) as connection:
-                expansions.put(connection, key, self._store.clock.now(), wordings)
+                llm.put_wordings(connection, key, self._store.clock.now(), wordings)
         except (ModelError, StoreError) as error:
             return Expansion(state=type(error).__name__)
         return Expansion(wordings, "ok")

@@ -16,7 +16,7 @@ from perdure.errors import ModelError
 from perdure.ranking.trees import Trees
 from perdure.recall.query import size, word_lists
 from perdure.regex import lazy
-from perdure.store.stems import stem, terms
+from perdure.store.vocabulary import stem, terms
 from perdure.text.normalise import fold
 
 FORMS: Final = ("asks", "when", "where", "who", "much", "may", "general", "own", "task", "again", "chat")

@@ -10,7 +10,7 @@ from perdure.hooks.types import Placement
 from perdure.ranking.adjust import Adjustments
 from perdure.recall.gate import BALANCED
 from perdure.recall.unasked import Directive
-from perdure.store.summary import USUAL, Summaries
+from perdure.store.fact import USUAL, Summaries
 
 LEXICAL = "sqlite"
 VECTOR = "lance"

@@ -23,8 +23,8 @@ from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.search import Lexical, LexicalHit, View, by_ids, lexical, named
 from perdure.store.sql import Connection
-from perdure.store.stems import stem
 from perdure.store.store import Store
+from perdure.store.vocabulary import stem
 from perdure.text.tokens import estimate_tokens
 
 NO_EVIDENCE: Final = "no evidence"

@@ -12,14 +12,12 @@ from perdure.errors import InputError
 from perdure.recall.query import word_lists
 from perdure.recent import Recent
 from perdure.regex import lazy
-from perdure.store.fact import SELECT, Fact, folded_slot, from_row
+from perdure.store.fact import SELECT, Fact, folded_slot, from_row, is_single_valued
 from perdure.store.search import View, by_ids, by_phrases, lexical, lookup
-from perdure.store.slots import is_single_valued
 from perdure.store.sql import Connection, run
 from perdure.store.trust import SUPERSEDES
 from perdure.text.normalise import fold, fts_text, match_query, match_terms
-from perdure.text.when import Period, days_ahead, periods
-from perdure.text.when_words import LANGUAGES, SHORT_MONTHS
+from perdure.text.when import Period, days_ahead, month_names, periods
 
 SESSIONS = 256
 """Sessions whose profile is kept, those used last."""
@@ -264,12 +262,5 @@ def _ending(number: int) -> str:
     return {1: "st", 2: "nd", 3: "rd"}.get(number % 10 if number // 10 != 1 else 0, "th")
 
 
-def _split(table: str) -> list[list[str]]:
-    return [names.split("|") for names in table.split(", ")]
-
-
-_MONTHS: Final = [
-    sorted({name for names in same for name in names})
-    for same in zip(*(_split(table) for table in (SHORT_MONTHS, *(words.months for words in LANGUAGES))), strict=True)
-]
+_MONTHS: Final = month_names()
 """The names of each month."""

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from perdure.regex import lazy
-from perdure.secrets.shapes import SHORTEST, Span, is_slug, tokens
-from perdure.secrets.views import Edit, View
+from perdure.secrets.shapes import is_slug, tokens
+from perdure.secrets.views import SHORTEST, Edit, Span, View
 
 _VALUE = r"[^\s\"'`<>|,;:()\[\]{}\\\x80-\U0010ffff"
 # What goes on behind a line end: "abc" + "def", a line end alone, one behind a backslash, an equals sign or a hyphen.
@@ -45,19 +45,12 @@ _URL_SAFE = str.maketrans("-_", "+/")
 
 
 class _Gap(NamedTuple):
-    """What stands between the parts of a value that goes on in the next line.
-
-    Attributes:
-        start: behind the first part.
-        end: in front of the second.
-        sure: whether they belong together also if a hyphen at the end of the line is one of the value's.
-        hyphen: whether there is such a hyphen.
-    """
+    """What stands between the parts of a value that goes on in the next line."""
 
     start: int
     end: int
-    sure: bool
-    hyphen: bool
+    sure: bool  # they belong together also if a hyphen at the end of the line is one of the value's
+    hyphen: bool  # there is such a hyphen
 
 
 def joined(text: str) -> Iterator[View]:
@@ -127,13 +120,7 @@ def _gaps(text: str) -> Iterator[_Gap]:
 
 
 def _belong(words: str, head: str, rest: str) -> bool:
-    """Return whether the end of a line and the beginning of the next look like parts of one value.
-
-    Args:
-        words: what stands in front of the end of the line.
-        head: the end of the line.
-        rest: the beginning of the next.
-    """
+    """Return whether the end of a line, behind other words, and the beginning of the next look like one value."""
     if _NUMBER.match(rest):
         # Numbers below each other are a column.
         return _NUMBER.match(head) is not None and _LETTER.search(words) is not None
@@ -163,12 +150,7 @@ def _decoded(page: View, words: Iterable[str]) -> Iterator[Edit]:
 
 
 def _text(run: str, *, whole: bool) -> str | None:
-    """Return the text that a run of base64 holds, or None.
-
-    Args:
-        run: without signs at its end.
-        whole: whether it is all; of a part the last characters may be cut.
-    """
+    """Return the text that a run of base64 (no signs at its end) holds, or None; of a part, the end may be cut."""
     if not whole:
         run = run[: len(run) // 4 * 4]
     try:

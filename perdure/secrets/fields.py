@@ -11,7 +11,7 @@ from perdure.regex import lazy
 from perdure.secrets import filters as judge
 from perdure.secrets.names import NAMES, Name
 from perdure.secrets.redact import redact
-from perdure.secrets.shapes import lowered
+from perdure.secrets.views import lowered
 from perdure.text.clean import clean
 
 _CAMEL = lazy(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -48,12 +48,7 @@ class Redactor:
         return tuple(self._kinds)
 
     def text(self, text: str, labels: Sequence[str] = ()) -> str:
-        """Return a text without secrets.
-
-        Args:
-            text: the text.
-            labels: what it is called; if one of them names a secret, the text may be one as a whole.
-        """
+        """Return a text without secrets; if one of its labels names a secret, it may be one as a whole."""
         text = clean(text)
         kind = next(filter(None, (_kind_of(label, text) for label in labels)), None)
         if kind is not None:
@@ -69,15 +64,7 @@ class Redactor:
         return found.text
 
     def value(self, value: Any, labels: Sequence[str] = ()) -> Any:
-        """Return a JSON value without secrets; each text in it is judged together with its key.
-
-        Args:
-            value: the value.
-            labels: what it is called.
-
-        Raises:
-            InputError: it is no JSON value.
-        """
+        """Return a JSON value without secrets; each text in it is judged together with its key."""
         match value:
             case str():
                 return self.text(value, labels)
@@ -149,7 +136,7 @@ def _kind_of(label: str, value: str) -> str | None:
         return "password"
     for name in NAMES:
         if any(stem in spoken for stem in name.stems):
-            ends = (found.end() for found in name.pattern.compiled.finditer(spoken))
+            ends = (found.end() for found in name.pattern.finditer(spoken))
             # Of several tokens nobody says that they are secrets: language models have them, too.
             named = any(_BEHIND.match(spoken, end) and spoken[end - 5 : end + 1] != "tokens" for end in ends)
             if named and _is_secret(value, name):
@@ -159,7 +146,7 @@ def _kind_of(label: str, value: str) -> str | None:
 
 def _is_secret(value: str, name: Name) -> bool:
     if name.kind in ("pin", "seed-phrase"):
-        return name.value.compiled.match(value) is not None
+        return name.value.match(value) is not None
     if name.chosen:
         return judge.quoted(value)
     if " " in value or _DATE.match(value) or judge.is_code(value):

@@ -8,10 +8,9 @@ from __future__ import annotations
 import re
 
 from perdure.regex import lazy
-from perdure.secrets.entropy import has_chance_letters
-from perdure.secrets.shapes import is_documented
+from perdure.secrets.shapes import has_chance_letters, is_documented
 from perdure.secrets.shapes import is_made as is_made
-from perdure.text.stopwords import STOP_WORDS
+from perdure.text.lexicon import stop_words, word_set
 
 # After "password is" or "password:" these begin a remark about it, or name a type.
 _REMARK_WORDS = """
@@ -28,7 +27,7 @@ there these they this those to today too trop true unclear undefined under uniqu
 up us useless valid value varchar very visible void we weak what when where which whose with without wrong
 you your yours
 """
-_REMARKS = frozenset(_REMARK_WORDS.split())
+_REMARKS = word_set(_REMARK_WORDS)
 _PARTICIPLE = lazy(r"[a-z-]*(?:ed|ing|ly|able|ible|ired|(?:ak|idd|itt|iv|ok|ol|os|ott|ow)e?n)$")
 _ABOUT_WORDS = """
 account accounts admin alphanumeric app bits bytes case character characters column days default device digit digits
@@ -37,10 +36,9 @@ minimum month months need needs numbers page policy protected reset rules sensit
 special stored string symbol symbols system table text too two type uppercase user username users version via website
 week weeks word words year years
 """
-_ABOUT = frozenset(_ABOUT_WORDS.split())
+_ABOUT = word_set(_ABOUT_WORDS)
 """What is said about passwords, beside what is said about anything."""
-_HOLDER_LIST = "changeme dummy example here insert placeholder redacted replace sample todo your"
-_HOLDER_WORDS = frozenset(_HOLDER_LIST.split())
+_HOLDER_WORDS = word_set("changeme dummy example here insert placeholder redacted replace sample todo your")
 _HOLDER = lazy(
     r"\$[A-Za-z_]+$|\$\{.*|%[A-Za-z_(].*|[{<\[(].*|(?P<same>[x*.\u2022#_-])(?P=same){2,}.*|\w{0,12}[-_]x{4,}|[|:-]+\Z"
     r"|[!?][A-Za-z]+\Z",
@@ -168,10 +166,7 @@ def is_generated(secret: str) -> bool:
 def is_passphrase(phrase: str, *, told: bool, english: bool) -> bool:
     """Judge words up to the end of a sentence: a sentence about a password has little words in it, a passphrase none.
 
-    Args:
-        phrase: the words.
-        told: whether they follow "is", and not a colon.
-        english: whether they follow a word of English; in other languages one of them must hold a digit or a sign.
+    They are `told` behind "is", and not a colon; outside of English one of them must hold a digit or a sign.
     """
     words = [word.strip(".,;!?'\"") for word in phrase.split()]
     if len(words) < (3 if told else 4) or _NAMES.search(phrase) or any(char in "()=<>{}/|" for char in phrase):
@@ -186,7 +181,7 @@ def is_passphrase(phrase: str, *, told: bool, english: bool) -> bool:
 def is_ordinary(word: str) -> bool:
     """Return whether a word says how a sentence is built, or something about passwords."""
     word = word.lower()
-    return word in STOP_WORDS or word in _ABOUT or _NAMES.match(word) is not None
+    return word in stop_words() or word in _ABOUT or _NAMES.match(word) is not None
 
 
 def quoted(secret: str) -> bool:

@@ -1,4 +1,6 @@
-"""Secrets that are known by the name in front of them, or behind: "my password is ...", `API_KEY=...`, tables.
+"""Secrets that are known by the name in front of them, or behind: "my password is ...", `API_KEY=...`.
+
+In tables, of Markdown or separated by commas, semicolons or tabs, the heading of a column names what stands below.
 
 Names are found with `str.find`; only there patterns are matched, and they look a bounded way ahead.
 """
@@ -6,14 +8,13 @@ Names are found with `str.find`; only there patterns are matched, and they look 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from perdure.regex import lazy
 from perdure.secrets import filters as judge
 from perdure.secrets.names import BEFORE, CLOSED, IN_SENTENCE, LATER, NAMES, QUOTE, QUOTE_STARTS, VERBS, Name
-from perdure.secrets.shapes import Span
-from perdure.secrets.tables import Heading, ends_cell, table_secrets
-from perdure.secrets.views import View
+from perdure.secrets.views import Span, View
 
 _REACH = 200
 _FAR = 700
@@ -76,23 +77,23 @@ class _Next:
 def named_secrets(page: View) -> Iterator[Span]:
     """Yield the secrets that a name announces, name by name; they may lie over each other."""
     text, lower = page.text, page.lower
-    headings: list[Heading] = []
+    headings: list[_Heading] = []
     for stem, name in _present(page.vocabulary):
         digit = _Next(_DIGIT, text)
         at = lower.find(stem)
         while at >= 0:
             after = at + len(stem)
             likely = name.chosen or digit.is_near(after, _FAR) or _LETTERS.match(text, after)
-            match = name.pattern.compiled.match(text, at) if likely else None
+            match = name.pattern.match(text, at) if likely else None
             if match is not None:
-                if ends_cell(text, match.end()):
-                    headings.append(Heading(match.start(), match.end(), name))
+                if _ends_cell(text, match.end()):
+                    headings.append(_Heading(match.start(), match.end(), name))
                 secret = _secret(text, match, name, digit)
                 if secret is not None:
                     yield Span(*secret, name.kind)
                     after = max(after, secret[1])
             at = lower.find(stem, after)
-    yield from table_secrets(text, headings)
+    yield from _table_secrets(text, headings)
 
 
 def _present(vocabulary: str) -> list[tuple[str, Name]]:
@@ -106,7 +107,7 @@ def _present(vocabulary: str) -> list[tuple[str, Name]]:
 
 def _secret(text: str, found: re.Match[str], name: Name, digit: _Next) -> tuple[int, int] | None:
     """Return where the secret that belongs to a name begins and ends."""
-    passing = name.chosen and name.passing.compiled.match(text, found.end()) and not _is_option(text, found.start())
+    passing = name.chosen and name.passing.match(text, found.end()) and not _is_option(text, found.start())
     secret = None if passing else _ahead(text, found, name)
     if secret is None and (name.kind == "pin" or (name.kind == "password" and name.chosen)):
         if digit.is_near(found.end(), _NEXT_SENTENCE):
@@ -118,7 +119,7 @@ def _secret(text: str, found: re.Match[str], name: Name, digit: _Next) -> tuple[
 
 def _ahead(text: str, found: re.Match[str], name: Name) -> tuple[int, int] | None:
     """Return where the secret behind a name begins and ends."""
-    link = name.link.compiled.match(text, found.end())
+    link = name.link.match(text, found.end())
     if link is None:
         return None
     quoted = _QUOTED.match(text, link.end()) if text[link.end() : link.end() + 1] in QUOTE_STARTS else None
@@ -138,7 +139,7 @@ def _ahead(text: str, found: re.Match[str], name: Name) -> tuple[int, int] | Non
             return start, start + len(spaced[0].rstrip(_TAIL))
     if name.chosen and _is_passing(text, found, how, secret, end):
         return None
-    value = name.value.compiled.match(secret)
+    value = name.value.match(secret)
     if value is None or judge.is_placeholder(value[0]):
         return None
     end = start + value.end()
@@ -159,7 +160,7 @@ def _later(text: str, found: re.Match[str], name: Name) -> tuple[int, int] | Non
     secret = bare[0].rstrip(_TAIL)
     start, end = bare.start(), bare.start() + len(secret)
     if name.kind == "pin":
-        told = name.value.compiled.match(secret) and judge.stops(text, end) and not _YEAR.match(secret)
+        told = name.value.match(secret) and judge.stops(text, end) and not _YEAR.match(secret)
     else:
         told = judge.adjoined(text, end, secret) and not judge.is_placeholder(secret)
     return (start, end) if told else None
@@ -185,9 +186,7 @@ def _before(text: str, found: re.Match[str], name: Name) -> tuple[int, int] | No
     if name.kind == "pin" or VERBS.isdisjoint(text[start:at].lower().split()[-6:]):
         return None
     told = (
-        BEFORE.search(text, start, at)
-        if judge.stops(text, found.end()) or name.link.compiled.match(text, found.end())
-        else None
+        BEFORE.search(text, start, at) if judge.stops(text, found.end()) or name.link.match(text, found.end()) else None
     )
     if told is None or not judge.is_mixed(told["value"]) or judge.is_placeholder(told["value"]):
         return None
@@ -245,3 +244,117 @@ def _is_secret(text: str, found: re.Match[str], name: Name, how: str, span: tupl
             return judge.is_mixed(secret) and not judge.is_code(secret)
         case _:
             return judge.assigned(text, end, secret)
+
+
+_MAX_LINE = 2_000
+"""Characters of the heading of a table."""
+_DELIMITERS = "|\t;,"
+"""The first of them that a heading has sets its cells apart."""
+_CELLS = {
+    char: lazy(
+        rf"(?:^|{re.escape(char)})(?P<cell>[ ]*\"(?:[^\"]|\"\")*+\"[ ]*(?={re.escape(char)}|$)|[^{re.escape(char)}]*+)"
+    )
+    for char in _DELIMITERS
+}
+_ENDS_CELL = lazy(r"[\"'`*_ ]{0,4}(?:[|\t;,]|\r?(?:\n|\Z))")
+_OF_PROSE = ";,"
+_LISTED = lazy(r"'|\A\s|\".*[;,] ")
+"""Quoted names one after another are code."""
+_HEADING = lazy(r"[\w.#/()-]{1,40}(?: [\w.#/()-]{1,40}){0,2}\Z")
+"""A cell of a heading: three words at the most."""
+_MAX_ROWS = 5_000
+_SHORTEST_CELL = 4
+_RULE = lazy(r"[\s|:-]+\Z")
+_AROUND = " \t\r\"'`*_"
+
+
+class _Heading(NamedTuple):
+    """A name of secrets that ends a cell: where it stands, and which it is."""
+
+    start: int
+    end: int
+    name: Name
+
+
+class _Table(NamedTuple):
+    """What the heading of a table tells of its lines."""
+
+    delimiter: str
+    width: int
+    columns: Mapping[int, Name]
+
+
+def _ends_cell(text: str, end: int) -> bool:
+    """Return whether a cell of a table may end behind a name that ends at `end`."""
+    return _ENDS_CELL.match(text, end) is not None
+
+
+def _table_secrets(text: str, headings: Iterable[_Heading]) -> Iterator[Span]:
+    """Yield what stands in the columns of tables whose headings name secrets."""
+    lines: dict[int, list[_Heading]] = {}
+    for heading in headings:
+        lines.setdefault(text.rfind("\n", 0, heading.start) + 1, []).append(heading)
+    done = 0
+    for start in sorted(lines):
+        # A line of a table that is read already heads none.
+        if start >= done:
+            end = _line_end(text, start)
+            table = _table(text[start:end], start, lines[start])
+            if table is not None:
+                done = yield from _below(text, end, table)
+
+
+def _table(line: str, start: int, headings: Iterable[_Heading]) -> _Table | None:
+    """Return what a line heads, if it heads a table with secrets; it stands at `start` of the text."""
+    delimiter = next((char for char in _DELIMITERS if char in line), "")
+    if not delimiter or len(line) > _MAX_LINE:
+        return None
+    cells = _cells(line, delimiter)
+    named = [_HEADING.match(line[begin:stop]) is not None for begin, stop in cells]
+    if delimiter in _OF_PROSE and (_LISTED.search(line) or not all(named)):
+        return None
+    places = {start + stop: place for place, (_, stop) in enumerate(cells) if named[place]}
+    columns = {places[heading.end]: heading.name for heading in headings if heading.end in places}
+    return _Table(delimiter, len(cells), columns) if columns else None
+
+
+def _below(text: str, end: int, table: _Table) -> Generator[Span, None, int]:
+    """Yield the secrets in the lines below a heading that ends at `end`; return where the table ends."""
+    for _ in range(_MAX_ROWS):
+        start, end = end + 1, _line_end(text, end + 1)
+        line = text[start : min(end, start + _MAX_LINE)]
+        if table.delimiter not in line:
+            return start
+        cells = _cells(line, table.delimiter)
+        # Prose has commas, too, but not always as many.
+        if table.delimiter not in _OF_PROSE or len(cells) == table.width:
+            for place, name in table.columns.items():
+                begin, stop = cells[place] if place < len(cells) else (0, 0)
+                if _is_cell_secret(line[begin:stop], name):
+                    yield Span(start + begin, start + stop, name.kind)
+    return end
+
+
+def _cells(line: str, delimiter: str) -> list[tuple[int, int]]:
+    """Return where the texts of the cells begin and end."""
+    cells: list[tuple[int, int]] = []
+    for match in _CELLS[delimiter].finditer(line):
+        start, end = match.span("cell")
+        start += len(match["cell"]) - len(match["cell"].lstrip(_AROUND))
+        cells.append((min(start, end), max(start, end - len(match["cell"]) + len(match["cell"].rstrip(_AROUND)))))
+    return cells
+
+
+def _line_end(text: str, start: int) -> int:
+    end = text.find("\n", start)
+    return len(text) if end < 0 else end
+
+
+def _is_cell_secret(cell: str, name: Name) -> bool:
+    if len(cell) < _SHORTEST_CELL or _RULE.match(cell) or judge.is_placeholder(cell) or judge.is_code(cell):
+        return False
+    if name.kind == "pin":
+        return name.value.match(cell) is not None
+    if " " in cell:
+        return name.chosen and judge.is_passphrase(cell, told=True, english=name.english)
+    return judge.is_marked(cell) if name.chosen else name.value.match(cell) is not None and judge.is_made(cell)

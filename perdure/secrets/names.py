@@ -1,16 +1,60 @@
 """The names of secrets, and how each is told: "my password is ...", `API_KEY=...`.
 
-To add a name, add it to `NAMES`; the words of languages stand in `perdure.secrets.words`.
+To add a name, add it to `NAMES`; the words of languages stand in `data/passwords.toml`.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
 
 from perdure.regex import lazy
-from perdure.secrets.words import GLUED_NAMES, GLUED_VERBS, WORDINGS, Wording, either, words
+from perdure.text.lexicon import table
+
+_SHORT = 5
+"""Letters of a name that also occurs inside of other words, in the alphabets up to this one."""
+_LATIN = "\u0250"
+_ANY = r"[^\W\d_]{1,20}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Wording:
+    """How a language tells a password."""
+
+    stems: tuple[str, ...]  # literals in lower case; every match of `names` begins with one of them
+    names: str  # pattern of what it is called
+    verbs: str  # comma list of words for "is"
+    joints: str  # comma list of words for "for"
+
+
+def _words(listed: str) -> list[str]:
+    """Return what a comma list holds, longer ones first."""
+    return sorted({word.strip() for word in listed.split(",")} - {""}, key=lambda word: (-len(word), word))
+
+
+def _either(listed: str) -> str:
+    """Return a pattern for the words of a comma list."""
+    return "|".join(re.escape(word).replace("'", "['\u2019]").replace(r"\*", _ANY) for word in _words(listed))
+
+
+def _named(name: str) -> str:
+    stem = name.removesuffix("*")
+    whole = len(stem) <= _SHORT and stem < _LATIN
+    return (r"(?<![^\W_])" if whole else "") + re.escape(stem) + (r"[^\W\d_]{0,6}" if name.endswith("*") else "")
+
+
+_TOLD = table("secrets", "passwords")
+_, _SHARED_VERBS, _SHARED_JOINTS = _TOLD["languages"][0]
+_WORDINGS = tuple(
+    _Wording(
+        tuple(name.removesuffix("*") for name in _words(names)),
+        "|".join(map(_named, _words(names))),
+        f"{verbs}, {_SHARED_VERBS}",
+        f"{joints}, {_SHARED_JOINTS}",
+    )
+    for names, verbs, joints in _TOLD["languages"]
+)
+"""English first."""
 
 _OPENED = "\"'`\u201c\u201e\u00ab\u300c\u300e\u3010"
 QUOTE = rf"\\{{0,3}}[{_OPENED}]"
@@ -26,10 +70,10 @@ _NOW = (
 )
 # A value that no sentence has: a digit, a letter and a sign within.
 _STRONG = r"(?=\S{0,40}\d)(?=\S{0,40}[A-Za-z])(?=\S{0,40}[!#$%^&*+=]\S)"
-_VERBS = ", ".join(told.verbs for told in WORDINGS)
-_ANY_VERB = either(_VERBS)
+_VERBS = ", ".join(told.verbs for told in _WORDINGS)
+_ANY_VERB = _either(_VERBS)
 _AS = "as, als, comme, como, come, som, jako, как"
-_GLUED = rf"\s?(?:{either(GLUED_VERBS)})\s?"
+_GLUED = rf"\s?(?:{_either(_TOLD['glued_verbs'])})\s?"
 
 
 LATER = lazy(
@@ -41,49 +85,26 @@ LATER = lazy(
 IN_SENTENCE = lazy(rf"[^.!?\n\u3002]{{0,80}}?[\s{_OPENED}]{_STRONG}", re.IGNORECASE)
 """From a name to a word of its sentence that looks like nothing else."""
 BEFORE = lazy(
-    rf"(?:^|\s)[{_OPENED}]?(?P<value>[^\s{_OPENED}]{{6,60}})[{_OPENED}{CLOSED}]?,?\s{{1,3}}(?:{_ANY_VERB}|{either(_AS)})\s{{1,3}}"
+    rf"(?:^|\s)[{_OPENED}]?(?P<value>[^\s{_OPENED}]{{6,60}})[{_OPENED}{CLOSED}]?,?\s{{1,3}}(?:{_ANY_VERB}|{_either(_AS)})\s{{1,3}}"
     r"(?:[^\W\d_]{1,12}[\s-]{1,3}){0,4}\Z",
     re.IGNORECASE,
 )
 """From a secret to its name: "... is my new password", "use ... as the password"."""
-VERBS = frozenset(words(f"{_VERBS}, {_AS}"))
-
-
-class Written:
-    """A pattern that is compiled when it is first asked for: most texts name no secret, and a start must be quick."""
-
-    def __init__(self, pattern: str, flags: int = 0) -> None:
-        self._source = pattern, flags
-
-    @cached_property
-    def compiled(self) -> re.Pattern[str]:
-        """The pattern."""
-        return re.compile(*self._source)
+VERBS = frozenset(_words(f"{_VERBS}, {_AS}"))
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name of secrets.
+    """A name of secrets."""
 
-    Attributes:
-        kind: what stands in the place of the secret.
-        stems: lower-case literals; every match of `pattern` begins with one of them.
-        pattern: the whole name.
-        value: as much of what stands behind the name as can be the secret.
-        link: what may stand between the two; the name of its group says how the secret is to be judged.
-        passing: an ordinary word behind the name, as most have: there is no secret then.
-        chosen: whether people choose it, so that it may look like a word.
-        english: whether its words are those of English, of which it is known what is said about a password.
-    """
-
-    kind: str
-    stems: tuple[str, ...]
-    pattern: Written
-    value: Written
-    link: Written
-    passing: Written
-    chosen: bool
-    english: bool
+    kind: str  # what stands in the place of the secret
+    stems: tuple[str, ...]  # lower-case literals; every match of `pattern` begins with one of them
+    pattern: re.Pattern[str]  # the whole name
+    value: re.Pattern[str]  # as much of what stands behind the name as can be the secret
+    link: re.Pattern[str]  # between the two; the name of its group says how the secret is to be judged
+    passing: re.Pattern[str]  # an ordinary word behind the name, as most have: there is no secret then
+    chosen: bool  # people choose it, so it may look like a word
+    english: bool  # its words are those of English, of which it is known what is said about a password
 
 
 def _link(verbs: str, joints: str, near: str) -> str:
@@ -108,24 +129,24 @@ def _name(
     value: str,
     *,
     chosen: bool = False,
-    told: Wording = WORDINGS[0],
+    told: _Wording = _WORDINGS[0],
     near: str = _STRONG,
 ) -> Name:
-    verbs, joints = either(told.verbs), either(told.joints)
+    verbs, joints = _either(told.verbs), _either(told.joints)
     passing = rf"\s(?!(?:set|{verbs}|{joints})\b)[^\W\d_]{{1,40}}+(?=[\s.,])(?!\s?[:=])"
     return Name(
         kind,
-        tuple(words(stems)),
-        Written(pattern, re.IGNORECASE),
-        Written(value),
-        Written(_link(verbs, joints, near), re.IGNORECASE),
-        Written(passing, re.IGNORECASE),
+        tuple(_words(stems)),
+        lazy(pattern, re.IGNORECASE),
+        lazy(value),
+        lazy(_link(verbs, joints, near), re.IGNORECASE),
+        lazy(passing, re.IGNORECASE),
         chosen,
-        told is WORDINGS[0],
+        told is _WORDINGS[0],
     )
 
 
-def _password(told: Wording) -> Name:
+def _password(told: _Wording) -> Name:
     return _name("password", ", ".join(told.stems), told.names, r".{4,}", chosen=True, told=told)
 
 
@@ -149,10 +170,10 @@ NAMES = (
         r"[a-z]+(?:[ ,]+[a-z]+){5,}",
         chosen=True,
     ),
-    *map(_password, WORDINGS),
+    *map(_password, _WORDINGS),
     _name("password", "pass, pw", rf"(?<![A-Za-z])(?:pass|pw)(?={_ENDED}| is\b)", _MIXED),
     _name("password", "clave", r"(?<![^\W_])clave(?= (?:de|del|es|wifi)\b|\s?[:=])", rf"{_CHOSEN}.{{4,}}"),
-    _name("password", GLUED_NAMES, either(GLUED_NAMES), r"[!-~]{4,}", chosen=True),
+    _name("password", _TOLD["glued_names"], _either(_TOLD["glued_names"]), r"[!-~]{4,}", chosen=True),
     _name(
         "pin",
         "pin, puk, cvv, cvc, code, digicode, geheimzahl, \u6697\u8a3c\u756a\u53f7, \u043f\u0438\u043d",

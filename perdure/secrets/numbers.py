@@ -1,16 +1,17 @@
 """Numbers that are secrets: payment cards, bank accounts, and those by which a state knows a person.
 
-A number counts only when its check digits are right, so order numbers, hashes and dates pass.
+A number counts only when its check digits are right, so order numbers, hashes and dates pass. To add a country, add a
+row to `_UNMISTAKABLE` or `_NAMED` and the check of its authority. A number that is only digits counts behind its name
+alone: one in ten or eleven order numbers has the right check digit by chance.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from perdure.regex import lazy
-from perdure.secrets.national import luhn, named_numbers, unmistakable_numbers
-from perdure.secrets.shapes import Span
+from perdure.secrets.views import Span, View
 
 # Each of these numbers has a run of digits and separators like this; only its surroundings are looked at.
 _RUN = lazy(r"[0-9](?:[0-9 ./\r\n\u00a0-]{5,}[0-9A-Z]|[0-9][A-Z][0-9]{2}[A-Z][0-9]{3}[A-Z])")
@@ -44,15 +45,16 @@ UA29 VA22 VG24 XK20
 _IBAN_LENGTHS = {code[:2]: int(code[2:]) for code in _IBAN_REGISTRY.split()}
 
 
-def secret_numbers(text: str) -> Iterator[Span]:
+def secret_numbers(page: View) -> Iterator[Span]:
     """Yield card, account and national numbers, by kind, each kind in order."""
+    text = page.text
     windows = list(_windows(text))
     for start, end in windows:
         yield from _cards(text, start, end)
         yield from _ibans(text, start, end)
-        yield from unmistakable_numbers(text, start, end)
+        yield from _unmistakable_numbers(text, start, end)
     if windows:
-        yield from named_numbers(text)
+        yield from _named_numbers(text, page.lower)
 
 
 def _windows(text: str) -> Iterator[tuple[int, int]]:
@@ -95,3 +97,188 @@ def _ibans(text: str, start: int, end: int) -> Iterator[Span]:
 def mod_97(number: str) -> int:
     """Return the remainder that is 1 for a valid number (ISO 7064, MOD 97-10)."""
     return int("".join(str(int(char, 36)) for char in number[4:] + number[:4])) % 97
+
+
+_REACH = 40
+"""Characters that may stand between a name and its number."""
+_DOUBLED = str.maketrans("0123456789", "0246813579")  # sum of the digits of the double
+
+
+def luhn(digits: str) -> bool:
+    """Check a number whose last digit is by Luhn's formula (ISO/IEC 7812-1, annex B)."""
+    # Of bytes, since this is asked of every run of digits: 48 is the code of 0.
+    return (sum((digits[-1::-2] + digits[-2::-2].translate(_DOUBLED)).encode()) - 48 * len(digits)) % 10 == 0
+
+
+def _weighted(digits: str, weights: Sequence[int]) -> int:
+    return sum(int(digit) * weight for digit, weight in zip(digits, weights, strict=False))
+
+
+def _dated(month: str, day: str) -> bool:
+    return 1 <= int(month) <= 12 and 1 <= int(day) <= 31
+
+
+def _formal(_: str) -> bool:
+    # Its form is all that it has.
+    return True
+
+
+def _dni(number: str) -> bool:
+    # Spain: the letter is the remainder by 23; X, Y and Z of a foreigner stand for 0, 1 and 2.
+    whole = number[:-1].translate(str.maketrans("XYZ", "012"))
+    return number[-1] == "TRWAGMYFPDXBNJZSQVHLCKE"[int(whole) % 23]
+
+
+def _nir(number: str) -> bool:
+    # France: 97 less the remainder of the first thirteen; Corsica's 2A and 2B count as 19 and 18.
+    body = number[:13].replace("2A", "19").replace("2B", "18")
+    return body.isdigit() and number[13:].isdigit() and 97 - int(body) % 97 == int(number[13:])
+
+
+def _steuer_id(number: str) -> bool:
+    # Germany: ISO 7064, MOD 11,10.
+    product = 10
+    for digit in number[:10]:
+        product = 2 * ((int(digit) + product) % 10 or 10) % 11
+    return number[0] != "0" and (11 - product) % 10 == int(number[10])
+
+
+def _personnummer(number: str) -> bool:
+    # Sweden: Luhn over the last ten; a coordination number has 60 added to its day.
+    short = number[-10:]
+    return _dated(short[2:4], str(int(short[4:6]) % 60)) and luhn(short)
+
+
+def _bsn(number: str) -> bool:
+    # Netherlands: the eleven test.
+    return len(set(number)) > 1 and _weighted(number, (9, 8, 7, 6, 5, 4, 3, 2, -1)) % 11 == 0
+
+
+def _cpf(number: str) -> bool:
+    # Brazil: two digits by 11.
+    first = _weighted(number, range(10, 1, -1)) * 10 % 11 % 10
+    second = _weighted(number, range(11, 1, -1)) * 10 % 11 % 10
+    return len(set(number)) > 1 and number[9:] == f"{first}{second}"
+
+
+def _pesel(number: str) -> bool:
+    # Poland: weights 1, 3, 7, 9; the century is added to the month in twenties.
+    right = _weighted(number, (1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1)) % 10 == 0
+    return right and _dated(str(int(number[2:4]) % 20), number[4:6])
+
+
+def _hetu(number: str) -> bool:
+    # Finland: the remainder of the nine digits by 31.
+    return number[-1] == "0123456789ABCDEFHJKLMNPRSTUVWXY"[int(number[:6] + number[-4:-1]) % 31]
+
+
+def _fodselsnummer(number: str) -> bool:
+    # Norway: two digits by 11.
+    first = _weighted(number, (3, 7, 6, 1, 8, 9, 4, 5, 2, 1)) % 11 == 0
+    return first and _weighted(number, (5, 4, 3, 2, 7, 6, 5, 4, 3, 2, 1)) % 11 == 0
+
+
+def _belgian(number: str) -> bool:
+    # Belgium: 97 less the remainder; who was born since 2000 has a 2 in front.
+    check = int(number[9:])
+    return check in (97 - int(number[:9]) % 97, 97 - int("2" + number[:9]) % 97)
+
+
+_ODD = dict(zip("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+                (1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12,
+                 14, 16, 10, 22, 25, 24, 23), strict=True))  # fmt: skip
+
+
+def _codice_fiscale(number: str) -> bool:
+    # Italy: a table for the odd places, the alphabet for the even ones.
+    odd = sum(_ODD[char] for char in number[0:15:2])
+    even = sum(int(char) if char.isdigit() else ord(char) - 65 for char in number[1:15:2])
+    return chr((odd + even) % 26 + 65) == number[15]
+
+
+_TIMES = ("0123456789", "1234067895", "2340178956", "3401289567", "4012395678",
+          "5987604321", "6598710432", "7659821043", "8765932104", "9876543210")  # fmt: skip
+_TURNS = ("0123456789", "1576283094", "5803796142", "8916043527", "9453126870", "4286573901", "2793806415",
+          "7046913258")  # fmt: skip
+
+
+def _verhoeff(number: str) -> bool:
+    # India: Verhoeff's scheme over a dihedral group.
+    check = 0
+    for place, digit in enumerate(reversed(number)):
+        check = int(_TIMES[check][int(_TURNS[place % 8][int(digit)])])
+    return check == 0
+
+
+def _tfn(number: str) -> bool:
+    # Australia: weights by 11.
+    return _weighted(number, (1, 4, 3, 7, 5, 8, 6, 9, 10)) % 11 == 0
+
+
+def _ahv(number: str) -> bool:
+    # Switzerland: an EAN-13 in the country's own range.
+    return number.startswith("756") and _weighted(number, (1, 3) * 6 + (1,)) % 10 == 0
+
+
+_UNMISTAKABLE: Mapping[str, tuple[str, Callable[[str], bool]]] = {
+    "ssn": (r"(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}", _formal),
+    "nino": (r"(?!BG|GB|NK|KN|TN|NT|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-D]",
+             _formal),
+    "dni": (r"(?:[0-9]{8}|[XYZ]-?[0-9]{7})-?[A-Z]", _dni),
+    "nir": (r"[12378] ?[0-9]{2} ?(?:0[1-9]|1[0-2]|[2-9][0-9]) ?(?:2[AB]|[0-9]{2}) ?[0-9]{3} ?[0-9]{3}[ /|-]{0,3}"
+            r"[0-9]{2}", _nir),
+    "personnummer": (r"(?:19|20)?[0-9]{6}[-+][0-9]{4}", _personnummer),
+    "cpf": (r"[0-9]{3}\.[0-9]{3}\.[0-9]{3}-[0-9]{2}", _cpf),
+    "hetu": (r"[0-9]{6}[-+ABCDEFYXWVU][0-9]{3}[0-9A-FHJ-NPR-Y]", _hetu),
+    "belgian": (r"[0-9]{2}\.[0-9]{2}\.[0-9]{2}-[0-9]{3}\.[0-9]{2}", _belgian),
+    "codice_fiscale": (r"[A-Z]{6}[0-9]{2}[A-EHLMPR-T][0-9]{2}[A-Z][0-9]{3}[A-Z]", _codice_fiscale),
+    "ahv": (r"756\.[0-9]{4}\.[0-9]{4}\.[0-9]{2}", _ahv),
+}  # fmt: skip
+_NAMED: Mapping[str, tuple[tuple[str, ...], str, Callable[[str], bool]]] = {
+    "ssn": (("ssn", "social security"), r"[0-9]{3}[ -]?[0-9]{2}[ -]?[0-9]{4}", _formal),
+    "steuer_id": (("steuer", "idnr", "id-nr", "tin", "tax id"), r"[1-9][0-9](?: ?[0-9]{3}){3}", _steuer_id),
+    "personnummer": (("personnummer", "samordningsnummer"), r"(?:19|20)?[0-9]{10}", _personnummer),
+    "bsn": (("bsn", "burgerservicenummer", "sofi"), r"[0-9]{4}\.?[0-9]{2}\.?[0-9]{3}|[0-9]{3} [0-9]{3} [0-9]{3}", _bsn),
+    "cpf": (("cpf",), r"[0-9]{11}", _cpf),
+    "pesel": (("pesel",), r"[0-9]{11}", _pesel),
+    "fodselsnummer": (("f\u00f8dselsnummer", "fodselsnummer"), r"[0-9]{6} ?[0-9]{5}", _fodselsnummer),
+    "sin": (("sin", "social insurance"), r"[0-9]{3}[ -]?[0-9]{3}[ -]?[0-9]{3}", luhn),
+    "aadhaar": (("aadhaar", "aadhar"), r"[2-9][0-9]{3} ?[0-9]{4} ?[0-9]{4}", _verhoeff),
+    "tfn": (("tfn", "tax file"), r"[0-9]{3} ?[0-9]{3} ?[0-9]{3}", _tfn),
+}  # fmt: skip
+"""What each is called, its form, its check."""
+
+_ALTERNATIVES = "|".join(f"(?P<{name}>{pattern})" for name, (pattern, _) in _UNMISTAKABLE.items())
+_ANY = lazy(rf"(?<![\w.-])(?:{_ALTERNATIVES})(?![\w-])(?!\.[0-9])")
+_BEHIND = {
+    name: lazy(rf"[^0-9\n]{{0,{_REACH}}}(?<![\w.-])(?P<number>{pattern})(?![\w-])(?!\.[0-9])")
+    for name, (_, pattern, _) in _NAMED.items()
+}
+
+
+def _unmistakable_numbers(text: str, start: int, end: int) -> Iterator[Span]:
+    """Yield the national numbers in a part of a text whose form and check are enough."""
+    for match in _ANY.finditer(text, start, end):
+        name = match.lastgroup or ""
+        if _UNMISTAKABLE[name][1](_plain(match[0])):
+            yield Span(*match.span(), _kind(name))
+
+
+def _named_numbers(text: str, lower: str) -> Iterator[Span]:
+    """Yield the national numbers that stand behind their name."""
+    for name, (stems, _, valid) in _NAMED.items():
+        for stem in stems:
+            at = lower.find(stem)
+            while at >= 0:
+                found = _BEHIND[name].match(text, at + len(stem)) if not text[at - 1 : at].isalpha() else None
+                if found is not None and valid(_plain(found["number"])):
+                    yield Span(*found.span("number"), _kind(name))
+                at = lower.find(stem, at + len(stem))
+
+
+def _kind(name: str) -> str:
+    return "ssn" if name == "ssn" else "national-id"
+
+
+def _plain(number: str) -> str:
+    return "".join(filter(str.isalnum, number))

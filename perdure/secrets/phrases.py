@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from perdure.regex import lazy
-from perdure.secrets.shapes import Span
-from perdure.text.seed_words import SEED_WORDS
+from perdure.secrets.shapes import seed_words
+from perdure.secrets.views import Span, View
 
 SHORTEST = 12
 """Words of the shortest seed phrase (BIP 39)."""
@@ -39,9 +39,7 @@ _NEXT = lazy(r"(?:[\s,;|\"'*\u2022\[\]-]{1,8}|\s{0,3}(?:and|und|et|y)\s{1,3})(?:
 def phrases(text: str, words: Sequence[str]) -> Iterator[Span]:
     """Yield seed phrases: twelve or more words of the list one after another, as no sentence has them.
 
-    Args:
-        text: the text.
-        words: what stands in it between white space.
+    `words` stand in the text between white space.
     """
     if "12" in text:
         words = [word for word in words if not word[0].isdigit()]
@@ -50,12 +48,12 @@ def phrases(text: str, words: Sequence[str]) -> Iterator[Span]:
     at = 0
     while (match := _WORD.search(text, at)) is not None:
         at = match.end()
-        if match[0] not in SEED_WORDS or (match.start() and text[match.start() - 1].isalnum()):
+        if match[0] not in seed_words() or (match.start() and text[match.start() - 1].isalnum()):
             continue
         count = 1
         while (between := _BETWEEN.match(text, at)) is not None:
             following = _WORD.match(text, between.end())
-            if following is None or following[0] not in SEED_WORDS:
+            if following is None or following[0] not in seed_words():
                 break
             at = following.end()
             count += 1
@@ -63,13 +61,9 @@ def phrases(text: str, words: Sequence[str]) -> Iterator[Span]:
             yield Span(match.start(), at, "seed-phrase")
 
 
-def recovery_codes(text: str, lower: str) -> Iterator[Span]:
-    """Yield the codes behind words such as "recovery codes:", as many as follow each other.
-
-    Args:
-        text: the text.
-        lower: the same in lower case.
-    """
+def recovery_codes(page: View) -> Iterator[Span]:
+    """Yield the codes behind words such as "recovery codes:", as many as follow each other."""
+    text, lower = page.text, page.lower
     for stem in _STEMS:
         at = lower.find(stem)
         while at >= 0:
@@ -95,10 +89,10 @@ def _in_a_row(words: Sequence[str]) -> bool:
     """Return whether half a seed phrase stands before or behind one of the words that are looked at."""
 
     def listed(place: int) -> bool:
-        return 0 <= place < len(words) and words[place].strip(_MARKS) in SEED_WORDS
+        return 0 <= place < len(words) and words[place].strip(_MARKS) in seed_words()
 
     for at, word in enumerate(words[::_STEP]):
-        if word.strip(_MARKS) in SEED_WORDS:
+        if word.strip(_MARKS) in seed_words():
             place = at * _STEP
             if all(map(listed, range(place + 1, place + 6))) or all(map(listed, range(place - 5, place))):
                 return True

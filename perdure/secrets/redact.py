@@ -6,23 +6,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from perdure.secrets.encodings import decoded, joined, ungrouped
-from perdure.secrets.keys import private_keys
 from perdure.secrets.keyword_detector import named_secrets
-from perdure.secrets.letters import plain
 from perdure.secrets.numbers import secret_numbers
 from perdure.secrets.phrases import phrases, recovery_codes
 from perdure.secrets.places import place_secrets
-from perdure.secrets.shapes import Span, strong_words, tokens
-from perdure.secrets.views import View
+from perdure.secrets.shapes import private_keys, strong_words, tokens
+from perdure.secrets.views import Span, View, plain
 
 VERSION = 3
 """Grows with every change that finds more: what was stored before is then looked through once more."""
 
 _Detector = Callable[[View], Iterable[Span]]
-
-
-def _keys(page: View) -> Iterator[Span]:
-    return private_keys(page.text)
 
 
 def _words(page: View) -> Iterator[Span]:
@@ -31,23 +25,9 @@ def _words(page: View) -> Iterator[Span]:
     yield from strong_words(page.text)
 
 
-def _places(page: View) -> Iterator[Span]:
-    return place_secrets(page.text)
-
-
-def _codes(page: View) -> Iterator[Span]:
-    return recovery_codes(page.text, page.lower)
-
-
-def _named(page: View) -> Iterator[Span]:
-    return named_secrets(page)
-
-
-def _numbers(page: View) -> Iterator[Span]:
-    return secret_numbers(page.text)
-
-
-_PLAIN: tuple[_Detector, ...] = (_keys, _words, _places, _codes, _named, _numbers)
+_PLAIN: tuple[_Detector, ...] = (
+    private_keys, _words, place_secrets, recovery_codes, named_secrets, secret_numbers,
+)  # fmt: skip
 
 
 def _within(views: Iterable[View]) -> Iterator[Span]:
@@ -67,7 +47,7 @@ def _packed(page: View) -> Iterator[Span]:
 
 # The surest first: what a detector took out, the later ones no longer see. Values that were broken over lines come
 # before the whole ones, which would take the first part alone.
-_DETECTORS: tuple[_Detector, ...] = (_keys, _broken, *_PLAIN[1:], _packed)
+_DETECTORS: tuple[_Detector, ...] = (private_keys, _broken, *_PLAIN[1:], _packed)
 # Taking out one secret can uncover another beside it, so rounds go on until one finds nothing.
 # The cap keeps the time linear whatever the text.
 _ROUNDS = 8
@@ -75,30 +55,19 @@ _ROUNDS = 8
 
 @dataclass(frozen=True, slots=True)
 class Redaction:
-    """A text without its secrets.
-
-    Attributes:
-        text: the text, with `[redacted <kind>]` in the place of each secret.
-        kinds: what was taken out, each kind once, in the order in which it was found.
-        marks: what was taken out, and what stands there now. Never to be written anywhere.
-    """
+    """A text with `[redacted <kind>]` in the place of each secret."""
 
     text: str
-    kinds: tuple[str, ...]
+    kinds: tuple[str, ...]  # of what was taken out, each once, in the order in which it was found
     marks: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What was taken out, and what stands there now. Never to be written anywhere."""
 
 
 def redact(text: str, *, keep_lines: bool = False) -> Redaction:
     """Replace secrets: tokens, keys, passwords, PINs, card, social security and account numbers.
 
-    Takes time linear in the length of the text, and finds nothing more in its own result.
-
-    Args:
-        text: any string.
-        keep_lines: leave as many line ends as there were, so that line numbers stay true.
-
-    Returns:
-        The redacted text and the kinds of what was taken out; `text` itself if there was nothing.
+    Takes time linear in the length of the text, and finds nothing more in its own result. With `keep_lines`, as many
+    line ends are left as there were, so that line numbers stay true.
     """
     marks: dict[str, str] = {}
     kinds: dict[str, None] = {}

@@ -1,37 +1,19 @@
-"""Secrets that are known by their shape: a table of the tokens that providers give out.
+"""Secrets that are known by their shape: the tokens that providers give out, private keys in blocks, strong passwords.
 
-To add a provider, add a row to `TOKENS`. What keeps every row linear and cheap: its prefixes are literals that are
-looked for among long words only; it begins where no run of the same characters goes on (`LEFT`), so no run is read
-twice; its quantifiers are possessive or bounded.
+To add a provider, add a rule to `data/tokens.toml`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cache
 
 from perdure.regex import lazy
-from perdure.secrets.entropy import has_chance_letters
-
-SHORTEST = 16
-"""Characters without white space that every token of the table has at least."""
-
-
-class Span(NamedTuple):
-    """A secret in a text: from `start` up to `end`, and what it is."""
-
-    start: int
-    end: int
-    kind: str
-
-
-def lowered(text: str) -> str:
-    """Return a text in lower case, each character at its place."""
-    # Only one character gets longer when made lower; with it, positions would no longer agree.
-    return text.replace("\u0130", "I").lower()
-
+from perdure.secrets.views import Span, View
+from perdure.text.lexicon import table, word_set
 
 # Providers print such tokens in their manuals: they open nothing.
 _DOCUMENTED = lazy(r"EXAMPLE(?:KEY)?$|(?P<same>[xX*])(?P=same){5}|IkpvaG4gRG9lI")
@@ -43,11 +25,6 @@ _SLUG = lazy(rf"{_PIECE}(?:[-_.]{_PIECE})+\Z")
 def is_documented(secret: str) -> bool:
     """Return whether a token only shows what one looks like: AKIA...EXAMPLE, xxxxxx, the token of jwt.io."""
     return _DOCUMENTED.search(secret) is not None
-
-
-def any_token(secret: str) -> bool:
-    """Accept all but documented examples."""
-    return not is_documented(secret)
 
 
 def is_made(secret: str) -> bool:
@@ -75,21 +52,13 @@ def _varied(secret: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One shape of secret.
-
-    Attributes:
-        kind: what stands in the place of the secret.
-        hints: the pattern is tried only on texts that hold one of these literals.
-        pattern: the secret is its group "secret", or else all it matches.
-        accept: whether what was matched is a secret.
-        prefixed: whether every match begins with one of the hints.
-    """
+    """One shape of secret: a row of a data file, where the keys are explained."""
 
     kind: str
     hints: tuple[str, ...]
     pattern: re.Pattern[str]
-    accept: Callable[[str], bool] = any_token
-    prefixed: bool = False
+    accept: Callable[[str], bool]
+    prefixed: bool  # every match begins with one of the hints
 
     def hinted(self, text: str) -> bool:
         """Return whether a text holds one of the hints."""
@@ -115,84 +84,69 @@ class Rule:
 
 
 # In JSON a token may follow an escaped line break, in a URL an escaped sign: their letters are then no part of it.
-LEFT = r"(?:(?<![\w-])|(?<=\\[nrt])|(?<=%[0-9A-F]{2}))"
+_LEFT = r"(?:(?<![\w-])|(?<=\\[nrt])|(?<=%[0-9A-F]{2}))"
 
 
-def _token(kind: str, prefixes: str, body: str, accept: Callable[[str], bool] = _is_token) -> Rule:
-    """Return the rule for tokens that begin with one of the prefixes (separated by spaces)."""
-    hints = tuple(prefixes.split())
-    starts = "|".join(map(re.escape, hints))
-    return Rule(kind, hints, re.compile(f"{LEFT}(?:{starts}){body}", re.ASCII), accept, prefixed=True)
+def rules(name: str, accept: Mapping[str, Callable[[str], bool]]) -> Iterator[Rule]:
+    """Yield the rules of a data file, with the judgements that it names."""
+    for row in table("secrets", name)["rules"]:
+        prefixes = tuple(row.get("prefixes", "").split())
+        pattern = "".join(row["pattern"]).replace("{left}", _LEFT)
+        if prefixes:
+            pattern = f"(?a){_LEFT}(?:{'|'.join(map(re.escape, prefixes))}){pattern}"
+        judgement = accept[row.get("accept", "token" if prefixes else "any")]
+        yield Rule(row["kind"], prefixes or tuple(row["hints"]), lazy(pattern), judgement, bool(prefixes))
 
 
-TOKENS: tuple[Rule, ...] = (
-    Rule(
-        "webhook",
-        ("hooks.slack.com/", "/api/webhooks/", "/webhooks/", ".webhook.office.com/"),
-        lazy(
-            r"https://(?:hooks\.slack\.com/(?:services|workflows|triggers)/[\w/+-]{8,}+"
-            r"|(?:\w{1,20}\.)?discord(?:app)?\.com/api/(?:v\d{1,3}/)?webhooks/\d{1,30}/[\w-]{8,}+"
-            r"|\w{1,60}\.webhook\.office\.com/webhookb2/[\w@/-]{20,}+)"
-        ),
-    ),
-    _token("mapbox-token", "sk.eyJ", r"[\w-]{16,}+\.[\w-]{8,}+"),
-    _token("1password-token", "ops_eyJ", r"[\w+/=-]{40,}+"),
-    Rule("jwt", ("eyJ",), lazy(LEFT + r"(?<!pk\.)eyJ[\w-]{8,}+\.[\w-]{8,}+(?:\.[\w-]*+){0,3}")),
-    _token("stripe-key", "sk_live_ sk_test_ rk_live_ rk_test_", r"\w{10,}+"),
-    _token("webhook-key", "whsec_", r"[\w+/=]{16,}+"),
-    _token("anthropic-key", "sk-ant-", r"[\w-]{16,}+"),
-    _token("api-key", "sk-", r"[\w-]{16,}+"),
-    _token(
-        "api-key",
-        "gsk_ xai- r8_ pplx- tvly- fw_ csk- nvapi- jina_ lin_api_ lin_oauth_ ntn_ secret_ figd_ figu_ dop_v1_ doo_v1_"
-        " dor_v1_ pscale_tkn_ pscale_pw_ sbp_ sb_secret_ rubygems_ nfp_ glsa_ glc_ sntrys_ sntryu_ phc_ phx_ pul-"
-        " PMAK- NRAK- NRIQ- hvs. hvb. hvr. dp.pt. dp.st. dt0c01. dt0s16. tskey-auth- tskey-api- tskey-client- napi_"
-        " shippo_live_ duffel_live_ patp- EZAK xkeysib- xsmtpsib- fm1_ fm2_ fo1_ lsv2_pt_ lsv2_sk_ ctx7sk- e2b_"
-        " vcp_ vca_ re_ key_live_ live_ cfut_ cfat_ ATCTT3 HRKU- uk1-pat- sha256~",
-        r"[\w.+/=-]{20,}+",
-    ),
-    _token("github-token", "ghp_ gho_ ghs_ ghu_ ghr_ github_pat_", r"\w{20,}+"),
-    _token("gitlab-token", "glpat- gldt- glrt- glptt- glft- glagent- glcbt- gloas- glsoat-", r"[\w.-]{16,}+"),
-    _token("atlassian-token", "ATATT3 ATBB", r"[\w=-]{24,}+"),
-    _token("slack-token", "xoxa- xoxb- xoxe- xoxe. xoxo- xoxp- xoxr- xoxs- xoxc- xoxd- xapp-", r"[\w.%-]{10,}+"),
-    _token("aws-key", "AKIA ASIA", r"[A-Z0-9]{16}(?![A-Za-z0-9])", _varied),
-    _token("aws-key", "ABSK bedrock-api-key-", r"[\w+/=-]{40,}+"),
-    _token("google-key", "AIza", r"[\w-]{35}"),
-    _token("google-key", "GOCSPX- ya29. 1//0", r"[\w-]{20,}+"),
-    Rule("azure-key", ("Q~",), lazy(LEFT + r"[\w.~-]{3}\dQ~[\w.~-]{31,34}(?![\w~-])"), is_made),
-    _token("huggingface-token", "hf_ api_org_", r"[A-Za-z0-9]{20,}+"),
-    _token("npm-token", "npm_", r"[A-Za-z0-9]{30,}+"),
-    _token("docker-token", "dckr_pat_ dckr_oat_", r"[\w-]{20,}+"),
-    _token("pypi-token", "pypi-", r"[\w-]{40,}+"),
-    _token("registry-token", "oy2", r"[a-z0-9]{43}(?![A-Za-z0-9])"),
-    _token("registry-token", "cio", r"[A-Za-z0-9]{32}(?![A-Za-z0-9])"),
-    _token("databricks-token", "dapi dkea", r"[0-9a-f]{32}(?:-\d)?(?![A-Za-z0-9])"),
-    _token("shopify-token", "shpat_ shpss_ shpca_ shppa_", r"[0-9a-fA-F]{20,}+"),
-    _token("square-token", "sq0atp- sq0csp- sq0idp-", r"[\w-]{20,}+"),
-    _token("square-token", "EAAA", r"[\w-]{56,}+"),
-    _token("facebook-token", "EAA", r"[A-Za-z0-9]{60,}+"),
-    _token("twitter-token", "AAAAAAAAAAAAAAAAAAAA", r"[\w%]{40,}+"),
-    _token("braintree-token", "access_token$production$ access_token$sandbox$", r"\w{10,}\$[0-9a-f]{20,}+"),
-    _token("twilio-key", "SK", r"[0-9a-f]{32}(?![A-Za-z0-9])"),
-    _token("mailgun-key", "key-", r"[0-9a-f]{32}(?![A-Za-z0-9])"),
-    _token("hubspot-token", "pat-na1- pat-na2- pat-eu1-", r"[0-9a-f-]{36}"),
-    _token("sendgrid-key", "SG.", r"[\w-]{16,}+\.[\w-]{16,}+"),
-    Rule("mailchimp-key", ("-us",), lazy(LEFT + r"[0-9a-f]{32}-us\d{1,2}(?!\w)"), is_made),
-    Rule("terraform-token", (".atlasv1.",), lazy(LEFT + r"\w{14}\.atlasv1\.[\w-]{50,}+"), is_made),
-    _token("airtable-token", "pat", r"[A-Za-z0-9]{14}\.[0-9a-f]{64}(?!\w)"),
-    _token("private-key", "AGE-SECRET-KEY-1", r"[A-Z0-9]{20,}+"),
-    Rule("bot-token", (":AA",), lazy(r"(?<![\w-])\d{8,10}:AA[\w-]{33}(?![\w-])")),
-    Rule(
-        "bot-token",
-        (".",),
-        # The letter comes first: it is quicker to look for.
-        lazy(
-            r"[MNO](?:(?<![\w-].)|(?<=\\[nrt].)|(?<=%[0-9A-F]{2}.))[\w-]{23,27}+\.(?=[\w-]{0,5}[A-Z0-9_])[\w-]{6}\.[\w-]{27,}+",
-            re.ASCII,
-        ),
-        is_made,
-    ),
-)
+@cache
+def _tokens() -> tuple[Rule, ...]:
+    accept = {"any": lambda secret: not is_documented(secret), "token": _is_token, "made": is_made, "varied": _varied}
+    return tuple(rules("tokens", accept))
+
+
+@cache
+def seed_words() -> frozenset[str]:
+    """Return the words that seed phrases are made of."""
+    return word_set(table("secrets", "seed_words")["words"])
+
+
+_LETTERS = lazy(r"[A-Za-z]{16,400}")
+_SINGLE_CASE = 20
+"""Letters that a run in one case has at least; a shorter one may be an abbreviation."""
+_OF_EACH_CASE = 3
+_ALONE = lazy(r"(?<![a-z])[a-z](?![a-z])")
+_MANY_ALONE = 3
+"""Small letters between capitals, more than names such as `kIsDirOrFile` have."""
+_MIXED_SHARE = 0.72
+_SINGLE_SHARE = 0.6
+
+
+def has_chance_letters(text: str) -> bool:
+    """Return whether a text has a run of sixteen letters or more that were drawn by chance."""
+    return any(map(_drawn, _LETTERS.findall(text)))
+
+
+def _drawn(letters: str) -> bool:
+    if letters.islower() or letters.isupper():
+        return len(letters) >= _SINGLE_CASE and _usual_share(letters) < _SINGLE_SHARE
+    mixed = min(sum(map(str.isupper, letters)), sum(map(str.islower, letters))) >= _OF_EACH_CASE
+    return mixed and (_usual_share(letters) < _MIXED_SHARE or len(_ALONE.findall(letters)) >= _MANY_ALONE)
+
+
+def _usual_share(letters: str) -> float:
+    """Return how many of the pairs of letters occur in words: nearly all of a name, less than half by chance."""
+    pairs = _letter_pairs(letters.lower())
+    return sum(pair in _usual_letter_pairs() for pair in pairs) / len(pairs)
+
+
+@cache
+def _usual_letter_pairs() -> frozenset[str]:
+    counted = Counter(pair for word in seed_words() for pair in _letter_pairs(word))
+    return frozenset(pair for pair, count in counted.items() if count > 2)
+
+
+def _letter_pairs(letters: str) -> list[str]:
+    return [letters[at : at + 2] for at in range(len(letters) - 1)]
 
 
 # Between letters and digits, and not where names of classes have it: Outer$Inner.
@@ -218,14 +172,48 @@ def strong_words(text: str) -> Iterator[Span]:
 
 
 def tokens(text: str, long: Sequence[str]) -> Iterator[Span]:
-    """Yield the tokens of a text.
-
-    Args:
-        text: the text.
-        long: its words of at least `SHORTEST` characters, in which hints are looked for.
-    """
+    """Yield the tokens of a text; hints are looked for in its `long` words, of `SHORTEST` characters and more."""
     dense = " ".join(long)
     if dense:
-        for rule in TOKENS:
+        for rule in _tokens():
             if rule.hinted(dense) and any(rule.spans(dense)):
                 yield from rule.spans(text)
+
+
+_BEGIN = "-----BEGIN "
+_END = "-----END "
+_KEY_HEADER = lazy(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_FOOTER = lazy(r"-----END [A-Z0-9 ]{0,60}-----")
+_BREAK = r"(?:\\[nr]|[\"'+,\s|>]){1,40}+"
+# The body of a key whose end is missing: lines of base64, and header lines such as "DEK-Info: ...".
+_KEY_BODY = lazy(
+    rf"(?:{_BREAK}(?:[A-Za-z0-9+/=]{{16,}}+|(?:Proc-Type|DEK-Info|Version|Comment):[^\n\\]{{1,200}}+))*+"
+    rf"(?:(?:\\n|\n)[A-Za-z0-9+/=]{{4,}}+(?=\s|\\|[\"']|$))?"
+)
+_PUTTY = "Private-Lines:"
+_PUTTY_BODY = lazy(r"Private-Lines: {0,2}\d{1,4}\s{1,3}(?P<secret>(?:[A-Za-z0-9+/=]{4,}+\s{0,3}){1,200}+)")
+
+
+def private_keys(page: View) -> Iterator[Span]:
+    """Yield the private keys in blocks, PEM, OpenSSH, PGP and PuTTY, whether their end is there or not."""
+    text = page.text
+    start = text.find(_BEGIN)
+    end = -1
+    while start >= 0:
+        following = text.find(_BEGIN, start + 1)
+        header = _KEY_HEADER.match(text, start)
+        if header is not None:
+            if 0 <= end < start or end == -1:
+                end = text.find(_END, start)
+                end = len(text) if end < 0 else end
+            footer = _KEY_FOOTER.match(text, end)
+            if footer is not None and (following < 0 or end < following):
+                yield Span(start, footer.end(), "private-key")
+            else:
+                body = _KEY_BODY.match(text, header.end())
+                if body is not None and body.end() > body.start():
+                    yield Span(start, body.end(), "private-key")
+        start = following
+    if _PUTTY in text:
+        for match in _PUTTY_BODY.finditer(text):
+            yield Span(*match.span("secret"), "private-key")

@@ -11,20 +11,25 @@ from __future__ import annotations
 import _socket
 import os
 import select
+import stat
 import sys
 import time
 
-from perdure.service.place import endpoint, runtime_folder, stamp
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
     from socket import socket as Socket
     from typing import Any
 
+PROTOCOL = 1
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - pathlib takes as long to import as all the rest
 SECONDS = 0.95
 """After these the hook ends, whatever it waits for."""
 PATIENCE = 0.6
 """Seconds that the helper is waited for."""
+LEAVING, PAUSE = 5.0, 0.02
+"""Seconds that a helper has to end in, and between two looks."""
 MAX_INPUT = 8_000_000
 MAX_LOG = 1_000_000
 CHUNK = 262_144
@@ -60,6 +65,62 @@ def main(arguments: list[str]) -> None:
     os._exit(0)
 
 
+def stamp() -> str:
+    """Return what tells this installation of perdure from another: a helper of a former version must end."""
+    state = os.stat(os.path.join(_PACKAGE, "__init__.py"))  # noqa: PTH116, PTH118 - as above
+    return f"{PROTOCOL} {_PACKAGE} {state.st_mtime_ns} {state.st_size}"
+
+
+def runtime_folder(environ: Mapping[str, str] = os.environ) -> str:
+    """Return the folder for sockets and locks, made if need be: for this user alone.
+
+    Raises:
+        OSError: it cannot be made, or belongs to somebody else.
+    """
+    base = environ.get("XDG_RUNTIME_DIR") or ""
+    if not os.path.isdir(base):  # noqa: PTH112 - as above
+        base = environ.get("TMPDIR") or "/tmp"  # noqa: S108 - the folder in it is checked
+    folder = os.path.join(base, f"perdure-{os.getuid()}")  # noqa: PTH118 - as above
+    try:
+        os.mkdir(folder, 0o700)  # noqa: PTH102 - as above
+    except FileExistsError:
+        state = os.lstat(folder)
+        if not stat.S_ISDIR(state.st_mode) or state.st_uid != os.getuid() or state.st_mode & 0o077:
+            raise PermissionError(f"{folder} is not a folder of this user alone; remove it") from None
+    return folder
+
+
+def lock_of(endpoint: str) -> int | None:
+    """Return the lock of a helper, which is the caller's until its handle is closed; None: somebody else holds it.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    # Windows has no helpers, nor this module.
+    import fcntl
+
+    lock = os.open(f"{endpoint}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    return lock
+
+
+def endpoint(home: str, environ: Mapping[str, str] = os.environ) -> str:
+    """Return the path of the socket of a data folder's helper; beside it lie its lock and its log.
+
+    The folder is made if it is not there: what tells it from others is its place on the disk, whatever it is called.
+
+    Raises:
+        OSError: it cannot be made; or see `runtime_folder`.
+    """
+    os.makedirs(home, 0o700, exist_ok=True)  # noqa: PTH103 - as above
+    state = os.stat(home)  # noqa: PTH116 - as above
+    return os.path.join(runtime_folder(environ), f"{state.st_dev:x}-{state.st_ino:x}")  # noqa: PTH118 - as above
+
+
 def ask(home: str, method: str, body: bytes, seconds: float, *, begin: bool = True) -> tuple[str, bytes] | None:
     """Ask the helper of a data folder.
 
@@ -86,6 +147,21 @@ def ask(home: str, method: str, body: bytes, seconds: float, *, begin: bool = Tr
         if begin:
             start(home, path)
         return None
+
+
+def dismiss(home: Path) -> None:
+    """Have the helper of a data folder end, for who must be alone there, and wait some seconds until it has."""
+    try:
+        if not home.exists() or ask(str(home), STOP, b"", LEAVING, begin=False) is None:
+            return
+        until = time.monotonic() + LEAVING
+        # The helper holds its lock to its end.
+        while (lock := lock_of(endpoint(str(home)))) is None and time.monotonic() < until:
+            time.sleep(PAUSE)
+        if lock is not None:
+            os.close(lock)
+    except OSError:
+        return
 
 
 def ask_at(path: str, method: str, body: bytes, seconds: float) -> tuple[str, bytes] | None:
@@ -162,15 +238,10 @@ def start(home: str, path: str) -> None:
     Raises:
         OSError: it cannot be started.
     """
-    import fcntl
-
-    lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    lock = lock_of(path)
+    if lock is None:
         return  # one is on its way
-    finally:
-        os.close(lock)
+    os.close(lock)
     environ = {name: value for name, value in os.environ.items() if name in _PASSED or name.startswith(_FAMILIES)}
     log = os.open(f"{path}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     if os.fstat(log).st_size > MAX_LOG:
@@ -227,7 +298,7 @@ def _alone(home: str, body: bytes, ends: float) -> bytes:
 def _in_this_process(home: str, body: bytes) -> bytes:
     from perdure.parts import part
 
-    handled: bytes = part("hosts.command.alone").handled(home, body)
+    handled: bytes = part("hosts.command.hooks").handled(home, body)
     return handled
 
 
@@ -239,7 +310,7 @@ def _read(arguments: list[str]) -> tuple[str, str, str]:
         from perdure.engine.paths import data_folder
 
         home = str(data_folder())
-    return event, given["--host"], os.path.abspath(os.path.expanduser(home))  # noqa: PTH100, PTH111 - as in place.py
+    return event, given["--host"], os.path.abspath(os.path.expanduser(home))  # noqa: PTH100, PTH111 - as above
 
 
 def _until(handle: int, ends: float) -> bytes:
@@ -257,7 +328,7 @@ def _until(handle: int, ends: float) -> bytes:
 def _log(what: str) -> None:
     """Write a line to the log of all hooks: never what was said, only what kind of thing went wrong."""
     try:
-        with open(f"{runtime_folder()}/hooks.log", "a", encoding="utf-8") as log:  # noqa: PTH123 - as in place.py
+        with open(f"{runtime_folder()}/hooks.log", "a", encoding="utf-8") as log:  # noqa: PTH123 - as above
             log.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {what!r}\n")
     except (OSError, AttributeError):
         pass

@@ -8,7 +8,6 @@ ten minutes, or when a hook of another version of perdure does.
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import selectors
@@ -22,8 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from perdure.service.client import OK, STALE, STOP, peer, received
-from perdure.service.place import endpoint, stamp
+from perdure.service.client import OK, PAUSE, STALE, STOP, endpoint, lock_of, peer, received, stamp
 
 IDLE_SECONDS = 600.0
 LOOK_SECONDS = 5.0
@@ -32,7 +30,7 @@ WAITING = 64
 """Connections that wait to be taken."""
 THREADS = 8
 LAST_SECONDS = 4.0
-TRIES, PAUSE = 5, 0.02
+TRIES = 5
 SEND_SECONDS = 5.0
 """For which a hook may take to send its event."""
 _log = logging.getLogger("perdure.helper")
@@ -150,14 +148,6 @@ class Helper:
             return f"unexpected {type(error).__name__}; please report it", b""
 
 
-def _taken(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
 def main() -> None:
     """Run the helper of a data folder, unless there is one."""
     # Whatever else a host had open when it ran the hook.
@@ -167,19 +157,18 @@ def main() -> None:
     os.umask(0o077)
     home = sys.argv[1]
     path = endpoint(home)
-    lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    tries = 1
-    while not _taken(lock):
+    for _ in range(TRIES):
+        if lock_of(path) is not None:
+            break
         # A hook that looks whether there is a helper holds it for a moment as well.
-        if tries == TRIES:
-            return
-        tries += 1
         time.sleep(PAUSE)
+    else:
+        return
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     from perdure.parts import part
 
     hooks = part("hosts.command.hooks").CommandHooks(Path(home))
-    desks = part("hosts.mcp.shared").SharedDesks(hooks.store, hooks.said)
+    desks = part("hosts.mcp.desk").SharedDesks(hooks.store, hooks.said)
     hooks.open()
     os.chdir(home)
     helper = Helper(f"{path}.sock", {"hook": hooks.answer, "desk": desks.answer}, look=hooks.adopt)

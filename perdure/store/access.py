@@ -30,9 +30,7 @@ _WORDS = {
 def refusal(folder: Path, *, full: bool = False) -> str | None:
     """Return why nothing can be written in a folder with a store, or None: it can, or there is no store.
 
-    Args:
-        folder: the data folder.
-        full: a full disk counts, too.
+    With `full`, a full disk counts, too.
     """
     if not (folder / "facts.db").is_file():
         return None
@@ -74,9 +72,6 @@ def reader(path: Path) -> apsw.Connection:
     """Open a database that this process cannot write; another one may, as from outside of a container.
 
     To be used for one moment: what lies beside the file decides how it must be opened.
-
-    Raises:
-        apsw.Error: it cannot be opened.
     """
     failed: apsw.Error | None = None
     for options, exclusive in _ways(path):
@@ -127,12 +122,7 @@ def _reason(folder: Path) -> str:
 def opened(path: Path, *, looks: bool = False) -> Iterator[apsw.Connection]:
     """Lend one connection to a file that is there already, for a look or a copy beside any `Database`.
 
-    Args:
-        path: the file.
-        looks: nothing is written.
-
-    Raises:
-        StoreError: one of its kinds; the file is as it was.
+    With `looks`, nothing is written. Whatever fails, the file is as it was.
     """
     try:
         connection = reader(path) if looks else apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)

@@ -14,10 +14,9 @@ from typing import NamedTuple
 
 from perdure.recent import Recent
 from perdure.regex import lazy
-from perdure.store import journal
 from perdure.store.scope import Audience
-from perdure.store.search import View
-from perdure.store.sql import Backend, Connection, run
+from perdure.store.search import BY_WORDS, View
+from perdure.store.sql import Backend, Connection, newest, run
 from perdure.store.trust import SUPERSEDES
 from perdure.text.normalise import fold, fts_text, match_query
 from perdure.text.scripts import DENSE_CLASS
@@ -46,47 +45,30 @@ Words = tuple[str, ...]
 
 
 class Alias(NamedTuple):
-    """What a memory says of a name.
-
-    Attributes:
-        fact: its id.
-        thing: the entity, as it was written.
-        other: what it is also called, as it was written.
-        expires_at: when the memory ends, epoch seconds; None: never.
-    """
+    """What a memory says of a name."""
 
     fact: str
-    thing: str
-    other: str
-    expires_at: float | None = None
+    thing: str  # the entity, as it was written
+    other: str  # what it is also called, as it was written
+    expires_at: float | None = None  # when the memory ends, epoch seconds; None: never
 
 
 @dataclass(frozen=True, slots=True)
 class OtherName:
-    """What else a thing is called.
+    """What else a thing is called."""
 
-    Attributes:
-        text: as it was written.
-        words: folded.
-        facts: ids of the memories that say so.
-    """
-
-    text: str
-    words: Words
-    facts: tuple[str, ...]
+    text: str  # as it was written
+    words: Words  # folded
+    facts: tuple[str, ...]  # ids of the memories that say so
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Which names stand for one thing.
+    """Which names stand for one thing."""
 
-    Attributes:
-        others: by the folded words of a name, what else it may mean, whole things before their other names.
-        sizes: by the first word of a name, how many words such names have, longest first.
-    """
-
+    # By the folded words of a name, what else it may mean, whole things before their other names
     others: Mapping[Words, Sequence[OtherName]]
-    sizes: Mapping[str, Sequence[int]]
+    sizes: Mapping[str, Sequence[int]]  # by the first word of a name, how many words such names have, longest first
 
     @classmethod
     def of(cls, aliases: Iterable[Alias]) -> Names:
@@ -106,10 +88,8 @@ class Names:
         sizes: dict[str, set[int]] = {}
         for name in others:
             sizes.setdefault(name[0], set()).add(len(name))
-        return cls(
-            {name: tuple(linked.values()) for name, linked in others.items()},
-            {first: sorted(counts, reverse=True) for first, counts in sizes.items()},
-        )
+        named = {name: tuple(linked.values()) for name, linked in others.items()}
+        return cls(named, {first: sorted(counts, reverse=True) for first, counts in sizes.items()})
 
     def beside(self, name: str) -> tuple[str, ...]:
         """Return what else something of this name may be called."""
@@ -125,25 +105,17 @@ def words_of(name: str) -> Words:
 def naming(connection: Connection, audience: Audience, now: float) -> list[Alias]:
     """Return what memories say of the names of things, newest first.
 
-    Those of now count, whatever time is asked about: who asks uses today's names. Only the user's own word counts,
-    as a name changes what a prompt is taken to say.
-
-    Args:
-        connection: a reader.
-        audience: who asks.
-        now: hides what has expired by then, epoch seconds.
+    Those of now count, whatever time is asked about: who asks uses today's names. Only the user's own word counts, as a
+    name changes what a prompt is taken to say.
     """
     view = View(audience, now, channels=sorted(SUPERSEDES), approved_only=True)
     condition, values = view.sql()
-    rows = run(
-        connection,
-        "SELECT facts.id, facts.entity, facts.value, facts.expires_at"
-        " FROM facts_fts JOIN facts ON facts.seq = facts_fts.rowid"
-        f" WHERE facts_fts MATCH ? AND replace(facts.key_folded, '_', ' ') IN ({_MARKS}) AND facts.entity_folded <> ?"
-        f" AND facts.value IS NOT NULL AND {condition} ORDER BY facts.seq DESC LIMIT ?",
-        (_KEYED, *sorted(NAMING), _USER, *values, MOST),
+    sql = (
+        f"SELECT facts.id, facts.entity, facts.value, facts.expires_at FROM {BY_WORDS}"
+        f" AND replace(facts.key_folded, '_', ' ') IN ({_MARKS}) AND facts.entity_folded <> ?"
+        f" AND facts.value IS NOT NULL AND {condition} ORDER BY facts.seq DESC LIMIT ?"
     )
-    return [Alias(*row) for row in rows]
+    return [Alias(*row) for row in run(connection, sql, (_KEYED, *sorted(NAMING), _USER, *values, MOST))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,16 +137,10 @@ class KnownNames:
     def of(self, audience: Audience, now: float, deadline: float | None = None) -> Names:
         """Return the names that a caller may know.
 
-        Args:
-            audience: who asks.
-            now: epoch seconds.
-            deadline: `time.monotonic()` after which nobody waits for the database.
-
-        Raises:
-            StoreError: the database keeps everybody waiting, or cannot be read.
+        Nobody waits for the database beyond the `deadline` (`time.monotonic()`).
         """
         with self._database.read(deadline=deadline) as connection:
-            seq = journal.newest(connection)
+            seq = newest(connection)
             kept = self._kept.get(audience)
             if kept is None or kept.seq != seq or not kept.since <= now < kept.until:
                 aliases = naming(connection, audience, now)

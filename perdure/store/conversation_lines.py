@@ -15,19 +15,12 @@ _CHANGED = "change = next_number('conversations')"
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation that changed.
-
-    Attributes:
-        scope: whose it is.
-        session: the host's id of it.
-        at: when something was added last, epoch seconds.
-        change: the number of its last change; later changes of any conversation have higher ones.
-    """
+    """A conversation that changed."""
 
     scope: Scope
-    session: str
-    at: float
-    change: int
+    session: str  # the host's id of it
+    at: float  # when something was added last, epoch seconds
+    change: int  # the number of its last change; later changes of any conversation have higher ones
 
 
 def since(connection: Connection, change: int, limit: int) -> list[Conversation]:
@@ -76,9 +69,8 @@ def move(connection: Connection, scope: Scope, session: str, to: Scope) -> bool:
 def rewrite(connection: Connection, change: Callable[[bytes], bytes]) -> int:
     """Pass every line through a function; one of which nothing is left goes. Return how many conversations changed."""
     changed = set()
-    for place, kind, target, session, line in run(
-        connection, "SELECT place, scope, scope_target, session, line FROM said ORDER BY place"
-    ):
+    sql = "SELECT place, scope, scope_target, session, line FROM said ORDER BY place"
+    for place, kind, target, session, line in run(connection, sql):
         after = change(line.encode()).removesuffix(b"\n")
         if after != line.encode():
             changed.add((kind, target, session))

@@ -7,7 +7,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from weakref import WeakSet
 
@@ -25,7 +25,6 @@ from perdure.errors import (
 from perdure.failpoints import fail_point
 from perdure.store.access import reader, unreadable
 from perdure.store.folder import private_file
-from perdure.store.single_node import OneMachine
 from perdure.store.sql import run
 
 BUSY_MS = 10_000
@@ -47,8 +46,10 @@ _abandoned: list[apsw.Connection] = []
 """Connections of the parent that a forked child must neither use nor close."""
 
 
-class Database(OneMachine):
+class Database:
     """Connections to one SQLite file in WAL mode. Usable from any thread."""
+
+    shared = compares = False
 
     def __init__(
         self,
@@ -62,18 +63,10 @@ class Database(OneMachine):
     ) -> None:
         """Open or create the file.
 
-        Args:
-            path: the file.
-            busy_ms: how long to wait for other processes.
-            check: looks at the file before anything in it is changed, and raises if it is not ours.
-            stays: nobody removes or replaces the file while it is open. Should that happen all the same, nothing
-                is written any more: it would be on no disk.
-            refusal: why it cannot be written, and is only to be read; None: it can be.
-            memory: be a new database in memory that stands in for the file, which is not made.
-
-        Raises:
-            StoreUnavailableError: it cannot be opened or written.
-            StoreCorruptError: it is not an SQLite database.
+        `check` looks at it before anything in it is changed, and raises if it is not ours. One that `stays` is removed
+        or replaced by nobody while it is open; should that happen all the same, nothing is written any more: it would
+        be on no disk. With a `refusal` it is only read. With `memory`, a new database in memory stands in for the file,
+        which is not made.
         """
         self.path = path
         self._busy_ms = busy_ms
@@ -83,10 +76,8 @@ class Database(OneMachine):
         self._write_lock = threading.RLock()
         self._readers: list[apsw.Connection] = []
         self._reader_lock = threading.Lock()
-        self._closed = False
-        self._forked = False
+        self._closed = self._forked = self._held = False
         self._lent = 0
-        self._held = False
         if refusal is None and not memory:
             private_file(path)
         with self._translated():
@@ -103,15 +94,7 @@ class Database(OneMachine):
 
     @contextmanager
     def write(self, *, durable: bool = True, keep: bool = True) -> Iterator[apsw.Connection]:
-        """Run a transaction: all of it is kept when the block ends, none of it if the block raises.
-
-        Args:
-            durable: wait until the disk has it. False only for what may be lost, such as counters.
-            keep: False only tries: nothing of what the block does is kept.
-
-        Raises:
-            StoreError: one of its kinds.
-        """
+        """Run a transaction; see `Backend.write`."""
         with self._write_lock, self._translated():
             self._check_open()
             if self.refusal is not None:
@@ -134,15 +117,7 @@ class Database(OneMachine):
 
     @contextmanager
     def read(self, *, deadline: float | None = None) -> Iterator[apsw.Connection]:
-        """Lend a reader connection for the block.
-
-        Args:
-            deadline: `time.monotonic()` at which a running statement is broken off.
-
-        Raises:
-            StoreBusyError: also when the deadline has passed.
-            StoreError: one of its kinds.
-        """
+        """Lend a reader connection for the block; see `Backend.read`."""
         with self._translated():
             connection = self._take_reader()
             try:
@@ -160,6 +135,30 @@ class Database(OneMachine):
                         connection.close()
                     else:
                         self._readers.append(connection)
+
+    def ending(self) -> AbstractContextManager[apsw.Connection]:
+        """Here nobody adds anything beside a writer."""
+        return self.write()
+
+    def beside(self) -> AbstractContextManager[apsw.Connection]:
+        """Here there is one writer at a time."""
+        return self.write()
+
+    def lead(self) -> bool:
+        """Who leads among the processes of one machine is told by a lock in the folder."""
+        return True
+
+    def leading(self) -> AbstractContextManager[None]:
+        """Such a lock is held until death, so nobody else leads before."""
+        return nullcontext()
+
+    def about(self) -> str:
+        """Return SQLite's version."""
+        return f"SQLite {apsw.sqlite_lib_version()}"
+
+    def erase(self, now: float) -> tuple[dict[str, int], int]:
+        """A file is removed as one."""
+        raise StoreUnavailableError(f"{self.path} is removed as a whole: perdure uninstall")
 
     def tidy(self, pause: Callable[[], None]) -> str:
         """Let SQLite look after its statistics, merge the index of words, and give back much free room."""
@@ -200,8 +199,7 @@ class Database(OneMachine):
     def hold(self, deadline: float) -> None:
         """Let no other thread into SQLite until `resume` or `abandon`: this process is about to be forked.
 
-        Args:
-            deadline: `time.monotonic()` at which those who are in it are no longer waited for.
+        Those who are in it are waited for until the `deadline` (`time.monotonic()`).
         """
         mine = self._write_lock.acquire(timeout=max(0.0, deadline - time.monotonic()))
         quiet = mine and not self._closed and not self._writer.in_transaction
@@ -248,11 +246,7 @@ class Database(OneMachine):
         return self._place is not None and _place(self.path) != self._place
 
     def check_place(self) -> None:
-        """See that the open file still stands where it did.
-
-        Raises:
-            StoreLostError: another one stands there, or none.
-        """
+        """See that the open file still stands where it did."""
         if self.displaced:
             raise StoreLostError(
                 f"{self.path} was removed or replaced while it was open; close this program, then: perdure recover",

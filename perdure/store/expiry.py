@@ -9,9 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from perdure.hooks.types import Channel
-from perdure.store.earlier import is_due
-from perdure.store.removal import remove
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Connection
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 
@@ -27,6 +25,7 @@ _OPEN = "(facts.valid_until IS NULL OR facts.valid_until > facts.expires_at)"
 _OVER = f"facts.expires_at <= :now AND {_OPEN}"
 _GONE = "(facts.expires_at <= :now AND facts.valid_until <= facts.expires_at)"
 _DUE = f"SELECT facts.id FROM facts WHERE {_MORTAL} AND {_OVER}"
+_AMONG = "facts.id IN (SELECT value FROM json_each(:ids))"
 _UNANSWERED = "FROM proposals WHERE state = 'open' AND expires_at <= :now"
 _REMOVABLE = (
     "SELECT facts.id FROM facts WHERE facts.superseded_at IS NULL AND facts.pinned = 0"
@@ -46,21 +45,13 @@ class Parked:
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What a prune did, or would do.
+    """What a prune did, or would do."""
 
-    Attributes:
-        expired: ids of facts that are in no answer any more; `undo` brings them back.
-        removed: ids of facts that are in no table any more.
-        parked: set if nothing was done, as too much would have expired at once.
-        batch: names what expired, for `undo`.
-        proposals: ids of proposals that nobody answered in time, and that are gone.
-    """
-
-    expired: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    parked: Parked | None = None
-    batch: str | None = None
-    proposals: tuple[str, ...] = ()
+    expired: tuple[str, ...] = ()  # ids of facts that are in no answer any more; `undo` brings them back
+    removed: tuple[str, ...] = ()  # ids of facts that are in no table any more
+    parked: Parked | None = None  # set if nothing was done, as too much would have expired at once
+    batch: str | None = None  # names what expired, for `undo`
+    proposals: tuple[str, ...] = ()  # ids of proposals that nobody answered in time, and that are gone
 
 
 def prune(
@@ -73,25 +64,15 @@ def prune(
 ) -> Pruned:
     """Let expire what is over, and remove what expired long ago. May be killed between any two transactions.
 
-    A proposal that nobody answered in time is removed at once: it may be made again. Before what earlier rules let
-    expire was looked at (`perdure.store.earlier`), no memory is touched.
-
-    Args:
-        store: the truth.
-        retention: seconds from expiry to removal.
-        dry_run: only tell.
-        confirmed: also if much expires at once.
-        pause: called between transactions.
-
-    Raises:
-        StoreError: it could not be written; what was done before is kept.
+    A proposal that nobody answered in time is removed at once: it may be made again. What was done before a failure is
+    kept. `retention` is the time from expiry to removal, in seconds; `confirmed` lets expire also if much does at once;
+    `pause` is called between transactions.
     """
     now = store.clock.now()
-    waits = is_due(store)
     times = {"now": now, "before": now - retention}
     with store.database.read() as connection:
-        due = [] if waits else _ids(connection, _DUE, times)
-        old = [] if waits else _ids(connection, _REMOVABLE, times)
+        due = _ids(connection, _DUE, times)
+        old = _ids(connection, _REMOVABLE, times)
         unanswered = [row[0] for row in connection.execute(f"SELECT id {_UNANSWERED} ORDER BY made_at, id", times)]
         mortal = f"SELECT facts.id FROM facts WHERE {_MORTAL} AND NOT coalesce({_GONE}, FALSE)"
         total = len(_ids(connection, mortal, times))
@@ -122,7 +103,7 @@ def _expire(store: Store, fact_ids: Sequence[str], times: dict[str, float], batc
     with store.write(_AUTHOR) as tx:
         tx.batch = batch
         # What was confirmed meanwhile lives on.
-        still = _ids(tx.connection, f"{_DUE} AND {_among()}", {**times, "ids": json.dumps(fact_ids)})
+        still = _ids(tx.connection, f"{_DUE} AND {_AMONG}", {**times, "ids": json.dumps(fact_ids)})
         for fact_id in still:
             tx.change(fact_id, "expire", {"valid_until": tx.fact(fact_id).expires_at}, reason="its time was over")
     return still
@@ -130,14 +111,10 @@ def _expire(store: Store, fact_ids: Sequence[str], times: dict[str, float], batc
 
 def _remove(store: Store, fact_ids: Sequence[str], times: dict[str, float]) -> list[str]:
     with store.write(_AUTHOR) as tx:
-        still = _ids(tx.connection, f"{_REMOVABLE} AND {_among()}", {**times, "ids": json.dumps(fact_ids)})
+        still = _ids(tx.connection, f"{_REMOVABLE} AND {_AMONG}", {**times, "ids": json.dumps(fact_ids)})
         for fact_id in still:
-            remove(tx, fact_id, "prune")
+            tx.remove(fact_id, "prune")
     return still
-
-
-def _among() -> str:
-    return "facts.id IN (SELECT value FROM json_each(:ids))"
 
 
 def _ids(connection: Connection, sql: str, values: dict[str, Any]) -> list[str]:
@@ -151,10 +128,5 @@ def _some(ids: Sequence[str], pause: Callable[[], None]) -> Iterator[Sequence[st
 
 
 def _park(store: Store, parked: Parked | None) -> None:
-    text = json.dumps(asdict(parked)) if parked else None
-    if parked is None and store.meta(_PARKED) is None:
-        return
-    with store.database.write(durable=False) as connection:
-        run(connection, "DELETE FROM meta WHERE key = ?", (_PARKED,))
-        if text:
-            run(connection, "INSERT INTO meta VALUES (?, ?)", (_PARKED, text))
+    if parked is not None or store.meta(_PARKED) is not None:
+        store.note(_PARKED, json.dumps(asdict(parked)) if parked else None)

@@ -160,10 +160,7 @@ def live_sql(
 ) -> tuple[str, tuple[float, ...]]:
     """Return the SQL condition for facts that may be in an answer, and its values.
 
-    Args:
-        now: hides what has expired by then.
-        as_of: what was true at that time, instead of what is true now.
-        include_superseded: also former versions.
+    With `as_of` it is about what was true at that time, instead of now.
     """
     if as_of is not None:
         condition = (
@@ -176,3 +173,67 @@ def live_sql(
         # The plus keeps SQLite from walking all facts that are current by the index of this column.
         condition += " AND +facts.superseded_at IS NULL"
     return condition, (now,)
+
+
+_ONE_VALUE = """
+    name nickname birthday age email phone address location city country hometown employer job title role team manager
+    boss timezone pronouns nationality salary deadline username website anniversary
+"""
+_SINGLE = frozenset(_ONE_VALUE.split())
+_SINGLE_PREFIXES = ("favorite ", "favourite ", "preferred ", "default ", "main ", "current ")
+
+
+def vector_text(text: str, entity: str | None, key: str | None) -> str:
+    """Return what is embedded for a fact.
+
+    A slot that the words only imply is named in front: "I live in Lisbon" is near no question about a location,
+    "My location: I live in Lisbon" is.
+    """
+    if entity is None or key is None:
+        return text
+    spoken = key.replace("_", " ")
+    if spoken.casefold() in text.casefold():
+        return text
+    slot = f"My {spoken}" if entity.casefold() == "user" else f"{entity} {spoken}"
+    return f"{slot}: {text}"
+
+
+def is_single_valued(key: str) -> bool:
+    """Return whether a new value in this slot means that the old one is no longer true.
+
+    "My birthday is ..." can have one answer only; "my brother is ..." can be said of him many times.
+    """
+    key = key.casefold()
+    return key in _SINGLE or key.startswith(_SINGLE_PREFIXES) or key.rsplit(" ", 1)[-1] in _SINGLE
+
+
+_MORE = "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Summaries:
+    """Which texts have a summary, and how long one is that is cut out of its text."""
+
+    threshold: int = 300  # a text of more characters is long
+    max_chars: int = 80  # characters of a long text that stand for it
+
+    def of(self, text: str) -> str | None:
+        """Return the beginning of a long text; None for a text that stands for itself."""
+        if len(text) <= max(self.threshold, self.max_chars):
+            return None
+        return text[: self.max_chars].rstrip() + _MORE
+
+    def shown(self, fact: Fact) -> str:
+        """Return the text of a fact, or what stands for it if it is long."""
+        if fact.summary and not was_cut(fact) and len(fact.text) > self.threshold:
+            return fact.summary
+        return self.of(fact.text) or fact.text
+
+
+USUAL = Summaries()
+
+
+def was_cut(fact: Fact) -> bool:
+    """Return whether a fact's summary is the beginning of its text, of whatever length was set at that time."""
+    cut = fact.summary or ""
+    return cut.endswith(_MORE) and fact.text.startswith(cut.removesuffix(_MORE))

@@ -7,19 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is not as it should be.
-
-    Attributes:
-        what: in a few words.
-        where: the id, file, table or row.
-        hint: what to do about it.
-        repair: the repair that `fix` does for it; empty: there is none.
-    """
+    """Something that is not as it should be."""
 
     what: str
-    where: str
-    hint: str
-    repair: str = ""
+    where: str  # the id, file, table or row
+    hint: str  # what to do about it
+    repair: str = ""  # the repair that `fix` does for it; empty: there is none
 
     @property
     def fixable(self) -> bool:

@@ -1,13 +1,18 @@
-"""The data folder: created private, and kept so."""
+"""The data folder: created private, and kept so; and who has the store in it open."""
 
 from __future__ import annotations
 
 import os
 import secrets
-from contextlib import suppress
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from perdure.errors import StoreUnavailableError
+from filelock import FileLock, Timeout
+
+from perdure.errors import StoreBusyError, StoreUnavailableError
 from perdure.store.access import unavailable
 
 FOLDER_MODE = 0o700
@@ -21,12 +26,7 @@ STAGES = ("restoring", "recovering")
 
 
 def prepare_folder(path: Path) -> Path:
-    """Create the folder if need be and make it readable by its owner only.
-
-    Raises:
-        StoreUnavailableError: it is a file, or cannot be created or written.
-        StoreFullError: the disk is full.
-    """
+    """Create the folder if need be and make it readable by its owner only."""
     try:
         path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         # Windows has no owner modes; its user folders are private by their access lists. A folder that is in
@@ -46,10 +46,6 @@ def private_file(path: Path) -> Path:
     """Create the file if it is absent, and make it readable by its owner only.
 
     SQLite gives its -wal and -shm files the mode of the database, so the mode must be right before they appear.
-
-    Raises:
-        StoreUnavailableError: it cannot be created or opened.
-        StoreFullError: the disk is full.
     """
     try:
         # An existing file is not opened: closing it again would drop every lock that this process holds on it.
@@ -70,27 +66,26 @@ def was_opened(path: Path) -> bool:
 def machine_of(path: Path, of: str) -> str:
     """Return the name that a folder gives its machine, among those that share a store; it is made once.
 
-    Args:
-        path: the data folder.
-        of: the store, and whose part of it: a folder has turns of one alone.
-
-    Raises:
-        StoreUnavailableError: the folder belongs to another one.
+    `of` names the store, and whose part of it: a folder has turns of one alone.
     """
     file = path / MACHINE
     if not file.exists():
-        made = private_file(path / f"{MACHINE}.{secrets.token_hex(4)}")
-        made.write_text(f"{secrets.token_hex(4)} {of}", encoding="ascii")
-        # Whole or not at all, and another process may have been first.
-        with suppress(FileExistsError):
-            os.link(made, file)
-        made.unlink()
+        make_once(file, f"{secrets.token_hex(4)} {of}")
     name, _, theirs = file.read_text(encoding="ascii", errors="replace").partition(" ")
     if theirs != of:
         raise StoreUnavailableError(
             f"folder {path} holds turns of another tenant or another database; give each its own folder (--home)"
         )
     return name
+
+
+def make_once(path: Path, content: str) -> None:
+    """Make a private file, whole or not at all, unless another process is first."""
+    made = private_file(path.with_name(f"{path.name}.{secrets.token_hex(4)}"))
+    made.write_text(content, encoding="ascii")
+    with suppress(FileExistsError):
+        os.link(made, path)
+    made.unlink()
 
 
 def sync_folder(path: Path) -> None:
@@ -112,3 +107,88 @@ def _is_ours(path: Path) -> bool:
 def vault_file(folder: Path) -> Path:
     """Return where the vault of a data folder is, or would be."""
     return folder / "vault.db"
+
+
+PRESENCE = "presence"
+PATIENCE = 60.0
+"""Seconds that an opening waits while a purge works alone."""
+_own: set[Path] = set()
+_own_lock = threading.Lock()
+
+
+class Presence:
+    """Tells other processes that this one has the store open, until `close` or death."""
+
+    def __init__(self, folder: Path, patience: float = PATIENCE) -> None:
+        """Enter.
+
+        The `patience` for one who works alone in the folder is in seconds.
+        """
+        self._path = _room(folder) / f"{uuid.uuid4().hex}.lock"
+        self._lock = file_lock(self._path)
+        try:
+            with file_lock(_door(folder)).acquire(timeout=patience):
+                self._lock.acquire(timeout=0)
+        except Timeout:
+            raise StoreBusyError(
+                f"{folder} has been purged of memories by another process for {patience:.0f} s; retry when it is done"
+            ) from None
+        except OSError as error:
+            raise unavailable(self._path, error) from error
+        with _own_lock:
+            _own.add(self._path)
+
+    def close(self) -> None:
+        """Leave. Leaving twice is no error."""
+        with _own_lock:
+            if self._path not in _own:
+                return
+            _own.remove(self._path)
+        self._path.unlink(missing_ok=True)
+        self._lock.release()
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[bool]:
+    """Keep others from opening the store during the block; lends whether nobody else has it open already.
+
+    Lends False also when another process works alone in it.
+    """
+    try:
+        with file_lock(_door(folder)).acquire(timeout=0):
+            yield not _others(folder)
+    except Timeout:
+        yield False
+
+
+def _others(folder: Path) -> int:
+    # Beside the caller, in this process or another. The files of those who died are removed: nobody can be
+    # about to lock them, as the caller stands in the door.
+    with _own_lock:
+        own = {path for path in _own if path.parent == _room(folder)}
+    return sum(_held(path) for path in _room(folder).glob("*.lock") if path not in own) + max(0, len(own) - 1)
+
+
+def _held(path: Path) -> bool:
+    if path.name == "door.lock":
+        return False
+    lock = file_lock(path)
+    try:
+        with lock.acquire(timeout=0):
+            path.unlink(missing_ok=True)
+            return False
+    except Timeout:
+        return True
+
+
+def _room(folder: Path) -> Path:
+    return prepare_folder(folder.resolve() / PRESENCE)
+
+
+def _door(folder: Path) -> Path:
+    return _room(folder) / "door.lock"
+
+
+def file_lock(path: Path, timeout: float = -1) -> FileLock:
+    """Return a private lock: not thread-local, as the thread that closes is seldom the one that opened."""
+    return FileLock(path, timeout=timeout, mode=FILE_MODE, thread_local=False)

@@ -1,40 +1,77 @@
-"""The versions of a fact, and what was done to them."""
+"""How a memory became what it is: the journal, its versions, and what took the place of what, by whose word."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from perdure.store import journal
-from perdure.store.fact import Fact
-from perdure.store.journal import Change
+from perdure.errors import InputError
+from perdure.store.fact import COLUMNS, SELECT, Fact, from_row
+from perdure.store.listing import check_page
+from perdure.store.scope import Audience
 from perdure.store.search import View, by_ids, by_prefix
-from perdure.store.sql import Connection
+from perdure.store.sql import Connection, run
+from perdure.store.transaction import Transaction
+
+ALL = 2**62
+"""More rows than there are."""
+REMOVALS = ("purge", "prune")
+"""Actions that end a fact which was meant to end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An entry of the journal."""
+
+    seq: int  # its number; later changes have higher ones
+    at: float  # when, epoch seconds
+    action: str  # such as "add", "supersede" or "reinforce"
+    fact: Fact  # the fact it was done to, as it is now
+    other_id: str | None  # the other fact it has to do with, such as the one that takes its place, if that may be read
+    channel: str
+    host: str
+    session: str | None
+
+
+def changes(
+    connection: Connection, audience: Audience, since: int, limit: int, *, of: Iterable[str] | None = None
+) -> list[Change]:
+    """Return changes of facts that the audience may read, after a number, oldest first.
+
+    A `limit` of -1 is none. `of` names the facts that count; None: all.
+    """
+    condition, values = audience.sql()
+    if of is not None:
+        condition += " AND j.fact_id IN (SELECT value FROM json_each(?))"
+        values += (json.dumps(list(of)),)
+    others, other_values = audience.sql("o")
+    columns = "j.seq, j.at, j.action, o.id, j.channel, j.host, j.session"
+    sql = (
+        f"SELECT {SELECT}, {columns} FROM journal j CROSS JOIN facts ON facts.id = j.fact_id"
+        f" LEFT JOIN facts o ON o.id = j.other_id AND {others}"
+        f" WHERE j.seq > ? AND {condition} ORDER BY j.seq LIMIT ?"
+    )
+    rows = run(connection, sql, (*other_values, since, *values, limit if limit >= 0 else ALL))
+    return [
+        Change(seq, at, action, from_row(tuple(fact)), other_id, channel, host, session)
+        for *fact, seq, at, action, other_id, channel, host, session in rows
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """How a fact became what it is.
+    """How a fact became what it is."""
 
-    Attributes:
-        versions: the fact in all its versions, oldest first, also if it is superseded, expired or forgotten.
-        changes: the journal's entries of all of them, oldest first.
-    """
-
+    # The fact in all its versions, oldest first, also if it is superseded, expired or forgotten
     versions: Sequence[Fact]
-    changes: Sequence[Change]
+    changes: Sequence[Change]  # the journal's entries of all of them, oldest first
 
 
 def history(connection: Connection, fact_id: str, view: View) -> History:
     """Return the history of a fact: both ways along its chain of versions.
 
-    Args:
-        connection: a reader.
-        fact_id: of any of the versions, or the beginning of it.
-        view: whose facts; what the audience may not read ends the chain.
-
-    Raises:
-        InputError, NotFoundError, AmbiguousIdError: see `perdure.errors`.
+    What the audience may not read ends the chain.
     """
     whole = replace(view, everything=True)
     fact = by_prefix(connection, fact_id, whole)
@@ -47,4 +84,62 @@ def history(connection: Connection, fact_id: str, view: View) -> History:
         versions |= found
         waiting += found.values()
     ordered = sorted(versions.values(), key=lambda each: (each.created_at, each.superseded_at is None, each.change_seq))
-    return History(ordered, journal.changes(connection, view.audience, 0, -1, of=versions))
+    return History(ordered, changes(connection, view.audience, 0, -1, of=versions))
+
+
+_ENDS = ("supersede", "retract")
+"""What the journal calls it when a fact is replaced, and when it is withdrawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """A fact that was replaced or withdrawn."""
+
+    old: Fact
+    new: Fact | None  # what took its place, if anything did and the reader may see it
+    at: float  # when, epoch seconds
+    reason: str  # why, in a few words
+    channel: str
+    host: str
+    session: str | None
+    batch: str  # names the change for `undo`, which also takes back what else it did
+
+
+def replacements(connection: Connection, audience: Audience, since: float | None, limit: int) -> list[Replacement]:
+    """Return what was replaced or withdrawn and is so still, the latest first."""
+    check_page(limit)
+    readable, values = audience.sql()
+    others, other_values = audience.sql("n")
+    new = SELECT.replace("facts.", "n.")
+    sql = (
+        f"SELECT j.at, j.detail, j.channel, j.host, j.session, j.batch, {SELECT}, {new}"
+        " FROM facts INDEXED BY facts_superseded_at JOIN journal j ON j.seq ="
+        f" (SELECT max(seq) FROM journal WHERE fact_id = facts.id AND action IN {_ENDS})"
+        f" LEFT JOIN facts n ON n.id = facts.superseded_by AND {others}"
+        f" WHERE facts.superseded_at IS NOT NULL AND facts.forgotten_at IS NULL AND {readable}"
+        " AND j.at >= ? ORDER BY j.seq DESC LIMIT ?"
+    )
+    bound = (*other_values, *values, float("-inf") if since is None else since, limit)
+    found = []
+    for at, detail, channel, host, session, batch, *columns in run(connection, sql, bound):
+        old, new_columns = columns[: len(COLUMNS)], columns[len(COLUMNS) :]
+        newer = from_row(tuple(new_columns)) if new_columns[0] is not None else None
+        reason = json.loads(detail).get("reason", "")
+        found.append(Replacement(from_row(tuple(old)), newer, at, reason, channel, host, session, batch))
+    return found
+
+
+def take_back(tx: Transaction, fact_id: str) -> Fact:
+    """Let a fact that was replaced or withdrawn count again, beside whatever took its place."""
+    fact = tx.fact(fact_id)
+    if fact.superseded_at is None:
+        raise InputError(f"memory {fact_id[:8]} was neither replaced nor withdrawn, so there is nothing to take back")
+    sql = f"SELECT detail FROM journal WHERE fact_id = ? AND action IN {_ENDS} ORDER BY seq DESC LIMIT 1"
+    rows = run(tx.connection, sql, (fact_id,))
+    ended = json.loads(rows[0][0])["before"].get("valid_until") if rows else None
+    current = {"superseded_at": None, "superseded_by": None, "valid_until": ended}
+    newer = run(tx.connection, "SELECT id FROM facts WHERE supersedes_id = ?", (fact_id,))
+    taken = tx.change(fact_id, "take_back", current, other_id=fact.superseded_by)
+    for (new_id,) in newer:
+        tx.change(new_id, "take_back", {"supersedes_id": None}, other_id=fact_id)
+    return taken

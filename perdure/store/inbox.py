@@ -3,7 +3,7 @@
 A file and not a table, because a table would wait behind any writer. Each line is one entry. An entry
 leaves the file only after the database holds what became of it; the file of a process that died is
 adopted by the next one, told from a living one by the lock that the kernel frees at death. What was damaged
-in it is kept aside first: see `perdure.store.damaged_turns`.
+in it is kept aside first: see `perdure.store.inbox_lines`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from filelock import FileLock, Timeout
 
 from perdure.errors import StoreClosedError, StoreFullError, StoreUnavailableError
 from perdure.failpoints import fail_point
-from perdure.store.damaged_turns import keep_aside
-from perdure.store.folder import FILE_MODE, prepare_folder, sync_folder
-from perdure.store.inbox_lines import Entry, line_of, read
+from perdure.store.folder import FILE_MODE, file_lock, prepare_folder, sync_folder
+from perdure.store.inbox_lines import Entry, keep_aside, line_of, read
 
 CHUNK = 65_536
 
@@ -32,13 +31,8 @@ class Inbox:
     def __init__(self, folder: Path, refusal: str | None = None, machine: str = "") -> None:
         """Open the folder; the file appears with the first entry.
 
-        Args:
-            folder: where the files are.
-            refusal: why nothing can be written, and entries are only to be looked at; None: it can be.
-            machine: begins the names of entries, where several machines share a store; empty: it is not shared.
-
-        Raises:
-            StoreUnavailableError: the folder cannot be written.
+        With a `refusal` entries are only looked at. `machine` begins the names of entries where several machines share
+        a store.
         """
         self._folder = folder if refusal is not None else prepare_folder(folder)
         self._refusal = refusal
@@ -47,20 +41,13 @@ class Inbox:
         self._handle: int | None = None
         self._owner: FileLock | None = None
         self._closed = False
-        self._count = 0
-        self._used = 0
-        self._size = 0
+        self._count = self._used = self._size = 0
         self._waiting: set[str] = set()
 
     def append(self, entry: Entry) -> Entry:
         """Add an entry and wait until the disk has it.
 
-        Returns:
-            The entry with its `id`: the name of its file and its number in it.
-
-        Raises:
-            StoreFullError: the disk is full; the entry was not added.
-            StoreUnavailableError: the file cannot be written.
+        Return it with its `id`: the name of its file and its number in it. Whatever fails, it was not added.
         """
         with self._lock:
             if self._closed:
@@ -119,7 +106,7 @@ class Inbox:
         for path in sorted(self._folder.glob("*.jsonl")):
             if path == self._path:
                 continue
-            owner = _file_lock(path)
+            owner = file_lock(_lock_path(path))
             try:
                 owner.acquire(timeout=0)
             except Timeout:
@@ -157,7 +144,7 @@ class Inbox:
 
     def _opened(self) -> int:
         if self._handle is None:
-            self._owner = _file_lock(self._path)
+            self._owner = file_lock(_lock_path(self._path))
             self._owner.acquire()
             self._handle = os.open(self._path, os.O_CREAT | os.O_WRONLY | getattr(os, "O_BINARY", 0), FILE_MODE)
             sync_folder(self._folder)
@@ -194,11 +181,6 @@ def _put(handle: int, start: int, content: bytes) -> None:
 def _sync(handle: int) -> None:
     # fdatasync spares the write of the file's times; macOS and Windows have only fsync.
     getattr(os, "fdatasync", os.fsync)(handle)
-
-
-def _file_lock(path: Path) -> FileLock:
-    # Not thread-local: the thread that closes is seldom the one that wrote first.
-    return FileLock(_lock_path(path), mode=FILE_MODE, thread_local=False)
 
 
 def _lock_path(path: Path) -> Path:

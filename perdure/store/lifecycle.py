@@ -1,51 +1,44 @@
-"""The life of a fact after it was stored: each step is a change that can be undone. Nothing is deleted."""
+"""The life of a fact after it was stored, and what an agent may only ask for: steps that can all be undone."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any
 
 from perdure.errors import InputError, NotFoundError
 from perdure.ranking.decay import DEFAULT_CLASS, LIFETIMES, REFRESHED_BY_USE, expiry
-from perdure.store.fact import COLUMNS, Fact
-from perdure.store.transaction import CHANGEABLE, StoredVector, Transaction
+from perdure.store import search
+from perdure.store.fact import Fact
+from perdure.store.search import View
+from perdure.store.sql import Connection, run
+from perdure.store.transaction import StoredVector, Transaction
 from perdure.store.trust import strength
 
+_UNLINKED = "superseded_at superseded_by supersedes_id forgotten_at valid_until embedding_model"
+"""What a new version does not take over from the old one."""
 _NEW_VERSION = frozenset({"text", "why", "entity", "key", "value", "summary", "metadata"})
 UPDATABLE = _NEW_VERSION | {"category", "importance", "tags", "decay_class", "confidence", "valid_from", "valid_until"}
 
 
 def forget(tx: Transaction, fact_id: str, reason: str = "") -> Fact:
-    """Leave a fact out of every answer from now on. `unforget` brings it back.
-
-    Raises:
-        NotFoundError: there is no such fact.
-        InputError: it is forgotten already.
-    """
+    """Leave a fact out of every answer from now on. `unforget` brings it back."""
     if tx.fact(fact_id).forgotten_at is not None:
         raise InputError(f"fact {fact_id} is forgotten already")
     return tx.change(fact_id, "forget", {"forgotten_at": tx.now}, reason=reason)
 
 
 def retract(tx: Transaction, fact_id: str, reason: str = "") -> Fact:
-    """Note that a fact is no longer true and that nothing takes its place. It stays for `as_of` and undo.
-
-    Raises:
-        NotFoundError: there is no such fact, or it was superseded already.
-    """
+    """Note that a fact is no longer true and that nothing takes its place. It stays for `as_of` and undo."""
     if tx.fact(fact_id).superseded_at is not None:
         raise NotFoundError(f"fact {fact_id} was superseded already; name the one that took its place")
     return tx.change(fact_id, "retract", {"superseded_at": tx.now, "valid_until": tx.now}, reason=reason)
 
 
 def unforget(tx: Transaction, fact_id: str) -> Fact:
-    """Bring a forgotten fact back, or an expired one, whose lifetime starts anew.
-
-    Raises:
-        NotFoundError: there is no such fact.
-        InputError: it is neither forgotten nor expired.
-    """
+    """Bring a forgotten fact back, or an expired one, whose lifetime starts anew."""
     fact = tx.fact(fact_id)
     over = fact.expires_at is not None and fact.expires_at <= tx.now
     if fact.forgotten_at is None and not over:
@@ -56,29 +49,18 @@ def unforget(tx: Transaction, fact_id: str) -> Fact:
 
 def revived(fact: Fact, now: float) -> dict[str, Any]:
     """Return the values with which a fact that has expired begins a new life: bringing it back confirms it."""
-    return {
-        "expires_at": expiry(fact.decay_class, now, fact.decay_freeze_until),
-        "last_confirmed_at": now,
-    }
+    return {"expires_at": expiry(fact.decay_class, now, fact.decay_freeze_until), "last_confirmed_at": now}
 
 
 def pin(tx: Transaction, fact_id: str, pinned: bool = True) -> Fact:
-    """Keep a fact for good, in every answer, or no longer: then its lifetime starts anew.
-
-    Raises:
-        NotFoundError: there is no such fact.
-    """
+    """Keep a fact for good, in every answer, or no longer: then its lifetime starts anew."""
     fact = tx.fact(fact_id)
     ends = None if pinned else expiry(fact.decay_class, tx.now, fact.decay_freeze_until)
     return tx.change(fact_id, "pin" if pinned else "unpin", {"pinned": pinned, "expires_at": ends})
 
 
 def use(tx: Transaction, fact_id: str) -> Fact:
-    """Note that a fact was used: by the agent on purpose, or confirmed. Its lifetime may start anew.
-
-    Raises:
-        NotFoundError: there is no such fact.
-    """
+    """Note that a fact was used: by the agent on purpose, or confirmed. Its lifetime may start anew."""
     fact = tx.fact(fact_id)
     values: dict[str, Any] = {"access_count": fact.access_count + 1, "last_accessed": tx.now}
     if fact.decay_class in REFRESHED_BY_USE and fact.expires_at is not None:
@@ -95,21 +77,8 @@ def update(
 ) -> Fact:
     """Change a fact. New words make a new version, which takes the place of the old one.
 
-    They are whose who changes it, if that word is the stronger one.
-
-    Args:
-        tx: the transaction.
-        fact_id: the fact as it is now.
-        values: new values by attribute of `Fact`; see `UPDATABLE`.
-        vector: of the new text, if it has one.
-        found: what a new text gives by itself: its tags, the day that it speaks of.
-
-    Returns:
-        The fact as it is now: with a new id if it is a new version.
-
-    Raises:
-        NotFoundError: there is no such fact, or it was superseded.
-        InputError: an attribute cannot be updated, a value does not fit, or the fact is forgotten.
+    They are whose who changes it, if that word is the stronger one. `found` is what a new text gives by itself: its
+    tags, the day that it speaks of. A new version has a new id.
     """
     foreign = values.keys() - UPDATABLE
     if foreign:
@@ -129,35 +98,24 @@ def update(
 def next_version(fact: Fact, values: Mapping[str, Any], found: Mapping[str, Any] | None = None) -> Fact:
     """Return what is to take a fact's place, not yet stored.
 
-    Args:
-        fact: as it is.
-        values: new values by attribute of `Fact`.
-        found: what a new text gives by itself.
+    `found` is what a new text gives by itself.
     """
     fresh = {"summary": None} if "text" in values and "summary" not in values else {}
     new = {"id": "", "created_at": 0.0, "last_confirmed_at": None, "expires_at": None}
     since = {"valid_from": values.get("valid_from")}
-    return replace(fact, **(_unlinked() | dict(found or {}) | dict(values) | fresh | new | since))
+    unlinked: dict[str, Any] = dict.fromkeys(_UNLINKED.split())
+    return replace(fact, **(unlinked | dict(found or {}) | dict(values) | fresh | new | since))
 
 
 def succeed(tx: Transaction, old_id: str, fact: Fact, vector: StoredVector | None, reason: str) -> Fact:
-    """Store a fact in the place of another; return it.
-
-    Raises:
-        NotFoundError: there is no such other fact, or it was superseded.
-        InputError: the fact is not to be stored.
-    """
+    """Store a fact in the place of another; return it."""
     new = tx.add(fact, vector)
     tx.supersede(old_id, new.id, reason)
     return tx.fact(new.id)
 
 
 def checked(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values of a fact if they fit.
-
-    Raises:
-        InputError: one does not.
-    """
+    """Return values of a fact if they fit."""
     for name in ("importance", "confidence"):
         if name in values and not 0 <= values[name] <= 1:
             raise InputError(f"{name} is {values[name]}; it must be from 0 to 1")
@@ -176,7 +134,103 @@ def _renewed(fact: Fact, values: Mapping[str, Any]) -> dict[str, Any]:
     return renewed
 
 
-def _unlinked() -> dict[str, Any]:
-    """Return what a new version does not take over from the old one."""
-    kept = {"superseded_at", "superseded_by", "supersedes_id", "forgotten_at", "valid_until", "embedding_model"}
-    return {name: None for name in COLUMNS if name in kept and name in CHANGEABLE | {"embedding_model"}}
+def note_recalled(connection: Connection, ids: Iterable[str], *, injected: bool = False) -> None:
+    """Count that memories reached an agent. It changes no rank, no lifetime, no seal and no journal.
+
+    The write need not be durable: a count may be lost. What was not `injected` into a prompt was asked for by a tool.
+    """
+    sql = (
+        "UPDATE facts SET recall_count = recall_count + 1, injected_count = injected_count + ?"
+        " WHERE id IN (SELECT value FROM json_each(?))"
+    )
+    run(connection, sql, (int(injected), json.dumps(list(ids))))
+
+
+def used(tx: Transaction, ids: Iterable[str]) -> list[Fact]:
+    """Note the use of facts: each counts once, and its lifetime may start anew; see `lifecycle.use`.
+
+    What was forgotten, superseded or purged since it was shown is passed over. Return the others as they are now.
+    """
+    wanted = list(dict.fromkeys(ids))
+    sql = (
+        "SELECT id FROM facts WHERE id IN (SELECT value FROM json_each(?))"
+        " AND forgotten_at IS NULL AND superseded_at IS NULL"
+    )
+    there = {row[0] for row in run(tx.connection, sql, (json.dumps(wanted),))}
+    return [use(tx, fact_id) for fact_id in wanted if fact_id in there]
+
+
+PENDING = "pending"
+MOST = 50
+"""So many requests of one scope may wait: more than that nobody reads, and an agent in a loop writes without end."""
+
+
+class Wish(StrEnum):
+    """What is asked for; so the journal calls it."""
+
+    REPLACE = "ask_replace"
+    FORGET = "ask_forget"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a fact that waits for review asks for."""
+
+    wish: Wish  # what is to be done
+    target: str  # id of the fact that it is to be done to
+
+
+def ask(tx: Transaction, note: Fact, vector: StoredVector | None, request: Request) -> Fact:
+    """Store what waits for the user's word, and what it is to do. The fact it is about stays as it is.
+
+    Return the note as stored, or the one that waits already and asks for the same in the same words.
+    """
+    draft = replace(note, review_state=PENDING)
+    sql = (
+        "SELECT f.id FROM facts f JOIN journal j ON j.fact_id = f.id AND j.action = ? AND j.other_id = ?"
+        " WHERE f.text = ? AND f.review_state = ? AND f.forgotten_at IS NULL"
+    )
+    if waiting := run(tx.connection, sql, (request.wish.value, request.target, draft.text, PENDING)):
+        return tx.fact(waiting[0][0])
+    if _waiting(tx.connection, draft) >= MOST:
+        raise InputError(
+            f"{MOST} requests wait for the user's word already, which is the limit; nothing was stored. "
+            "Tell them to decide: perdure review"
+        )
+    added = tx.add(draft, vector)
+    return tx.change(added.id, request.wish.value, {}, other_id=request.target)
+
+
+def _waiting(connection: Connection, note: Fact) -> int:
+    sql = (
+        f"SELECT count(*) FROM facts f WHERE f.review_state = '{PENDING}' AND f.forgotten_at IS NULL"
+        " AND f.superseded_at IS NULL AND f.scope = ? AND f.scope_target IS ?"
+        " AND EXISTS (SELECT 1 FROM journal j WHERE j.fact_id = f.id AND j.action IN (?, ?))"
+    )
+    return int(run(connection, sql, (note.scope, note.scope_target, *Wish))[0][0])
+
+
+def request_of(connection: Connection, fact_id: str) -> Request | None:
+    """Return what a fact asks for, if it does."""
+    sql = "SELECT action, other_id FROM journal WHERE fact_id = ? AND action IN (?, ?) ORDER BY seq DESC LIMIT 1"
+    rows = run(connection, sql, (fact_id, *Wish))
+    return Request(Wish(rows[0][0]), rows[0][1]) if rows else None
+
+
+def grant(tx: Transaction, note: Fact, request: Request, view: View) -> None:
+    """Do what an approved note asks for.
+
+    The `view` is the note's own scope, where the other fact must still be.
+    """
+    if request.target not in search.by_ids(tx.connection, [request.target], view):
+        wish = request.wish.removeprefix("ask_")
+        raise NotFoundError(
+            f"memory {request.target[:8]}, which {note.id[:8]} asks to {wish}, is no longer as it was; "
+            f"reject the request: perdure review reject {note.id[:8]}"
+        )
+    if request.wish is Wish.REPLACE:
+        tx.supersede(request.target, note.id, "approved")
+        return
+    forget(tx, request.target, "approved")
+    # It has done what it was for; approved, it would be recalled.
+    forget(tx, note.id, "done")

@@ -12,30 +12,23 @@ from perdure.store.search import View, by_ids
 from perdure.store.sql import Connection, run
 from perdure.store.transaction import Transaction
 
-CORE_TYPES = ("SUPERSEDES", "CAUSED_BY", "PART_OF", "RELATED_TO", "DEPENDS_ON")
-TYPES = (*CORE_TYPES, "CONTRADICTS", "CORRECTS", "INSTANCE_OF", "DERIVED_FROM")
+_TYPES = "SUPERSEDES CAUSED_BY PART_OF RELATED_TO DEPENDS_ON CONTRADICTS CORRECTS INSTANCE_OF DERIVED_FROM"
+TYPES = tuple(_TYPES.split())
 """CORRECTS leads to a fact of which a part is out of date, and the rest still holds."""
 MAX_DEPTH = 10
+_SELECT = "SELECT id, source_fact_id, target_fact_id, link_type, strength, created_at FROM memory_links"
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A directed link: `source` stands in this relation to `target`.
+    """A directed link: `source` stands in this relation to `target`."""
 
-    Attributes:
-        id: UUID.
-        source, target: ids of facts.
-        type: one of `TYPES`.
-        strength: 0 to 1.
-        created_at: epoch seconds.
-    """
-
-    id: str
+    id: str  # UUID
     source: str
     target: str
-    type: str
-    strength: float
-    created_at: float
+    type: str  # one of `TYPES`
+    strength: float  # 0 to 1
+    created_at: float  # epoch seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +41,7 @@ class Related:
 
 
 def link(tx: Transaction, source: str, target: str, link_type: str = "RELATED_TO", strength: float = 1.0) -> Link:
-    """Link two facts; linking them again sets the strength.
-
-    Raises:
-        InputError: the type is unknown, the strength is not from 0 to 1, or the facts are the same.
-        NotFoundError: one of them is not there.
-    """
+    """Link two facts; linking them again sets the strength."""
     if link_type not in TYPES:
         raise InputError(f"link type {link_type!r} is unknown; use one of {', '.join(TYPES)}")
     if not 0 <= strength <= 1:
@@ -64,24 +52,18 @@ def link(tx: Transaction, source: str, target: str, link_type: str = "RELATED_TO
     tx.fact(target)
     before = between(tx.connection, source, target, link_type)
     made = Link(str(uuid.uuid4()), source, target, link_type, strength, tx.now)
-    run(
-        tx.connection,
+    sql = (
         "INSERT INTO memory_links VALUES (?, ?, ?, ?, ?, ?)"
-        " ON CONFLICT (source_fact_id, target_fact_id, link_type) DO UPDATE SET strength = excluded.strength",
-        (made.id, source, target, link_type, strength, tx.now),
+        " ON CONFLICT (source_fact_id, target_fact_id, link_type) DO UPDATE SET strength = excluded.strength"
     )
-    tx.journal(
-        "link", source, target, {"type": link_type, "before": before.strength if before else None, "after": strength}
-    )
+    run(tx.connection, sql, (made.id, source, target, link_type, strength, tx.now))
+    former = before.strength if before else None
+    tx.journal("link", source, target, {"type": link_type, "before": former, "after": strength})
     return between(tx.connection, source, target, link_type) or made
 
 
 def unlink(tx: Transaction, source: str, target: str, link_type: str) -> None:
-    """Remove a link.
-
-    Raises:
-        NotFoundError: there is no such link.
-    """
+    """Remove a link."""
     before = between(tx.connection, source, target, link_type)
     if before is None:
         raise NotFoundError(f"there is no {link_type} link from {source} to {target}")
@@ -93,24 +75,15 @@ def links_of(connection: Connection, fact_ids: Iterable[str]) -> list[Link]:
     """Return the links from or to these facts."""
     ids = list(fact_ids)
     marks = ", ".join("?" * len(ids))
-    sql = (
-        "SELECT id, source_fact_id, target_fact_id, link_type, strength, created_at FROM memory_links"
-        f" WHERE source_fact_id IN ({marks}) OR target_fact_id IN ({marks}) ORDER BY strength DESC, created_at, id"
-    )
-    return [Link(*row) for row in run(connection, sql, (*ids, *ids))]
+    ends = f"source_fact_id IN ({marks}) OR target_fact_id IN ({marks})"
+    rows = run(connection, f"{_SELECT} WHERE {ends} ORDER BY strength DESC, created_at, id", (*ids, *ids))
+    return [Link(*row) for row in rows]
 
 
 def related(connection: Connection, seeds: Iterable[str], view: View, depth: int = 2) -> list[Related]:
     """Follow links from the seeds in both directions, nearest first. Only what the view shows is passed through.
 
-    Args:
-        connection: a reader.
-        seeds: ids of facts; they are not in the result.
-        view: what may be seen.
-        depth: how many links far, 1 to 10.
-
-    Raises:
-        InputError: the depth is out of range.
+    The seeds are not in the result. The `depth` is from 1 to 10.
     """
     if not 1 <= depth <= MAX_DEPTH:
         raise InputError(f"depth is {depth}; it must be from 1 to {MAX_DEPTH}")
@@ -132,10 +105,6 @@ def related(connection: Connection, seeds: Iterable[str], view: View, depth: int
 
 def between(connection: Connection, source: str, target: str, link_type: str) -> Link | None:
     """Return the link of this type from one fact to another, if there is one."""
-    rows = run(
-        connection,
-        "SELECT id, source_fact_id, target_fact_id, link_type, strength, created_at FROM memory_links"
-        " WHERE source_fact_id = ? AND target_fact_id = ? AND link_type = ?",
-        (source, target, link_type),
-    )
+    sql = f"{_SELECT} WHERE source_fact_id = ? AND target_fact_id = ? AND link_type = ?"
+    rows = run(connection, sql, (source, target, link_type))
     return Link(*rows[0]) if rows else None

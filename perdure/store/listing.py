@@ -1,50 +1,67 @@
-"""Lists and counts of facts."""
+"""Lists and counts of facts: of those that may be in answers, and of every one that is kept, with the reason."""
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
-from perdure.errors import InputError
+from perdure.errors import InputError, NotFoundError
 from perdure.store.fact import SELECT, Fact, folded_slot, from_row, live_sql, split_tags
 from perdure.store.scope import BOUND, EVERYONE, OWNER, Audience, Scope
-from perdure.store.search import View
+from perdure.store.search import View, by_prefix
 from perdure.store.sql import Connection, run
 from perdure.store.store import Store
+from perdure.store.trust import AUTO_RECALLED
 from perdure.text.clean import clean
 
 MAX_LIMIT = 10_000
 PAGE = 500
 Progress = Callable[[int, int], None]
 """Called with how many of how many memories were looked at."""
+_DATE = "coalesce(facts.source_date, facts.created_at)"
+
+
+class State(StrEnum):
+    """Whether a fact may come up by itself, and if not, why."""
+
+    PRESENT = "present"
+    PENDING = "pending"
+    """It waits for a review."""
+    REJECTED = "rejected"
+    SEARCH_ONLY = "search-only"
+    """It came in by a way that nobody vouches for: an explicit search finds it."""
+    FORGOTTEN = "forgotten"
+    FORMER = "former"
+    """Another took its place, or it was withdrawn."""
+    EXPIRED = "expired"
+
+
+_CHANNELS = ", ".join(f"'{channel.value}'" for channel in sorted(AUTO_RECALLED))
+_STATE = (
+    "CASE WHEN facts.forgotten_at IS NOT NULL THEN 'forgotten' WHEN facts.superseded_at IS NOT NULL THEN 'former'"
+    " WHEN facts.expires_at <= ? THEN 'expired' WHEN facts.review_state <> 'approved' THEN facts.review_state"
+    f" WHEN facts.channel NOT IN ({_CHANNELS}) THEN 'search-only' ELSE 'present' END"
+)
+"""`state_of` in SQL; its value is the time of asking."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which of the facts that may be seen. None: any.
-
-    Attributes:
-        category: of this category.
-        entity: about this entity, in any case.
-        scope: of this scope only, as the caller means it (`Audience.meant`).
-        after, before: said at or after, or before, this time (epoch seconds).
-        pinned: pinned or not.
-        review_state: approved, pending or rejected.
-        ends: whether it fades and ends one day, or has ended.
-        channel: came in this way; see `perdure.hooks.types.Channel`.
-    """
+    """Which of the facts that may be seen. None: any."""
 
     category: str | None = None
-    entity: str | None = None
-    scope: Scope | None = None
-    after: float | None = None
-    before: float | None = None
+    entity: str | None = None  # about this entity, in any case
+    scope: Scope | None = None  # of this scope only, as the caller means it (`Audience.meant`)
+    after: float | None = None  # said at or after this time, epoch seconds
+    before: float | None = None  # said before it
     pinned: bool | None = None
-    review_state: str | None = None
-    ends: bool | None = None
-    channel: str | None = None
+    review_state: str | None = None  # approved, pending or rejected
+    ends: bool | None = None  # whether it fades and ends one day, or has ended
+    channel: str | None = None  # came in this way; see `perdure.hooks.types.Channel`
 
     @property
     def hint(self) -> str:
@@ -65,8 +82,8 @@ class Filter:
             ("facts.entity_folded = ?", folded_slot(self.entity)),
             ("facts.scope = ?", None if scope is None else scope.kind),
             ("facts.scope_target = ?", None if scope is None else clean(scope.target)),
-            ("coalesce(facts.source_date, facts.created_at) >= ?", self.after),
-            ("coalesce(facts.source_date, facts.created_at) < ?", self.before),
+            (f"{_DATE} >= ?", self.after),
+            (f"{_DATE} < ?", self.before),
             ("facts.pinned = ?", None if self.pinned is None else int(self.pinned)),
             ("facts.review_state = ?", _cleaned(self.review_state)),
             ("(facts.expires_at IS NOT NULL) = ?", None if self.ends is None else int(self.ends)),
@@ -102,23 +119,43 @@ class Stats:
     by_tag: Mapping[str, int]
 
 
-def list_facts(connection: Connection, view: View, chosen: Filter, limit: int = 20, offset: int = 0) -> list[Fact]:
-    """Return facts, newest first; of equals the one stored last.
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A fact, its state, and in a few words that begin with it why it does not come up by itself; None: it does."""
 
-    Raises:
-        InputError: limit or offset are out of range.
-    """
+    fact: Fact
+    state: State
+    hidden: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of what is kept."""
+
+    facts: tuple[Listed, ...]  # newest first; of equals the one stored last
+    total: int  # facts that the filters choose, on all pages
+    states: Mapping[State, int]  # how many of them are in each state
+    behind: str | None  # id of the last fact of this page, behind which the next one begins; None: there is no next one
+
+
+def list_facts(connection: Connection, view: View, chosen: Filter, limit: int = 20, offset: int = 0) -> list[Fact]:
+    """Return facts, newest first; of equals the one stored last."""
+    check_page(limit, offset)
+    condition, values = _condition(view, chosen)
+    return _newest_first(connection, chosen, condition, (*values, limit, offset))
+
+
+def check_page(limit: int, offset: int = 0) -> None:
+    """See that the limits of a page are in range."""
     if not 1 <= limit <= MAX_LIMIT:
         raise InputError(f"limit is {limit}; it must be from 1 to {MAX_LIMIT}")
     if offset < 0:
         raise InputError(f"offset is {offset}; it must be 0 or more")
-    condition, values = _condition(view, chosen)
-    rows = run(
-        connection,
-        f"SELECT {SELECT} FROM facts {chosen.hint} WHERE {condition}"
-        " ORDER BY coalesce(facts.source_date, facts.created_at) DESC, facts.seq DESC LIMIT ? OFFSET ?",
-        (*values, limit, offset),
-    )
+
+
+def _newest_first(connection: Connection, chosen: Filter, condition: str, values: tuple[Any, ...]) -> list[Fact]:
+    order = f"ORDER BY {_DATE} DESC, facts.seq DESC LIMIT ? OFFSET ?"
+    rows = run(connection, f"SELECT {SELECT} FROM facts {chosen.hint} WHERE {condition} {order}", values)
     return [from_row(row) for row in rows]
 
 
@@ -129,11 +166,7 @@ def no_progress(done: int, total: int) -> None:
 def every(store: Store, view: View, progress: Progress = no_progress, condition: str = "TRUE") -> Iterator[Fact]:
     """Yield all facts of a view, oldest row first, a page at a time: no reader is held in between.
 
-    Args:
-        store: where they are.
-        view: which.
-        progress: see `Progress`.
-        condition: a further condition in SQL, without values.
+    The further `condition` is SQL without values.
     """
     seen, values = view.sql()
     where = f"{seen} AND {condition}"
@@ -155,9 +188,8 @@ def every(store: Store, view: View, progress: Progress = no_progress, condition:
 def matching_ids(connection: Connection, view: View, chosen: Filter) -> list[str]:
     """Return the ids of all facts that a filter chooses."""
     condition, values = _condition(view, chosen)
-    return [
-        row[0] for row in run(connection, f"SELECT facts.id FROM facts WHERE {condition} ORDER BY facts.seq", values)
-    ]
+    rows = run(connection, f"SELECT facts.id FROM facts WHERE {condition} ORDER BY facts.seq", values)
+    return [row[0] for row in rows]
 
 
 def stats(connection: Connection, view: View, chosen: Filter = Filter()) -> Stats:
@@ -195,7 +227,92 @@ def _cleaned(text: str | None) -> str | None:
     return None if text is None else clean(text)
 
 
-def _condition(view: View, chosen: Filter) -> tuple[str, tuple[Any, ...]]:
-    seen, seen_values = view.sql()
+def inventory(
+    connection: Connection,
+    view: View,
+    chosen: Filter = Filter(),
+    states: Collection[State] = (),
+    limit: int = 20,
+    offset: int = 0,
+    behind: str | None = None,
+) -> Page:
+    """Return a page of facts, newest first.
+
+    With `behind` no fact is skipped or shown twice, whatever is added or changed between two pages. With `everything`
+    in the view, also what is in no answer is listed. `behind` is the id, or the beginning of it, of the fact that the
+    page goes on behind.
+    """
+    check_page(limit, offset)
+    condition, values = _condition(view, chosen, states)
+    counted = run(connection, f"SELECT {_STATE}, count(*) FROM facts WHERE {condition} GROUP BY 1", (view.now, *values))
+    found = {State(state): count for state, count in counted}
+    if behind is not None:
+        condition += f" AND ({_DATE}, facts.seq) < (SELECT {_DATE}, facts.seq FROM facts WHERE id = ?)"
+        values += (_place(connection, behind, view),)
+    facts = _newest_first(connection, chosen, condition, (*values, limit + 1, offset))
+    more = facts[limit - 1].id if len(facts) > limit else None
+    listed = tuple(Listed(fact, state_of(fact, view.now), why_hidden(fact, view.now)) for fact in facts[:limit])
+    return Page(listed, sum(found.values()), {state: found[state] for state in State if state in found}, more)
+
+
+def states_of(names: Collection[str]) -> frozenset[State]:
+    """Return states by their names."""
+    unknown = sorted(set(names) - set(State))
+    if unknown:
+        raise InputError(f"state {unknown[0]!r} is unknown; use one of {', '.join(State)}")
+    return frozenset(map(State, names))
+
+
+def state_of(fact: Fact, now: float) -> State:
+    """Return whether a fact may come up by itself at a time, and if not, why; of several reasons the first one here."""
+    if fact.forgotten_at is not None:
+        return State.FORGOTTEN
+    if fact.superseded_at is not None:
+        return State.FORMER
+    if fact.expires_at is not None and fact.expires_at <= now:
+        return State.EXPIRED
+    if fact.review_state != "approved":
+        return State(fact.review_state)
+    return State.PRESENT if fact.channel in AUTO_RECALLED else State.SEARCH_ONLY
+
+
+def why_hidden(fact: Fact, now: float) -> str | None:
+    """Return in a few words why a fact does not come up by itself; None: it may."""
+    match state_of(fact, now):
+        case State.FORGOTTEN:
+            return f"forgotten on {_day(fact.forgotten_at)}"
+        case State.FORMER if fact.superseded_by is not None:
+            return f"former: replaced by {fact.superseded_by[:8]}"
+        case State.FORMER:
+            return f"former: withdrawn on {_day(fact.superseded_at)}"
+        case State.EXPIRED:
+            return f"expired on {_day(fact.expires_at)}"
+        case State.PENDING:
+            reason = fact.metadata.get("review")
+            return f"pending: {reason}" if reason else "pending a review"
+        case State.REJECTED:
+            return "rejected in a review"
+        case State.SEARCH_ONLY:
+            return f"search-only: came in as {fact.channel.value}"
+    return None
+
+
+def _condition(view: View, chosen: Filter, states: Collection[State] = ()) -> tuple[str, tuple[Any, ...]]:
+    condition, values = view.sql()
     wanted, wanted_values = chosen.sql(view.audience)
-    return f"{seen} AND {wanted}", (*seen_values, *wanted_values)
+    condition, values = f"{condition} AND {wanted}", (*values, *wanted_values)
+    if states:
+        condition += f" AND {_STATE} IN ({', '.join('?' * len(states))})"
+        values += (view.now, *(State(state).value for state in states))
+    return condition, values
+
+
+def _place(connection: Connection, behind: str, view: View) -> str:
+    try:
+        return by_prefix(connection, behind, View(view.audience, view.now, everything=True)).id
+    except NotFoundError as error:
+        raise NotFoundError(f"{error}; begin anew with the first page") from None
+
+
+def _day(seconds: float | None) -> str:
+    return "" if seconds is None else dt.datetime.fromtimestamp(seconds).astimezone().date().isoformat()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from perdure.errors import StorePurgedError, StoreUnavailableError
 from perdure.store.access import opened
+from perdure.store.seals import store_key
 from perdure.store.sql import Connection, Row, run
-from perdure.store.tombstones import store_key
 
 MOVED = "moved to"
 """Under this name a store says where its memories are now."""
@@ -19,12 +19,7 @@ MARKS = "SELECT key, value FROM meta WHERE key IN (?, ?)"
 
 
 def refuse_moved(connection: Connection) -> None:
-    """See that the memories of a store are still here.
-
-    Raises:
-        StoreUnavailableError: they were moved.
-        StorePurgedError: they were purged.
-    """
+    """See that the memories of a store are still here."""
     refuse_marked(run(connection, MARKS, (MOVED, PURGED)))
 
 
@@ -42,11 +37,7 @@ def refuse_marked(rows: list[Row]) -> None:
 
 
 def refuse_own(folder: Path, key: bytes) -> None:
-    """See that a folder that is to serve a shared store holds no memories of another one, which nobody would see.
-
-    Raises:
-        StoreUnavailableError: it does, or that cannot be told.
-    """
+    """See that a folder that is to serve a shared store holds no memories of another one, which nobody would see."""
     path = folder / "facts.db"
     if not path.exists():
         return

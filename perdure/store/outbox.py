@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Connection, get_meta, put_meta, run
 
 MAX_ATTEMPTS = 5
 FIRST_REST = 30.0
@@ -39,38 +39,24 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class OutboxState:
-    """How far the index is behind.
+    """How far the index is behind."""
 
-    Attributes:
-        waiting: entries that are still to be worked off.
-        parked: entries that were put aside because they failed by their own fault.
-        oldest: since when the oldest one waits, in epoch seconds.
-        retry_at: LanceDB failed as a whole and is not tried before this time, in epoch seconds; None: it works.
-        problem: the kind of that failure.
-    """
-
-    waiting: int
-    parked: int
-    oldest: float | None
+    waiting: int  # entries that are still to be worked off
+    parked: int  # entries that were put aside because they failed by their own fault
+    oldest: float | None  # since when the oldest one waits, in epoch seconds
+    # LanceDB failed as a whole and is not tried before this time, in epoch seconds; None: it works
     retry_at: float | None = None
-    problem: str | None = None
+    problem: str | None = None  # the kind of that failure
 
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """What SQLite knows of the derived table of a vector space.
+    """What SQLite knows of the derived table of a vector space."""
 
-    Attributes:
-        generation: which table: one that is made anew gets a new name, so that no reader mixes the two.
-        version: the table's version after the last write; a table with a lower one has lost writes.
-        trained: its rows when the approximate index was built; 0: there is none.
-        suspect: a reader had trouble with it, and the worker has not looked at it yet.
-    """
-
-    generation: int = 0
-    version: int = 0
-    trained: int = 0
-    suspect: bool = False
+    generation: int = 0  # which table: one that is made anew gets a new name, so that no reader mixes the two
+    version: int = 0  # the table's version after the last write; a table with a lower one has lost writes
+    trained: int = 0  # its rows when the approximate index was built; 0: there is none
+    suspect: bool = False  # a reader had trouble with it, and the worker has not looked at it yet
 
 
 def fed(connection: Connection) -> bool:
@@ -83,7 +69,7 @@ def end(connection: Connection) -> None:
     states = run(connection, "SELECT value FROM meta WHERE key GLOB 'lance:*'")
     if states:
         past = max(int(json.loads(value)["generation"]) for (value,) in states)
-        run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (_PAST, str(past)))
+        put_meta(connection, _PAST, str(past))
     run(connection, "DELETE FROM meta WHERE key GLOB 'lance:*' OR key = ?", (_REST,))
     run(connection, "DELETE FROM outbox")
 
@@ -108,17 +94,13 @@ def done(connection: Connection, batch: Batch) -> None:
     """Remove entries whose facts have reached the index: LanceDB works."""
     connection.executemany("DELETE FROM outbox WHERE seq = ?", [(seq,) for seq, _ in batch.entries])
     if batch.entries:
-        run(connection, "DELETE FROM meta WHERE key = ?", (_REST,))
+        put_meta(connection, _REST, None)
 
 
 def failed(connection: Connection, batch: Batch, error: str, *, at_once: bool = False) -> None:
     """Count a failed attempt; after too many the entries are parked and reported, never dropped.
 
-    Args:
-        connection: where to write.
-        batch: entries that failed by their own fault, as others went through.
-        error: what went wrong, without any text of a memory.
-        at_once: park them now, as trying again cannot help.
+    The `error` holds no text of a memory. `at_once` parks them now, as trying again cannot help.
     """
     connection.executemany(
         "UPDATE outbox SET attempts = attempts + 1, parked = CASE WHEN attempts + 1 >= ? THEN ? END WHERE seq = ?",
@@ -129,20 +111,17 @@ def failed(connection: Connection, batch: Batch, error: str, *, at_once: bool = 
 def rest(connection: Connection, now: float, error: str) -> int:
     """Note that LanceDB failed as a whole: nothing is parked, and it is left alone for a while.
 
-    Returns:
-        How many times in a row that has happened.
+    Return how many times in a row that has happened.
     """
     attempts = resting(connection) + 1
     seconds = min(FIRST_REST * 2.0 ** (attempts - 1), LONGEST_REST)
-    value = json.dumps({"attempts": attempts, "until": now + seconds, "error": error})
-    run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (_REST, value))
+    put_meta(connection, _REST, json.dumps({"attempts": attempts, "until": now + seconds, "error": error}))
     return attempts
 
 
 def resting(connection: Connection) -> int:
     """Return how many times in a row LanceDB has failed as a whole."""
-    rows = run(connection, "SELECT value FROM meta WHERE key = ?", (_REST,))
-    return int(json.loads(rows[0][0])["attempts"]) if rows else 0
+    return int(json.loads(get_meta(connection, _REST) or "{}").get("attempts", 0))
 
 
 def state(connection: Connection) -> OutboxState:
@@ -152,15 +131,13 @@ def state(connection: Connection) -> OutboxState:
         "SELECT count(*) FILTER (WHERE parked IS NULL), count(*) FILTER (WHERE parked IS NOT NULL),"
         " min(queued_at) FILTER (WHERE parked IS NULL) FROM outbox",
     )[0]
-    rests = run(connection, "SELECT value FROM meta WHERE key = ?", (_REST,))
-    note = json.loads(rests[0][0]) if rests else {}
-    return OutboxState(waiting, aside, oldest, note.get("until"), note.get("error"))
+    rests = json.loads(get_meta(connection, _REST) or "{}")
+    return OutboxState(waiting, aside, oldest, rests.get("until"), rests.get("error"))
 
 
 def parked(connection: Connection) -> list[tuple[str, str]]:
     """Return the facts that cannot be indexed, each with what is wrong; the exact search answers for them."""
-    rows = run(connection, "SELECT DISTINCT fact_id, parked FROM outbox WHERE parked IS NOT NULL ORDER BY seq")
-    return [(fact_id, error) for fact_id, error in rows]
+    return run(connection, "SELECT DISTINCT fact_id, parked FROM outbox WHERE parked IS NOT NULL ORDER BY seq")
 
 
 def pending(connection: Connection, limit: int) -> set[str] | None:
@@ -172,12 +149,11 @@ def pending(connection: Connection, limit: int) -> set[str] | None:
 def queue_all(connection: Connection, space_id: str, now: float) -> None:
     """Queue every fact that has a vector in a space, for a table that is made anew. What was parked is tried again."""
     run(connection, "UPDATE outbox SET attempts = 0, parked = NULL WHERE parked IS NOT NULL")
-    run(
-        connection,
+    sql = (
         "INSERT INTO outbox (fact_id, queued_at) SELECT facts.id, ? FROM facts JOIN vectors v ON v.fact_id = facts.id"
-        " AND v.embedding_id = ? WHERE facts.id NOT IN (SELECT fact_id FROM outbox) ORDER BY facts.seq",
-        (now, space_id),
+        " AND v.embedding_id = ? WHERE facts.id NOT IN (SELECT fact_id FROM outbox) ORDER BY facts.seq"
     )
+    run(connection, sql, (now, space_id))
 
 
 def begin_anew(connection: Connection, now: float) -> None:
@@ -191,14 +167,14 @@ def begin_anew(connection: Connection, now: float) -> None:
 
 def index_state(connection: Connection, space_id: str) -> IndexState:
     """Return what is known of a space's table; the defaults if there has been none."""
-    rows = run(connection, "SELECT value FROM meta WHERE key = ?", (f"lance:{space_id}",))
-    if rows:
-        return IndexState(**json.loads(rows[0][0]))
+    known = get_meta(connection, f"lance:{space_id}")
+    if known is not None:
+        return IndexState(**json.loads(known))
     # A reader may still hold a table that was given up: the next one has another name.
-    past = run(connection, "SELECT value FROM meta WHERE key = ?", (_PAST,))
-    return IndexState(int(past[0][0]) + 1 if past else 0)
+    past = get_meta(connection, _PAST)
+    return IndexState(0 if past is None else int(past) + 1)
 
 
 def put_index_state(connection: Connection, space_id: str, known: IndexState) -> None:
     """Keep what is known of a space's table."""
-    run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"lance:{space_id}", json.dumps(asdict(known))))
+    put_meta(connection, f"lance:{space_id}", json.dumps(asdict(known)))

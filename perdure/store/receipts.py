@@ -13,6 +13,7 @@ from perdure.store.sql import Connection, run
 
 Body = Mapping[str, Any]
 MIN_PREFIX = 8
+_KEPT = "SELECT id, at, session, body, details FROM receipts"
 DETAILS = ("candidates", "echo")
 """What of a body is written compressed, as it is nine tenths of it: ids, scores and keyed hashes, no words."""
 
@@ -37,17 +38,15 @@ def put(connection: Connection, receipt_id: str, at: float, session: str | None,
     plain = {name: value for name, value in body.items() if name not in DETAILS}
     details = {name: body[name] for name in DETAILS if name in body}
     packed = zlib.compress(json.dumps(details).encode()) if details else None
-    run(
-        connection,
-        "INSERT OR REPLACE INTO receipts (id, at, session, scope, body, details) VALUES (?, ?, ?, ?, ?, ?)",
-        (receipt_id, at, session, scope, json.dumps(plain, ensure_ascii=False), packed),
-    )
+    values = (receipt_id, at, session, scope, json.dumps(plain, ensure_ascii=False), packed)
+    sql = "INSERT OR REPLACE INTO receipts (id, at, session, scope, body, details) VALUES (?, ?, ?, ?, ?, ?)"
+    run(connection, sql, values)
 
 
 def get(connection: Connection, receipt_id: str, scope: str) -> Body | None:
     """Return a receipt's body, or None if there is none that this scope wrote."""
-    rows = run(connection, "SELECT body, details FROM receipts WHERE id = ? AND scope = ?", (receipt_id, scope))
-    return _whole(*rows[0]) if rows else None
+    found = whole(connection, receipt_id, scope)
+    return found.body if found else None
 
 
 def listed(
@@ -60,21 +59,11 @@ def listed(
 ) -> Sequence[Kept]:
     """Return up to `limit` receipts that this scope wrote, newest first.
 
-    Args:
-        connection: a reader.
-        scope: whose.
-        limit: so many at the most.
-        before: only older ones, epoch seconds.
-        marked: only those in which somebody has marked a memory.
-        naming: only those, of the newest so many, of which this fact was a candidate.
+    `naming` leaves, of the newest so many, those of which this fact was a candidate.
     """
     condition = f" AND json_extract(body, '$.{MARKS}') IS NOT NULL" if marked else ""
-    rows = run(
-        connection,
-        f"SELECT id, at, session, body, details FROM receipts WHERE scope = ? AND at < ?{condition}"
-        " ORDER BY at DESC, rowid DESC LIMIT ?",
-        (scope, math.inf if before is None else before, limit),
-    )
+    sql = f"{_KEPT} WHERE scope = ? AND at < ?{condition} ORDER BY at DESC, rowid DESC LIMIT ?"
+    rows = run(connection, sql, (scope, math.inf if before is None else before, limit))
     wanted = (naming or "").encode()
     # To read what it tells takes longer than to see that it tells nothing of the fact.
     return [Kept(name, at, session, _whole(*body)) for name, at, session, *body in rows if wanted in _details(body[1])]
@@ -82,8 +71,7 @@ def listed(
 
 def whole(connection: Connection, receipt_id: str, scope: str) -> Kept | None:
     """Return a receipt that this scope wrote, or None."""
-    sql = "SELECT id, at, session, body, details FROM receipts WHERE id = ? AND scope = ?"
-    rows = run(connection, sql, (receipt_id, scope))
+    rows = run(connection, f"{_KEPT} WHERE id = ? AND scope = ?", (receipt_id, scope))
     return next((Kept(name, at, session, _whole(*body)) for name, at, session, *body in rows), None)
 
 

@@ -7,22 +7,37 @@ the alarm is raised only if that place is not in the journal. Who goes back on p
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import logging
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from perdure.errors import StoreCorruptError, StoreLostError
+from filelock import Timeout
+
+from perdure.clock import Clock
+from perdure.errors import (
+    StoreBusyError,
+    StoreCorruptError,
+    StoreError,
+    StoreFullError,
+    StoreLostError,
+    StoreUnavailableError,
+)
 from perdure.failpoints import fail_point
 from perdure.store.access import opened
-from perdure.store.folder import FILE_MODE, sync_folder
-from perdure.store.sql import Connection, run
-from perdure.store.tombstones import store_key
+from perdure.store.folder import FILE_MODE, file_lock, sync_folder
+from perdure.store.seals import store_key
+from perdure.store.sql import Backend, Connection, run
 
 FILE = "remembered.json"
 FORMAT = 1
@@ -51,25 +66,15 @@ class Truth(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in the journal of a store.
+    """A place in the journal of a store."""
 
-    Attributes:
-        store: which store; see `store_id`.
-        seq: number of the journal's row; 0: before the first.
-        seal: its seal, which all rows before it went into, as hex digits.
-    """
-
-    store: str
-    seq: int
-    seal: str
+    store: str  # which store; see `store_id`
+    seq: int  # number of the journal's row; 0: before the first
+    seal: str  # its seal, which all rows before it went into, as hex digits
 
     @staticmethod
     def of(connection: Connection) -> Place:
-        """Return the newest place of a store.
-
-        Raises:
-            StoreCorruptError: its key is lost.
-        """
+        """Return the newest place of a store."""
         rows = run(connection, "SELECT seq, hex(seal) FROM journal WHERE seal IS NOT NULL ORDER BY seq DESC LIMIT 1")
         seq, seal = rows[0] if rows else (0, "")
         return Place(store_id(store_key(connection)), int(seq), str(seal))
@@ -82,21 +87,13 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What the file holds.
+    """What the file holds."""
 
-    Attributes:
-        key: the store's key; empty if the file cannot be read.
-        places: where the store was. A second one is where it is being brought back to on purpose.
-        facts: how many there were.
-        tombstones: keyed hashes of what was purged.
-        at: when this was written, epoch seconds.
-    """
-
-    key: bytes = b""
-    places: tuple[Place, ...] = ()
+    key: bytes = b""  # the store's key; empty if the file cannot be read
+    places: tuple[Place, ...] = ()  # where the store was. A second one is where it is being brought back to on purpose
     facts: int = 0
-    tombstones: frozenset[str] = frozenset()
-    at: float = 0.0
+    tombstones: frozenset[str] = frozenset()  # keyed hashes of what was purged
+    at: float = 0.0  # when this was written, epoch seconds
 
     @staticmethod
     def read(folder: Path) -> Remembered | None:
@@ -105,13 +102,9 @@ class Remembered:
             content: dict[str, Any] = json.loads((folder / FILE).read_bytes())
             if content.pop("sum") != _sum(content) or content["format"] > FORMAT:
                 return Remembered()
-            return Remembered(
-                bytes.fromhex(content["key"]),
-                tuple(Place(*place) for place in content["places"]),
-                int(content["facts"]),
-                frozenset(content["tombstones"]),
-                float(content["at"]),
-            )
+            key, places = bytes.fromhex(content["key"]), tuple(Place(*place) for place in content["places"])
+            tombstones = frozenset(content["tombstones"])
+            return Remembered(key, places, int(content["facts"]), tombstones, float(content["at"]))
         except FileNotFoundError:
             return None
         except (OSError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
@@ -119,11 +112,7 @@ class Remembered:
 
     @staticmethod
     def of(connection: Connection, at: float, former: Remembered | None = None) -> Remembered:
-        """Return what there is to remember of an open store now; what was purged before stays purged.
-
-        Raises:
-            StoreCorruptError: its key is lost.
-        """
+        """Return what there is to remember of an open store now; what was purged before stays purged."""
         key = store_key(connection)
         tombstones = frozenset(row[0] for row in run(connection, "SELECT key FROM tombstones"))
         if former is not None and former.key == key:
@@ -134,21 +123,10 @@ class Remembered:
     def write(self, folder: Path, *, durable: bool) -> None:
         """Put this in the place of what is there: as a whole or not at all.
 
-        Args:
-            folder: the data folder.
-            durable: wait until a power cut cannot bring the former one back.
-
-        Raises:
-            OSError: it cannot be written.
+        Being `durable`, it waits until a power cut cannot bring the former one back.
         """
-        content: dict[str, Any] = {
-            "format": FORMAT,
-            "key": self.key.hex(),
-            "places": [[place.store, place.seq, place.seal] for place in self.places],
-            "facts": self.facts,
-            "tombstones": sorted(self.tombstones),
-            "at": self.at,
-        }
+        content: dict[str, Any] = {"format": FORMAT, "key": self.key.hex(), "facts": self.facts, "at": self.at}
+        content |= {"places": list(map(astuple, self.places)), "tombstones": sorted(self.tombstones)}
         part = folder / f"{FILE}.part"
         with os.fdopen(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, FILE_MODE), "wb") as file:
             file.write(json.dumps(content | {"sum": _sum(content)}).encode())
@@ -163,16 +141,10 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a look at facts.db has told.
-
-    Attributes:
-        truth: how it is.
-        said: that in a sentence; empty if nothing is wrong.
-        remembered: by what it was judged.
-    """
+    """What a look at facts.db has told."""
 
     truth: Truth
-    said: str = ""
+    said: str = ""  # that in a sentence; empty if nothing is wrong
     remembered: Remembered | None = None
 
     @property
@@ -189,13 +161,7 @@ def store_id(key: bytes) -> str:
 def judge(folder: Path, connection: Connection | None = None, *, thorough: bool = False) -> Verdict:
     """Compare facts.db with what its folder remembers. Nothing is changed; the store may be open.
 
-    Args:
-        folder: the data folder.
-        connection: to its facts.db; None: one is opened, and closed again.
-        thorough: have SQLite look at every page of it as well.
-
-    Raises:
-        StoreError: it cannot be looked at: it is locked, or may not be read.
+    `thorough` has SQLite look at every page of it as well.
     """
 
     def look(remembered: Remembered | None) -> Verdict:
@@ -221,11 +187,7 @@ def judge(folder: Path, connection: Connection | None = None, *, thorough: bool 
 
 
 def refuse_lost(folder: Path, connection: Connection | None = None) -> None:
-    """See that facts.db is the one that the folder remembers; see `judge`. What of a damaged one can be read may be.
-
-    Raises:
-        StoreLostError: it is not.
-    """
+    """See that facts.db is the one that the folder remembers; see `judge`. What of a damaged one can be read may be."""
     verdict = judge(folder, connection)
     if verdict.lost and verdict.truth is not Truth.DAMAGED:
         raise StoreLostError(verdict.said, verdict.truth)
@@ -288,3 +250,100 @@ def _key(connection: Connection) -> bytes:
 
 def _sum(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+EVERY = 5.0
+"""Seconds between two writes, each of which waits for the disk once."""
+PATIENCE = 1.0
+"""Seconds for which what must be written now waits for another process that writes."""
+_log = logging.getLogger("perdure.store")
+
+
+class Memo:
+    """Keeps the file of an open store up to date. Usable from any thread."""
+
+    def __init__(self, folder: Path, database: Backend, clock: Clock) -> None:
+        """Write the file if it does not tell of this store yet."""
+        self._folder, self._database, self._clock = folder, database, clock
+        self._lock = threading.Lock()
+        self._written: tuple[int, int] | None = None
+        self._due = 0.0
+        self._told = ""
+        remembered = Remembered.read(folder)
+        if remembered is not None and len(remembered.places) == 1:
+            self._written = (remembered.places[0].seq, len(remembered.tombstones))
+            return
+        if remembered is not None and not remembered.places:
+            _log.warning("what %s remembered of its store cannot be read; it is written anew", folder)
+        self.write(at_once=True)
+
+    def write(self, *, at_once: bool = False, durable: bool = False) -> None:
+        """Write down how the store is now, if that has changed. What cannot be written is written the next time.
+
+        `at_once` does not wait until `EVERY` seconds have passed; `durable` does not either, and sees that not even a
+        power cut brings the former state back.
+        """
+        with self._lock:
+            if not (at_once or durable) and time.monotonic() < self._due:
+                return
+            try:
+                self._database.check_place()
+                with self._database.read() as connection:
+                    present = _changes(connection)
+                if present == self._written:
+                    return
+                self._due = time.monotonic() + EVERY
+                with _writing(self._folder, PATIENCE if at_once or durable else 0):
+                    self._written = self._write(durable=durable)
+            except StoreLostError as error:
+                if self._told != str(error):
+                    self._told = str(error)
+                    _log.error("memory is halted, what is said is kept: %s", error)
+            except StoreError as error:
+                _log.debug("what the folder remembers was not written: %s", type(error).__name__)
+
+    def _write(self, *, durable: bool) -> tuple[int, int]:
+        # Among all processes one at a time, and each writes what stands in the database then: nothing older ever
+        # takes the place of something newer. All that journals waits for the disk before anybody sees it.
+        former = Remembered.read(self._folder)
+        with self._database.read() as connection, connection:
+            refuse_lost(self._folder, connection)
+            present, changes = Remembered.of(connection, self._clock.now(), former), _changes(connection)
+        present.write(self._folder, durable=durable)
+        return changes
+
+
+def going_to(folder: Path, place: Place) -> None:
+    """Note that facts.db is about to be brought to another place on purpose. `arrived` ends this.
+
+    Killed in between, the folder takes the former place for right as well as the new one.
+    """
+    with _writing(folder, PATIENCE):
+        former = Remembered.read(folder)
+        if former is not None and former.places:
+            replace(former, places=(former.places[0], place)).write(folder, durable=True)
+
+
+def arrived(folder: Path, connection: Connection, now: float) -> None:
+    """Note that facts.db, as it is now, is what it should be."""
+    with _writing(folder, PATIENCE):
+        Remembered.of(connection, now, Remembered.read(folder)).write(folder, durable=True)
+
+
+@contextmanager
+def _writing(folder: Path, patience: float) -> Iterator[None]:
+    try:
+        with file_lock(folder / "remembered.lock", patience):
+            yield
+    except Timeout:
+        raise StoreBusyError(f"{FILE} in {folder} is being written by another process; retry") from None
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise StoreFullError(f"the disk is full; {FILE} in {folder} is as it was. Free some space") from error
+        raise StoreUnavailableError(f"{FILE} in {folder} cannot be written ({error.strerror})") from error
+
+
+def _changes(connection: Connection) -> tuple[int, int]:
+    sql = "SELECT (SELECT coalesce(max(seq), 0) FROM journal), (SELECT count(*) FROM tombstones)"
+    [(newest, tombstones)] = run(connection, sql)
+    return newest, tombstones

@@ -17,15 +17,10 @@ TEXTS = (*_PLAIN, "tags", "metadata")
 
 @dataclass(frozen=True, slots=True)
 class SafeFact:
-    """A fact as it may be written.
-
-    Attributes:
-        fact: without secrets.
-        redacted: the kinds of what was taken out.
-    """
+    """A fact as it may be written."""
 
     fact: Fact
-    redacted: tuple[str, ...]
+    redacted: tuple[str, ...]  # the kinds of what was taken out
 
 
 def safe(text: str) -> str:
@@ -34,21 +29,13 @@ def safe(text: str) -> str:
 
 
 def safe_values(value: Any) -> Any:
-    """Return a JSON value as it may be written: what its keys name as a secret is one.
-
-    Raises:
-        InputError: it is no JSON value.
-    """
+    """Return a JSON value as it may be written: what its keys name as a secret is one."""
     redactor = Redactor()
     return redactor.elsewhere(redactor.value(value))
 
 
 def safe_fact(fact: Fact) -> SafeFact:
-    """Return a fact as it may be written. What is a secret by its slot or its metadata goes out of its texts, too.
-
-    Raises:
-        InputError: its metadata hold what is no JSON value.
-    """
+    """Return a fact as it may be written. What is a secret by its slot or its metadata goes out of its texts, too."""
     redactor = Redactor()
     slot = [part for part in (fact.entity, fact.key) if part]
     labels = (" ".join(slot), *slot) if slot else ()

@@ -12,24 +12,15 @@ MAX_RESULT = 300
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """What is known of a job.
-
-    Attributes:
-        name: of the job.
-        last_run: when it last ended, well or not; epoch seconds.
-        next_run: when it is due; of a job in the worker's hands, when the worker is given up.
-        took: seconds of the last run.
-        result: one line about the last run.
-        failures: failed runs since the last good one.
-        state: "waiting" until it is due, "wanted" from the worker process, or "taken" by it.
-    """
+    """What is known of a job."""
 
     name: str
-    last_run: float | None
-    next_run: float
-    took: float | None
-    result: str | None
-    failures: int
+    last_run: float | None  # when it last ended, well or not; epoch seconds
+    next_run: float  # when it is due; of a job in the worker's hands, when the worker is given up
+    took: float | None  # seconds of the last run
+    result: str | None  # one line about the last run
+    failures: int  # failed runs since the last good one
+    # "waiting" until it is due, "wanted" from the worker process, or "taken" by it
     state: Literal["waiting", "wanted", "taken"]
 
 
@@ -60,14 +51,7 @@ def ended(
 ) -> None:
     """Note that a job has run.
 
-    Args:
-        connection: of a write.
-        name: of the job.
-        at: when it ended, epoch seconds.
-        next_run: when it is due again.
-        took: seconds.
-        result: one line, without any text of a memory.
-        failed: whether it failed.
+    The `result` is one line, without any text of a memory.
     """
     sql = (
         "INSERT INTO jobs (name, last_run, next_run, took, result, failures) VALUES (?, ?, ?, ?, ?, ?)"

@@ -38,11 +38,7 @@ class Scope(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Scope:
-        """Read `global`, `kind:id`, `agent:id user:id`, `agent:id user:*` or `session:id agent:id user:id`.
-
-        Raises:
-            ScopeError: the kind is unknown, or an id is missing or malformed.
-        """
+        """Read `global`, `kind:id`, `agent:id user:id`, `agent:id user:*` or `session:id agent:id user:id`."""
         kind, _, target = text.partition(":")
         if kind not in KINDS:
             raise ScopeError(f"scope kind {kind[:40]!r} is unknown; use one of {', '.join(KINDS)}")
@@ -79,12 +75,8 @@ class Scope(NamedTuple):
     def given(self, whose: str) -> Scope:
         """Return the scope of the same agent or session as it belongs to somebody.
 
-        Args:
-            whose: "user:alice", "user:*" for all users of an agent, "user:owner" for nobody named; of a session also
-                "agent:main", or both.
-
-        Raises:
-            ScopeError: it is none of these, or this is no scope of an agent or a session.
+        `whose` is "user:alice", "user:*" for all users of an agent, or "user:owner" for nobody named; of a session also
+        "agent:main", or both.
         """
         if self.kind not in BOUND:
             raise ScopeError(f"scope {self} stays with whom it has; an agent's or a session's can be given to others")
@@ -100,14 +92,7 @@ GLOBAL = Scope("global")
 def bound(kind: str, name: str, agent: str | None = None, user: str | None = None) -> Scope:
     """Return the scope of an agent or a session, as it belongs to a user and, of a session, to an agent.
 
-    Args:
-        kind: "agent" or "session".
-        name: its id.
-        agent: of a session.
-        user: None or the owner: the scope names none, as those of before did.
-
-    Raises:
-        ScopeError: an id is malformed, or an agent was given for an agent.
+    A user who is None or the owner is not named.
     """
     target = checked_id(name, kind)
     if agent is not None:
@@ -128,11 +113,7 @@ def _parts(target: str) -> tuple[str, str | None, str | None]:
 
 
 def checked_id(value: str, kind: str) -> str:
-    """Return `value` in NFC if it can name a user, agent, session or project; ids compare exactly.
-
-    Raises:
-        ScopeError: it is empty, too long, holds spaces around it or control characters, or is no name of this kind.
-    """
+    """Return `value` in NFC if it can name a user, agent, session or project; ids compare exactly."""
     if not isinstance(value, str):
         raise ScopeError(f"{kind} id is of type {type(value).__name__}; it must be a string")
     value = unicodedata.normalize("NFC", value)
@@ -158,15 +139,10 @@ def _shared(text: str) -> Scope:
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """Who is asking: the scopes that may be read, and the one that new memories go to.
+    """Who is asking: the scopes that may be read, and the one that new memories go to."""
 
-    Attributes:
-        scopes: what may be read.
-        home: where new memories are written; None if nothing may be written.
-    """
-
-    scopes: frozenset[Scope]
-    home: Scope | None
+    scopes: frozenset[Scope]  # what may be read
+    home: Scope | None  # where new memories are written; None if nothing may be written
 
     @classmethod
     def of(
@@ -181,13 +157,9 @@ class Audience:
 
         Everybody reads the global scope and the user's. A caller without an agent (None) writes to the user's. An agent
         writes to what it has of this user, and also reads what it has for all its users. A session is that of its agent
-        and user. An id that is empty or malformed fails closed: only the global scope is read, nothing is written.
-
-        Args:
-            user: the user's id; None: the owner of this machine, who is not told from an agent without users.
-            agent: the agent's id.
-            session: the conversation's id.
-            others: further scopes, as "project:heron" or "custom:team"; no scope of another user, agent or session.
+        and user. An id that is empty or malformed fails closed: only the global scope is read, nothing is written. A
+        user who is None is the owner of this machine, who is not told from an agent without users. `others` are further
+        scopes, as "project:heron" or "custom:team"; none of another user, agent or session.
         """
         try:
             scopes = {GLOBAL}
@@ -223,11 +195,7 @@ class Audience:
         return self.home is not None and scope in self.scopes
 
     def writable(self, scope: Scope | None = None) -> Scope:
-        """Return the scope a new memory goes to: the one asked for, else the caller's own.
-
-        Raises:
-            ScopeError: the caller may not write there.
-        """
+        """Return the scope a new memory goes to: the one asked for, else the caller's own."""
         if self.home is None:
             raise ScopeError("the caller's user or agent id is missing or malformed; nothing may be written")
         if scope is None:

@@ -1,19 +1,23 @@
-"""Seals: a keyed hash of every row of the truth, written with it, so that a changed bit is found.
+"""What is made with the secret of a store: seals of its rows, and hashes of what must not come back.
 
-SQLite checks the structure of its pages, not the content of a text. A seal is made in the transaction that
-changes the row, for every fact that the journal names; the journal's own rows are sealed as a chain.
+A seal is a keyed hash of a row of the truth, written with it, so that a changed bit is found: SQLite checks the
+structure of its pages, not the content of a text. It is made in the transaction that changes the row, for every fact
+that the journal names; the journal's own rows are sealed as a chain. A tombstone is a keyed hash of a text that was
+purged, from which nobody can guess it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import hmac
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from perdure.errors import StoreCorruptError
 from perdure.store.fact import COLUMNS
 from perdure.store.sql import Connection, run
-from perdure.store.tombstones import store_key
+from perdure.text.normalise import fingerprint
 
 SIZE = 16
 UNSEALED = frozenset({"recall_count", "access_count", "injected_count", "last_accessed", "embedding_model"})
@@ -31,19 +35,12 @@ NOUNS = {"f": "fact", "v": "vector", "l": "link"}
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A row that is not as it was written.
+    """A row that is not as it was written."""
 
-    Attributes:
-        kind: "fact", "vector", "link" or "journal".
-        id: of the fact it belongs to; of a journal row its number.
-        how: "changed", "missing", or "foreign" if perdure did not write it.
-        part: the vector's space or the link's id.
-    """
-
-    kind: str
-    id: str
-    how: str
-    part: str = ""
+    kind: str  # "fact", "vector", "link" or "journal"
+    id: str  # of the fact it belongs to; of a journal row its number
+    how: str  # "changed", "missing", or "foreign" if perdure did not write it
+    part: str = ""  # the vector's space or the link's id
 
 
 def seal(connection: Connection) -> None:
@@ -100,10 +97,11 @@ def damages(connection: Connection) -> Iterator[Damage]:
     key = store_key(connection)
     # Damage may have made anything of an id.
     seals = {str(seal_id): stored for seal_id, stored in run(connection, "SELECT id, seal FROM seals")}
-    there = [_text(row[0]) for row in run(connection, "SELECT CAST(id AS BLOB) FROM facts NOT INDEXED")]
+    raw = run(connection, "SELECT CAST(id AS BLOB) FROM facts NOT INDEXED")
+    there = [(fact_id or b"").decode("utf-8", "replace") for (fact_id,) in raw]
     foreign = set(there) - seals.keys()
     [active] = run(connection, "SELECT max(id) FILTER (WHERE state = 'active') FROM embeddings")
-    for fact_id in dict.fromkeys([*there, *_facts_of(seals)]):
+    for fact_id in dict.fromkeys([*there, *sorted({seal_id.partition("/")[0] for seal_id in seals})]):
         for seal_id, digest in _sealed(connection, key, fact_id).items():
             stored = seals.pop(seal_id, None)
             damage = _damage(seal_id, "foreign" if stored is None else "changed")
@@ -154,10 +152,6 @@ def _row(connection: Connection, sql: str, values: Sequence[Any]) -> tuple[Any, 
         return ("unreadable",)
 
 
-def _facts_of(seals: Mapping[str, bytes]) -> list[str]:
-    return sorted({seal_id.partition("/")[0] for seal_id in seals})
-
-
 def _damage(seal_id: str, how: str) -> Damage:
     fact_id, _, rest = seal_id.partition("/")
     mark, _, part = (rest or "f").partition("/")
@@ -168,5 +162,31 @@ def _digest(key: bytes, values: Sequence[Any]) -> bytes:
     return hashlib.blake2b(repr(tuple(values)).encode("utf-8", "surrogatepass"), key=key, digest_size=SIZE).digest()
 
 
-def _text(raw: bytes | None) -> str:
-    return (raw or b"").decode("utf-8", "replace")
+def store_key(connection: Connection) -> bytes:
+    """Return the secret of a store, from which all its hashes are made."""
+    # Where the database is not this machine's, the key is never in it.
+    apart: bytes | None = getattr(connection, "key", None)
+    if apart is not None:
+        return apart
+    try:
+        [(value,)] = run(connection, "SELECT value FROM meta WHERE key = 'store_key'")
+        return bytes.fromhex(value)
+    except (TypeError, ValueError):
+        raise StoreCorruptError("facts.db has lost its store key; it was left untouched. Restore a backup") from None
+
+
+def is_purged(connection: Connection, key: bytes, text: str) -> bool:
+    """Return whether a text was purged and so must not be stored again.
+
+    Any spelling counts that has the same `fingerprint`.
+    """
+    return bool(run(connection, "SELECT 1 FROM tombstones WHERE key = ?", (_tombstone(key, text),)))
+
+
+def bury(connection: Connection, key: bytes, text: str) -> None:
+    """Keep a text from ever being stored again."""
+    run(connection, "INSERT OR IGNORE INTO tombstones VALUES (?)", (_tombstone(key, text),))
+
+
+def _tombstone(key: bytes, text: str) -> str:
+    return hmac.new(key, fingerprint(text).encode(), hashlib.sha256).hexdigest()

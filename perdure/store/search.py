@@ -13,8 +13,7 @@ from perdure.regex import lazy
 from perdure.store.fact import SELECT, Fact, folded_slot, from_row, join_tags, live_sql
 from perdure.store.scope import Audience
 from perdure.store.sql import Connection, run
-from perdure.store.stems import LONGEST, may_be_misspelt, meant, stem
-from perdure.store.vocabulary import alike, fact_frequencies, rarest, weight
+from perdure.store.vocabulary import LONGEST, alike, fact_frequencies, may_be_misspelt, meant, rarest, stem, weight
 from perdure.text.normalise import match_query, match_terms
 
 _CONFIDENCE = (
@@ -23,6 +22,7 @@ _CONFIDENCE = (
 )
 """`perdure.ranking.decay.confidence_at` in SQL."""
 _BEST_FIRST = f"ORDER BY {_CONFIDENCE} DESC, coalesce(facts.source_date, facts.created_at) DESC, facts.seq DESC LIMIT ?"
+BY_WORDS = "facts_fts JOIN facts ON facts.seq = facts_fts.rowid WHERE facts_fts MATCH ?"
 _NAME = lazy(r"[^\W_]+(?:'[^\W_]+)*")
 SLOT_WORDS = 3
 MAX_NAME_WORDS = 60
@@ -38,27 +38,16 @@ RARE = 3
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a reader may see: whose facts, and of which time.
-
-    Attributes:
-        audience: who asks.
-        now: the time of asking, in epoch seconds.
-        as_of: answer as of this time instead.
-        include_superseded: also former versions.
-        tag: only facts with this tag.
-        channels: only facts that came in by these channels; None: any.
-        approved_only: leave out what is pending review or was rejected.
-        everything: also what is forgotten or expired; for changing it, never for an answer.
-    """
+    """What a reader may see: whose facts, and of which time."""
 
     audience: Audience
-    now: float
-    as_of: float | None = None
-    include_superseded: bool = False
-    tag: str | None = None
-    channels: Collection[str] | None = None
-    approved_only: bool = False
-    everything: bool = False
+    now: float  # the time of asking, in epoch seconds
+    as_of: float | None = None  # answer as of this time instead
+    include_superseded: bool = False  # also former versions
+    tag: str | None = None  # only facts with this tag
+    channels: Collection[str] | None = None  # only facts that came in by these channels; None: any
+    approved_only: bool = False  # leave out what is pending review or was rejected
+    everything: bool = False  # also what is forgotten or expired; for changing it, never for an answer
 
     def sql(self) -> tuple[str, tuple[Any, ...]]:
         """Return the condition on `facts` that holds for what may be seen, and its values."""
@@ -82,47 +71,37 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class LexicalHit:
-    """A fact found by words.
-
-    Attributes:
-        fact: the fact.
-        score: BM25 with its sign turned, so that more is better; comparable within one query only.
-        coverage: share of the query's weight that its words carry, 0 to 1; comparable between queries.
-        rare: whether one of the words is rare in this store.
-    """
+    """A fact found by words."""
 
     fact: Fact
-    score: float
-    coverage: float
-    rare: bool
+    score: float  # BM25 with its sign turned, so that more is better; comparable within one query only
+    coverage: float  # share of the query's weight that its words carry, 0 to 1; comparable between queries
+    rare: bool  # whether one of the words is rare in this store
 
 
 @dataclass(frozen=True, slots=True)
 class Lexical:
-    """What the words of a query brought.
+    """What the words of a query brought."""
 
-    Attributes:
-        hits: the facts, best first.
-        counts: in how many facts each term stands; of the rarest, of those that may be seen.
-        meant: of terms that stand nowhere, the known stem that each is a misspelling of.
-    """
-
-    hits: Sequence[LexicalHit]
-    counts: Mapping[str, int]
-    meant: Mapping[str, str]
+    hits: Sequence[LexicalHit]  # the facts, best first
+    counts: Mapping[str, int]  # in how many facts each term stands; of the rarest, of those that may be seen
+    meant: Mapping[str, str]  # of terms that stand nowhere, the known stem that each is a misspelling of
 
 
 def by_ids(connection: Connection, ids: Iterable[str], view: View) -> dict[str, Fact]:
     """Return those of the facts that may be seen."""
-    condition, values = view.sql()
     wanted = list(ids)
-    marks = ", ".join("?" * len(wanted))
-    rows = run(
-        connection,
-        f"SELECT {SELECT} FROM facts WHERE facts.id IN ({marks}) AND {condition}",
-        (*wanted, *values),
-    )
-    return {fact.id: fact for fact in map(from_row, rows)}
+    found = _seen(connection, view, f"facts WHERE facts.id IN ({', '.join('?' * len(wanted))})", wanted)
+    return {fact.id: fact for fact in found}
+
+
+def _seen(
+    connection: Connection, view: View, source: str, values: Sequence[Any], rest: str = "", last: Sequence[Any] = ()
+) -> list[Fact]:
+    """Return facts that may be seen, from tables under a condition, with the `rest` of the statement behind it."""
+    condition, seen = view.sql()
+    rows = run(connection, f"SELECT {SELECT} FROM {source} AND {condition} {rest}", (*values, *seen, *last))
+    return [from_row(row) for row in rows]
 
 
 def ids(connection: Connection, view: View) -> set[str]:
@@ -132,29 +111,18 @@ def ids(connection: Connection, view: View) -> set[str]:
 
 
 def by_prefix(connection: Connection, prefix: str, view: View) -> Fact:
-    """Return the fact with this id, or with the only id that begins so.
-
-    Raises:
-        InputError: the prefix has fewer than 8 characters, or others than hex digits and dashes.
-        NotFoundError: there is none.
-        AmbiguousIdError: there are several.
-    """
+    """Return the fact with this id, or with the only id that begins so."""
     prefix = prefix.strip().lower()
     if len(prefix) < MIN_PREFIX or not set(prefix) <= set("0123456789abcdef-"):
         raise InputError(f"id {prefix[:40]!r} must be at least {MIN_PREFIX} hex digits of a fact's id")
-    condition, values = view.sql()
-    rows = run(
-        connection,
-        # By its id first: otherwise all that the caller may see is looked through.
-        f"SELECT {SELECT} FROM facts WHERE facts.seq IN (SELECT seq FROM facts WHERE id >= ? AND id < ?)"
-        f" AND {condition} LIMIT 2",
-        (prefix, prefix + "g", *values),
-    )
-    if not rows:
+    # By its id first: otherwise all that the caller may see is looked through.
+    source = "facts WHERE facts.seq IN (SELECT seq FROM facts WHERE id >= ? AND id < ?)"
+    found = _seen(connection, view, source, (prefix, prefix + "g"), "LIMIT 2")
+    if not found:
         raise NotFoundError(f"no fact has the id {prefix[:40]}; a search or a list shows ids")
-    if len(rows) > 1:
+    if len(found) > 1:
         raise AmbiguousIdError(f"several facts have an id that begins with {prefix[:40]}; give more digits")
-    return from_row(rows[0])
+    return found[0]
 
 
 def lookup(
@@ -162,26 +130,14 @@ def lookup(
 ) -> list[Fact]:
     """Return the facts in a slot, in whatever case it is written: most confident first, then newest.
 
-    Args:
-        connection: a reader.
-        entity: of the slot.
-        key: of the slot; None: any.
-        view: what may be seen.
-        limit: so many at the most.
-        others: further names of the entity.
+    `others` are further names of the entity.
     """
-    condition, values = view.sql()
     slot_values = [folded_slot(name) for name in (entity, *others)]
     slot = f"facts.entity_folded IN ({', '.join('?' * len(slot_values))})"
     if key is not None:
         slot += " AND facts.key_folded = ?"
         slot_values.append(folded_slot(key))
-    rows = run(
-        connection,
-        f"SELECT {SELECT} FROM facts WHERE {slot} AND {condition} {_BEST_FIRST}",
-        (*slot_values, *values, view.now, limit),
-    )
-    return [from_row(row) for row in rows]
+    return _seen(connection, view, f"facts WHERE {slot}", slot_values, _BEST_FIRST, (view.now, limit))
 
 
 def named(connection: Connection, question: str, view: View, limit: int = 10) -> list[Fact]:
@@ -193,41 +149,25 @@ def named(connection: Connection, question: str, view: View, limit: int = 10) ->
     sizes = range(1, SLOT_WORDS + 1)
     groups = {" ".join(words[at : at + size]) for at in range(len(words)) for size in sizes}
     own = {" ".join(words[at + 1 : at + 1 + size]) for at, word in enumerate(words) if word == "my" for size in sizes}
-    condition, values = view.sql()
-    rows = run(
-        connection,
-        f"SELECT {SELECT} FROM facts INDEXED BY facts_entity"
-        " WHERE facts.entity_folded IN (SELECT value FROM json_each(?))"
-        f" AND facts.key_folded IN (SELECT value FROM json_each(?)) AND {condition} {_BEST_FIRST}",
-        (json.dumps(sorted(groups | {"user"})), json.dumps(sorted(groups)), *values, view.now, 2 * limit),
+    source = (
+        "facts INDEXED BY facts_entity WHERE facts.entity_folded IN (SELECT value FROM json_each(?))"
+        " AND facts.key_folded IN (SELECT value FROM json_each(?))"
     )
-    facts = map(from_row, rows)
+    values = (json.dumps(sorted(groups | {"user"})), json.dumps(sorted(groups)))
+    facts = _seen(connection, view, source, values, _BEST_FIRST, (view.now, 2 * limit))
     return [fact for fact in facts if folded_slot(fact.entity) != "user" or folded_slot(fact.key) in own][:limit]
 
 
 def by_hash(connection: Connection, normalized_hash: str, view: View) -> list[Fact]:
     """Return the facts whose normalised text is the same."""
-    condition, values = view.sql()
-    rows = run(
-        connection,
-        f"SELECT {SELECT} FROM facts WHERE facts.normalized_hash = ? AND {condition}",
-        (normalized_hash, *values),
-    )
-    return [from_row(row) for row in rows]
+    return _seen(connection, view, "facts WHERE facts.normalized_hash = ?", (normalized_hash,))
 
 
 def by_phrases(connection: Connection, phrases: Iterable[str], view: View, limit: int) -> list[Fact]:
     """Return facts that hold one of the phrases, each a few words in a row: the latest first."""
-    condition, values = view.sql()
     # A phrase of FTS5 stands in double quotes; in these there are none.
     match = " OR ".join('"' + phrase.replace('"', " ") + '"' for phrase in phrases)
-    rows = run(
-        connection,
-        f"SELECT {SELECT} FROM facts_fts JOIN facts ON facts.seq = facts_fts.rowid"
-        f" WHERE facts_fts MATCH ? AND {condition} ORDER BY facts.seq DESC LIMIT ?",
-        (match, *values, limit),
-    )
-    return [from_row(row) for row in rows]
+    return _seen(connection, view, BY_WORDS, (match,), "ORDER BY facts.seq DESC LIMIT ?", (limit,))
 
 
 def lexical(connection: Connection, query: str, view: View, limit: int) -> Lexical:
@@ -245,12 +185,9 @@ def lexical(connection: Connection, query: str, view: View, limit: int) -> Lexic
     if not searched:
         return Lexical((), counts, meant)
     condition, values = view.sql()
-    rows = run(
-        connection,
-        f"SELECT {SELECT}, facts.seq, -facts_fts.rank FROM facts_fts JOIN facts ON facts.seq = facts_fts.rowid"
-        f" WHERE facts_fts MATCH ? AND {condition} ORDER BY facts_fts.rank LIMIT ?",
-        (match_query(searched), *values, limit),
-    )
+    by_rank = f"FROM {BY_WORDS} AND {condition} ORDER BY facts_fts.rank LIMIT ?"
+    sql = f"SELECT {SELECT}, facts.seq, -facts_fts.rank {by_rank}"
+    rows = run(connection, sql, (match_query(searched), *values, limit))
     found = {row[-2]: (from_row(row[:-2]), row[-1]) for row in rows}
     for term in searched:
         if term not in rows_of:
@@ -298,10 +235,7 @@ def _visible(connection: Connection, term: str, view: View) -> frozenset[int]:
     """Return up to `COMMON` rows that hold a term and may be seen."""
     condition, values = view.sql()
     # One row of JSON: row by row, SQLite and Python would hand each other the interpreter's lock each time.
-    sql = (
-        "SELECT json_group_array(seq) FROM (SELECT facts.seq FROM facts_fts JOIN facts ON facts.seq = facts_fts.rowid"
-        f" WHERE facts_fts MATCH ? AND {condition} LIMIT ?) AS held"
-    )
+    sql = f"SELECT json_group_array(seq) FROM (SELECT facts.seq FROM {BY_WORDS} AND {condition} LIMIT ?) AS held"
     return frozenset(json.loads(run(connection, sql, (match_query([term]), *values, COMMON))[0][0]))
 
 

@@ -5,39 +5,25 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from contextlib import suppress
 from pathlib import Path
 
 from perdure.errors import StoreUnavailableError
-from perdure.store.folder import private_file
+from perdure.store.folder import make_once
 
 KEY_VARIABLE, KEY_FILE, KEY_BYTES = "PERDURE_STORE_KEY", "store.key", 32
 
 
 def key_of(folder: Path) -> bytes:
-    """Return the secret of the store: from the environment, or the file that is made once.
-
-    Raises:
-        StoreUnavailableError: it is no key.
-    """
+    """Return the secret of the store: from the environment, or the file that is made once."""
     known = known_key(folder)
     if known is not None:
         return known
-    path, made = folder / KEY_FILE, folder / f"{KEY_FILE}.{secrets.token_hex(4)}"
-    private_file(made).write_text(secrets.token_hex(KEY_BYTES), encoding="ascii")
-    # Whole or not at all, and another process may have been first.
-    with suppress(FileExistsError):
-        os.link(made, path)
-    made.unlink()
-    return _read(path)
+    make_once(folder / KEY_FILE, secrets.token_hex(KEY_BYTES))
+    return _read(folder / KEY_FILE)
 
 
 def known_key(folder: Path) -> bytes | None:
-    """Return the secret of the store; None: it has none yet.
-
-    Raises:
-        StoreUnavailableError: it is no key.
-    """
+    """Return the secret of the store; None: it has none yet."""
     named, path = os.environ.get(KEY_VARIABLE), folder / KEY_FILE
     if named:
         return _bytes(named, KEY_VARIABLE)

@@ -18,15 +18,8 @@ PAGES = 2_000
 def snapshot(source: apsw.Connection, target: Path) -> Path:
     """Copy a database into a new file that needs no other file beside it; it appears whole or not at all.
 
-    Args:
-        source: a connection without an open transaction. What is committed before the copy begins is in it.
-        target: the file; its folder is created.
-
-    Raises:
-        InputError: there is something of this name already.
-        StoreCorruptError: the copy is not intact, so the source is not; nothing is left behind.
-        StoreUnavailableError: the folder or file cannot be written.
-        apsw.Error: what SQLite raises; the caller puts it in our terms.
+    The source has no transaction open; what is committed before the copy begins is in it. Of one that is not intact no
+    copy is left behind. The caller puts `apsw.Error` in our terms.
     """
     if target.exists():
         raise InputError(f"{target} exists already; name another file, or move it away")
@@ -47,7 +40,8 @@ def snapshot(source: apsw.Connection, target: Path) -> Path:
                 raise StoreCorruptError(f"the copy {target.name} holds other rows than its source; copy again")
         finally:
             copied.close()
-        _sync(part)
+        with part.open("r+b") as file:
+            os.fsync(file.fileno())
         part.replace(target)
         sync_folder(target.parent)
     finally:
@@ -63,11 +57,7 @@ def copy_pages(source: apsw.Connection, target: apsw.Connection) -> None:
 
 
 def check_intact(connection: apsw.Connection, path: Path) -> None:
-    """See that SQLite finds no damage.
-
-    Raises:
-        StoreCorruptError: it does.
-    """
+    """See that SQLite finds no damage."""
     found = run(connection, "PRAGMA integrity_check(1)")
     if found != [("ok",)]:
         raise StoreCorruptError(f"{path} is damaged; it was left as it is. Use another backup")
@@ -76,12 +66,11 @@ def check_intact(connection: apsw.Connection, path: Path) -> None:
 def row_counts(connection: apsw.Connection) -> dict[str, int]:
     """Return how many rows each ordinary table holds."""
     # What FTS5 keeps is checked by the integrity check; its tables hold pieces of an index, not rows.
-    tables = run(
-        connection,
+    sql = (
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'sqlite_*' AND name NOT GLOB '*_fts*'"
-        " AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY name",
+        " AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY name"
     )
-    return {name: run(connection, f'SELECT count(*) FROM "{name}"')[0][0] for (name,) in tables}
+    return {name: run(connection, f'SELECT count(*) FROM "{name}"')[0][0] for (name,) in run(connection, sql)}
 
 
 def unused(folder: Path, stem: str, suffix: str = ".db") -> Path:
@@ -90,11 +79,3 @@ def unused(folder: Path, stem: str, suffix: str = ".db") -> Path:
     while path.exists():
         path, number = folder / f"{stem}-{number}{suffix}", number + 1
     return path
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDWR)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

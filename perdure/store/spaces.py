@@ -10,7 +10,7 @@ from typing import Any
 from perdure.errors import NotFoundError
 from perdure.store import outbox
 from perdure.store.seals import seal_vector
-from perdure.store.sql import Connection, Row, run
+from perdure.store.sql import Connection, Row, get_meta, put_meta, run
 
 ACTIVE = "active"
 """Its vectors answer queries. At most one space."""
@@ -44,19 +44,12 @@ class VectorSpace:
 
 @dataclass(frozen=True, slots=True)
 class SpaceState:
-    """A space and how it stands.
-
-    Attributes:
-        space: the space.
-        state: "active", "building", "retired", "abandoned" or "pruned".
-        since: epoch seconds; None if it has been so from the beginning.
-        vectors: how many facts have a vector in it.
-    """
+    """A space and how it stands."""
 
     space: VectorSpace
-    state: str
-    since: float | None
-    vectors: int
+    state: str  # "active", "building", "retired", "abandoned" or "pruned"
+    since: float | None  # epoch seconds; None if it has been so from the beginning
+    vectors: int  # how many facts have a vector in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +113,7 @@ def note(connection: Connection, space_id: str, name: str, values: Mapping[str, 
 def begin(connection: Connection, space: VectorSpace, now: float) -> bool:
     """Begin to build a space, or go on with it; one that is being built instead is abandoned.
 
-    Returns:
-        False if there is nothing to build: it is the store's space already, or is now, as there was none.
+    Return False if there is nothing to build: it is the store's space already, or is now, as there was none.
     """
     if adopt(connection, space):
         return False
@@ -150,12 +142,8 @@ def activate(connection: Connection, space_id: str, now: float) -> None:
         _set_state(connection, former.id, RETIRED, now)
     _set_state(connection, space_id, ACTIVE, now)
     report(connection, None)
-    run(
-        connection,
-        "UPDATE facts SET embedding_model ="
-        " (SELECT v.embedding_id FROM vectors v WHERE v.fact_id = facts.id AND v.embedding_id = ?)",
-        (space_id,),
-    )
+    own = "SELECT v.embedding_id FROM vectors v WHERE v.fact_id = facts.id AND v.embedding_id = ?"
+    run(connection, f"UPDATE facts SET embedding_model = ({own})", (space_id,))
     # Facts that are not live too: the table of a space that was left may still hold them.
     outbox.queue_every(connection, now)
 
@@ -163,11 +151,7 @@ def activate(connection: Connection, space_id: str, now: float) -> None:
 def rollback(connection: Connection, now: float) -> VectorSpace:
     """Stop the building of a space, or else make the space active again that was so before.
 
-    Returns:
-        The space that answers from now on.
-
-    Raises:
-        NotFoundError: there was no other space, or its vectors are gone.
+    Return the space that answers from now on.
     """
     present, begun = active(connection), building(connection)
     if present is not None and begun is not None:
@@ -185,9 +169,9 @@ def prunable(connection: Connection, before: float) -> list[SpaceState]:
     """Return the spaces that were left at a time or before it and still have vectors, or could get some."""
     left = (RETIRED, ABANDONED)
     return [
-        item
-        for item in every(connection)
-        if (item.state in left and (item.since or 0.0) <= before) or (item.state == PRUNED and item.vectors)
+        each
+        for each in every(connection)
+        if (each.state in left and (each.since or 0.0) <= before) or (each.state == PRUNED and each.vectors)
     ]
 
 
@@ -213,12 +197,7 @@ def unembedded(
 ) -> list[Unembedded]:
     """Return facts that have no vector in a space: former versions too, forgotten ones not.
 
-    Args:
-        connection: where to look.
-        space_id: the space.
-        after: only rows behind this one; 0: all.
-        limit: at most so many, in the order of their rows.
-        skip: ids that are left out.
+    Only rows behind `after` count, in their order.
     """
     sql = (
         "SELECT f.seq, f.id, f.text, f.entity, f.key FROM facts f WHERE f.seq > ? AND f.forgotten_at IS NULL"
@@ -248,15 +227,12 @@ def progress(connection: Connection, space_id: str) -> tuple[int, int]:
 
 def report(connection: Connection, problem: str | None) -> None:
     """Note why the building of a space does not go on; None: it does."""
-    run(connection, "DELETE FROM meta WHERE key = ?", (_ERROR,))
-    if problem is not None:
-        run(connection, "INSERT INTO meta VALUES (?, ?)", (_ERROR, problem))
+    put_meta(connection, _ERROR, problem)
 
 
 def problem(connection: Connection) -> str | None:
     """Return why the building of a space does not go on, or None."""
-    rows = run(connection, "SELECT value FROM meta WHERE key = ?", (_ERROR,))
-    return rows[0][0] if rows else None
+    return get_meta(connection, _ERROR)
 
 
 def _one(connection: Connection, state: str) -> VectorSpace | None:
@@ -273,16 +249,15 @@ def _space(row: Row) -> VectorSpace:
 
 
 def _enter(connection: Connection, space: VectorSpace, state: str, now: float | None) -> None:
-    run(
-        connection,
+    sql = (
         "INSERT INTO embeddings (id, identity, dims, state) VALUES (?, ?, ?, ?)"
-        " ON CONFLICT (id) DO UPDATE SET identity = excluded.identity",
-        (space.id, json.dumps(dict(space.description)), space.dims, state),
+        " ON CONFLICT (id) DO UPDATE SET identity = excluded.identity"
     )
+    run(connection, sql, (space.id, json.dumps(dict(space.description)), space.dims, state))
     if now is not None:
         _set_state(connection, space.id, state, now)
 
 
 def _set_state(connection: Connection, space_id: str, state: str, now: float) -> None:
     run(connection, "UPDATE embeddings SET state = ? WHERE id = ?", (state, space_id))
-    run(connection, "INSERT OR REPLACE INTO meta VALUES ('space:' || ?, ?)", (space_id, repr(now)))
+    put_meta(connection, f"space:{space_id}", repr(now))

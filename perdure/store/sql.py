@@ -1,9 +1,11 @@
-"""What the statements of this room are run on: a connection of whichever engine holds the truth."""
+"""What the statements of this folder are run on: a connection of whichever engine holds the truth."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -37,17 +39,11 @@ class Connection(Protocol):
 
 
 class Backend(Protocol):
-    """The database that holds the truth. Usable from any thread.
+    """The database that holds the truth. Usable from any thread."""
 
-    Attributes:
-        path: the file, or what stands for it in messages.
-        refusal: why it can only be read; None: it can be written.
-        compares: whether it finds nearest vectors itself.
-    """
-
-    path: Path
-    refusal: str | None
-    compares: bool
+    path: Path  # the file, or what stands for it in messages
+    refusal: str | None  # why it can only be read; None: it can be written
+    compares: bool  # whether it finds nearest vectors itself
 
     @property
     def displaced(self) -> bool:
@@ -56,92 +52,55 @@ class Backend(Protocol):
     def write(self, *, durable: bool = True, keep: bool = True) -> AbstractContextManager[Connection]:
         """Run a transaction: all of it is kept when the block ends, none of it if the block raises.
 
-        Args:
-            durable: wait until the disk has it. False only for what may be lost, such as counters.
-            keep: False only tries: nothing of what the block does is kept.
-
-        Raises:
-            StoreError: one of its kinds.
+        Without `durable` it does not wait for the disk: only for what may be lost, such as counters. Without `keep` it
+        only tries: nothing of what the block does is kept.
         """
 
     def read(self, *, deadline: float | None = None) -> AbstractContextManager[Connection]:
         """Lend a connection to read with, for the block.
 
-        Args:
-            deadline: `time.monotonic()` at which a running statement is broken off.
-
-        Raises:
-            StoreBusyError: also when the deadline has passed.
-            StoreError: one of its kinds.
+        A running statement is broken off at the `deadline` (`time.monotonic()`), with `StoreBusyError`.
         """
 
     def ending(self) -> AbstractContextManager[Connection]:
-        """Run a transaction beside which nobody else adds anything, not even a turn.
-
-        Raises:
-            StoreError: one of its kinds.
-        """
+        """Run a transaction beside which nobody else adds anything, not even a turn."""
 
     def beside(self) -> AbstractContextManager[Connection]:
-        """Run a transaction that waits for no writer, on rows that no other one changes.
-
-        Raises:
-            StoreError: one of its kinds.
-        """
+        """Run a transaction that waits for no writer, on rows that no other one changes."""
 
     @property
     def shared(self) -> bool:
         """Whether it is a server's, which other machines ask as well, and no file of this one."""
 
     def tidy(self, pause: Callable[[], None]) -> str:
-        """Look after statistics and free room, with pauses between the parts; return one line about it.
-
-        Raises:
-            StoreError: one of its kinds.
-        """
+        """Look after statistics and free room, with pauses between the parts; return one line about it."""
 
     def shed(self, *, rows: bool = True) -> str | None:
         """Leave nothing of what was deleted: of `rows` in the tables, and in the log of changes.
 
-        Returns:
-            What it has to wait for; None: it is done.
-
-        Raises:
-            StoreError: one of its kinds.
+        Return what it has to wait for; None: it is done.
         """
 
     def lead(self) -> bool:
         """Return whether this process is the one, of all machines, that looks after the database now.
 
         To be called again and again: who is not heard of loses that.
-
-        Raises:
-            StoreError: one of its kinds.
         """
 
     def leading(self) -> AbstractContextManager[None]:
         """Have writes in the block refused with `StoreBusyError` once another process leads."""
 
     def about(self) -> str:
-        """Return a line about the engine, for people, without an address.
-
-        Raises:
-            StoreError: one of its kinds.
-        """
+        """Return a line about the engine, for people, without an address."""
 
     def erase(self, now: float) -> tuple[dict[str, int], int]:
         """Remove all that is in it; return how many rows of each table went, and how many are left.
 
-        Raises:
-            StoreError: one of its kinds; either all of it went, or nothing.
+        Either all of it goes, or nothing.
         """
 
     def check_place(self) -> None:
-        """See that the open file still stands where it did.
-
-        Raises:
-            StoreLostError: another one stands there, or none.
-        """
+        """See that the open file still stands where it did."""
 
     def close(self) -> None:
         """Close all connections."""
@@ -153,3 +112,42 @@ def run(connection: Connection, sql: str, values: Sequence[Any] = ()) -> list[Ro
     A cursor that is not consumed leaves out what follows the first statement.
     """
     return list(connection.execute(sql, values))
+
+
+def newest(connection: Connection) -> int:
+    """Return the number of the last change in the journal; 0 in an empty store."""
+    return int(run(connection, "SELECT coalesce(max(seq), 0) FROM journal")[0][0])
+
+
+def get_meta(connection: Connection, key: str) -> str | None:
+    """Return a value that belongs to the store as a whole; None: there is none of this name."""
+    rows = run(connection, "SELECT value FROM meta WHERE key = ?", (key,))
+    return rows[0][0] if rows else None
+
+
+def put_meta(connection: Connection, key: str, value: str | None) -> None:
+    """Keep a value that belongs to the store as a whole; None drops it."""
+    if value is None:
+        run(connection, "DELETE FROM meta WHERE key = ?", (key,))
+    else:
+        run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+
+TURN = 2.0
+"""Seconds, in a turn. A server that is frozen ends no connection by itself."""
+_patience: ContextVar[float] = ContextVar("perdure_patience", default=math.inf)
+
+
+def patience() -> float:
+    """Return for how many seconds this thread waits for one answer; without an end where it may make an index."""
+    return _patience.get()
+
+
+@contextmanager
+def hurried(seconds: float = TURN) -> Iterator[None]:
+    """Wait for no answer longer than that in the block."""
+    before = _patience.set(min(seconds, _patience.get()))
+    try:
+        yield
+    finally:
+        _patience.reset(before)

@@ -16,19 +16,16 @@ from perdure.parts import part
 from perdure.store import outbox, shared_inbox, spaces
 from perdure.store.access import refusal
 from perdure.store.database import Database
-from perdure.store.folder import machine_of, prepare_folder
+from perdure.store.fact import USUAL, Summaries
+from perdure.store.folder import Presence, machine_of, prepare_folder
 from perdure.store.inbox import Inbox
 from perdure.store.inbox_lines import Entry
-from perdure.store.memo import Memo
 from perdure.store.migrations import check, migrate
 from perdure.store.moved import refuse_moved, refuse_own
-from perdure.store.presence import Presence
-from perdure.store.rollback_guard import holds_something, refuse_lost
-from perdure.store.seals import seal
+from perdure.store.rollback_guard import Memo, holds_something, refuse_lost
+from perdure.store.seals import seal, store_key
 from perdure.store.spaces import VectorSpace as VectorSpace
-from perdure.store.sql import Backend, Connection, run
-from perdure.store.summary import USUAL, Summaries
-from perdure.store.tombstones import store_key
+from perdure.store.sql import Backend, Connection, get_meta, put_meta, run
 from perdure.store.transaction import Author, Transaction
 
 KEPT, OWN_KEPT = 90 * 86_400.0, 86_400.0
@@ -38,35 +35,20 @@ Absent = Literal["create", "refuse", "empty"]
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A database that several machines share.
+    """A database that several machines share."""
 
-    Attributes:
-        url: its address, `postgresql://...`.
-        tenant: whose memories in it.
-        direct: its address past a pooler; None: the same.
-        acknowledges: a turn is acknowledged when the database has it; else when this machine's disk has.
-        moved: open it even if its memories were moved elsewhere: to be copied into.
-    """
-
-    url: str = field(repr=False)
-    tenant: str = "default"
-    direct: str | None = field(default=None, repr=False)
-    acknowledges: bool = False
-    moved: bool = False
+    url: str = field(repr=False)  # its address, `postgresql://...`
+    tenant: str = "default"  # whose memories in it
+    direct: str | None = field(default=None, repr=False)  # its address past a pooler; None: the same
+    acknowledges: bool = False  # a turn is acknowledged when the database has it; else when this machine's disk has
+    moved: bool = False  # open it even if its memories were moved elsewhere: to be copied into
 
 
 class Store:
     """One data folder. Several processes may have it open; each sees what the others wrote.
 
-    Attributes:
-        folder: the data folder.
-        clock: where the time comes from.
-        summaries: which texts get a summary.
-        refusal: why it can only be read; None: it can be written.
-        database: the truth.
-        inbox: where turns are acknowledged.
-        key: the secret from which all its hashes are made.
-        server: the database that holds the truth; None: facts.db.
+    `refusal` says why it can only be read; None: it can be written. From the `key` all its hashes are made. `server` is
+    the database that holds the truth; None: facts.db.
     """
 
     def __init__(
@@ -80,19 +62,9 @@ class Store:
     ) -> None:
         """Open the folder, creating what is missing.
 
-        A store in a folder that cannot be written, or on a full disk, is opened to be read: see `refusal`.
-
-        Args:
-            folder: the data folder.
-            clock: where the time comes from.
-            summaries: which texts get a summary.
-            server: the database that holds the truth; None: facts.db.
-            absent: what to do if there is no store: "create" it, "refuse", or let an "empty" one that is nowhere
-                stand in for it, to be read.
-
-        Raises:
-            StoreLostError: facts.db is not what the folder remembers: missing, older, or of another store.
-            StoreError: one of its kinds; nothing that was there has been changed.
+        A store in a folder that cannot be written, or on a full disk, is opened to be read: see `refusal`. What is
+        `absent` is created, refused, or an "empty" store that is nowhere stands in for it, to be read. Whatever fails,
+        nothing that was there has been changed.
         """
         self.folder = folder
         self.clock = clock or SystemClock()
@@ -130,12 +102,9 @@ class Store:
         with ExitStack() as opened:
             if self.refusal is None:
                 prepare_folder(self.folder)
+            refusal = None if self._stands_in else self.refusal
             self.database: Backend = Database(
-                path,
-                check=look,
-                stays=not self._stands_in,
-                refusal=None if self._stands_in else self.refusal,
-                memory=self._stands_in,
+                path, check=look, stays=not self._stands_in, refusal=refusal, memory=self._stands_in
             )
             opened.callback(self.database.close)
             self._presence = None if self.refusal is not None else Presence(self.folder)
@@ -182,16 +151,7 @@ class Store:
 
     @contextmanager
     def write(self, author: Author, *, durable: bool = True, keep: bool = True) -> Iterator[Transaction]:
-        """Change facts: all of the block is kept, or nothing of it.
-
-        Args:
-            author: who stands in the journal.
-            durable: see `Database.write`, as for the next one.
-            keep: False only tries.
-
-        Raises:
-            StoreError: one of its kinds.
-        """
+        """Change facts: all of the block is kept, or nothing of it; see `Backend.write`."""
         with self.database.write(durable=durable, keep=keep) as connection:
             yield Transaction(connection, self.clock.now(), author, self.summaries)
             seal(connection)
@@ -199,27 +159,17 @@ class Store:
     def meta(self, key: str) -> str | None:
         """Return a value that belongs to the store as a whole."""
         with self.database.read() as connection:
-            rows = run(connection, "SELECT value FROM meta WHERE key = ?", (key,))
-        return rows[0][0] if rows else None
+            return get_meta(connection, key)
 
     def note(self, key: str, value: str | None) -> None:
-        """Keep a value that belongs to the store as a whole, or drop it; a power cut may undo it.
-
-        Raises:
-            StoreError: it could not be written.
-        """
+        """Keep a value that belongs to the store as a whole, or drop it; a power cut may undo it."""
         with self.database.write(durable=False) as connection:
-            run(connection, "DELETE FROM meta WHERE key = ?", (key,))
-            if value is not None:
-                run(connection, "INSERT INTO meta VALUES (?, ?)", (key, value))
+            put_meta(connection, key, value)
 
     def acknowledge(self, entry: Entry) -> Entry:
         """Put a turn into the inbox, and into the database's if the store acknowledges there; return it with its id.
 
         While the database is away the turn stands in this machine's inbox alone, as it does else.
-
-        Raises:
-            StoreFullError, StoreUnavailableError: see `Inbox.append`; the turn was not kept.
         """
         entry = self.inbox.append(entry)
         if self.server is not None and self.server.acknowledges:
@@ -238,10 +188,6 @@ class Store:
         """Return turns that the database acknowledged, and that their machine has not dealt with for a while.
 
         Also this one's, if its inbox does not have them any more.
-
-        Raises:
-            StoreError: the database cannot be read.
-            OSError: the inbox cannot be read.
         """
         if not self.database.shared:
             return []
@@ -252,23 +198,13 @@ class Store:
         return [entry for machine, entry in left if machine != self._machine or entry["id"] not in here]
 
     def check_purged(self) -> None:
-        """See that no other machine has purged all of a store that is shared.
-
-        Raises:
-            StorePurgedError: one has.
-            StoreError: it cannot be asked.
-        """
+        """See that no other machine has purged all of a store that is shared."""
         if self.server is not None:
             with self.database.read() as connection:
                 refuse_moved(connection)
 
     def inbox_only(self) -> int:
-        """Return how many turns of this machine the database does not have yet, in any form.
-
-        Raises:
-            StoreError: the database cannot be read.
-            OSError: the inbox cannot be read.
-        """
+        """Return how many turns of this machine the database does not have yet, in any form."""
         left = {str(entry["id"]) for entry in self.waiting()}
         if left and self.server is not None:
             with self.database.read() as connection:
@@ -276,12 +212,7 @@ class Store:
         return len(left)
 
     def waiting(self) -> list[Entry]:
-        """Return the acknowledged turns of all processes that are not captured yet, oldest first.
-
-        Raises:
-            StoreError: the database cannot be read.
-            OSError: the inbox cannot be read.
-        """
+        """Return the acknowledged turns of all processes that are not captured yet, oldest first."""
         entries = {str(entry["id"]): entry for entry in self.inbox.entries() if "id" in entry}
         sql = "SELECT entry_id FROM inbox_done WHERE entry_id IN (SELECT value FROM json_each(?))"
         with self.database.read() as connection:
@@ -309,12 +240,9 @@ class Store:
     def park(self, entry_id: str, error: str, entry: str) -> None:
         """Put an inbox entry aside that cannot be dealt with: kept and reported, never dropped."""
         with self.database.write() as connection:
-            run(
-                connection,
-                "INSERT OR REPLACE INTO inbox_parked VALUES (?, ?, ?, ?)",
-                (entry_id, self.clock.now(), error, entry),
-            )
-            run(connection, "INSERT OR IGNORE INTO inbox_done VALUES (?, ?)", (entry_id, self.clock.now()))
+            now = self.clock.now()
+            run(connection, "INSERT OR REPLACE INTO inbox_parked VALUES (?, ?, ?, ?)", (entry_id, now, error, entry))
+            run(connection, "INSERT OR IGNORE INTO inbox_done VALUES (?, ?)", (entry_id, now))
 
     def prune_finished(self) -> None:
         """Drop the notes on inbox entries whose file is gone: they can never come back.
@@ -372,11 +300,7 @@ class Store:
 
 
 def machine_prefix(folder: Path, tenant: str, key: bytes) -> str:
-    """Return how the names of turns begin that a machine takes in for a tenant.
-
-    Raises:
-        StoreUnavailableError: the folder is one of another tenant, or of another database.
-    """
+    """Return how the names of turns begin that a machine takes in for a tenant."""
     of = hashlib.blake2b(tenant.encode(), key=key, digest_size=8).hexdigest()
     return f"{machine_of(folder, of)}-"
 

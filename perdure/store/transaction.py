@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from perdure.errors import InputError, NotFoundError
@@ -13,11 +13,10 @@ from perdure.failpoints import fail_point
 from perdure.hooks.types import Channel
 from perdure.ranking.decay import expiry
 from perdure.store import outbox
-from perdure.store.fact import COLUMNS, SELECT, Fact, folded_slot, from_row, to_column, to_row
+from perdure.store.fact import COLUMNS, SELECT, USUAL, Fact, Summaries, folded_slot, from_row, to_column, to_row
 from perdure.store.safe import safe, safe_fact, safe_values
+from perdure.store.seals import is_purged, seal_fact, store_key
 from perdure.store.sql import Connection, run
-from perdure.store.summary import USUAL, Summaries
-from perdure.store.tombstones import is_purged, store_key
 from perdure.text.normalise import fingerprint, fts_text
 
 if TYPE_CHECKING:
@@ -67,35 +66,21 @@ class StoredVector:
         return [cls(embedding_id, row.astype("<f4").tobytes()) for row in vectors]
 
 
+@dataclass(eq=False, slots=True)
 class Transaction:
-    """The changes that one transaction makes. Obtained from `Store.write`."""
+    """The changes that one transaction makes, all of one batch. Obtained from `Store.write`."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        now: float,
-        author: Author,
-        summaries: Summaries = USUAL,
-    ) -> None:
-        self._summaries = summaries
-        self.connection = connection
-        self.now = now
-        self.author = author
-        self.batch = uuid.uuid4().hex
+    connection: Connection
+    now: float
+    author: Author
+    summaries: Summaries = USUAL
+    batch: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def add(self, fact: Fact, vector: StoredVector | None = None, reason: str = "") -> Fact:
         """Store a new fact; secrets in it are redacted first.
 
-        Args:
-            fact: the fact.
-            vector: of its text.
-            reason: why it is a new one, in a few words that are no memory.
-
-        Returns:
-            The fact as stored, with id, times and hash filled in.
-
-        Raises:
-            InputError: the text is empty or too long.
+        Return it with id, times and hash filled in. The `reason` is why it is a new one, in a few words that are no
+        memory.
         """
         fact = self._completed(fact)
         if self.is_purged(fact.text):
@@ -118,12 +103,7 @@ class Transaction:
         return is_purged(self.connection, store_key(self.connection), safe(text).strip())
 
     def supersede(self, old_id: str, new_id: str, reason: str = "") -> None:
-        """Let a newer fact take the place of an older one, which stays for `as_of` and undo.
-
-        Raises:
-            NotFoundError: one of them is not there, or the older one was superseded already.
-            InputError: they are the same.
-        """
+        """Let a newer fact take the place of an older one, which stays for `as_of` and undo."""
         if old_id == new_id:
             raise InputError(f"fact {old_id} cannot take its own place")
         new = self.fact(new_id)
@@ -136,11 +116,7 @@ class Transaction:
         self.change(new_id, "succeed", {"supersedes_id": old_id, "valid_from": since}, other_id=old_id)
 
     def fact(self, fact_id: str) -> Fact:
-        """Return a fact as it is now.
-
-        Raises:
-            NotFoundError: there is no such fact.
-        """
+        """Return a fact as it is now."""
         rows = run(self.connection, f"SELECT {SELECT} FROM facts WHERE id = ?", (fact_id,))
         if not rows:
             raise NotFoundError(f"fact {fact_id} is not there")
@@ -149,12 +125,7 @@ class Transaction:
     def reinforce(self, fact_id: str, reason: str = "") -> Fact:
         """Note that a fact was said again: it is confirmed, and its lifetime starts anew.
 
-        Args:
-            fact_id: the fact.
-            reason: why it is taken for the same, in a few words that are no memory.
-
-        Raises:
-            NotFoundError: there is no such fact.
+        The `reason` is why it is taken for the same, in a few words that are no memory.
         """
         fact = self.fact(fact_id)
         values: dict[str, Any] = {"reinforced_count": fact.reinforced_count + 1, "last_confirmed_at": self.now}
@@ -163,27 +134,12 @@ class Transaction:
         return self.change(fact_id, "reinforce", values, reason=reason)
 
     def change(
-        self,
-        fact_id: str,
-        action: str,
-        values: Mapping[str, Any],
-        *,
-        other_id: str | None = None,
-        reason: str = "",
+        self, fact_id: str, action: str, values: Mapping[str, Any], *, other_id: str | None = None, reason: str = ""
     ) -> Fact:
         """Change columns of a fact in place; the journal keeps what stood there before, so that it can be undone.
 
-        Args:
-            fact_id: the fact.
-            action: what is done, a word for the journal.
-            values: new values by column, as `Fact` has them. Columns that hold text are not among them: a new
-                text is a new version.
-            other_id: the other fact it has to do with.
-            reason: why, in a few words that are no memory.
-
-        Raises:
-            NotFoundError: there is no such fact.
-            InputError: a column cannot be changed in place.
+        Columns that hold text are not among the values: a new text is a new version. The `reason` is a few words that
+        are no memory.
         """
         foreign = values.keys() - CHANGEABLE
         if foreign:
@@ -209,9 +165,7 @@ class Transaction:
     def rewrite(self, fact: Fact, detail: Mapping[str, Any]) -> None:
         """Write the texts of a fact anew in place, where nothing may be kept of the old ones; its vectors go too.
 
-        Args:
-            fact: as it is to be; only its texts may differ.
-            detail: why, for the journal: JSON values, no text.
+        The `detail` says why, for the journal: JSON values, no text.
         """
         fact = self._completed(fact)
         seq = self.journal("scrub", fact.id, detail=detail)
@@ -224,6 +178,19 @@ class Transaction:
         self._index(row, fact)
         run(self.connection, "DELETE FROM vectors WHERE fact_id = ?", (fact.id,))
         self.queue(fact.id)
+
+    def remove(self, fact_id: str, action: str, detail: Mapping[str, Any] | None = None) -> None:
+        """Take a fact out for good, with its words, vectors and links; the journal keeps its id.
+
+        The `detail` says why, for the journal: JSON values, no text.
+        """
+        linked = run(self.connection, "SELECT source_fact_id FROM memory_links WHERE target_fact_id = ?", (fact_id,))
+        run(self.connection, "DELETE FROM facts_fts WHERE rowid = (SELECT seq FROM facts WHERE id = ?)", (fact_id,))
+        run(self.connection, "DELETE FROM facts WHERE id = ?", (fact_id,))
+        self.journal(action, fact_id, detail=detail)
+        self.queue(fact_id)
+        for (source,) in linked:
+            seal_fact(self.connection, source)
 
     def put_vector(self, fact_id: str, vector: StoredVector) -> None:
         """Give an existing fact its vector."""
@@ -254,18 +221,17 @@ class Transaction:
             raise InputError(f"a memory has {len(text)} characters; the limit is {MAX_TEXT}: store a summary")
         created = fact.created_at or self.now
         confirmed = fact.last_confirmed_at or created
+        ends = fact.expires_at
+        if ends is None:
+            ends = expiry(fact.decay_class, confirmed, fact.decay_freeze_until)
         return replace(
             fact,
             id=fact.id or str(uuid.uuid4()),
             text=text,
-            summary=fact.summary or self._summaries.of(text),
+            summary=fact.summary or self.summaries.of(text),
             created_at=created,
             last_confirmed_at=confirmed,
-            expires_at=(
-                expiry(fact.decay_class, confirmed, fact.decay_freeze_until)
-                if fact.expires_at is None
-                else fact.expires_at
-            ),
+            expires_at=ends,
             normalized_hash=fingerprint(text),
         )
 
@@ -274,16 +240,9 @@ class Transaction:
         run(self.connection, INDEX, (row, *(fts_text(text or "") for text in texts)))
 
     def _put_vector(self, fact_id: str, vector: StoredVector) -> None:
-        run(
-            self.connection,
-            "INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)",
-            (fact_id, vector.embedding_id, vector.blob),
-        )
-        run(
-            self.connection,
-            "UPDATE facts SET embedding_model = ? WHERE id = ?",
-            (vector.embedding_id, fact_id),
-        )
+        values = (fact_id, vector.embedding_id, vector.blob)
+        run(self.connection, "INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", values)
+        run(self.connection, "UPDATE facts SET embedding_model = ? WHERE id = ?", (vector.embedding_id, fact_id))
 
     def queue(self, fact_id: str) -> None:
         """Note that the derived table, if there is one, has an old state of a fact."""
@@ -295,20 +254,12 @@ class Transaction:
     ) -> int:
         """Write a journal row; return its number.
 
-        Args:
-            action: what is done.
-            fact_id: to which fact.
-            other_id: the other fact it has to do with.
-            detail: JSON values; never the text of a memory.
+        The `detail` is JSON values, never the text of a memory.
         """
-        author = self.author
-        run(
-            self.connection,
-            "INSERT INTO journal (at, action, fact_id, other_id, channel, host, session, batch, detail)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (self.now, action, fact_id, other_id, author.channel.value, author.host, author.session, self.batch,
-             json.dumps(detail or {})),
-        )  # fmt: skip
+        by = (self.author.channel.value, self.author.host, self.author.session, self.batch)
+        columns = "at, action, fact_id, other_id, channel, host, session, batch, detail"
+        sql = f"INSERT INTO journal ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        run(self.connection, sql, (self.now, action, fact_id, other_id, *by, json.dumps(detail or {})))
         return self.connection.last_insert_rowid()
 
 

@@ -7,7 +7,7 @@ from perdure.store.fact import Fact
 
 AUTO_RECALLED = frozenset({
     Channel.USER, Channel.LIBRARY, Channel.CLI, Channel.TOOL_ASKED, Channel.TOOL_UNASKED, Channel.ASSISTANT,
-    Channel.OWNER_FILE, Channel.FILE, Channel.TRANSCRIPT_USER,
+    Channel.OWNER_FILE, Channel.FILE, Channel.TRANSCRIPT_USER
 })  # fmt: skip
 """May come up unasked, once approved. (What the assistant said waits for review when it is captured.)"""
 

@@ -23,32 +23,22 @@ _OWNER = Scope("user", OWNER)
 SHORT = 8
 """Digits of a batch that name it."""
 _EXPIRE = "expire"
-_BY_BATCH = (_EXPIRE, "assign", "revive")
+_BY_BATCH = (_EXPIRE, "assign")
 """Nobody's last change: these are taken back only by their batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What an undo did.
+    """What an undo did."""
 
-    Attributes:
-        batch: the transaction that was taken back.
-        facts: ids of the facts that were changed back.
-        conflicts: ids of facts that were changed again since, and were left alone.
-    """
-
-    batch: str
-    facts: tuple[str, ...]
-    conflicts: tuple[str, ...]
+    batch: str  # the transaction that was taken back
+    facts: tuple[str, ...]  # ids of the facts that were changed back
+    conflicts: tuple[str, ...]  # ids of facts that were changed again since, and were left alone
 
 
 def last_batch(connection: Connection, audience: Audience) -> str:
-    """Return the newest transaction on facts the audience may read that can be undone and was not.
-
-    Raises:
-        NotFoundError: there is none.
-    """
-    for batch in batches(connection, audience, everything=False):
+    """Return the newest transaction on facts the audience may read that can be undone and was not."""
+    if batch := next(batches(connection, audience, everything=False), ""):
         return batch
     raise NotFoundError("there is nothing left to undo")
 
@@ -64,13 +54,7 @@ def batches(
 ) -> Iterator[str]:
     """Yield transactions that can be undone, newest first; of one session or host only, if asked.
 
-    Args:
-        connection: a reader.
-        audience: who asks.
-        session: of this session.
-        host: of this host.
-        begins: whose names begin so.
-        everything: also what was nobody's doing, such as an expiry.
+    `begins` is the beginning of their names. `everything` counts also what was nobody's doing, such as an expiry.
     """
     condition, values = audience.sql()
     marks = ", ".join("?" * len(_NOT_UNDONE))
@@ -97,15 +81,11 @@ def batches(
 
 
 def undo(tx: Transaction, batch: str, audience: Audience) -> Undone:
-    """Take a transaction back, last change first. What was changed again since is left alone.
-
-    Raises:
-        NotFoundError: there is no such transaction on facts that the audience may write, or it was undone already.
-        ScopeError: the audience may write nothing.
-    """
+    """Take a transaction back, last change first. What was changed again since is left alone."""
     # Who took an import in is the owner of the folder, whomever the memories in it belong to; another may have taken
     # back a part of it since.
-    import_ = audience.writable() == _OWNER and _is_import(tx.connection, batch)
+    sql = "SELECT 1 FROM journal WHERE host = ? AND substr(batch, 1, ?) = ? LIMIT 1"
+    import_ = audience.writable() == _OWNER and run(tx.connection, sql, (IMPORT, len(batch), batch))
     for asking in (ALL_SCOPES, audience) if import_ else (audience,):
         # A beginning will do: that is how a change is told.
         named = list(batches(tx.connection, asking, begins=batch)) if len(batch) >= SHORT else []
@@ -115,12 +95,11 @@ def undo(tx: Transaction, batch: str, audience: Audience) -> Undone:
     else:
         raise NotFoundError(f"there is no change {batch[:12]} to undo; it may have been undone already")
     condition, values = audience.sql()
-    rows = run(
-        tx.connection,
+    sql = (
         "SELECT j.action, j.fact_id, j.other_id, j.detail FROM journal j CROSS JOIN facts ON facts.id = j.fact_id"
-        f" WHERE j.batch = ? AND {condition} ORDER BY j.seq DESC",
-        (batch, *values),
+        f" WHERE j.batch = ? AND {condition} ORDER BY j.seq DESC"
     )
+    rows = run(tx.connection, sql, (batch, *values))
     done: dict[str, None] = {}
     conflicts: dict[str, None] = {}
     for action, fact_id, other_id, detail in rows:
@@ -129,11 +108,6 @@ def undo(tx: Transaction, batch: str, audience: Audience) -> Undone:
             (done if worked else conflicts)[fact_id] = None
     tx.journal("undo", rows[-1][1], detail={"undoes": batch})
     return Undone(batch, tuple(done), tuple(conflicts))
-
-
-def _is_import(connection: Connection, batch: str) -> bool:
-    sql = "SELECT 1 FROM journal WHERE host = ? AND substr(batch, 1, ?) = ? LIMIT 1"
-    return bool(run(connection, sql, (IMPORT, len(batch), batch)))
 
 
 def _reverse(tx: Transaction, action: str, fact_id: str, other_id: str | None, detail: dict[str, Any]) -> bool:
@@ -171,12 +145,7 @@ def _stood_upon(tx: Transaction, fact_id: str, action: str, other_id: str | None
 
 
 def undo_chosen(tx: Transaction, audience: Audience, batch: str | None, session: str | None) -> Undone:
-    """Take back all of a session, or one transaction, or the last one where neither is named.
-
-    Raises:
-        NotFoundError: there is nothing to undo.
-        ScopeError: the audience may write nothing.
-    """
+    """Take back all of a session, or one transaction, or the last one where neither is named."""
     if session is not None:
         wanted = list(batches(tx.connection, audience, session=session))
     else:

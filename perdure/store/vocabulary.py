@@ -1,14 +1,67 @@
-"""How common the words of a query are, so that only the rarest, which decide, are searched."""
+"""Words as the full-text index has them: their stems, how common they are, and which one a misspelt word means."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from functools import cache, lru_cache
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from perdure.store.journal import newest
-from perdure.store.sql import Connection, run
-from perdure.store.stems import stem
+import apsw
+
+from perdure.store.sql import Connection, newest, run
+from perdure.text.normalise import match_terms
+
+LONGEST: Final = 400
+"""Terms that are read of a text."""
+KEPT: Final = 65_536
+"""Stems at hand: about 10 MB."""
+LEAST_LETTERS: Final = 4
+"""Shorter words have too many neighbours."""
+ALIKE: Final = 0.78
+"""From this likeness on a word is a misspelling: one letter of five is wrong, but not one of four ("bear", "beer")."""
+
+
+@lru_cache(maxsize=KEPT)
+def stem(term: str) -> str:
+    """Return a folded term as the index holds it, by its own tokenizer: Porter's stems, marks removed."""
+    return " ".join(_tokens(term, apsw.FTS5_TOKENIZE_QUERY))
+
+
+def terms(text: str) -> frozenset[str]:
+    """Return the stems of a text's words, without function words."""
+    return frozenset(map(stem, match_terms(text, limit=LONGEST)))
+
+
+def may_be_misspelt(word: str) -> bool:
+    """Whether a word is long enough, and of letters alone, so that another one may be meant by it."""
+    return len(word) >= LEAST_LETTERS and word.isalpha()
+
+
+def meant(word: str, known: Iterable[str]) -> list[str]:
+    """Return which known words one may be a misspelling of, the likest first (optimal string alignment)."""
+    from rapidfuzz import process
+    from rapidfuzz.distance import OSA
+
+    found = process.extract(word, list(known), scorer=OSA.normalized_similarity, score_cutoff=ALIKE, limit=3)
+    return [known for known, _, _ in found]
+
+
+def tokenised(text: str) -> list[str]:
+    """Return the words of a normalised text as the index holds them, in their order."""
+    return _tokens(text, apsw.FTS5_TOKENIZE_DOCUMENT)
+
+
+def _tokens(text: str, reason: int) -> list[str]:
+    found: list[str] = _tokenizer()(text.encode(), reason, None, include_offsets=False, include_colocated=False)
+    return found
+
+
+@cache
+def _tokenizer() -> Any:
+    return apsw.Connection(":memory:").fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])
+
 
 MAX_TERMS = 8
 MAX_POSTINGS = 5_000
@@ -63,9 +116,7 @@ def document_frequency(connection: Connection, term: str, vocabulary: str) -> in
 def rarest(counts: Mapping[str, int], postings: int = MAX_POSTINGS) -> list[str]:
     """Return the terms that are searched, rarest first.
 
-    Args:
-        counts: rows that hold each term.
-        postings: rows in all, beyond which only the first term is taken.
+    Beyond so many rows in all (`postings`) only the first term is taken.
     """
     chosen: list[str] = []
     total = 0

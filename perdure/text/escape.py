@@ -1,8 +1,13 @@
-"""Make text inert before it is shown: to a model inside a block of data, or to a person on a terminal."""
+"""Make text inert before it is shown: to a model inside a block of data, or to a person on a terminal.
+
+What is written to a model instead of to a person is told as well (`orders_in`), for people who look through what they
+are about to take over. It decides nothing: a recalled text is fenced as data whatever it says.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from perdure.regex import lazy
 from perdure.text.clean import clean
@@ -40,12 +45,6 @@ def escape(text: str) -> str:
     that a role marker cannot stand at the start of a line. Characters that are invisible or change
     the direction of writing become visible, as in `\u202e`; joiners stay where emoji or a script
     need them. Runs of three or more backticks or tildes are set apart, so that no fence opens.
-
-    Args:
-        text: any string.
-
-    Returns:
-        One line; `text` itself when nothing is to be done.
     """
     text = clean(text)
     return _SPECIAL.sub(_escape_match, text) if _SUSPECT.search(text) else text
@@ -57,23 +56,13 @@ def visible(text: str) -> str:
     Line breaks and tabs become one space, so that a text cannot fake a line or a cell of its own. Other control
     characters, and what is invisible or changes the direction of writing, become visible, as in `\x1b` and `\u202e`;
     joiners stay where emoji or a script need them.
-
-    Args:
-        text: any string.
-
-    Returns:
-        One line; `text` itself when nothing is to be done.
     """
     text = clean(text)
     return _SIGNS.sub(_escape_match, text) if _OBEYED.search(text) else text
 
 
 def visible_json(text: str) -> str:
-    r"""Return JSON in which nothing is left that a terminal would obey or hide, as in `\u009b`: it reads back the same.
-
-    Args:
-        text: JSON as `json.dumps` writes it.
-    """
+    r"""Return JSON of the same meaning in which a terminal obeys and hides nothing: `\u009b` is spelled out."""
     return _UNSAID.sub(_json_match, text)
 
 
@@ -101,3 +90,44 @@ def _sign(code: int) -> str:
     if code < 0x80:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+_ORDERS: Mapping[str, re.Pattern[str]] = {
+    "asks to ignore instructions": lazy(
+        r"\b(?:ignore|disregard|forget|override)\b.{0,30}\b(?:previous|prior|above|earlier|system|all)\b.{0,30}"
+        r"\b(?:instructions?|prompts?|rules|messages)\b",
+        re.IGNORECASE,
+    ),
+    "gives the model another role": lazy(
+        r"\byou are (?:now|no longer)\b.{0,40}\b(?:ai|assistant|model|agent|mode|dan|jailbroken|unrestricted)\b"
+        r"|\b(?:developer|jailbreak|god) mode\b",
+        re.IGNORECASE,
+    ),
+    "imitates a turn or a fence": lazy(
+        r"<\|(?:im_start|im_end|system|endoftext)\|>|\[/?INST\]|</?(?:system|memory-context|system-reminder)\b"
+        r"|^\s*(?:system|assistant)\s*:",
+        re.IGNORECASE | re.MULTILINE,
+    ),
+    "asks to hide something from the user": lazy(
+        r"\b(?:do not|don't|never|without)\b.{0,20}\b(?:tell|telling|inform|informing|mention|show|alert)\w*\b.{0,20}"
+        r"\bthe (?:user|human|owner)\b",
+        re.IGNORECASE,
+    ),
+    "asks to send or run something": lazy(
+        r"\b(?:curl|wget)\b[^\n|]{0,200}\|\s*(?:ba|z)?sh\b"
+        r"|\b(?:send|post|upload|forward|exfiltrate)\b.{0,60}"
+        r"\b(?:passwords?|credentials?|api[ _-]?keys?|tokens?|secrets?|conversation)\b.{0,40}\b(?:to|at)\b",
+        re.IGNORECASE,
+    ),
+}
+"""Signs by what they show."""
+_UNSEEN = lazy(r"[\u200b\u202a-\u202e\u2060-\u2064\u2066-\u2069\U000e0000-\U000e007f]")
+
+
+def orders_in(text: str) -> str | None:
+    """Return in words what shows that a text is meant for a model, or None if nothing does."""
+    found = next((what for what, pattern in _ORDERS.items() if pattern.search(text)), None)
+    # Characters that nobody sees have a use in emoji and some scripts; there they are shown as they are.
+    if found is None and _UNSEEN.search(text) and visible(text) != text:
+        return "holds characters that nobody sees"
+    return found

@@ -12,8 +12,6 @@ TAIL = 16
 """So many messages of a session are remembered to find out where the new ones begin."""
 MAX_RAW = 16_384
 """Characters of a message that any pattern may see."""
-KEYED = "k1:"
-"""Begins a cursor whose marks have a key."""
 
 
 def mark(message: object, key: bytes = b"") -> str:
@@ -33,22 +31,8 @@ def mark(message: object, key: bytes = b"") -> str:
 
 
 def unread(messages: Messages, tail: str, key: bytes) -> tuple[Messages, str]:
-    """Return the messages behind a keyed cursor, and the new cursor.
-
-    A cursor of an earlier version, whose marks had no key, is understood once and comes back keyed.
-
-    Args:
-        messages: the history, or a part of it.
-        tail: the cursor as this function returned it; empty at first.
-        key: the store's key.
-    """
-    if not messages:
-        return messages, tail
-    if tail and not tail.startswith(KEYED):
-        fresh, _ = new_messages(messages, tail)
-        return fresh, KEYED + " ".join(mark(message, key) for message in messages[-TAIL:])
-    fresh, marks = new_messages(messages, tail.removeprefix(KEYED), lambda message: mark(message, key))
-    return fresh, KEYED + marks
+    """Return the messages behind a cursor whose marks are keyed with the store's key, and the new cursor."""
+    return new_messages(messages, tail, lambda message: mark(message, key))
 
 
 def new_messages(messages: Messages, tail: str, mark_of: Callable[[Message], str] = mark) -> tuple[Messages, str]:

@@ -15,8 +15,8 @@ from itertools import groupby
 from perdure.errors import InputError
 from perdure.regex import lazy
 from perdure.text.clean import clean
+from perdure.text.lexicon import FUNCTION_CHARS, PARTICLES, stop_words
 from perdure.text.scripts import DENSE_CLASS, dense_script
-from perdure.text.stopwords import FUNCTION_CHARS, PARTICLES, STOP_WORDS
 
 NORMALISER_VERSION = 1
 """Stored beside the index; another number means that the index must be built anew."""
@@ -31,18 +31,7 @@ _UNSEEN = (
 UNSEEN_CLASS = "".join(f"{chr(start)}-{chr(end)}" for start, end in _UNSEEN)
 """What `fold` drops, for a character class of a pattern."""
 # Letters that have no decomposition, but are typed without their stroke or as two letters.
-_LETTERS: dict[str, str | None] = {
-    "\u0131": "i",
-    "ł": "l",
-    "ø": "o",
-    "đ": "d",
-    "ħ": "h",
-    "ŧ": "t",
-    "æ": "ae",
-    "œ": "oe",
-    "þ": "th",
-    "ð": "d",
-}
+_LETTERS: dict[str, str | None] = {**dict(zip("\u0131łøđħŧð", "ilodhtd", strict=True)), "æ": "ae", "œ": "oe", "þ": "th"}
 _APOSTROPHES: dict[str, str | None] = dict.fromkeys("\u2018\u2019\u201b\u02bc\u02b9\u2032", "'")
 _FOLD: dict[int, str | None] = {
     **{code: None for start, end in _UNSEEN for code in range(start, end + 1)},
@@ -134,7 +123,7 @@ def match_terms(text: str, limit: int = 64) -> tuple[str, ...]:
     if limit < 1:
         raise InputError(f"limit is {limit}, but a query has at least 1 term; give 1 or more")
     terms: dict[str, None] = {}
-    left_out = STOP_WORDS - acronyms(text)
+    left_out = stop_words() - acronyms(text)
     for match in _TERM.finditer(fold(text)):
         word = match["word"]
         if word is None:
@@ -196,10 +185,10 @@ def _writing(char: str) -> str | None:
 
 
 def _hangul_terms(word: str) -> Iterator[str]:
-    if word in STOP_WORDS:
+    if word in stop_words():
         return
     stem = next((word.removesuffix(end) for end in PARTICLES if word.endswith(end)), "")
-    if stem in STOP_WORDS:
+    if stem in stop_words():
         return
     if stem:
         yield " ".join(stem)

@@ -1,4 +1,4 @@
-"""Questions made from memories, by whose answers recall and models are measured. No model writes them."""
+"""Questions by which recall and models are measured: written once, or made from memories. No model writes them."""
 
 from __future__ import annotations
 
@@ -6,35 +6,29 @@ import random
 from collections.abc import Sequence
 from typing import Protocol
 
+from perdure.text.lexicon import table
 from perdure.text.normalise import match_terms
 
+FOREIGN_QUESTIONS = tuple(table("text", "questions")["foreign"].splitlines())
+"""Each must bring up nothing, whatever a store holds; one that does may be about something in that store."""
+PAIRS = tuple(tuple(line.split(" | ")) for line in table("text", "questions")["pairs"].splitlines())
+"""Question and the memory that answers it, 60 of them."""
 WORDS = 24
 """A question of so many words is as good as one of the whole memory."""
 _USER = "user"
 
 
 class Slotted(Protocol):
-    """What a question is made from."""
+    """What a question is made from: a memory and the slot that it fills."""
 
     @property
-    def text(self) -> str:
-        """The memory itself."""
-        ...
-
+    def text(self) -> str: ...  # noqa: D102
     @property
-    def entity(self) -> str | None:
-        """Whom or what its slot is about."""
-        ...
-
+    def entity(self) -> str | None: ...  # noqa: D102
     @property
-    def key(self) -> str | None:
-        """What its slot says of that."""
-        ...
-
+    def key(self) -> str | None: ...  # noqa: D102
     @property
-    def value(self) -> str | None:
-        """What stands in its slot."""
-        ...
+    def value(self) -> str | None: ...  # noqa: D102
 
 
 def exact(memory: Slotted) -> str:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from perdure.regex import lazy
+from perdure.text.lexicon import stop_words, word_set
 from perdure.text.normalise import fold
-from perdure.text.stopwords import STOP_WORDS
 
 LONG, MOST = 6, 0.6
 """Texts that share so many words, and this part of all their words, may be worded differently."""
@@ -28,59 +28,40 @@ not no never nor none nobody nothing without neither cannot stopped quit longer 
 unless except only if until but although though instead maybe perhaps might could would should was were had did used
 will going
 """
-_RELATIVE = """
-today tonight tomorrow yesterday ago recently just lately soon next last this now currently later earlier
-"""
-_ORDERED_WORDS = """
-than over to from before after instead rather into by for with against onto versus vs
-"""
+_RELATIVE = "today tonight tomorrow yesterday ago recently just lately soon next last this now currently later earlier"
 _EMPTY_WORDS = """
 a an the that really very so much also quite pretty totally definitely absolutely truly actually honestly basically
 simply still especially particularly lot lots too all
 """
 _FILLER_WORDS = f"{_EMPTY_WORDS} of in at on is are am be been being do does has have it its and as well"
-_ORDERED, _FILLERS = frozenset(_ORDERED_WORDS.split()), frozenset(_FILLER_WORDS.split())
-_EMPTY = frozenset(_EMPTY_WORDS.split())
+_ORDERED = word_set("than over to from before after instead rather into by for with against onto versus vs")
+_FILLERS, _EMPTY = word_set(_FILLER_WORDS), word_set(_EMPTY_WORDS)
 _AROUND = ".,;:!?\"'`*_()[]{}|\u201c\u201d\u201e\u00ab\u00bb\u2013\u2014\u3001\u3002"
 """What stands around a word and says nothing; a sign that may ("-5", "C++", "$5") is not among it."""
-_GROUPS = (
-    "love loves like likes enjoy enjoys adore adores fond",
-    "dislike hate hates loathe detest",
-    "big large huge",
-    "small little tiny",
-    "begin begins start starts",
-    "purchase purchased buy bought",
-    "mum mom mother",
-    "dad father",
-    "kid kids child children",
-    "photo photos picture pictures",
-    "film films movie movies",
-    "bike bikes bicycle bicycles",
-    "great amazing awesome wonderful fantastic incredible",
-    "glad happy",
-    "live lives reside resides",
-)
+_GROUPS = """
+love loves like likes enjoy enjoys adore adores fond, dislike hate hates loathe detest, big large huge,
+small little tiny, begin begins start starts, purchase purchased buy bought, mum mom mother, dad father,
+kid kids child children, photo photos picture pictures, film films movie movies, bike bikes bicycle bicycles,
+great amazing awesome wonderful fantastic incredible, glad happy, live lives reside resides
+"""
 _RELATIVES = """
 sister brother son daughter wife husband partner friend boss colleague cousin aunt uncle niece nephew grandma grandpa
 grandmother grandfather girlfriend boyfriend neighbour neighbor roommate
 """
-_PEOPLE = (
-    "i me my mine myself",
-    "we us our ours",
-    "you your yours",
-    "he him his",
-    "she her hers",
-    "they them their theirs",
-    "mother mum mom mama",
-    "father dad papa",
-    "kid child children",
-    *_RELATIVES.split(),
+_PEOPLE = """
+i me my mine myself, we us our ours, you your yours, he him his, she her hers, they them their theirs,
+mother mum mom mama, father dad papa, kid child children
+"""
+_SYNONYM = {word: group.split()[0] for group in _GROUPS.split(",") for word in group.split()}
+_PERSONS = {word: word for word in _RELATIVES.split()} | {
+    word: group.split()[0] for group in _PEOPLE.split(",") for word in group.split()
+}
+_PERSON = {form: person for word, person in _PERSONS.items() for form in (word, f"{word}s")}
+_MARKED = word_set(f"{_MONTHS} {_DAYS} {_NUMBERS}")
+_TURNING = word_set(_POLARITY)
+_TIMES = word_set(
+    "today tonight tomorrow yesterday ago recently just lately soon next last this now currently later earlier"
 )
-_PERSON = {form: group.split()[0] for group in _PEOPLE for word in group.split() for form in (word, f"{word}s")}
-_SYNONYM = {word: group.split()[0] for group in _GROUPS for word in group.split()}
-_MARKED = frozenset(f"{_MONTHS} {_DAYS} {_NUMBERS}".split())
-_TURNING = frozenset(_POLARITY.split())
-_TIMES = frozenset(_RELATIVE.split())
 _TELLING = _MARKED | _TURNING | _PERSON.keys()
 
 
@@ -143,7 +124,7 @@ def telling(text: str) -> frozenset[str]:
     """Return the words of a text, folded, that say how many, when, who and whether: no other may stand for them."""
     words = {word.partition("'")[0] if word.partition("'")[0] in _PERSON else word for word in _words(text)}
     found = {word for word in words if any(map(str.isdigit, word)) or word in _TELLING or word.endswith("n't")}
-    return frozenset(found | {name for name in map(fold, _NAME.findall(text)) if name not in STOP_WORDS})
+    return frozenset(found | {name for name in map(fold, _NAME.findall(text)) if name not in stop_words()})
 
 
 def says_the_same(one: str, other: str) -> bool:

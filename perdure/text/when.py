@@ -14,39 +14,33 @@ a winter belongs to the year in which it begins. "A few" is two to five.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from perdure.regex import lazy
+from perdure.text.lexicon import table
 from perdure.text.normalise import fold
-from perdure.text.when_words import LANGUAGES, SHORT_MONTHS, Language
 
 _DAY_SECONDS = 86_400.0
+_NEVER = "(?!)"
+_LANGUAGES = table("text", "when")["languages"].values()
+"""The words of each language; the data file says what they are."""
 _Value = TypeVar("_Value")
 _Read = Callable[[re.Match[str], date], "Period | None"]
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """Some days on end.
-
-    Attributes:
-        first: the first day.
-        last: the last day, which belongs to the period.
-    """
+    """Some days on end, the last one included."""
 
     first: date
     last: date
 
     def seconds(self, zone: tzinfo = UTC) -> tuple[float, float]:
-        """Return begin and end in epoch seconds; the end is the first moment that no longer belongs to it.
-
-        Args:
-            zone: whose midnights count.
-        """
+        """Return begin and end in epoch seconds, by midnights of the zone; the end no longer belongs to it."""
         begin = datetime.combine(self.first, time.min, zone).timestamp()
         if self.last == date.max:
             return begin, datetime.combine(self.last, time.min, zone).timestamp() + _DAY_SECONDS
@@ -58,13 +52,6 @@ def periods(text: str, today: date) -> list[Period]:
 
     Of matches that overlap the longer wins. Dates that do not exist are nothing. What lies outside the
     calendar is moved to its first or last day. Takes time linear in the length of the text.
-
-    Args:
-        text: any string, in any case, with or without accents.
-        today: the day on which it was said.
-
-    Returns:
-        Distinct periods in the order of the text.
     """
     return list(dict.fromkeys(period for read, match in _named(text, _RULES) if (period := read(match, today))))
 
@@ -72,13 +59,7 @@ def periods(text: str, today: date) -> list[Period]:
 def days_ahead(text: str, today: date, count: int) -> list[date]:
     """Find the days to come that a text names, as a plan does: where week or year are not said, the next one.
 
-    Args:
-        text: any string.
-        today: the day on which it was said; it is to come as well.
-        count: how many days after it are looked at.
-
-    Returns:
-        Distinct days in the order of the text.
+    Today is to come as well; `count` days after it are looked at.
     """
     soon = [today + timedelta(days=step) for step in range(count + 1)]
     found: dict[date, None] = {}
@@ -184,24 +165,27 @@ def _table(tables: Iterable[str], values: Sequence[_Value]) -> dict[str, _Value]
     }
 
 
+def _named_in(kind: str, values: Sequence[_Value]) -> dict[str, _Value]:
+    """Give the words of one kind their values, in all languages."""
+    return _table([words[kind] for words in _LANGUAGES], values)
+
+
+_SHORT_MONTHS = table("text", "when")["short_months"]
 _MONTH_SERIES: list[_Series] = [partial(_of_year, n, 1) for n in range(12)]
-_MONTHS = _table([words.months for words in LANGUAGES], _MONTH_SERIES)
-_SEASONS: dict[str, _Series] = _table(
-    [words.seasons for words in LANGUAGES], [partial(_of_year, n, 3) for n in (2, 5, 8, 11)]
-)
-_WEEKDAYS: dict[str, _Series] = _table(
-    [words.weekdays for words in LANGUAGES], [partial(_of_week, n) for n in range(7)]
-)
-_UNITS: dict[str, _Series] = _table(
-    [words.units for words in LANGUAGES], [_day, _week, _weekend, _month, _quarter, _year]
-)
+_MONTHS = _named_in("months", _MONTH_SERIES)
+_SEASONS: dict[str, _Series] = _named_in("seasons", [partial(_of_year, n, 3) for n in (2, 5, 8, 11)])
+_WEEKDAYS: dict[str, _Series] = _named_in("weekdays", [partial(_of_week, n) for n in range(7)])
+_UNITS: dict[str, _Series] = _named_in("units", [_day, _week, _weekend, _month, _quarter, _year])
 _RECURRING = _MONTHS | _SEASONS | _WEEKDAYS
-_OF_YEAR = _MONTHS | _SEASONS | _table([SHORT_MONTHS], _MONTH_SERIES)
-_MONTH_NUMBERS = _table([SHORT_MONTHS, *(words.months for words in LANGUAGES)], range(1, 13))
-_COUNTS = _table([words.counts for words in LANGUAGES], [(n, n) for n in range(1, 13)]) | _table(
-    [words.few for words in LANGUAGES], [(2, 5)]
-)
-_NEAR = {phrase: distance for words in LANGUAGES for phrase, distance in words.near.items()}
+_OF_YEAR = _MONTHS | _SEASONS | _table([_SHORT_MONTHS], _MONTH_SERIES)
+_MONTH_NUMBERS = _table([_SHORT_MONTHS], range(1, 13)) | _named_in("months", range(1, 13))
+_COUNTS = _named_in("counts", [(n, n) for n in range(1, 13)]) | _named_in("few", [(2, 5)])
+_NEAR = {phrase: distance for words in _LANGUAGES for phrase, distance in words["near"].items()}
+
+
+def month_names() -> list[list[str]]:
+    """Return the names of each month, folded, in every language."""
+    return [sorted(name for name, of in _MONTH_NUMBERS.items() if of == number) for number in range(1, 13)]
 
 
 def _read_recurring(match: re.Match[str], today: date) -> Period | None:
@@ -287,17 +271,16 @@ def _last_words(names: Iterable[str]) -> frozenset[str]:
     return frozenset(name.split()[-1] for name in names)
 
 
-def _recurring_rule(words: Language) -> _Rule:
-    tables = (words.months, words.seasons, words.weekdays, words.units)
-    names = [name for table in tables for name in re.split(r", |\|", table)]
-    before = f"(?P<last>{words.last})|(?P<this>{words.this})|(?P<next>{words.next})|(?:{words.latest})"
-    behind = f"(?P<over>{words.over})|(?P<coming>{words.coming})"
+def _recurring_rule(words: Mapping[str, Any]) -> _Rule:
+    names = [name for kind in ("months", "seasons", "weekdays", "units") for name in re.split(r", |\|", words[kind])]
+    before = f"(?P<last>{words['last']})|(?P<this>{words['this']})|(?P<next>{words['next']})|(?:{words['latest']})"
+    behind = f"(?P<over>{words.get('over', _NEVER)})|(?P<coming>{words.get('coming', _NEVER)})"
     pattern = rf"\b(?:{before}) (?P<name>{_any(names)})\b(?: (?:{behind})\b)?"
     return _Rule(_last_words(names), re.compile(pattern), _read_recurring)
 
 
-def _ago_rule(words: Language) -> _Rule:
-    before, behind = words.ago
+def _ago_rule(words: Mapping[str, Any]) -> _Rule:
+    before, behind = words["ago"]
     pattern = rf"\b{before}(?P<count>[0-9]{{1,5}}|{_any(_COUNTS)}) (?P<unit>{_any(_UNITS)}){behind}\b"
     return _Rule(frozenset({(before or behind).strip()}), re.compile(pattern), _read_ago)
 
@@ -314,7 +297,7 @@ _PATTERNS: tuple[tuple[frozenset[str], str, _Read], ...] = (
     (_DIGITS, rf"{_START}(?P<day>[0-9]{{1,2}})\.(?P<month>[0-9]{{1,2}})\.(?P<year>[0-9]{{4}}){_END}", _read_date),
     (
         _DIGITS,
-        rf"\b(?:{_any(words.latest for words in LANGUAGES)}) (?:the year |jahre? |ano )?"
+        rf"\b(?:{_any(words['latest'] for words in _LANGUAGES)}) (?:the year |jahre? |ano )?"
         rf"(?P<year>(?:19|20)[0-9]{{2}}){_END}",
         _read_year,
     ),
@@ -339,8 +322,8 @@ _PATTERNS: tuple[tuple[frozenset[str], str, _Read], ...] = (
 )
 _RULES = (
     *(_Rule(words, lazy(pattern), read) for words, pattern, read in _PATTERNS),
-    *(_recurring_rule(language) for language in LANGUAGES),
-    *(_ago_rule(language) for language in LANGUAGES),
+    *(_recurring_rule(language) for language in _LANGUAGES),
+    *(_ago_rule(language) for language in _LANGUAGES),
 )
 _BARE_WEEKDAY = _Rule(
     frozenset(_WEEKDAYS),

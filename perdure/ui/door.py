@@ -125,7 +125,7 @@ class Door:
         cookie = cookie_of(headers)
         if not self._keys.known(cookie):
             return _no("This browser was not let in. Run: perdure ui")
-        scope["form_token"] = self._keys.form(cookie)
+        scope["form_token"], scope["root"] = self._keys.form(cookie), self._keys.prefix
         return None
 
     def _is_own(self, headers: Mapping[str, str], method: str) -> bool:

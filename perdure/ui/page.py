@@ -15,7 +15,7 @@ from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from perdure.api.memory import Memory
@@ -33,10 +33,6 @@ MAX_SAID = 300
 
 MAX_ASKED = 1_000
 """Characters of what an address asks for: a page says it back."""
-
-
-class FormError(PerdureError):
-    """A form was sent by something that is none of our pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +112,10 @@ def change(path: str, work: Work) -> Route:
 
 def _handler(work: Work) -> Callable[[Request], Any]:
     async def handle(request: Request) -> Response:
-        form = _checked(request, await request.form()) if request.method == "POST" else {}
+        given = await request.form() if request.method == "POST" else FormData()
+        form = {name: value for name, value in given.items() if isinstance(value, str)}
+        if request.method == "POST" and not _is_ours(request, form.pop("form_token", "")):
+            return PlainTextResponse("the form is from an earlier start of perdure ui; load the page again", 403)
         state = request.app.state
         # The store blocks; a page that takes its time must not keep the others waiting.
         return await run_in_threadpool(_answered, work, Call(state.memory, state.clock.now(), request, form))
@@ -133,11 +132,8 @@ def _answered(work: Work, call: Call) -> Response:
         return call.render("wrong.html", 400, problem=str(error))
 
 
-def _checked(request: Request, form: FormData) -> Mapping[str, str]:
-    found = {name: value for name, value in form.items() if isinstance(value, str)}
-    if not hmac.compare_digest(found.pop("form_token", "").encode(), request.scope["form_token"].encode()):
-        raise FormError("the form is from an earlier start of perdure ui; load the page again")
-    return found
+def _is_ours(request: Request, token: str) -> bool:
+    return hmac.compare_digest(token.encode(), request.scope["form_token"].encode())
 
 
 @cache

@@ -24,10 +24,9 @@ from filelock import FileLock, Timeout
 from perdure.api.memory import Memory
 from perdure.engine.paths import data_folder
 from perdure.errors import HostError, InputError
-from perdure.service.client import OK, ask_at
-from perdure.service.place import endpoint, runtime_folder
-from perdure.ui.app import pages
+from perdure.service.client import OK, ask_at, endpoint, runtime_folder
 from perdure.ui.door import ENTER, TOKEN_SECONDS, Keys
+from perdure.ui.pages import pages
 
 SECONDS = 5.0
 """For which a server that runs already may take to answer."""

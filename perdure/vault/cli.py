@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -65,11 +64,8 @@ def store_secret(
         key = f"{kind} {name}".strip()
         memory.store(pointer_text(record), category="entity", entity=service, key=key, channel=Channel.CLI)
     output = Output(as_json)
-    if as_json:
-        output.json(asdict(record))
-    else:
-        output.line(pointer_text(record))
-    return 0
+    output.line(pointer_text(record))
+    return _ended(output, asdict(record))
 
 
 @vault.command("get")
@@ -83,11 +79,9 @@ def get_secret(record_id: str, home: Path | None, as_json: bool) -> int:
     """
     with _existing(home) as opened:
         secret = opened.get(record_id)
-    if as_json:
-        Output(as_json).json({"record": asdict(secret.record), "sensitive": {"value": secret.value}})
-    else:
+    if not as_json:
         Output().raw(secret.value)
-    return 0
+    return _ended(Output(as_json), {"record": asdict(secret.record), "sensitive": {"value": secret.value}})
 
 
 @vault.command("list")
@@ -98,18 +92,12 @@ def list_secrets(home: Path | None, as_json: bool) -> int:
 
     Example: perdure vault list
     """
-    records: list[VaultRecord] = []
-    if _exists(home):
-        with _opened(home) as opened:
-            records = opened.records()
-    output = Output(as_json)
-    if as_json:
-        output.json({"records": [asdict(record) for record in records]})
-    elif records:
+    output, records = Output(as_json), _records(home)
+    if records:
         output.table(("id", "service", "kind", "name", "stored", "expires"), map(_row, records))
     else:
         output.line("The vault is empty. Store something: perdure vault store GitHub --kind token")
-    return 0
+    return _ended(output, {"records": [asdict(record) for record in records]})
 
 
 @vault.command("forget")
@@ -127,13 +115,9 @@ def forget_secret(record_id: str, dry_run: bool, home: Path | None, as_json: boo
         if not dry_run:
             _forget_pointer(record, home)
             opened.forget(record.id)
-    output = Output(as_json)
-    if as_json:
-        output.json({"forgotten": not dry_run, "record": asdict(record)})
-    else:
-        done = "Would forget" if dry_run else "Forgot"
-        output.line(f"{done}: {record.kind} for {record.service} (id {record.id[:MIN_PREFIX]})")
-    return 0
+    output, done = Output(as_json), "Would forget" if dry_run else "Forgot"
+    output.line(f"{done}: {record.kind} for {record.service} (id {record.id[:MIN_PREFIX]})")
+    return _ended(output, {"forgotten": not dry_run, "record": asdict(record)})
 
 
 @vault.command("rotate")
@@ -170,23 +154,32 @@ def vault_status(home: Path | None, as_json: bool) -> int:
         with _opened(home) as opened:
             values |= asdict(opened.state())
             soon = time.time() + EXPIRY_WARNING_DAYS * DAY
-            values["expiring_soon"] = _ids(opened.records(), lambda at: time.time() < at <= soon)
-    output = Output(as_json)
-    if as_json:
-        output.json(values)
-    else:
-        output.table(("", ""), [(name.replace("_", " "), value) for name, value in values.items()])
-    return 0
+            expiring = {record.id: record.expires_at for record in opened.records() if record.expires_at is not None}
+            values["expiring_soon"] = [name for name, at in expiring.items() if time.time() < at <= soon]
+    rows = [(name.replace("_", " "), value) for name, value in values.items()]
+    Output(as_json).both(values, ("", ""), rows)
+    return OK
 
 
 def _rotated(output: Output, total: int, generation: int, *, dry_run: bool) -> int:
-    if output.as_json:
-        output.json({"generation": generation, "records": total, "dry_run": dry_run})
-    elif dry_run:
+    if dry_run:
         output.line(f"{total} secrets would be encrypted with key {generation}, and the key before would be gone.")
     else:
         output.line(f"{total} secrets are encrypted with key {generation}; the key before is gone.")
+    return _ended(output, {"generation": generation, "records": total, "dry_run": dry_run})
+
+
+def _ended(output: Output, values: object) -> int:
+    if output.as_json:
+        output.json(values)
     return OK
+
+
+def _records(home: Path | None) -> list[VaultRecord]:
+    if not _exists(home):
+        return []
+    with _opened(home) as opened:
+        return opened.records()
 
 
 def _forget_pointer(record: VaultRecord, home: Path | None) -> None:
@@ -223,10 +216,6 @@ def _value() -> str:
 
 def _new_passphrase() -> str:
     return _ask(True) if sys.stdin.isatty() else sys.stdin.readline().removesuffix("\n")
-
-
-def _ids(records: Iterable[VaultRecord], wanted: Callable[[float], bool]) -> list[str]:
-    return [record.id for record in records if record.expires_at is not None and wanted(record.expires_at)]
 
 
 def _row(record: VaultRecord) -> tuple[str, ...]:

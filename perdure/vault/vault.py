@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from perdure.clock import Clock, SystemClock
@@ -28,31 +27,6 @@ from perdure.vault.record import MIN_PREFIX, Secret, VaultRecord, checked
 
 APPLICATION_ID = 0x70727661  # "prva"
 VERSION = 1
-
-_SCHEMA = """
-CREATE TABLE keys (
-    generation INTEGER PRIMARY KEY,
-    source TEXT NOT NULL,
-    entry TEXT NOT NULL,
-    salt BLOB NOT NULL,
-    cost INTEGER NOT NULL,
-    nonce BLOB NOT NULL,
-    proof BLOB NOT NULL
-) STRICT;
-CREATE TABLE records (
-    id TEXT PRIMARY KEY,
-    service TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    name TEXT NOT NULL,
-    created_at REAL NOT NULL,
-    expires_at REAL,
-    generation INTEGER NOT NULL REFERENCES keys (generation),
-    nonce BLOB NOT NULL,
-    ciphertext BLOB NOT NULL,
-    UNIQUE (service, kind, name),
-    UNIQUE (generation, nonce)
-) STRICT;
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,9 +258,7 @@ class Vault:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def _sealed(self, record_id: str) -> tuple[VaultRecord, bytes, bytes, KeyRow]:
@@ -371,6 +343,6 @@ def _create(database: Database) -> None:
     with database.write() as connection:
         # Another process may have made it since.
         if not run(connection, "PRAGMA user_version")[0][0]:
-            run(connection, _SCHEMA)
+            run(connection, (Path(__file__).parent / "schema.sql").read_text(encoding="utf-8"))
             run(connection, f"PRAGMA user_version = {VERSION}")
             run(connection, f"PRAGMA application_id = {APPLICATION_ID}")

@@ -25,9 +25,8 @@ from perdure.recall.receipt import Receipt
 from perdure.store.fact import Fact
 from perdure.store.sql import run
 from perdure.store.store import Store
-from perdure.text.foreign_questions import FOREIGN_QUESTIONS
 from perdure.text.normalise import match_terms
-from perdure.text.questions import exact, paraphrase, temporal
+from perdure.text.questions import FOREIGN_QUESTIONS, exact, paraphrase, temporal
 from tests.kit import OpenMemory
 
 TEXTS = (

@@ -121,7 +121,6 @@ def test_every_job_runs_or_says_why_it_has_nothing_to_do(tmp_path: Path) -> None
     assert said.pop("export").startswith("facts-")
     assert said.pop("tidy").endswith("the file stays as it is")
     assert said == {
-        "revive": "nothing was hidden",
         "prune": "nothing is due",
         "canary": "captured, recalled and removed",
         "files": "there are no files or conversations",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure.capture.dates import dated, freeze_until
+from perdure.capture.lifetimes import dated, freeze_until
 from tests.capture.conftest import Notebook
 
 SUNDAY = dt.datetime(2026, 11, 22, 12, tzinfo=dt.UTC).timestamp()

@@ -7,14 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from perdure.capture.compare import Action
-from perdure.capture.decide import decide
+from perdure.capture.decide import Action, decide
 from perdure.embed.base import Embedder, GuardedEmbedder
 from perdure.embed.deterministic import HashEmbedder
 from perdure.hooks.types import Channel
 from perdure.store.fact import Fact
+from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run
-from perdure.store.store import VectorSpace
 from perdure.store.trust import SUPERSEDES
 from tests.capture.conftest import Notebook
 from tests.faulty import FailingEmbedder

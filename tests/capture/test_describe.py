@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure.capture.describe import MAX_FIELD, Description, compile_categories, describe, importance
+from perdure.capture.describe import MAX_FIELD, Description, compile_categories, describe, extract_tags, importance
 from perdure.capture.slots import Slot
 from perdure.capture.statements import Statement, cue_of
-from perdure.capture.tags import extract_tags
 from perdure.errors import SettingsError
 from perdure.store.fact import CATEGORIES
 

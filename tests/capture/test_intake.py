@@ -248,28 +248,14 @@ def test_any_characters_can_be_taken_in(said: list[str]) -> None:
         assert "\0" not in message["text"]
 
 
-def plain_cursor(history: Sequence[Said]) -> str:
-    """Return a cursor as an earlier version left it: marks without a key."""
-    return new_messages(history, "")[1]
-
-
 def test_a_cursor_cannot_be_guessed_without_the_key() -> None:
     tails = [take([user("1234")], "", key, "s", LIMITS).tail for key in (KEY, b"another key")]
     assert tails[0] != tails[1]
     assert mark(user("1234")) not in tails[0]
 
 
-def test_a_cursor_of_an_earlier_version_is_understood_once() -> None:
-    history = [message for n in range(30) for message in (user(f"I live in house {n}."), agent(f"Noted {n}."))]
-    intake = take([*history, user("I like tea.")], plain_cursor(history), KEY, "s", LIMITS)
-    assert [message["text"] for message in intake.messages] == ["I like tea."]
-    again = take([*history, user("I like tea."), user("I like milk.")], intake.tail, KEY, "s", LIMITS)
-    assert [message["text"] for message in again.messages] == ["I like milk."]
-    assert mark(user("I like tea.")) not in intake.tail
-
-
 def test_a_turn_with_no_messages_leaves_the_cursor_as_it_is() -> None:
-    old = plain_cursor([user("I live in Graz."), agent("Noted.")])
+    old = take([user("I live in Graz."), agent("Noted.")], "", KEY, "s", LIMITS).tail
     assert take([], old, KEY, "s", LIMITS).tail == old
 
 

@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 
 from perdure.api.memory import Memory
-from perdure.capture.compare import Action
-from perdure.capture.decide import Levels
-from perdure.capture.judge import LanguageJudge
-from perdure.capture.writing import Writer, WritingOptions, Written
+from perdure.capture.decide import Action, Levels
+from perdure.capture.writing import LanguageJudge, Writer, WritingOptions, Written
 from perdure.clock import ManualClock
 from perdure.errors import ModelError
 from perdure.hooks.types import Channel, TurnContext

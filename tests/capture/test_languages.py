@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure.capture import foreign
+import perdure.capture
 from perdure.capture.describe import describe
-from perdure.capture.language import ANYWHERE, STARTS, language, language_of
+from perdure.capture.language import ANYWHERE, CODES, STARTS, foreign_cue, foreign_slot, language, language_of
 from perdure.capture.statements import Statement, statements
 from perdure.text.normalise import fold
 
-DATA = Path(foreign.__file__).parent / "data"
+DATA = Path(perdure.capture.__file__).parent / "data"
 KEPT = {
     "de": ["Meine Schwester wohnt in Bremen.", "Kaffee trinke ich nur schwarz.", "Wir haben uns für Rust entschieden.",
            "Antworte mir ab jetzt auf Deutsch.", "Das Meeting ist um vier, nicht um drei."],
@@ -171,7 +171,7 @@ def test_a_statement_is_kept_without_the_question_behind_it() -> None:
     assert statements("Wie komme ich nach Bremen, wo meine Schwester wohnt?") == []
 
 
-@pytest.mark.parametrize("code", foreign.CODES)
+@pytest.mark.parametrize("code", CODES)
 def test_every_pattern_is_folded_and_compiles(code: str) -> None:
     content = tomllib.loads((DATA / f"{code}.toml").read_text(encoding="utf-8"))
     slots = content.pop("slots")
@@ -182,7 +182,7 @@ def test_every_pattern_is_folded_and_compiles(code: str) -> None:
         re.compile(pattern)
 
 
-@pytest.mark.parametrize("code", foreign.CODES)
+@pytest.mark.parametrize("code", CODES)
 def test_no_pattern_matches_everything(code: str) -> None:
     words = language(code)
     for name in (*STARTS, *ANYWHERE):
@@ -191,14 +191,14 @@ def test_no_pattern_matches_everything(code: str) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.text(max_size=200), st.sampled_from(foreign.CODES))
+@given(st.text(max_size=200), st.sampled_from(CODES))
 def test_any_text_is_judged_without_an_error(text: str, code: str) -> None:
-    assert foreign.cue_of(text, fold(text), code) in (None, "remember", "convention", "decision", "preference",
+    assert foreign_cue(text, fold(text), code) in (None, "remember", "convention", "decision", "preference",
                                                       "entity", "factual")  # fmt: skip
-    found = foreign.slot_of(text, code)
+    found = foreign_slot(text, code)
     assert found is None or found.value in text or fold(found.value) in fold(text)
-    assert language_of(text, code) in (*foreign.CODES, "en")
+    assert language_of(text, code) in (*CODES, "en")
 
 
 def test_a_sentence_without_end_is_not_judged() -> None:
-    assert foreign.cue_of("ich wohne in Graz " * 100, "ich wohne in graz " * 100, "de") is None
+    assert foreign_cue("ich wohne in Graz " * 100, "ich wohne in graz " * 100, "de") is None

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perdure.api.memory import Memory
-from perdure.capture.patterns import pattern_rules
+from perdure.capture.rules import pattern_rules
 from perdure.capture.statements import Statement, statements
 from perdure.errors import SettingsError
 from perdure.hooks.types import TurnContext

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perdure.capture.noise import prose
-from perdure.capture.reference import explained, resolve
-from perdure.capture.sentences import clauses, sentences
+from perdure.capture.sentences import clauses, explained, prose, resolve, sentences
 from perdure.capture.statements import statements
 
 

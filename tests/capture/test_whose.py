@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perdure import Memory
-from perdure.capture.attribution import is_own
+from perdure.capture.describe import is_own
 from perdure.hooks.types import TurnContext
 
 A, B = "project:client-a", "project:client-b"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perdure.api.memory import Memory
-from perdure.capture.compare import ASKED, Action, compare
+from perdure.capture.decide import ASKED, Action, compare
 from perdure.capture.describe import describe
 from perdure.capture.statements import Statement
 from perdure.store.fact import Fact

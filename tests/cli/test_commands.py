@@ -67,7 +67,6 @@ METHODS: Mapping[str, str] = {
     "Admin.purge": "perdure purge",
     "Admin.scrub": "perdure scrub",
     "Admin.prune": "perdure prune",
-    "Upkeep.revive": "perdure revive",
     "Admin.jobs": "perdure jobs",
     "Admin.run_job": "perdure jobs run",
     "Admin.inbox": "perdure inbox",

@@ -16,7 +16,7 @@ from perdure.api.memory import Memory
 from perdure.clock import ManualClock
 from perdure.engine.paths import record_home
 from perdure.maintenance.exports import daily_export
-from perdure.store import outbox, reporting
+from perdure.store import notices, outbox
 from perdure.store.outbox import IndexState
 from perdure.store.sql import run
 from perdure.store.store import Store
@@ -155,7 +155,7 @@ def test_what_is_wrong_is_named_with_what_to_do(
 
 def test_a_program_that_reported_is_told_of_for_a_day(home: Path) -> None:
     store = Store(home, clock=ManualClock(time.time() - 90_000))
-    reporting.note(store)
+    notices.tell_reporting(store)
     store.close()
     call("doctor")
 

@@ -18,7 +18,7 @@ def test_jobs_show_their_state_and_can_be_run(elsewhere: Path) -> None:
     assert call_json("jobs", "--home", elsewhere) == {
         "timers": "none",
         "jobs": dict.fromkeys(
-            "revive prune canary files classify backup export optimise reconcile calibrate tidy".split()  # noqa: SIM905
+            "prune canary files classify backup export optimise reconcile calibrate tidy".split()  # noqa: SIM905
         ),
     }  # fmt: skip
     assert call("jobs", "run", "prune", "--home", elsewhere).stdout == "nothing is due\n"

@@ -115,7 +115,6 @@ CALLS: Mapping[str, list[list[str]] | str] = {
     "review list": [[]],
     "review take-back": [["{former}", "--dry-run"]],
     "review reject": [["{waits}", "--dry-run"]],
-    "revive": [["--dry-run"], []],
     "scope assign": [["agent:main", "--to", "user:alice", "--dry-run"], [EVIL, "--all-users"]],
     "scope list": [["--all"]],
     "scope show": [["{scope}"]],

@@ -49,7 +49,7 @@ READS = (
     "distill --dry-run", "classify --dry-run", "scrub --dry-run", "purge 00000000 --dry-run", "purge --status",
     "backup", "backup list", "backup restore OUT --dry-run", "model switch --dry-run", "model rollback --dry-run",
     "model prune --dry-run", "doctor", "vault list", "vault status", "uninstall --dry-run", "inbox drop x --dry-run",
-    "review approve x --dry-run", "revive --dry-run", "unlink 00000000 00000001 --dry-run",
+    "review approve x --dry-run", "unlink 00000000 00000001 --dry-run",
     "files remove OUT --dry-run",
 )  # fmt: skip
 Broken = Callable[[Path], AbstractContextManager[None]]

@@ -14,7 +14,7 @@ from perdure.api.memory import Memory
 from perdure.errors import InputError, NotFoundError
 from perdure.hooks.types import Channel, TurnContext
 from perdure.store.fact import Fact
-from perdure.store.presence import Presence
+from perdure.store.folder import Presence
 from perdure.store.seals import seal
 from perdure.store.sql import run
 from perdure.store.store import Store

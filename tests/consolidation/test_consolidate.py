@@ -20,8 +20,9 @@ from perdure.store import links
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import View, ids
+from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run
-from perdure.store.store import Store, VectorSpace
+from perdure.store.store import Store
 from perdure.store.transaction import Author, StoredVector
 from perdure.store.undo import undo
 

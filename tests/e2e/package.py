@@ -28,10 +28,13 @@ DATA = (
     "perdure/recall/data/gate.json",
     "perdure/recall/data/words.toml",
     "perdure/files/data/index.sql",
+    "perdure/store/schema.sql",
+    "perdure/postgres/schema.sql",
     "perdure/hosts/openclaw/index.js",
     "perdure/hosts/openclaw/bridge.js",
     "perdure/hosts/openclaw/generated.json",
     "perdure/ui/static/*",
+    "perdure/vault/schema.sql",
     "perdure/ui/templates/*.html",
 )
 """Files of the package that are not Python. Each must be there, and there may be no other."""

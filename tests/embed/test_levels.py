@@ -11,7 +11,7 @@ from perdure.embed.levels import levels_of
 from perdure.embed.load import load_default
 from perdure.ranking.calibration import DEFAULT
 from perdure.text.normalise import match_terms
-from perdure.text.pairs import PAIRS
+from perdure.text.questions import PAIRS
 from tests.faulty import ShiftedEmbedder
 
 

@@ -10,7 +10,7 @@ from perdure.api.memory import Memory
 from perdure.api.tools import call_tool
 from perdure.errors import NotFoundError
 from perdure.hooks.types import Channel, Consent, ToolResult, TurnContext
-from perdure.store import requests
+from perdure.store import lifecycle
 from perdure.store.fact import Fact
 from tests.kit import OpenMemory
 
@@ -214,12 +214,12 @@ def test_what_is_stored_has_the_life_and_the_place_that_was_named(memory: Memory
 
 def test_an_agent_in_a_loop_cannot_fill_the_review_without_end(memory: Memory) -> None:
     boat = memory.store(BOAT)
-    for number in range(requests.MOST):
+    for number in range(lifecycle.MOST):
         ask(memory, "memory_update", memory=boat.id, text=f"The boat is called Heron {number}.")
     answer = ask(memory, "memory_update", memory=boat.id, text="The boat is called Egret.")
     assert answer.refused
-    assert f"{requests.MOST} requests wait" in answer.text
-    assert len(memory.admin.review()) == requests.MOST
+    assert f"{lifecycle.MOST} requests wait" in answer.text
+    assert len(memory.admin.review()) == lifecycle.MOST
     again = ask(memory, "memory_update", memory=boat.id, text="The boat is called Heron 3.")
     assert again.details["outcome"] == "waiting"
     memory.admin.reject(again.details["request"])

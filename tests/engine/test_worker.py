@@ -27,8 +27,9 @@ from perdure.hooks.types import Channel
 from perdure.lance.indexer import Indexer
 from perdure.recall.options import LEXICAL
 from perdure.store.fact import Fact
+from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run
-from perdure.store.store import Store, VectorSpace
+from perdure.store.store import Store
 from perdure.store.transaction import Author, StoredVector
 from tests.waiting import until
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.errors import InputError
-from perdure.files.prompt import PromptSection, prompt_sections
+from perdure.files.prompt import prompt_sections
+from perdure.hooks.types import PromptSection
 
 RECALL = """\
 ## Memory recall

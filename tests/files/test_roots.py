@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.errors import InputError
-from perdure.files.reading import MAX_PATH
 from perdure.files.roots import (
     HARD_LINK,
     LINK,
@@ -30,6 +29,7 @@ from perdure.files.roots import (
     root_of,
     scan,
 )
+from perdure.files.safe_open import MAX_PATH
 from perdure.store.scope import Scope
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="builds links, FIFOs and sockets")

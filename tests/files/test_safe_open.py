@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure.errors import InputError, UnsafePathError
-from perdure.files.reading import MAX_PATH, OPENER, Opener, open_by_descriptor, open_by_name, read_inside
+from perdure.files.safe_open import MAX_PATH, OPENER, Opener, open_by_descriptor, open_by_name, read_inside
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="builds links, FIFOs and sockets")
 

@@ -16,9 +16,8 @@ import pytest
 
 from bench.hooks import processes
 from perdure import Memory
-from perdure.service.client import ask
+from perdure.service.client import ask, endpoint
 from perdure.service.helper import Helper
-from perdure.service.place import endpoint
 from tests.hosts.commands import SECRET, helpers, home, hook, kill, payload
 from tests.waiting import until
 
@@ -195,7 +194,7 @@ def test_a_hook_imports_nothing_heavy(home: Path) -> None:
     command = [sys.executable, "-I", "-c", code, "prompt", "--host", "claude-code", "--home", str(home)]
     done = subprocess.run(command, input=payload("prompt", "s1", prompt="Hello there"), capture_output=True, check=True)
     loaded = set(done.stderr.decode().split())
-    assert "perdure.service.place" in loaded
+    assert "perdure.service.client" in loaded
     assert not loaded & {
         "numpy",
         "onnxruntime",

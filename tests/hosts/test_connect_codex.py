@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from perdure.errors import HostError
-from perdure.hosts.connect.checkup import checkups
 from perdure.hosts.connect.codex import Codex
 from perdure.hosts.connect.parts import Wiring
-from perdure.hosts.connect.survey import Found, survey
+from perdure.hosts.connect.survey import Found, checkups, survey
 from tests.hosts.machine import PYTHON, Machine, commands, values
 
 CONFIGS = [

@@ -11,10 +11,8 @@ from pathlib import Path
 import pytest
 
 from perdure.errors import HostError
-from perdure.hosts.connect.config_file import ConfigFile, locked
-from perdure.hosts.connect.formats import dump, parse
-from perdure.hosts.connect.parts import Wiring
-from perdure.hosts.connect.records import recorded
+from perdure.hosts.connect.config_file import ConfigFile, locked, recorded
+from perdure.hosts.connect.parts import Wiring, dump, parse
 from tests.hosts.machine import Machine, commands, values
 
 BROKEN = [

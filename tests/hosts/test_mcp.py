@@ -25,6 +25,7 @@ from perdure.engine.repository import project_of
 from perdure.errors import ExtensionError
 from perdure.extras import need
 from perdure.hooks.types import TurnContext
+from perdure.hosts.mcp.client import McpClient
 from perdure.hosts.mcp.desk import Desk
 from perdure.hosts.mcp.server import MemoryServer
 from tests.kit import kept
@@ -61,7 +62,8 @@ def talk(
     """Have a conversation with a server in this process, and return what that returns."""
 
     async def conversation() -> Any:
-        server = MemoryServer(lambda: Desk(home, agent=agent, user=None, workspace=workspace))
+        known = McpClient(agent=agent, workspace=str(workspace) if workspace else None)
+        server = MemoryServer(lambda: Desk(home, known))
         try:
             async with Client(server.server(), mode=mode, **given) as client:
                 return await work(client)

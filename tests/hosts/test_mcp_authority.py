@@ -18,6 +18,7 @@ from mcp.shared.exceptions import MCPError
 
 from perdure.api.memory import Memory
 from perdure.hooks.types import Channel
+from perdure.hosts.mcp.client import McpClient
 from perdure.hosts.mcp.desk import FACTS, Desk
 from perdure.hosts.mcp.server import MemoryServer
 from perdure.text.quotes import quoted
@@ -40,7 +41,7 @@ class Talk:
         self.home, self.mode, self.answer = home, mode, answer
         self.patience = given.pop("patience", 60.0)
         self.said: str = given.pop("said", "")
-        self.given = {"agent": None, "user": None, "workspace": None} | given
+        self.client = McpClient(**given)
         self.asked: list[types.ElicitRequestFormParams] = []
 
     def __call__(self, *calls: tuple[str, dict[str, Any]]) -> list[types.CallToolResult]:
@@ -59,7 +60,7 @@ class Talk:
             return await self.answer()
 
         def desk() -> Desk:
-            return Desk(self.home, said=lambda quote: quoted(quote, self.said), **self.given)
+            return Desk(self.home, self.client, said=lambda quote: quoted(quote, self.said))
 
         server = MemoryServer(desk, patience=self.patience)
         callback = elicited if self.answer else None
@@ -190,7 +191,7 @@ def test_where_nobody_can_be_asked_the_change_waits_for_a_review(home: Path, boa
         [BOAT]
     ] * 2
     assert asked.structured_content["memories"][0]["marks"] == ["agent's note", "pending"]
-    with closing(Desk(home, agent=None, user=None, workspace=None)) as desk:
+    with closing(Desk(home, McpClient())) as desk:
         assert request not in repr(desk.read(FACTS))
     with Memory.open(home) as memory:
         memory.admin.approve(result.structured_content["request"])

@@ -11,7 +11,7 @@ import pytest
 from perdure import Memory
 from perdure.errors import InputError, NotFoundError
 from perdure.hooks.types import Consent, TurnContext
-from perdure.hosts.mcp.desk import new_session
+from perdure.hosts.mcp.client import McpClient
 from perdure.hosts.mcp.remote import RemoteDesk
 from tests.hosts.commands import helpers, home, hook, kill, payload
 
@@ -20,7 +20,7 @@ SAID = "My favourite editor is Helix."
 
 
 def desk(home: Path, user: str | None = None, host: str = "claude-code") -> RemoteDesk:
-    return RemoteDesk(home, agent=None, user=user, workspace=None, host=host, session=new_session())
+    return RemoteDesk(home, McpClient(user=user, host=host))
 
 
 @pytest.fixture

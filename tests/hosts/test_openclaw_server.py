@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from perdure.hosts.openclaw.rpc import (
+from perdure.hosts.openclaw.server import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,

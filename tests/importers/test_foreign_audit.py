@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perdure.importers.audit import ForeignAudit, audit_source
-from perdure.text.prompt_injection import orders_in
+from perdure.text.escape import orders_in
 from tests.maintenance.test_exchange import SECRET
 
 NOW = 1_772_000_000.0

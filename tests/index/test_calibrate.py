@@ -26,7 +26,7 @@ from perdure.store.search import View
 from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
 from perdure.store.transaction import Author, StoredVector
-from perdure.text.foreign_questions import FOREIGN_QUESTIONS
+from perdure.text.questions import FOREIGN_QUESTIONS
 from tests.faulty import ShiftedEmbedder
 
 if TYPE_CHECKING:

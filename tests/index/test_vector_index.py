@@ -22,7 +22,8 @@ from perdure.lance.table import LanceIndex, rows_of
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.search import View
-from perdure.store.store import Store, VectorSpace
+from perdure.store.spaces import VectorSpace
+from perdure.store.store import Store
 from perdure.store.transaction import Author
 
 AUTHOR = Author(Channel.LIBRARY)

@@ -17,7 +17,6 @@ from perdure.lance.indexer import Indexer, mark_suspect
 from perdure.store import outbox
 from perdure.store.fact import Fact
 from perdure.store.outbox import IndexState
-from perdure.store.removal import remove
 from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run
 from perdure.store.store import Store
@@ -93,7 +92,7 @@ def test_a_table_is_built_whole_before_it_is_needed_and_fed_from_then_on(store: 
     assert state(store)[1].version
     with store.write(AUTHOR) as tx:
         for fact_id in [*first, *more][LEFT:]:
-            remove(tx, fact_id, "prune")
+            tx.remove(fact_id, "prune")
     # Between the two sizes it goes on.
     add(store, 2)
     assert store.outbox_state().waiting

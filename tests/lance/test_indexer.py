@@ -17,8 +17,9 @@ from perdure.lance.table import LanceIndex
 from perdure.store import outbox
 from perdure.store.fact import Fact
 from perdure.store.outbox import IndexState, OutboxState
+from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run
-from perdure.store.store import Store, VectorSpace
+from perdure.store.store import Store
 from perdure.store.transaction import Author, StoredVector
 
 AUTHOR = Author(Channel.LIBRARY)

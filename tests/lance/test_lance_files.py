@@ -17,8 +17,9 @@ from perdure.lance.indexer import Indexer
 from perdure.lance.table import table_name
 from perdure.store.fact import Fact
 from perdure.store.folder import LANCE_SUMS as SUMS
+from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run
-from perdure.store.store import Store, VectorSpace
+from perdure.store.store import Store
 from perdure.store.transaction import Author
 
 AUTHOR = Author(Channel.LIBRARY)

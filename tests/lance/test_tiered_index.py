@@ -25,8 +25,9 @@ from perdure.store.fact import Fact
 from perdure.store.outbox import IndexState
 from perdure.store.scope import Audience
 from perdure.store.search import View
+from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run
-from perdure.store.store import Store, VectorSpace
+from perdure.store.store import Store
 from perdure.store.transaction import Author, StoredVector
 
 if TYPE_CHECKING:

@@ -24,8 +24,9 @@ from perdure.maintenance.purge import purge
 from perdure.store.fact import Fact
 from perdure.store.links import TYPES, link
 from perdure.store.scope import Audience
+from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run
-from perdure.store.store import Store, VectorSpace
+from perdure.store.store import Store
 from perdure.store.transaction import MAX_TEXT, Author, StoredVector
 from perdure.store.undo import batches, undo
 

@@ -26,8 +26,8 @@ from perdure.maintenance.importing import bring_in
 from perdure.maintenance.purge import CERTIFIED, PENDING, certify, purge
 from perdure.maintenance.recovery import recover
 from perdure.store.fact import Fact
+from perdure.store.folder import Presence
 from perdure.store.links import link
-from perdure.store.presence import Presence
 from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author

@@ -23,8 +23,8 @@ from perdure.maintenance.markdown_entry import read_entries, write_entry
 from perdure.maintenance.markdown_export import export_pages
 from perdure.maintenance.purge import purge
 from perdure.store.fact import Fact
+from perdure.store.lifecycle import Request, Wish, request_of
 from perdure.store.links import Link, link, links_of
-from perdure.store.requests import Request, Wish, request_of
 from perdure.store.scope import Audience
 from perdure.store.store import Store
 from perdure.store.undo import batches, undo

@@ -22,30 +22,19 @@ from perdure.hooks.types import Channel
 from perdure.index.vector_index import ExactIndex
 from perdure.lance.indexer import Indexer
 from perdure.maintenance.certificate import Needles
-from perdure.maintenance.purge import (
-    CERTIFIED,
-    PENDING,
-    Purge,
-    certify,
-    holding,
-    is_purged,
-    plan,
-    purge,
-    purges,
-    resolve,
-)
+from perdure.maintenance.purge import CERTIFIED, PENDING, Purge, certify, holding, plan, purge, purges, resolve
 from perdure.maintenance.verify import verify
 from perdure.store import receipts
-from perdure.store.damaged_turns import damaged_turns
 from perdure.store.fact import Fact
-from perdure.store.inbox_lines import line_of
+from perdure.store.folder import Presence, alone
+from perdure.store.inbox_lines import damaged_turns, line_of
 from perdure.store.links import link
-from perdure.store.presence import Presence, alone
 from perdure.store.scope import Audience
-from perdure.store.seals import seal
+from perdure.store.seals import is_purged, seal
 from perdure.store.search import View
+from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run
-from perdure.store.store import Store, VectorSpace
+from perdure.store.store import Store
 from perdure.store.transaction import Author, Transaction
 from perdure.text.normalise import fingerprint
 
@@ -341,7 +330,7 @@ certify(store)
 OPEN = """
 import sys
 from pathlib import Path
-from perdure.store.presence import Presence
+from perdure.store.folder import Presence
 
 presence = Presence(Path(sys.argv[1]))
 print("open", flush=True)

@@ -33,8 +33,9 @@ from perdure.store.links import link
 from perdure.store.scope import Audience
 from perdure.store.seals import UNSEALED, seal
 from perdure.store.search import View, lexical
+from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run
-from perdure.store.store import Store, VectorSpace
+from perdure.store.store import Store
 from perdure.store.transaction import Author, StoredVector, Transaction
 
 AUTHOR = Author(Channel.LIBRARY, "test")

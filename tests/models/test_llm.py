@@ -15,7 +15,7 @@ from perdure.errors import EndpointError, ModelError, TokenBudgetError
 from perdure.llm import Purpose, Tier
 from perdure.models.endpoint import Address, Endpoint, Key
 from perdure.models.llm import Llm, find_json
-from perdure.store.llm_tokens import TokenMeter
+from perdure.store.llm import TokenMeter
 from perdure.store.store import Store
 from tests.loopback import Loopback, Reply, chat, loopback
 

@@ -15,7 +15,7 @@ PAGE = (ROOT / "docs" / "providers.md").read_text(encoding="utf-8")
 WAYS_OUT = {
     "perdure/models/download.py": {"models"},
     "perdure/models/providers.py": {"embeddings"},
-    "perdure/engine/llm.py": {purpose.name for purpose in PURPOSES},
+    "perdure/models/llm.py": {purpose.name for purpose in PURPOSES},
 }
 """Who makes a connection possible, with the rows of the page that tell what for."""
 CLIENTS = ("perdure/models/endpoint.py", "perdure/models/download.py")

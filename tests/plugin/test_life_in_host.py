@@ -37,7 +37,7 @@ home = Path(sys.argv[1])
 with Memory.open(home) as memory:
     memory.ready()
     memory.store("The heron nests at the lake.")
-    said = {name: memory.admin.run_job(name) for name in ("revive", "prune", "canary", "files")}
+    said = {name: memory.admin.run_job(name) for name in ("prune", "canary", "files")}
     wanted = [name for name in memory.admin.jobs() if name not in said]
     with memory._engine.store.database.write() as connection:
         for name in wanted:
@@ -150,7 +150,7 @@ def test_no_job_opens_a_connection_and_each_says_what_it_did(tmp_path: Path) -> 
     told = json.loads(done.stdout)
     assert told["tried"] == []
     assert set(told["jobs"]) == {
-        "revive", "prune", "canary", "files", "classify", "backup", "export", "optimise", "reconcile", "calibrate",
+        "prune", "canary", "files", "classify", "backup", "export", "optimise", "reconcile", "calibrate",
         "tidy",
     }  # fmt: skip
     assert all(result and "\n" not in result and "failed" not in result for result in told["jobs"].values())

@@ -1,23 +1,14 @@
-"""Short versions of the benches of a shared store: outages, tenants behind a pooler, two versions side by side."""
+"""Short versions of the benches of a shared store: outages, and tenants behind a pooler."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bench import outage, rollout, shared, tenants
+from bench import outage, shared, tenants
 from perdure.postgres.database import CONNECTIONS
-from tests.postgres.server import running
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(400)]
-FORMER = """
-import perdure.postgres.migrate as made
-made.STEPS = made.STEPS[:-1]
-made._see_near = lambda raw: None
-"""
-"""Makes of this perdure one that knows the schema only up to the step before the last, and no pgvector."""
 
 
 def test_nothing_is_lost_when_the_server_or_a_process_ends() -> None:
@@ -44,11 +35,3 @@ def test_tenants_behind_a_pooler_see_their_own_alone() -> None:
     names = result["names"]
     assert names["kept"] > 200
     assert (names["found"], names["foreign"]) == (names["kept"], 0)
-
-
-def test_the_former_schema_goes_on_beside_this_one() -> None:
-    with running() as server:
-        result = rollout.bench(Path(__file__).parents[2], 40, server, FORMER)
-    assert result == {
-        "operations": 40, "not_found": 0, "slots_with_several": 0, "not_current": 0, "damaged": [0, 0],
-    }  # fmt: skip

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from perdure import Memory, TurnContext
 from perdure.api.doctor import examine
-from perdure.errors import InputError, SettingsError, StoreUnavailableError
+from perdure.errors import InputError, SettingsError, StoreTooNewError, StoreUnavailableError
 from perdure.hooks.host import HookRunner
 from perdure.plugin.plugin import hookimpls_for
+from perdure.postgres import migrate
 from perdure.postgres.database import PostgresDatabase
 from perdure.postgres.migrate import MIGRATION
 from perdure.store.search import COMMON
@@ -191,6 +192,23 @@ def test_who_opens_a_database_that_is_up_to_date_waits_for_no_lock_of_its_schema
     with psycopg.connect(server.url) as connection:
         connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (MIGRATION,))
         opened("one")
+
+
+def test_a_later_step_is_done_once_and_refused_by_who_does_not_know_it(
+    same_key: None, opened: Open, server: Server, tmp_path: Path
+) -> None:
+    step = tmp_path / "later.sql"
+    step.write_text("CREATE TABLE later (id text); INSERT INTO later VALUES ('100 %')")
+    url = server.database("later")
+    opened("one", store_url=url).store(FACT)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(migrate, "STEPS", (*migrate.STEPS, step))
+        for _ in range(2):
+            assert _texts(opened("two", store_url=url)) == [FACT]
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT id FROM later").fetchall() == [("100 %",)]
+    with pytest.raises(StoreTooNewError, match="schema 2, this perdure knows up to 1"):
+        opened("three", store_url=url)
 
 
 def test_of_several_servers_the_one_that_takes_writes_is_opened(

@@ -23,7 +23,6 @@ from perdure.maintenance.purge import CERTIFIED, certify, purge, purges
 from perdure.maintenance.scrub import find, scrub
 from perdure.store import shared_inbox
 from perdure.store.fact import Fact
-from perdure.store.removal import remove
 from perdure.store.sql import run
 from perdure.store.store import Server as Shared
 from perdure.store.store import Store
@@ -158,7 +157,7 @@ def test_what_carried_the_text_and_is_pruned_leaves_the_exports_as_well(opened: 
     path = daily_export(other._engine.store)
     assert path is not None
     with one._engine.store.write(AUTHOR) as tx:
-        remove(tx, carrier.id, "prune")
+        tx.remove(carrier.id, "prune")
     one.admin.purge(wanted.id)
     assert _follow(other)
     facts = [line for line in map(json.loads, path.read_text().splitlines()) if line["type"] == "fact"]

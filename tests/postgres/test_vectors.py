@@ -14,7 +14,7 @@ from perdure.index.vector_index import ExactIndex, scan
 from perdure.lance.tiered import TieredIndex
 from perdure.maintenance.teardown import purge_tenant
 from perdure.postgres import vectors
-from perdure.postgres.index import DatabaseIndex
+from perdure.postgres.vectors import DatabaseIndex
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import View
 from perdure.store.sql import run
@@ -91,7 +91,6 @@ def test_a_vector_follows_its_memory_into_another_scope_and_small_scopes_lose_th
     monkeypatch.setattr(vectors, "SPARSE", 20)
     store.database.tidy(lambda: None)
     with store.database.write() as connection:
-        run(connection, "UPDATE vectors SET crowd = NULL WHERE rowid % 7 = 0")  # as they were before a scope had one
         run(connection, "UPDATE facts SET scope_target = 'anna' WHERE seq > 10")
     assert "1 scopes have a graph" in store.database.tidy(lambda: None)
     found = DatabaseIndex(store.database, SPACE.id, DIMS).search(queries[0], _view("anna"), 200)
@@ -102,7 +101,7 @@ def test_a_vector_follows_its_memory_into_another_scope_and_small_scopes_lose_th
         assert vectors.graphs(connection) == {}
 
 
-def test_what_a_former_perdure_wrote_is_found_and_made_comparable(store: Store, queries: np.ndarray) -> None:
+def test_what_was_written_without_pgvector_is_found_and_made_comparable(store: Store, queries: np.ndarray) -> None:
     with store.database.write() as connection:
         run(connection, "UPDATE vectors SET near = NULL WHERE rowid % 7 = 0")
     index = DatabaseIndex(store.database, SPACE.id, DIMS)

@@ -22,7 +22,8 @@ from perdure.recall.retrievers import Source, VectorLeg
 from perdure.recall.slot import Breaker
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
-from perdure.store.store import Store, VectorSpace
+from perdure.store.spaces import VectorSpace
+from perdure.store.store import Store
 from perdure.store.transaction import Author, StoredVector
 
 

@@ -21,7 +21,7 @@ from perdure.recall.options import RecallOptions
 from perdure.recall.pipeline import Asked, Recaller
 from perdure.recall.receipt import Receipt
 from perdure.recall.retrievers import Found, Passage
-from perdure.store import expansions
+from perdure.store import llm
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.sql import run
@@ -167,14 +167,14 @@ def test_words_alone_are_enough(open_desk: OpenDesk) -> None:
 def test_the_memory_of_wordings_is_bounded_and_redacted(desk: Desk) -> None:
     secret = "sk-proj-abcdefghijklmnopqrstuvwx1234"
     with desk.store.database.write() as connection:
-        for number in range(expansions.MAX_ENTRIES + 10):
-            expansions.put(connection, f"{number:04}", float(number), [f"{number} {secret}"])
+        for number in range(llm.MAX_ENTRIES + 10):
+            llm.put_wordings(connection, f"{number:04}", float(number), [f"{number} {secret}"])
         kept = run(connection, "SELECT key, value FROM meta WHERE key GLOB 'expansion:*' ORDER BY key")
-        assert len(kept) == expansions.MAX_ENTRIES
+        assert len(kept) == llm.MAX_ENTRIES
         assert kept[0][0] == "expansion:0010"
         assert not any(secret in value for _, value in kept)
-        expansions.clear(connection)
-        assert expansions.get(connection, "0100") is None
+        llm.clear_wordings(connection)
+        assert llm.wordings_of(connection, "0100") is None
 
 
 def fact(name: str) -> Fact:
@@ -221,7 +221,7 @@ def test_any_answer_becomes_a_few_short_lines(answer: Any) -> None:
 def test_the_wordings_are_forgotten_with_a_purge(desk: Desk) -> None:
     doomed = desk.put("The kestrel nests on the roof")
     with desk.store.database.write() as connection:
-        expansions.put(connection, "k", 1.0, ["kestrel roof"])
+        llm.put_wordings(connection, "k", 1.0, ["kestrel roof"])
     purge(desk.store, [doomed.id], Author(Channel.CLI))
     with desk.store.database.read() as connection:
-        assert expansions.get(connection, "k") is None
+        assert llm.wordings_of(connection, "k") is None

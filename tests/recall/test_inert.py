@@ -11,8 +11,8 @@ from perdure.hooks.types import RecallItem
 from perdure.recall.block import Entry, line, render
 from perdure.recall.options import FORMATS
 from perdure.recall.retrievers import FILES, SESSIONS, Passage
+from perdure.store.fact import Summaries
 from perdure.store.scope import Audience
-from perdure.store.summary import Summaries
 from tests.recall.conftest import Desk
 from tests.recall.test_formats import QUESTION, Handed
 from tests.recall.test_hostile import HOSTILE as KNOWN

@@ -18,8 +18,8 @@ from perdure.hooks.types import Channel, Placement, Recall
 from perdure.recall.block import HEADER, day
 from perdure.recall.options import LOOKUP
 from perdure.recall.receipt import MAX_QUERY
+from perdure.store.fact import Summaries
 from perdure.store.scope import Audience
-from perdure.store.summary import Summaries
 from perdure.store.trust import AUTO_RECALLED
 from perdure.text.tokens import estimate_tokens
 from tests.recall.conftest import Desk, OpenDesk

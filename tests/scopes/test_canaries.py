@@ -219,7 +219,7 @@ OF_ALL = {"Memory.evaluate"}
 WHOLE_STORE = {
     "Admin.verify", "Admin.prune", "Admin.jobs", "Admin.run_job",
     "Memory.vault", "Admin.backup", "Admin.export", "Admin.import_from", "Files.sync", "Files.embed",
-    "Admin.scrub", "Admin.scopes", "Admin.assign", "Upkeep.revive",
+    "Admin.scrub", "Admin.scopes", "Admin.assign",
 }  # fmt: skip
 """These are for who owns the folder: they work on all of it, by files or behind a passphrase."""
 

@@ -13,7 +13,7 @@ from perdure.errors import AmbiguousIdError, InputError, NotFoundError, ScopeErr
 from perdure.recall.options import LEXICAL, RecallOptions
 from perdure.recall.pipeline import Asked, Recaller
 from perdure.store.fact import Fact
-from perdure.store.journal import Change
+from perdure.store.history import Change
 from perdure.store.listing import Filter
 from perdure.store.scope import Audience, Scope
 from tests.scopes.conftest import CALLERS, House

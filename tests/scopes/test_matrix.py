@@ -19,6 +19,7 @@ from perdure.api.tools import TOOLS, call_tool
 from perdure.errors import NotFoundError
 from perdure.hooks.types import TurnContext
 from perdure.hosts.carrier import Carrier
+from perdure.hosts.mcp.client import McpClient
 from perdure.hosts.mcp.desk import FACTS, Desk
 from perdure.store.scope import Scope
 from tests.scopes.conftest import Callers, Canary, House
@@ -211,7 +212,7 @@ def test_the_async_twin_reads_nothing_of_others(town: House, caller: str) -> Non
 def test_a_client_of_mcp_reads_nothing_of_others(town: House, caller: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PERDURE_EMBEDDER", "none")
     context, hidden = CALLERS[caller][0], town.hidden_from(caller)
-    desk = Desk(town.engine.store.folder, agent=context.agent_id, user=context.user_id, workspace=None)
+    desk = Desk(town.engine.store.folder, McpClient(agent=context.agent_id, user=context.user_id))
     try:
         own = next(canary for canary in town.canaries if str(canary.scope) == CALLERS[caller][1][2])
         answers: list[Any] = [desk.read(FACTS), desk.files(), desk.read(f"{FACTS}/{own.facts[1]}")]

@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 
 from bench.secret_samples import KINDS, WRAPS, Sample, traces, worded_samples, wrapped_samples
 from bench.secrets import REPEATED, blind
-from perdure.secrets.entropy import has_chance_letters
-from perdure.secrets.letters import plain
 from perdure.secrets.redact import redact
-from perdure.secrets.shapes import Span
-from perdure.secrets.views import View
+from perdure.secrets.shapes import has_chance_letters
+from perdure.secrets.views import Span, View, plain
 
 LEAST = {"two lines": 36, "hyphen at the line end": 34, "hyphens between groups": 32, "base64": 36}
 """Of 37 kinds, where not all can be told: half of a passphrase in the next line is a word like any other."""

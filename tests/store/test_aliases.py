@@ -12,7 +12,6 @@ from perdure.hooks.types import Channel
 from perdure.store import lifecycle
 from perdure.store.aliases import MAX_CHARACTERS, MAX_WORDS, KnownNames, words_of
 from perdure.store.fact import Fact
-from perdure.store.removal import remove
 from perdure.store.scope import Audience
 from perdure.store.store import Store
 from perdure.store.transaction import Author
@@ -50,7 +49,7 @@ def test_what_is_removed_for_good_is_known_no_longer(store: Store, beside: Calla
     fact = put(store)
     assert beside("GHA")
     with store.write(USER) as tx:
-        remove(tx, fact.id, "prune", {})
+        tx.remove(fact.id, "prune", {})
     assert beside("GHA") == ()
 
 

@@ -15,9 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure.errors import StoreClosedError, StoreUnavailableError
-from perdure.store.damaged_turns import damaged_turns, drop
 from perdure.store.inbox import Inbox
-from perdure.store.inbox_lines import Entry
+from perdure.store.inbox_lines import Entry, damaged_turns, drop
 
 LIVING = """
 import sys

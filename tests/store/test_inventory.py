@@ -18,9 +18,8 @@ from perdure.errors import InputError, NotFoundError
 from perdure.hooks.types import Channel
 from perdure.maintenance.purge import purge
 from perdure.store.fact import Fact
-from perdure.store.inventory import Page, State, inventory, state_of, why_hidden
 from perdure.store.lifecycle import forget, retract
-from perdure.store.listing import Filter
+from perdure.store.listing import Filter, Page, State, inventory, state_of, why_hidden
 from perdure.store.scope import ALL_SCOPES, Audience, Scope
 from perdure.store.search import View, ids
 from perdure.store.store import Store

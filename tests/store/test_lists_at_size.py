@@ -8,8 +8,7 @@ from pathlib import Path
 from perdure.hooks.types import Channel
 from perdure.store import undo
 from perdure.store.fact import Fact
-from perdure.store.inventory import inventory
-from perdure.store.listing import Filter, list_facts
+from perdure.store.listing import Filter, inventory, list_facts
 from perdure.store.scope import Audience
 from perdure.store.search import View
 from perdure.store.sql import run

@@ -25,13 +25,15 @@ from perdure.hooks.types import Channel
 from perdure.lance.files import compare
 from perdure.lance.indexer import Indexer
 from perdure.maintenance.backup import backup, restore
-from perdure.maintenance.purge import certify, is_purged, purge
+from perdure.maintenance.purge import certify, purge
 from perdure.maintenance.teardown import contents, remove
 from perdure.maintenance.verify import fix, verify
 from perdure.store.fact import Fact
 from perdure.store.rollback_guard import FILE, Place, Remembered, Truth, judge
+from perdure.store.seals import is_purged
+from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run
-from perdure.store.store import Store, VectorSpace
+from perdure.store.store import Store
 from perdure.store.transaction import Author, StoredVector
 
 AUTHOR = Author(Channel.LIBRARY, "test")

@@ -25,7 +25,8 @@ from perdure.lance.table import LanceIndex
 from perdure.store.fact import Fact
 from perdure.store.scope import BOUND, EVERYONE, GLOBAL, KINDS, Audience, Scope, bound, checked_id
 from perdure.store.search import View, by_hash, by_ids, by_prefix, lexical, lookup
-from perdure.store.store import Store, VectorSpace
+from perdure.store.spaces import VectorSpace
+from perdure.store.store import Store
 from perdure.store.transaction import Author
 from perdure.text.normalise import fingerprint
 

@@ -16,8 +16,9 @@ from perdure.ranking.decay import DAY, LIFETIMES
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.search import View, by_ids, lexical
+from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run
-from perdure.store.store import OWN_KEPT, Store, VectorSpace
+from perdure.store.store import OWN_KEPT, Store
 from perdure.store.transaction import MAX_TEXT, Author, StoredVector, Transaction
 from tests.store.feeding import feed
 

@@ -12,13 +12,12 @@ from perdure.maintenance.checks import content, words
 from perdure.ranking.decay import DAY, LIFETIMES, REFRESHED_BY_USE
 from perdure.store import lifecycle
 from perdure.store.fact import Fact
-from perdure.store.journal import newest
+from perdure.store.lifecycle import note_recalled, used
 from perdure.store.scope import Audience
 from perdure.store.search import View, by_ids, lexical
-from perdure.store.sql import run
+from perdure.store.sql import newest, run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
-from perdure.store.usage import note_recalled, used
 
 AUTHOR = Author(Channel.USER)
 REMEMBERED = ("The heron database is staging.", "The heron nests by the river.", "Never feed the heron.")

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure.errors import InputError
+from perdure.text.lexicon import stop_words
 from perdure.text.normalise import fingerprint, fold, fts_text, match_query, match_terms
-from perdure.text.stopwords import STOP_WORDS
 
 any_text = st.text(alphabet=st.characters(codec=None, exclude_categories=()), max_size=60)
 Search = Callable[[str], list[int]]
@@ -185,7 +185,7 @@ def test_match_terms(question: str, terms: tuple[str, ...]) -> None:
     assert match_terms(question) == terms
 
 
-@given(st.sampled_from(sorted(word for word in STOP_WORDS if word.isascii() and len(word) > 1)))
+@given(st.sampled_from(sorted(word for word in stop_words() if word.isascii() and len(word) > 1)))
 def test_capitals_among_other_words_are_no_function_words(word: str) -> None:
     assert match_terms(f"about {word.upper()}") == (word,)
     assert match_terms(f"ABOUT {word.upper()}") == match_terms(f"about {word}") == ()
@@ -209,7 +209,7 @@ def test_match_query_quotes() -> None:
 
 
 def test_stop_words_are_folded() -> None:
-    assert {word for word in STOP_WORDS if fold(word) != word} == set()
+    assert {word for word in stop_words() if fold(word) != word} == set()
 
 
 def test_a_fingerprint_ignores_spelling_details_only() -> None:

@@ -12,8 +12,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from perdure.api.memory import Memory
-from perdure.ui.app import pages
 from perdure.ui.door import Keys
+from perdure.ui.pages import pages
 
 PORT = 43210
 HOST = f"http://127.0.0.1:{PORT}"

@@ -10,8 +10,8 @@ from starlette.testclient import TestClient
 
 from perdure.api.memory import Memory
 from perdure.clock import ManualClock
-from perdure.ui.app import pages
 from perdure.ui.door import TOKEN_SECONDS, Keys
+from perdure.ui.pages import pages
 from tests.ui.conftest import HOST, PORT, Browser
 
 

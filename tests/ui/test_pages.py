@@ -12,7 +12,7 @@ from perdure.api.tools import call_tool
 from perdure.hooks.types import Channel, Consent, TurnContext
 from perdure.text.pluralize import counted
 from perdure.ui.page import size
-from perdure.ui.pages.one import difference
+from perdure.ui.pages import difference
 from tests.ui.conftest import Browser
 
 BOAT, HERON = "The boat is called Albatross.", "The boat is called Heron."

@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from perdure.hosts.command.dialects import DIALECTS
 from perdure.hosts.command.events import Event, output, read
 from perdure.plugin.plugin import hookimpls_for
 from perdure.recent import Recent
+from perdure.store.folder import was_opened
 from perdure.text.quotes import quoted
 
 SESSIONS = 256
@@ -37,6 +39,23 @@ SAME_SECONDS = 10.0
 """An event without a turn's id that comes again so soon is the same one, delivered twice."""
 
 
+@dataclass(slots=True)
+class Session:
+    """What is known of a conversation.
+
+    Attributes:
+        history: its last messages.
+        spent: about so many tokens of memories were put into it.
+        turn: that of the newest prompt; None: none came yet.
+        scheduled: prompts of timers that it has set.
+    """
+
+    history: deque[Message] = field(default_factory=lambda: deque(maxlen=HISTORY))
+    spent: int = 0
+    turn: str | None = None
+    scheduled: tuple[str, ...] = ()
+
+
 class CommandHooks:
     """Hands events to perdure's plugin. Usable from any thread; nothing that goes wrong is raised."""
 
@@ -49,12 +68,9 @@ class CommandHooks:
         """
         self.home = home
         self._plugin = hookimpls_for(home=home, **settings)
-        self._histories: Recent[str, deque[Message]] = Recent(SESSIONS)
-        self._spent: Recent[str, int] = Recent(SESSIONS)
+        self._sessions: Recent[str, Session] = Recent(SESSIONS)
         self._delivered: Recent[str, tuple[float, str]] = Recent(DELIVERIES)
-        self._turns: Recent[str, str] = Recent(SESSIONS)
         self._said: deque[tuple[float, str, str]] = deque(maxlen=QUOTED)
-        self._scheduled: Recent[str, tuple[str, ...]] = Recent(SESSIONS)
 
     def open(self) -> None:
         """Open the store, so that the model is loading before the first event."""
@@ -121,7 +137,7 @@ class CommandHooks:
                 begun = self._plugin.opening(event.context)
                 return output(event, begun.block if begun else "")
         elif name == "compact":
-            self._spent.drop(_key(event.context))
+            self._session(event).spent = 0
             self._plugin.before_compaction((), event.context)
         elif name == "session-end":
             self._plugin.session_end(event.context)
@@ -133,34 +149,34 @@ class CommandHooks:
 
     def _asked(self, event: Event, *, shown: bool) -> str:
         """Recall for a prompt, if it can be shown, then take it in: should all end here, what was said is kept."""
-        block = ""
-        key = _key(event.context)
-        spent = self._spent.get(key) or 0
-        if shown and spent < SESSION_TOKENS:
+        block, session = "", self._session(event)
+        if shown and session.spent < SESSION_TOKENS:
             found = self._plugin.before_agent_start(event.prompt, (), event.context)
             block = found.block if found else ""
-            spent += -(-len(block) // CHARS_PER_TOKEN)
-            self._spent.put(key, spent)
+            session.spent += -(-len(block) // CHARS_PER_TOKEN)
         self._said.append((time.monotonic(), event.context.host, event.prompt))
-        self._take({"role": "user", "content": event.prompt}, event.context)
-        self._turns.put(key, event.turn)
-        return block if spent <= SESSION_TOKENS else ""
+        self._take({"role": "user", "content": event.prompt}, event)
+        session.turn = event.turn
+        return block if session.spent <= SESSION_TOKENS else ""
 
     def _answered(self, event: Event) -> None:
-        key = _key(event.context)
-        self._scheduled.put(key, (*event.scheduled, *(self._scheduled.get(key) or ()))[:SCHEDULED])
+        session = self._session(event)
+        session.scheduled = (*event.scheduled, *session.scheduled)[:SCHEDULED]
         # What a machine was answered is nothing that the user heard of.
-        if event.reply and self._turns.get(key) in (None, event.turn):
-            self._take({"role": "assistant", "content": event.reply}, event.context)
+        if event.reply and session.turn in (None, event.turn):
+            self._take({"role": "assistant", "content": event.reply}, event)
 
     def _is_users(self, event: Event) -> bool:
         # The host delivers the prompt of a timer as if somebody had typed it.
-        return bool(event.prompt) and event.prompt not in (self._scheduled.get(_key(event.context)) or ())
+        return bool(event.prompt) and event.prompt not in self._session(event).scheduled
 
-    def _take(self, message: Message, context: TurnContext) -> None:
-        history = self._histories.first(_key(context), deque(maxlen=HISTORY))
+    def _take(self, message: Message, event: Event) -> None:
+        history = self._session(event).history
         history.append(message)
-        self._plugin.agent_end(tuple(history), True, context)
+        self._plugin.agent_end(tuple(history), True, event.context)
+
+    def _session(self, event: Event) -> Session:
+        return self._sessions.first(f"{event.context.host}\0{event.context.session_id}", Session())
 
     def _is_new(self, event: Event) -> bool:
         """Tell an event from one that was delivered twice.
@@ -180,5 +196,12 @@ class CommandHooks:
         return True
 
 
-def _key(context: TurnContext) -> str:
-    return f"{context.host}\0{context.session_id}"
+def handled(home: str, body: bytes) -> bytes:
+    """Do what an event asks for without a helper: recall by words, and what was said into the inbox.
+
+    The process may end when this returns: what was taken in is on disk.
+    """
+    folder = Path(home)
+    # A guest leaves the housekeeping to the helper that is being started; only a first one may make the store.
+    guest = was_opened(folder)
+    return CommandHooks(folder, embedder="none", guest=guest, timers=False, watch=False).answer(body)

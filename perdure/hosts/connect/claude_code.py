@@ -9,28 +9,39 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from perdure.engine.repository import root_of
 from perdure.errors import HostError
+from perdure.hosts.connect.config_file import recorded
 from perdure.hosts.connect.connection import Connection, Target
-from perdure.hosts.connect.formats import MISSING, Values, at, read_values
-from perdure.hosts.connect.parts import NAME, Hooks, Keys, Server, Wiring, our_hooks
-from perdure.hosts.connect.records import recorded
+from perdure.hosts.connect.parts import (
+    NAME,
+    HookHost,
+    Hooks,
+    Keys,
+    Part,
+    Server,
+    Values,
+    Wiring,
+    at,
+    folder_of,
+    home_of,
+    our_hooks,
+    read_values,
+)
 
 LOCAL = Path(".claude", "settings.local.json")
 HOOKS = Path("hooks", "hooks.json")
 MANIFEST = Path(".claude-plugin", "plugin.json")
-_SERVERS: Keys = ("mcpServers",)
 _STDIO = {"type": "stdio"}
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Part):
     """What a plugin says of itself; all of the file is ours."""
 
     values: Mapping[str, Any]
-    containers: Sequence[Keys] = ()
 
     def put(self, values: Values) -> None:
         """Put it in."""
@@ -41,34 +52,31 @@ class Manifest:
         values.clear()
 
 
-class ClaudeCode:
-    """Claude Code on this machine.
+class ClaudeCode(HookHost):
+    """Claude Code on this machine; its folder holds its settings and plugins."""
 
-    Attributes:
-        folder: where its settings and plugins are; CLAUDE_CONFIG_DIR, else `~/.claude`.
-    """
-
-    name = "claude-code"
+    name, servers = "claude-code", ("mcpServers",)
+    off: ClassVar[Mapping[Keys, bool]] = {("disableAllHooks",): True}
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
-        self._home = Path(environ.get("HOME") or Path.home())
-        named = environ.get("CLAUDE_CONFIG_DIR")
-        self.folder = Path(named).absolute() if named else self._home / ".claude"
-        self._state = Path(named).absolute() if named else self._home
+        self.folder = folder_of(environ, "CLAUDE_CONFIG_DIR", ".claude")
         self.program = shutil.which("claude", path=environ.get("PATH"))
-        self.settings = self.folder / "settings.json"
+        self.hooks_file = self.folder / "settings.json"
+        # The servers of one user in a project are there as well. An old name counts if it is used.
+        old = self.folder / ".config.json"
+        state = self.folder if environ.get("CLAUDE_CONFIG_DIR") else home_of(environ)
+        self.config = old if old.is_file() and old.stat().st_size else state / ".claude.json"
 
     @property
-    def servers(self) -> Path:
-        """The file with the MCP servers of the user, and of one user in a project. An old name counts if it is used."""
-        old = self.folder / ".config.json"
-        return old if old.is_file() and old.stat().st_size else self._state / ".claude.json"
+    def settings(self) -> Path:
+        """The user's settings."""
+        return self.hooks_file
 
     def for_user(self, wiring: Wiring) -> Connection:
         """Return the connection for all of the user's projects."""
-        server = Server(wiring, _SERVERS, _STDIO)
+        server = Server(wiring, self.servers, _STDIO)
         return Connection(
-            self.name, [Target(self.settings, [Hooks(wiring)]), Target(self.servers, [server], locks=True)]
+            self.name, [Target(self.settings, [Hooks(wiring)]), Target(self.config, [server], locks=True)]
         )
 
     def for_project(self, folder: Path, wiring: Wiring) -> Connection:
@@ -81,9 +89,9 @@ class ClaudeCode:
         if not folder.is_dir():
             raise HostError(f"{folder} is no folder")
         # Where Claude Code itself keeps the servers of "local" scope.
-        server = Server(wiring, ("projects", str(root_of(folder)), *_SERVERS), _STDIO)
+        server = Server(wiring, ("projects", str(root_of(folder)), *self.servers), _STDIO)
         settings = Target(folder / LOCAL, [Hooks(wiring)], inside=folder)
-        return Connection(self.name, [settings, Target(self.servers, [server], locks=True)])
+        return Connection(self.name, [settings, Target(self.config, [server], locks=True)])
 
     def as_plugin(self, folder: Path, wiring: Wiring) -> Connection:
         """Return the connection by a plugin in a folder.
@@ -103,7 +111,7 @@ class ClaudeCode:
         return Connection(self.name, [
             Target(folder / MANIFEST, [Manifest(manifest)], inside=folder),
             Target(folder / HOOKS, [Hooks(wiring)], inside=folder),
-            Target(folder / ".mcp.json", [Server(wiring, _SERVERS)], inside=folder),
+            Target(folder / ".mcp.json", [Server(wiring, self.servers)], inside=folder),
         ])  # fmt: skip
 
     def plugins(self) -> list[Path]:
@@ -129,26 +137,14 @@ class ClaudeCode:
         found = [path for path in recorded(self.name) if path.name == LOCAL.name]
         return [path.parents[1] for path in found if _has_ours(path)]
 
-    def hooks(self) -> list[dict[str, Any]]:
-        """Return our hooks in the user's settings.
+    def elsewhere(self) -> Sequence[Path]:
+        """Return the plugins and the projects with our hooks."""
+        return [*self.plugins(), *self.projects()]
 
-        Raises:
-            HostError: the settings cannot be read.
-        """
-        return [hook for *_, hook in our_hooks(read_values(self.settings))]
-
-    def has_server(self) -> bool:
-        """Return whether the user's MCP servers have ours.
-
-        Raises:
-            HostError: the file cannot be read.
-        """
-        return at(read_values(self.servers), *_SERVERS, NAME) is not MISSING
-
-    def switched_off(self) -> str | None:
-        """Return what keeps Claude Code from running any hook, or None."""
-        off = at(read_values(self.settings), "disableAllHooks") is True
-        return f"disableAllHooks is true in {self.settings}" if off else None
+    def flaws(self) -> Sequence[str]:
+        """Return that hooks stand in two places of the user."""
+        plugins = self.plugins() if self.hooks() else ()
+        return [f"the hooks are in {self.settings} and in the plugin {plugins[0]}, and both run"] if plugins else ()
 
     def refuse_twice(self, *, project: Path | None = None, plugin: Path | None = None) -> None:
         """See that one place alone has the hooks: Claude Code would run those of each.

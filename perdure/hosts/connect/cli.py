@@ -24,6 +24,10 @@ from perdure.hosts.connect.survey import CONNECTED, Found, connect_command, surv
 from perdure.secrets.redact import redact
 
 STYLES = {"-": "red", "+": "green"}
+USER_ONLY = {
+    Hermes.name: "Hermes is connected for all that you do in it",
+    Codex.name: "Codex has no settings of a project that git ignores",
+}
 
 _host = click.Choice(CONNECTED)
 _project_option = click.option(
@@ -116,20 +120,20 @@ def _connection(name: str, project: Path | None, plugin: Path | None, home: Path
     wiring = Wiring(name, Path(named).expanduser().absolute() if named else None)
     if plugin and name != ClaudeCode.name:
         raise InputError(f"{name} knows no such plugins; leave --plugin out")
-    if name in PLAIN:
-        host = plain_hosts()[name]
-        return host.for_project(project) if project else host.for_user(wiring)
-    if name == Hermes.name:
-        if project:
-            raise InputError("Hermes is connected for all that you do in it; leave --project out")
-        return Hermes().for_user(wiring.home)
-    if name == Codex.name:
-        if project:
-            raise InputError("Codex has no settings of a project that git ignores; leave --project out")
-        return Codex().for_user(wiring)
-    if plugin:
-        return ClaudeCode().as_plugin(plugin, wiring)
-    return ClaudeCode().for_project(project, wiring) if project else ClaudeCode().for_user(wiring)
+    if project and name in USER_ONLY:
+        raise InputError(f"{USER_ONLY[name]}; leave --project out")
+    host = _host_of(name)
+    if isinstance(host, ClaudeCode) and (plugin or project):
+        return host.as_plugin(plugin, wiring) if plugin else host.for_project(project or Path(), wiring)
+    if isinstance(host, PlainHost) and project:
+        return host.for_project(project)
+    return host.for_user(wiring.home) if isinstance(host, Hermes) else host.for_user(wiring)
+
+
+def _host_of(name: str) -> ClaudeCode | Codex | Hermes | PlainHost:
+    hosts: Sequence[ClaudeCode | Codex | Hermes | PlainHost]
+    hosts = (ClaudeCode(), Codex(), Hermes(), *plain_hosts().values())
+    return next(host for host in hosts if host.name == name)
 
 
 def _check(name: str, connection: Connection, project: Path | None, plugin: Path | None) -> None:
@@ -138,9 +142,7 @@ def _check(name: str, connection: Connection, project: Path | None, plugin: Path
     Raises:
         HostError: it is not here, is connected in another way, or git would commit what is written.
     """
-    hosts: Sequence[ClaudeCode | Codex | Hermes | PlainHost]
-    hosts = (ClaudeCode(), Codex(), Hermes(), *plain_hosts().values())
-    host = next(each for each in hosts if each.name == name)
+    host = _host_of(name)
     if not plugin and not host.program and not host.folder.is_dir():
         raise HostError(f"{name} was not found: its program is not on the PATH, and {host.folder} is missing")
     if isinstance(host, ClaudeCode):

@@ -11,71 +11,60 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from perdure.errors import HostError
 from perdure.hosts.connect.connection import Connection, Target
-from perdure.hosts.connect.formats import MISSING, Values, at, read_values
-from perdure.hosts.connect.parts import NAME, Hooks, Keys, Server, Wiring, our_hooks
+from perdure.hosts.connect.parts import (
+    MISSING,
+    HookHost,
+    Hooks,
+    Keys,
+    Part,
+    Server,
+    Values,
+    Wiring,
+    at,
+    folder_of,
+    our_hooks,
+    read_values,
+)
 
 LONGEST = {"session-end": 3}
 """Codex gives this event so many seconds, and warns at each start if a hook asks for more."""
-_SERVERS: Keys = ("mcp_servers",)
+NOT_TRUSTED = "its hooks are not trusted yet, so none runs: start `codex` and type /hooks"
 _STATE: Keys = ("hooks", "state")
 _FORWARDED = ["PERDURE_CONFIG", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"]
 """Codex hides these from its servers, but not from its hooks: the two would look for memories in different folders."""
 
 
-class Codex:
-    """Codex on this machine.
+class Codex(HookHost):
+    """Codex on this machine."""
 
-    Attributes:
-        folder: where its config is; CODEX_HOME, else `~/.codex`.
-    """
-
-    name = "codex"
+    name, servers = "codex", ("mcp_servers",)
+    off: ClassVar[Mapping[Keys, bool]] = {("features", "hooks"): False, ("features", "codex_hooks"): False}
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
-        named = environ.get("CODEX_HOME")
-        self.folder = Path(named).absolute() if named else Path(environ.get("HOME") or Path.home()) / ".codex"
+        self.folder = folder_of(environ, "CODEX_HOME", ".codex")
         self.program = shutil.which("codex", path=environ.get("PATH"))
         self.config = self.folder / "config.toml"
         self.hooks_file = self.folder / "hooks.json"
 
     def for_user(self, wiring: Wiring) -> Connection:
         """Return the connection for all of the user's projects."""
-        server = Server(wiring, _SERVERS, {"env_vars": _FORWARDED})
+        server = Server(wiring, self.servers, {"env_vars": _FORWARDED})
         # The record of trust is read by what the hooks are, so it is taken out before them.
         return Connection(self.name, [
             Target(self.config, [server, _Trust(self)]),
             Target(self.hooks_file, [Hooks(wiring, LONGEST)]),
         ])  # fmt: skip
 
-    def hooks(self) -> list[dict[str, Any]]:
-        """Return our hooks.
-
-        Raises:
-            HostError: the file with the hooks cannot be read.
-        """
-        return [hook for *_, hook in our_hooks(read_values(self.hooks_file))]
-
-    def has_server(self) -> bool:
-        """Return whether the config has our MCP server.
-
-        Raises:
-            HostError: the config cannot be read.
-        """
-        return at(read_values(self.config), *_SERVERS, NAME) is not MISSING
-
-    def switched_off(self) -> str | None:
-        """Return what keeps Codex from running any hook, or None.
-
-        Raises:
-            HostError: the config cannot be read.
-        """
-        features = at(read_values(self.config), "features")
-        off = [name for name in ("hooks", "codex_hooks") if at(features, name) is False]
-        return f"features.{off[0]} is false in {self.config}" if off else None
+    def doubts(self) -> Sequence[str]:
+        """Return that Codex does not trust our hooks."""
+        try:
+            return [NOT_TRUSTED] if self.distrusted() else []
+        except HostError as error:
+            return [f"whether its hooks are trusted cannot be read: {error}"]
 
     def distrusted(self) -> list[str]:
         """Return the events whose hook of ours Codex does not run until a person has trusted it with `/hooks`.
@@ -120,7 +109,7 @@ class Codex:
 
 
 @dataclass(frozen=True, slots=True)
-class _Trust:
+class _Trust(Part):
     """What Codex has noted of our hooks. It is never put in: that is for a person to do, in Codex."""
 
     codex: Codex
@@ -128,9 +117,6 @@ class _Trust:
     @property
     def containers(self) -> Sequence[Keys]:
         return (_STATE, _STATE[:1])
-
-    def put(self, values: Values) -> None:
-        return
 
     def take(self, values: Values, former: Values) -> None:
         for _, names, digest in self.codex.identities():

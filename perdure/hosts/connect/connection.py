@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perdure.errors import HostError
-from perdure.hosts.connect.config_file import ConfigFile, locked
-from perdure.hosts.connect.formats import dump, parse
-from perdure.hosts.connect.parts import Part, prune
-from perdure.hosts.connect.records import Record
+from perdure.hosts.connect.config_file import ConfigFile, Record, locked
+from perdure.hosts.connect.parts import Part, dump, parse, prune
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +123,12 @@ class WholeFile:
         return Edit(file, None) if ours else None
 
 
+@dataclass(frozen=True)
 class Connection:
     """perdure in one place of a host: for the user, for a project, or as a plugin."""
 
-    def __init__(self, host: str, targets: Sequence[Target | WholeFile]) -> None:
-        self.host = host
-        self.targets = targets
+    host: str
+    targets: Sequence[Target | WholeFile]
 
     def plan_connect(self) -> list[Edit]:
         """Return what `connect` would change.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from perdure.errors import HostError
 from perdure.hosts.connect.connection import Connection, WholeFile
-from perdure.hosts.connect.parts import NAME
+from perdure.hosts.connect.parts import NAME, folder_of
 from perdure.regex import lazy
 
 _MANIFEST = 'name: perdure\nversion: "1"\ndescription: "Local memory that needs no key"\nkind: exclusive\n'
@@ -27,18 +27,12 @@ SECONDS = 120.0
 
 
 class Hermes:
-    """Hermes on this machine.
-
-    Attributes:
-        folder: its home; HERMES_HOME, else `~/.hermes`.
-        program: its program; None: it is not on the PATH.
-    """
+    """Hermes on this machine. Its program is None if it is not on the PATH."""
 
     name = "hermes"
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
-        named = environ.get("HERMES_HOME")
-        self.folder = Path(named).absolute() if named else Path(environ.get("HOME") or Path.home()) / ".hermes"
+        self.folder = folder_of(environ, "HERMES_HOME", ".hermes")
         self.program = shutil.which("hermes", path=environ.get("PATH"))
         self.plugin = self.folder / "plugins" / NAME
 

@@ -1,24 +1,37 @@
-"""What of a host's config is ours: its hooks, and its MCP server."""
+"""The values of a host's config, in JSON or in TOML with its comments, and what of them is ours."""
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+from tomlkit.items import Table
 
 from perdure.errors import HostError
 from perdure.hosts.command.dialects import DIALECTS
-from perdure.hosts.connect.formats import MISSING, Values, at, child, put
+from perdure.hosts.connect.config_file import ConfigFile
+from perdure.regex import lazy
+
+Values = MutableMapping[str, Any]
+Keys = tuple[str, ...]
 
 NAME = "perdure"
 SECONDS = 10
 """After so long a host gives up a hook. One takes a second at the most, and longer only on a machine out of breath."""
 _HOOK = ["-I", "-m", NAME, "hook"]
-
-Keys = tuple[str, ...]
+_BOM = "\ufeff"
+_INDENT = lazy(r"\n([ \t]+)\S")
+_LONE = lazy("[\ud800-\udfff]")
+MISSING = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +72,85 @@ class Wiring:
         return [] if self.home is None else ["--home", str(self.home)]
 
 
+def parse(path: Path, content: bytes | None) -> Values:
+    """Return what a config file says; an absent or empty one says nothing.
+
+    Raises:
+        HostError: it is broken.
+    """
+    try:
+        text = (content or b"").decode().removeprefix(_BOM)
+        values = _toml(text) if path.suffix == ".toml" else json.loads(text or "{}")
+    except (ValueError, RecursionError) as error:
+        kind = path.suffix.lstrip(".").upper()
+        raise HostError(f"{path} is no {kind} ({error}); mend it first. Nothing was changed") from None
+    if not isinstance(values, MutableMapping):
+        raise HostError(f"{path} holds no object; mend it first. Nothing was changed")
+    return values
+
+
+def read_values(path: Path) -> Values:
+    """Return what a config file says, as it stands on the disk.
+
+    Raises:
+        HostError: it is broken, or cannot be read.
+    """
+    return parse(path, ConfigFile.read(path).content)
+
+
+def dump(path: Path, values: Values, former: bytes | None) -> bytes:
+    """Return the file that says this: in TOML all else stays as it was written, in JSON the indentation.
+
+    Raises:
+        HostError: the change cannot be made to this file.
+    """
+    text = (former or b"").decode()
+    bom = _BOM if text.startswith(_BOM) else ""
+    if isinstance(values, tomlkit.TOMLDocument):
+        return (bom + _written(path, values)).encode()
+    indent = _INDENT.search(text)
+    try:
+        written = json.dumps(values, ensure_ascii=False, allow_nan=False, indent=indent[1] if indent else 2)
+    except ValueError:
+        raise HostError(f"{path} holds a number that JSON cannot name; mend it first. Nothing was changed") from None
+    # JSON can name half of a character, UTF-8 cannot.
+    written = _LONE.sub(lambda match: f"\\u{ord(match[0]):04x}", written)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    ending = newline if not text or text.endswith("\n") else ""
+    return (bom + written.replace("\n", newline) + ending).encode()
+
+
+def at(values: Any, *keys: str) -> Any:
+    """Return what stands at a place, or MISSING."""
+    for key in keys:
+        if not isinstance(values, MutableMapping) or key not in values:
+            return MISSING
+        values = values[key]
+    return values
+
+
+def child(values: Values, key: str, kind: type[dict[str, Any]] | type[list[Any]]) -> Any:
+    """Return the object or the list at a key; it is made if there is none.
+
+    Raises:
+        HostError: something else stands there.
+    """
+    if key not in values:
+        values[key] = kind()
+    found = values[key]
+    if not isinstance(found, MutableMapping if kind is dict else kind):
+        raise HostError(f"its {key!r} is not of the kind that its program reads; mend it first. Nothing was changed")
+    return found
+
+
+def put(values: Values, key: str, value: dict[str, Any]) -> None:
+    """Set an object; in TOML a table that gets a line of its own below."""
+    values[key] = value
+    table = values[key]
+    if isinstance(table, Table):
+        table.add(tomlkit.nl())
+
+
 def interpreter(command: object) -> str | None:
     """Return the interpreter that a hook's command runs, or None if the command is not ours."""
     try:
@@ -82,12 +174,81 @@ def our_hooks(values: Values) -> Iterator[tuple[str, int, int, dict[str, Any]]]:
                     yield event, number, place, hook
 
 
-class Part(Protocol):
+class HookHost:
+    """A host whose hooks and MCP servers stand in files of the user.
+
+    Attributes:
+        folder: what is there if the host was ever started.
+        program: its program; None: it is not on the PATH.
+        config: the file with the MCP servers.
+        servers: where they are in it.
+        hooks_file: the file with the hooks.
+        off: what switches all hooks off: places in the settings, each with its value.
+    """
+
+    name: str
+    folder: Path
+    program: str | None
+    config: Path
+    servers: Keys
+    hooks_file: Path
+    off: ClassVar[Mapping[Keys, bool]] = {("hooksConfig", "enabled"): False}
+
+    @property
+    def settings(self) -> Path:
+        """The file with what switches all hooks off."""
+        return self.config
+
+    @property
+    def remembers(self) -> bool:
+        """Whether memories come up with each prompt."""
+        return DIALECTS[self.name].shown == "prompt"
+
+    def elsewhere(self) -> Sequence[Path]:
+        """Return other places that have our hooks."""
+        return ()
+
+    def doubts(self) -> Sequence[str]:
+        """Return what keeps our hooks from running, beside what is seen of any host."""
+        return ()
+
+    def flaws(self) -> Sequence[str]:
+        """Return what is wrong and keeps no hook from running, beside what is seen of any host."""
+        return ()
+
+    def hooks(self) -> list[dict[str, Any]]:
+        """Return our hooks. Like the others, raises HostError if the file cannot be read."""
+        return [hook for *_, hook in our_hooks(read_values(self.hooks_file))]
+
+    def has_server(self) -> bool:
+        """Return whether the config has our MCP server."""
+        return at(read_values(self.config), *self.servers, NAME) is not MISSING
+
+    def switched_off(self) -> str | None:
+        """Return what keeps the host from running any hook, or None."""
+        values = read_values(self.settings)
+        found = next((keys for keys, value in self.off.items() if at(values, *keys) is value), None)
+        return f"{'.'.join(found)} is {str(self.off[found]).lower()} in {self.settings}" if found else None
+
+
+def folder_of(environ: Mapping[str, str], variable: str, usual: str) -> Path:
+    """Return the folder of a host: what the environment names, else the usual one in the home folder."""
+    named = environ.get(variable)
+    return Path(named).absolute() if named else home_of(environ) / usual
+
+
+def home_of(environ: Mapping[str, str]) -> Path:
+    """Return the user's home folder."""
+    return Path(environ.get("HOME") or Path.home())
+
+
+class Part:
     """A part of a config that is ours."""
 
     @property
     def containers(self) -> Sequence[Keys]:
         """Places that go with us if they were made for us, the innermost first."""
+        return ()
 
     def put(self, values: Values) -> None:
         """Put it in. What is there already is made right, and keeps its place.
@@ -101,7 +262,7 @@ class Part(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Hooks:
+class Hooks(Part):
     """Our hooks, one for each event of which the host tells.
 
     Attributes:
@@ -150,7 +311,7 @@ class Hooks:
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class Server(Part):
     """Our MCP server, at a place of the config.
 
     Attributes:
@@ -199,15 +360,10 @@ def prune(values: Values, before: Values, former: Values, containers: Sequence[K
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class Version(Part):
     """The version of a file's form, which its host asks for."""
 
     number: int
-
-    @property
-    def containers(self) -> Sequence[Keys]:
-        """None."""
-        return ()
 
     def put(self, values: Values) -> None:
         """Put it in, unless there is one."""
@@ -233,3 +389,23 @@ def _drop(groups: list[Any], keep: dict[str, Any] | None = None) -> None:
             emptied.append(number)
     for number in reversed(emptied):
         del groups[number]
+
+
+def _toml(text: str) -> Values:
+    try:
+        return tomlkit.parse(text)
+    except TOMLKitError as error:
+        raise ValueError(str(error)) from None
+
+
+def _written(path: Path, values: tomlkit.TOMLDocument) -> str:
+    text = values.as_string().rstrip("\n")
+    text += "\n" if text else ""
+    # A second reader sees to it that what is written says what is meant.
+    with suppress(tomllib.TOMLDecodeError):
+        if tomllib.loads(text) == values.unwrap():
+            return text
+    raise HostError(
+        f"{path} cannot be changed safely as it is written; write what belongs to one table below one [header], and run"
+        " this again. Nothing was changed"
+    )

@@ -11,32 +11,23 @@ from pathlib import Path
 from typing import Any
 
 from perdure.errors import HostError
-from perdure.hosts.command.dialects import DIALECTS
 from perdure.hosts.connect.connection import Connection, Target, WholeFile
-from perdure.hosts.connect.formats import MISSING, at, read_values
-from perdure.hosts.connect.parts import NAME, SECONDS, Hooks, Keys, Part, Server, Version, Wiring, our_hooks
-from perdure.hosts.mcp.instructions import INSTRUCTIONS
+from perdure.hosts.connect.parts import SECONDS, HookHost, Hooks, Keys, Part, Server, Version, Wiring
+from perdure.hosts.mcp.client import INSTRUCTIONS
 
 PLAIN = ("cursor", "vscode", "gemini")
 PROJECT_RULE = Path(".cursor", "rules", "perdure.mdc")
-_SERVERS: Keys = ("mcpServers",)
 _COMMAND = {"type": "command"}
 _CURSOR_RULE = f"---\ndescription: Long-term memory\nalwaysApply: true\n---\n\n{INSTRUCTIONS}\n"
 _CODE_RULE = f'---\napplyTo: "**"\n---\n\n{INSTRUCTIONS}\n'
 
 
-@dataclass(frozen=True, slots=True)
-class PlainHost:
+@dataclass
+class PlainHost(HookHost):
     """A host on this machine.
 
     Attributes:
-        name: what `perdure connect` calls it.
-        folder: what is there if the host was ever started.
-        program: its program; None: it is not on the PATH.
-        config: the file with the MCP servers of the user.
-        hooks_file: that with their hooks.
         form: of a hook, beside its command.
-        servers: where the config has its servers.
         extra: what the host wants to know of a server besides.
         grouped: whether hooks stand in groups.
         version: of the form of the file with the hooks, if it names one.
@@ -49,16 +40,11 @@ class PlainHost:
     config: Path
     hooks_file: Path
     form: Mapping[str, Any]
-    servers: Keys = _SERVERS
+    servers: Keys = ("mcpServers",)
     extra: Mapping[str, str] = field(default_factory=dict)
     grouped: bool = False
     version: int | None = None
     rule: Path | None = None
-
-    @property
-    def remembers(self) -> bool:
-        """Whether memories come up with each prompt."""
-        return DIALECTS[self.name].shown == "prompt"
 
     def for_user(self, wiring: Wiring) -> Connection:
         """Return the connection for all of the user's projects."""
@@ -85,31 +71,6 @@ class PlainHost:
         if not folder.is_dir():
             raise HostError(f"{folder} is no folder")
         return Connection(self.name, [WholeFile(folder / PROJECT_RULE, _CURSOR_RULE, inside=folder)])
-
-    def hooks(self) -> list[dict[str, Any]]:
-        """Return our hooks.
-
-        Raises:
-            HostError: the file with the hooks cannot be read.
-        """
-        return [hook for *_, hook in our_hooks(read_values(self.hooks_file))]
-
-    def has_server(self) -> bool:
-        """Return whether the config has our MCP server.
-
-        Raises:
-            HostError: the config cannot be read.
-        """
-        return at(read_values(self.config), *self.servers, NAME) is not MISSING
-
-    def switched_off(self) -> str | None:
-        """Return what keeps the host from running any hook, or None.
-
-        Raises:
-            HostError: the config cannot be read.
-        """
-        off = at(read_values(self.config), "hooksConfig", "enabled") is False
-        return f"hooksConfig.enabled is false in {self.config}" if off else None
 
 
 def plain_hosts(environ: Mapping[str, str] = os.environ) -> Mapping[str, PlainHost]:

@@ -11,6 +11,7 @@ import click
 from perdure.cli.options import agent_option, home_option, user_option
 from perdure.engine.repository import project_of
 from perdure.extras import need
+from perdure.hosts.mcp.client import McpClient
 
 
 @click.command()
@@ -35,5 +36,6 @@ def mcp(home: Path | None, agent: str | None, user: str | None, workspace: Path 
     gc.enable()
     # Claude Code starts it wherever it likes, and names the folder that it works in.
     project = project_of(os.environ.get("CLAUDE_PROJECT_DIR") or Path.cwd())
-    serve(home, agent=agent, user=user, workspace=workspace, project=project, host=host)
+    folder = str(workspace.absolute()) if workspace else None
+    serve(home, McpClient(agent=agent, user=user, workspace=folder, project=project, host=host))
     return 0

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import json
 import threading
-import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -18,18 +17,21 @@ from perdure.api.memory import Memory
 from perdure.api.tool_caller import acting
 from perdure.api.tool_work import WAITING
 from perdure.api.tools import call_tool
-from perdure.errors import NotFoundError
+from perdure.errors import NotFoundError, PerdureError
 from perdure.hooks.types import Consent, ToolResult, TurnContext
+from perdure.hosts.mcp.client import McpClient
 from perdure.hosts.mcp.tools import OFFERS, TOOLS, shown
+from perdure.recent import Recent
 from perdure.secrets.redact import redact
 from perdure.store.listing import Filter
 from perdure.text.quotes import is_quote
 
-HOST = "mcp"
 FACTS = "perdure://facts"
 FILES = "perdure://files/"
 NEWEST = 100
 """Memories in the resource that lists them."""
+DESKS = 64
+"""Connections whose desk is at hand, those that asked last; another is made anew."""
 UNHEARD = "The quote is not in what the user is known to have said lately."
 UNCLEAR = "The quote does not ask for this."
 
@@ -40,13 +42,8 @@ class Desk:
     def __init__(
         self,
         home: Path | None,
+        client: McpClient,
         *,
-        agent: str | None,
-        user: str | None,
-        workspace: Path | None,
-        project: str | None = None,
-        host: str = HOST,
-        session: str | None = None,
         said: Callable[[str], bool] = lambda quote: False,
         shared: Callable[[], Memory] | None = None,
     ) -> None:
@@ -54,27 +51,16 @@ class Desk:
 
         Args:
             home: the data folder; None: the usual one.
-            agent: act for this agent.
-            user: another user than the owner of this machine.
-            workspace: folder with MEMORY.md and memory/.
-            project: the scope of the repository that the client works in.
-            host: the client's name, for the journal.
-            session: the connection's; None: a new one. What one was shown is nothing to another.
+            client: who asks.
             said: tells whether the user has said this to that client lately, as `perdure.text.quotes` compares.
             shared: returns a store that is open for others as well; None: one is opened for this desk.
         """
-        self._home = home
-        self._said = said
-        self._shared = shared
+        self._home, self._said, self._shared = home, said, shared
         self._context = TurnContext(
-            session_id=session or new_session(),
-            agent_id=agent,
-            user_id=user,
-            scopes=(project,) if project else (),
-            workspace=str(workspace) if workspace else None,
-            host=host,
-        )
-        self._settings: dict[str, Any] = {"workspace": workspace} if workspace else {}
+            session_id=client.session, agent_id=client.agent, user_id=client.user, workspace=client.workspace,
+            scopes=(client.project,) if client.project else (), host=client.host,
+        )  # fmt: skip
+        self._settings: dict[str, Any] = {"workspace": client.workspace} if client.workspace else {}
         self._memory: Memory | None = None
         self._lock = threading.Lock()
 
@@ -160,10 +146,49 @@ class Desk:
                 self._memory.close()
 
 
-def new_session() -> str:
-    """Return the name of a connection."""
-    return f"mcp-{uuid.uuid4().hex}"
-
-
 def _json(value: object) -> tuple[str, str]:
     return "application/json", json.dumps(value, ensure_ascii=False, indent=2)
+
+
+class SharedDesks:
+    """Does what servers ask. Usable from any thread."""
+
+    def __init__(self, store: Callable[[], Memory], said: Callable[[str, str], bool]) -> None:
+        """Prepare.
+
+        Args:
+            store: returns the open store.
+            said: tells whether the user of a host, its name first, has said something lately.
+        """
+        self._store, self._said = store, said
+        self._desks: Recent[McpClient, Desk] = Recent(DESKS)
+
+    def answer(self, body: bytes) -> bytes:
+        """Answer a request of `RemoteDesk`."""
+        asked = json.loads(body)
+        try:
+            result = done(self._desk(McpClient(**asked["who"])), asked["do"], asked["with"])
+        except PerdureError as error:
+            return json.dumps({"error": type(error).__name__, "message": str(error)}).encode()
+        return json.dumps({"result": result}).encode()
+
+    def _desk(self, client: McpClient) -> Desk:
+        known = self._desks.get(client)
+        if known is not None:
+            return known
+        made = Desk(None, client, said=lambda quote: self._said(client.host, quote), shared=self._store)
+        return self._desks.first(client, made)
+
+
+def done(desk: Desk, what: str, values: Mapping[str, Any]) -> Any:
+    """Do what was asked of a desk; return the result as JSON values.
+
+    Raises:
+        PerdureError: it cannot be done.
+    """
+    if what == "call":
+        return asdict(desk.call(values["name"], values["values"], consent=Consent(values["consent"])))
+    if what in ("recalled", "files", "read"):
+        return getattr(desk, what)(**values)
+    desk.memory()
+    return None

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from perdure.service.client import OK, STALE, ask
 
 if TYPE_CHECKING:
     from perdure.hooks.types import ToolResult
+    from perdure.hosts.mcp.client import McpClient
     from perdure.hosts.mcp.desk import Desk
 
 SECONDS = 60.0
@@ -29,23 +31,9 @@ PAUSE = 0.05
 class RemoteDesk:
     """Asks for what `Desk` does, with the same methods. Usable from any thread."""
 
-    def __init__(
-        self,
-        home: Path | None,
-        *,
-        agent: str | None,
-        user: str | None,
-        workspace: Path | None,
-        project: str | None = None,
-        host: str,
-        session: str,
-    ) -> None:
+    def __init__(self, home: Path | None, client: McpClient) -> None:
         """Prepare; nothing is asked yet. The arguments are those of `Desk`."""
-        self._home = data_folder(home)
-        self._who = {
-            "agent": agent, "user": user, "workspace": str(workspace.absolute()) if workspace else None,
-            "project": project, "host": host, "session": session,
-        }  # fmt: skip
+        self._home, self._client = data_folder(home), client
         self._here: Desk | None = None
         self._lock = threading.Lock()
 
@@ -89,10 +77,10 @@ class RemoteDesk:
             self._here.close()
 
     def _asked(self, what: str, values: dict[str, Any]) -> Any:
-        body = json.dumps({"who": self._who, "do": what, "with": values}).encode()
+        body = json.dumps({"who": asdict(self._client), "do": what, "with": values}).encode()
         answer = None if self._here else self._told(body)
         if answer is None:
-            from perdure.hosts.mcp.shared import done
+            from perdure.hosts.mcp.desk import done
 
             return done(self._opened(), what, values)
         found = json.loads(answer)
@@ -127,9 +115,5 @@ class RemoteDesk:
             if self._here is None:
                 from perdure.hosts.mcp.desk import Desk
 
-                self._here = Desk(
-                    self._home, agent=self._who["agent"], user=self._who["user"],
-                    workspace=Path(self._who["workspace"]) if self._who["workspace"] else None,
-                    project=self._who["project"], host=str(self._who["host"]), session=self._who["session"],
-                )  # fmt: skip
+                self._here = Desk(self._home, self._client)
             return self._here

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import threading
-import uuid
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,11 +19,11 @@ from mcp.server.lowlevel import Server
 from mcp.server.session import ServerSession
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from perdure.errors import InputError, NotFoundError, PerdureError
 from perdure.hooks.types import Consent
-from perdure.hosts.mcp.elicitation import PATIENCE, Question, Questions
-from perdure.hosts.mcp.instructions import INSTRUCTIONS
+from perdure.hosts.mcp.client import INSTRUCTIONS, McpClient
 
 if TYPE_CHECKING:
     from perdure.hosts.mcp.desk import Desk
@@ -49,8 +51,92 @@ FILE = types.ResourceTemplate(
     description="MEMORY.md or a file in memory/.",
     mime_type="text/markdown",
 )
+PATIENCE = 60.0
+"""Seconds for an answer. None in time means no."""
+OPEN = 20
+"""Questions without an answer that are remembered; of more the oldest are forgotten, which means no."""
+KEY = "confirm"
 Result = TypeVar("Result")
 Page = types.PaginatedRequestParams | None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the user is asked.
+
+    Attributes:
+        tool: what is called if they accept.
+        confirm: the question, and the arguments of that call; see `Desk.call`.
+        until: the latest moment for an answer, on the monotonic clock.
+    """
+
+    tool: str
+    confirm: Mapping[str, Any]
+    until: float
+
+    def request(self) -> types.ElicitRequest:
+        """Return it as the protocol has it: nothing to fill in, only to accept."""
+        schema = {"type": "object", "properties": {}}
+        params = types.ElicitRequestFormParams(message=self.confirm["question"], requested_schema=schema)
+        return types.ElicitRequest(params=params)
+
+
+class Questions:
+    """The questions to one client. Nothing but an acceptance in time means yes."""
+
+    def __init__(self, patience: float = PATIENCE) -> None:
+        """Wait so many seconds for each answer."""
+        self._patience = patience
+        self._open: dict[str, Question] = {}
+
+    def possible(self, session: ServerSession) -> bool:
+        """Return whether the client has declared that it can put a question to its user."""
+        able = session.client_capabilities.elicitation if session.client_capabilities else None
+        # Before there were two kinds, an empty capability meant this one.
+        form = able is not None and (able.form is not None or able.url is None)
+        return form and (session.can_send_request or _is_modern(session))
+
+    def question(self, tool: str, confirm: Mapping[str, Any]) -> Question:
+        """Return a question that begins to wait now."""
+        return Question(tool, confirm, time.monotonic() + self._patience)
+
+    async def ask(self, session: ServerSession, question: Question) -> types.InputRequiredResult | bool:
+        """Return whether the user accepts; or, for a client that calls again with the answer, what it is to be told."""
+        if _is_modern(session):
+            return self._told(question)
+        try:
+            answer = await session.send_request(
+                question.request(), types.ElicitResult, request_read_timeout_seconds=self._patience
+            )
+        except (MCPError, ValueError):
+            # No answer in time, an error, or something that is no answer.
+            return False
+        return answer.action == "accept"
+
+    def accepted(self, state: str, responses: types.InputResponses | None) -> Question | None:
+        """Return the question that a client has now brought an acceptance for; None if it has not, or too late.
+
+        Args:
+            state: names the question; each is answered once.
+            responses: what the client brings.
+        """
+        question = self._open.pop(state, None)
+        answer = (responses or {}).get(KEY)
+        if question is None or time.monotonic() > question.until or not isinstance(answer, types.ElicitResult):
+            return None
+        return question if answer.action == "accept" else None
+
+    def _told(self, question: Question) -> types.InputRequiredResult:
+        while len(self._open) >= OPEN:
+            del self._open[next(iter(self._open))]
+        state = secrets.token_urlsafe()
+        self._open[state] = question
+        return types.InputRequiredResult(input_requests={KEY: question.request()}, request_state=state)
+
+
+def _is_modern(session: ServerSession) -> bool:
+    # Since 2026-07-28 a server asks nothing by itself: it answers that it needs something, and is called again.
+    return session.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
 class MemoryServer:
@@ -202,27 +288,13 @@ def _declined() -> types.CallToolResult:
     return _result(DECLINED, {"error": "declined"}, refused=True)
 
 
-def serve(
-    home: Path | None, *, agent: str | None, user: str | None, workspace: Path | None, project: str | None, host: str
-) -> None:
-    """Serve over stdin and stdout until stdin ends.
-
-    Args:
-        home: the data folder; None: the usual one.
-        agent: act for this agent.
-        user: another user than the owner of this machine.
-        workspace: folder with MEMORY.md and memory/.
-        project: the scope of the repository that the client works in.
-        host: the client's name.
-    """
-    session = f"mcp-{uuid.uuid4().hex}"
+def serve(home: Path | None, client: McpClient) -> None:
+    """Serve over stdin and stdout until stdin ends; without `home` memories are in the usual data folder."""
 
     def desk() -> RemoteDesk:
         # It brings a part of perdure with it that the handshake need not wait for.
         from perdure.hosts.mcp.remote import RemoteDesk
 
-        return RemoteDesk(
-            home, agent=agent, user=user, workspace=workspace, project=project, host=host, session=session
-        )
+        return RemoteDesk(home, client)
 
     asyncio.run(MemoryServer(desk).run())

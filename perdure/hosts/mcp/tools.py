@@ -5,14 +5,16 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
 
 from perdure.api import tool_arguments, tool_work
 from perdure.api.fact_search import marks
+from perdure.api.tool_arguments import Arguments, DecayClass, Id, LinkType, Maybe, Share, Short, Tags, Words
 from perdure.api.tool_caller import Answer, ToolCaller
 from perdure.api.tool_work import DATA, LINE
 from perdure.api.tools import Tool
-from perdure.hosts.mcp import arguments
 from perdure.store.fact import Fact
 from perdure.store.listing import Filter
 from perdure.text.clean import clip
@@ -21,6 +23,118 @@ from perdure.text.escape import escape
 _SHOWN = ("id", "text", "category", "entity", "key", "value", "why", "tags", "scope", "superseded_by")
 _CHECKED = ("minLength", "maxLength", "maxItems", "minimum", "additionalProperties")
 _SOURCES = {"files": ("memory",), "conversations": ("sessions",), "all": None}
+Line = Annotated[int, Field(ge=1)]
+Quote = Words | Maybe
+_QUOTE = "The user's own words that ask for it."
+
+
+class Search(Arguments):
+    """Of memory_search."""
+
+    query: Words
+    places: Literal["memories", "files", "conversations", "all"] = Field("memories", alias="in")
+    entity: Short | Maybe = None
+    category: Short | Maybe = None
+    tag: Short | Maybe = None
+    as_of: dt.datetime | Maybe = None
+    limit: int = Field(6, ge=1, le=20)
+
+
+class List(Arguments):
+    """Of memory_list."""
+
+    entity: Short | Maybe = Field(None, description="The user is `user`.")
+    key: Short | Maybe = Field(None, description="Property of entity.")
+    category: Short | Maybe = None
+    tag: Short | Maybe = None
+    as_of: dt.datetime | Maybe = None
+    limit: int = Field(20, ge=1, le=100)
+
+    @model_validator(mode="after")
+    def _slot(self) -> List:
+        if self.key is not None and self.entity is None:
+            raise ValueError("key needs entity")
+        return self
+
+
+class Get(Arguments):
+    """Of memory_get."""
+
+    id: Id | Maybe = None
+    path: Words | Maybe = Field(None, description="Such as memory/2026-02-24.md#L12-L28.")
+    start: Line | Maybe = Field(None, alias="from", description="First line.")
+    lines: Line | Maybe = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Get:
+        if (self.id is None) == (self.path is None):
+            raise ValueError("give either id or path")
+        return self
+
+
+class Store(Arguments):
+    """Of memory_store."""
+
+    text: str = Field(min_length=3, max_length=2_000)
+    category: Short | Maybe = Field(None, description="fact, preference, decision, entity...")
+    importance: Share = 0.5
+    entity: Short | Maybe = None
+    key: Short | Maybe = None
+    value: Short | Maybe = None
+    why: Words | Maybe = None
+    tags: Tags | Maybe = None
+    supersedes: Id | Maybe = Field(None, description="Id of what it replaces.")
+    decay_class: DecayClass | Maybe = None
+    scope: Short | Maybe = Field(None, description="`project`: for this repository alone.")
+    quote: Quote = Field(None, exclude=True, description=_QUOTE)
+
+
+class Update(tool_arguments.Update):
+    """Of memory_update."""
+
+    memory: Id = Field(alias="id")
+    text: Words | Maybe = None
+    category: Short | Maybe = None
+    importance: Share | Maybe = None
+    value: Short | Maybe = None
+    tags: Tags | Maybe = None
+    quote: Quote = Field(None, exclude=True, description=_QUOTE)
+
+
+class Forget(Arguments):
+    """Of memory_forget."""
+
+    memory: Id = Field(alias="id")
+    quote: Quote = Field(None, exclude=True, description=_QUOTE)
+
+
+class Link(Arguments):
+    """Of memory_link."""
+
+    source: Id
+    target: Id
+    type: LinkType = Field("RELATED_TO", description="How source stands to target.")
+    strength: ClassVar[float] = 1.0
+
+
+class Why(Arguments):
+    """Of memory_why."""
+
+    memory: Id | Maybe = Field(None, alias="id")
+
+
+class Checkpoint(Arguments):
+    """Of memory_checkpoint."""
+
+    intent: Words
+    state: Words
+    expected: Words = ""
+
+
+class Reflect(Arguments):
+    """Of memory_reflect."""
+
+    days: int = Field(14, ge=1, le=365)
 
 
 def shown(fact: Fact) -> dict[str, Any]:
@@ -30,7 +144,7 @@ def shown(fact: Fact) -> dict[str, Any]:
     return values | beside | ({"marks": list(marks(fact))} if marks(fact) else {})
 
 
-def search(caller: ToolCaller, given: arguments.Search) -> Answer:
+def search(caller: ToolCaller, given: Search) -> Answer:
     """Search memories, files, conversations, or all of them."""
     caller.refuse_if_overheard()
     parts = []
@@ -43,7 +157,7 @@ def search(caller: ToolCaller, given: arguments.Search) -> Answer:
     return Answer("\n".join([DATA, *texts]) if texts else "Nothing fits. Try other words, or in: all.", details)
 
 
-def _memories(caller: ToolCaller, given: arguments.Search) -> Answer:
+def _memories(caller: ToolCaller, given: Search) -> Answer:
     values = given.model_dump(include={"query", "entity", "category", "tag", "limit"})
     asked = tool_arguments.Recall.model_validate(values | {"as_of": _epoch(given.as_of)})
     found = tool_work.recall(caller, asked).details.get("memories", ())
@@ -53,7 +167,7 @@ def _memories(caller: ToolCaller, given: arguments.Search) -> Answer:
     return Answer("\n".join(map(_line, items)), {"memories": items})
 
 
-def _passages(caller: ToolCaller, given: arguments.Search) -> Answer:
+def _passages(caller: ToolCaller, given: Search) -> Answer:
     found = caller.files.search(given.query, max_results=given.limit, sources=_SOURCES[given.places])
     lines = [
         f"- {escape(each.citation or each.path)} ({each.score:.2f}) {escape(each.snippet)}" for each in found.results
@@ -62,7 +176,7 @@ def _passages(caller: ToolCaller, given: arguments.Search) -> Answer:
     return Answer("\n".join(lines), found.to_dict() | {"results": results})
 
 
-def list_(caller: ToolCaller, given: arguments.List) -> Answer:
+def list_(caller: ToolCaller, given: List) -> Answer:
     """List memories: of a slot the most certain first, else the newest."""
     caller.refuse_if_overheard()
     as_of = _epoch(given.as_of)
@@ -78,7 +192,7 @@ def list_(caller: ToolCaller, given: arguments.List) -> Answer:
     return Answer("\n".join([DATA, *map(_line, items)]) if items else "Nothing is kept there.", {"memories": items})
 
 
-def get(caller: ToolCaller, given: arguments.Get) -> Answer:
+def get(caller: ToolCaller, given: Get) -> Answer:
     """Show one memory whole, or lines of a file."""
     if given.path is not None:
         return tool_work.get(caller, given)  # type: ignore[arg-type]  # it has the same arguments
@@ -87,7 +201,7 @@ def get(caller: ToolCaller, given: arguments.Get) -> Answer:
     return Answer(answer.text, {"memories": [shown(fact) for fact in facts.values()]})
 
 
-def forget(caller: ToolCaller, given: arguments.Forget) -> Answer:
+def forget(caller: ToolCaller, given: Forget) -> Answer:
     """Forget one memory."""
     return tool_work.forget_one(caller, given, given.memory)
 
@@ -144,78 +258,42 @@ def _brief(value: Any) -> Any:
 
 
 def _offer(
-    name: str, title: str, description: str, takes: type[tool_arguments.Arguments],
-    work: Callable[[ToolCaller, Any], Answer], does: Literal["reads", "adds", "takes"], **answers: str,
+    name: str, title: str, takes: type[Arguments], work: Callable[[ToolCaller, Any], Answer],
+    does: Literal["reads", "adds", "takes"], description: str, **answers: str,
 ) -> Offer:  # fmt: skip
     return Offer(title, Tool(f"memory_{name}", description, takes, work), answers, does)
 
 
 OFFERS: tuple[Offer, ...] = (
-    _offer(
-        "search",
-        "Search memory",
-        "Search what is remembered of earlier conversations: facts, preferences, decisions, dates.",
-        arguments.Search, search, "reads", memories="array", results="array",
-    ),
-    _offer(
-        "list",
-        "List memories",
-        "List the newest memories, or what is known of one entity (a person, project or thing) and key.",
-        arguments.List, list_, "reads", memories="array",
-    ),
-    _offer(
-        "get",
-        "Read a memory or file",
-        "Read a memory by its id, or lines of MEMORY.md or memory/ by a path that memory_search shows.",
-        arguments.Get, get, "reads", memories="array", path="string", text="string",
-    ),
-    _offer(
-        "store",
-        "Remember",
-        "Keep what will matter in later conversations: one idea in one sentence that can be understood alone.",
-        arguments.Store, tool_work.store, "adds", id="string", outcome="string",
-    ),
-    _offer(
-        "update",
-        "Correct a memory",
-        "Correct a memory. To replace what the user said, they are asked first, or it waits for their review.",
-        arguments.Update, tool_work.update, "takes", id="string", outcome="string",
-    ),
-    _offer(
-        "forget",
-        "Forget a memory",
-        "Leave a memory out of every answer. The user's word is needed as for memory_update.",
-        arguments.Forget, forget, "takes", id="string", outcome="string",
-    ),
-    _offer(
-        "link",
-        "Link two memories",
-        "Say how one memory stands to another.",
-        arguments.Link, tool_work.link, "adds", id="string",
-    ),
-    _offer(
-        "why",
-        "Explain memory",
-        "Explain what came up last and why; with id, why that memory did or did not.",
-        arguments.Why, tool_work.why, "reads", id="string", shown="array",
-    ),
-    _offer(
-        "checkpoint",
-        "Keep where things stand",
-        "Before risky work, keep for some hours what you are about to do.",
-        arguments.Checkpoint, tool_work.checkpoint, "adds", id="string",
-    ),
-    _offer(
-        "prune",
-        "Remove what expired",
-        "Remove what has expired, if the user asks for it.",
-        arguments.Prune, tool_work.prune, "takes", expired="integer", removed="integer",
-    ),
-    _offer(
-        "reflect",
-        "Look for patterns",
-        "Look for patterns in the memories of the last days and keep them.",
-        arguments.Reflect, tool_work.reflect, "adds", examined="integer", patterns="integer",
-    ),
+    _offer("search", "Search memory", Search, search, "reads",
+           "Search what is remembered of earlier conversations: facts, preferences, decisions, dates.",
+           memories="array", results="array"),
+    _offer("list", "List memories", List, list_, "reads",
+           "List the newest memories, or what is known of one entity (a person, project or thing) and key.",
+           memories="array"),
+    _offer("get", "Read a memory or file", Get, get, "reads",
+           "Read a memory by its id, or lines of MEMORY.md or memory/ by a path that memory_search shows.",
+           memories="array", path="string", text="string"),
+    _offer("store", "Remember", Store, tool_work.store, "adds",
+           "Keep what will matter in later conversations: one idea in one sentence that can be understood alone.",
+           id="string", outcome="string"),
+    _offer("update", "Correct a memory", Update, tool_work.update, "takes",
+           "Correct a memory. To replace what the user said, they are asked first, or it waits for their review.",
+           id="string", outcome="string"),
+    _offer("forget", "Forget a memory", Forget, forget, "takes",
+           "Leave a memory out of every answer. The user's word is needed as for memory_update.",
+           id="string", outcome="string"),
+    _offer("link", "Link two memories", Link, tool_work.link, "adds",
+           "Say how one memory stands to another.", id="string"),
+    _offer("why", "Explain memory", Why, tool_work.why, "reads",
+           "Explain what came up last and why; with id, why that memory did or did not.",
+           id="string", shown="array"),
+    _offer("checkpoint", "Keep where things stand", Checkpoint, tool_work.checkpoint, "adds",
+           "Before risky work, keep for some hours what you are about to do.", id="string"),
+    _offer("prune", "Remove what expired", tool_arguments.Prune, tool_work.prune, "takes",
+           "Remove what has expired, if the user asks for it.", expired="integer", removed="integer"),
+    _offer("reflect", "Look for patterns", Reflect, tool_work.reflect, "adds",
+           "Look for patterns in the memories of the last days and keep them.",
+           examined="integer", patterns="integer"),
 )  # fmt: skip
 TOOLS = tuple(offer.tool for offer in OFFERS)

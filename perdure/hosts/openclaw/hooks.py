@@ -8,7 +8,7 @@ from typing import Any
 
 from perdure.hooks.types import Messages, Placement, TurnContext
 from perdure.hosts.openclaw.mapping import HOST, data_home, messages_of, owner_asks, prompt_of, turn_context
-from perdure.hosts.openclaw.rpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError
+from perdure.hosts.openclaw.server import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError
 from perdure.plugin.plugin import PerdurePlugin, hookimpls_for
 from perdure.recent import Recent
 
@@ -68,8 +68,7 @@ class OpenClawHooks:
     def _initialize(self, params: Params) -> Any:
         if params.get("protocol") != PROTOCOL:
             raise RpcError(
-                INVALID_PARAMS,
-                f"this perdure speaks protocol {PROTOCOL}; run `perdure openclaw install` again",
+                INVALID_PARAMS, f"this perdure speaks protocol {PROTOCOL}; run `perdure openclaw install` again"
             )
         if self._plugin is not None:
             raise RpcError(INVALID_REQUEST, "initialize comes once")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import json
 import os
 import shutil
@@ -13,16 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perdure.engine.paths import record_home
-from perdure.errors import HostError
-from perdure.hosts.openclaw.host import OpenClaw
+from perdure.api.doctor import Checkup
+from perdure.engine.paths import record_home, recorded_host
+from perdure.errors import HostError, SettingsError
+from perdure.hosts.connect.config_file import digest, read_record, replace_file
+from perdure.hosts.openclaw.host import OpenClaw, config_file
 from perdure.hosts.openclaw.manifest import ID, plugin_files
 from perdure.hosts.openclaw.mapping import HOST, data_home
-from perdure.hosts.replacing import replace_file
 
 CORE = "memory-core"
 """OpenClaw's own memory: it stays loaded, with a job of its own, until it is switched off."""
-_MISSING = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ class Installation:
         """Return what `uninstall` would change in the config."""
         before, record = self.host.plugins(), self._recorded()
         plan = _plan(before, self._without_us(before, record.get("former", {})))
-        untouched = record.get("after") == _digest(self.host.config) and self._backup.is_file()
+        untouched = record.get("after") == digest(self.host.config.read_bytes()) and self._backup.is_file()
         return Plan(plan.changes, plan.patch, restored=untouched)
 
     def uninstall(self) -> Plan:
@@ -143,22 +142,16 @@ class Installation:
         if former is None:
             replace_file(self._backup, original)
             former = {change.path: change.before for change in plan.changes}
-        elif self._recorded().get("after") != _digest(self.host.config):
+        elif self._recorded().get("after") != digest(self.host.config.read_bytes()):
             # Edited by hand between two installs: the first backup is no longer what an uninstall should bring back.
             self._backup.unlink(missing_ok=True)
         self.host.patch(plan.patch)
         self.host.link(self.plugin)
-        record = {"former": former, "after": _digest(self.host.config)}
+        record = {"former": former, "after": digest(self.host.config.read_bytes())}
         replace_file(self._record, json.dumps(record, indent=2).encode())
 
     def _recorded(self) -> dict[str, Any]:
-        try:
-            record: dict[str, Any] = json.loads(self._record.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return {}
-        except (OSError, ValueError) as error:
-            raise HostError(f"{self._record} cannot be read ({type(error).__name__}); delete it") from error
-        return record
+        return read_record(self._record)
 
     def _with_us(self, before: Mapping[str, Any], home: Path | None, python: str) -> dict[str, Any]:
         after = copy.deepcopy(dict(before))
@@ -200,32 +193,24 @@ class Installation:
 
 
 def _plan(before: Mapping[str, Any], after: Mapping[str, Any]) -> Plan:
-    changes = tuple(_differences("plugins", before, after))
-    return Plan(changes, {"plugins": _patch(before, after)} if changes else {})
+    """Return the changes, also as a JSON merge patch (RFC 7396)."""
+    changes: list[Change] = []
+    patch: dict[str, Any] = {}
+    for keys, old, new in _differences(("plugins",), before, after):
+        changes.append(Change(".".join(keys), old, new))
+        place = patch
+        for key in keys[:-1]:
+            place = place.setdefault(key, {})
+        place[keys[-1]] = new
+    return Plan(tuple(changes), patch)
 
 
-def _differences(path: str, before: Any, after: Any) -> Iterator[Change]:
-    if isinstance(after, dict) and isinstance(before, dict):
-        for key in sorted(before.keys() | after.keys()):
-            yield from _differences(f"{path}.{key}", before.get(key), after.get(key))
-    elif isinstance(after, dict) and before is None and after:
-        for key in sorted(after):
-            yield from _differences(f"{path}.{key}", None, after[key])
+def _differences(keys: tuple[str, ...], before: Any, after: Any) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
+    if isinstance(after, dict) and (isinstance(before, dict) or (before is None and after)):
+        for key in sorted((before or {}).keys() | after.keys()):
+            yield from _differences((*keys, key), (before or {}).get(key), after.get(key))
     elif before != after:
-        yield Change(path, before, after)
-
-
-def _patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON merge patch (RFC 7396) that makes one of the other."""
-    patch: dict[str, Any] = dict.fromkeys(before.keys() - after.keys())
-    for key, value in after.items():
-        old = before.get(key, _MISSING)
-        if isinstance(value, dict) and isinstance(old, dict):
-            inner = _patch(old, value)
-            patch |= {key: inner} if inner else {}
-        elif old is _MISSING or old != value:
-            patch[key] = value
-    return patch
+        yield keys, before, after
 
 
 def _at(values: Any, *path: str, default: Any = None) -> Any:
@@ -243,10 +228,6 @@ def _put(values: dict[str, Any], key: str, value: Any) -> None:
         values[key] = value
 
 
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def _write_folder(folder: Path, files: Mapping[str, str]) -> None:
     folder.mkdir(exist_ok=True, mode=0o700)
     for old in folder.iterdir():
@@ -254,3 +235,38 @@ def _write_folder(folder: Path, files: Mapping[str, str]) -> None:
             old.unlink()
     for name, text in files.items():
         replace_file(folder / name, text.encode())
+
+
+def checkups(environ: Mapping[str, str] = os.environ) -> Iterator[Checkup]:
+    """Say of OpenClaw how it is, if it has a config on this machine; that it does not call perdure is no fault."""
+    config = config_file(environ)
+    if not config.is_file():
+        return
+    try:
+        installation = Installation(OpenClaw.find(environ=environ))
+        plugins = installation.host.plugins()
+        if not _ours(plugins):
+            yield Checkup(HOST, f"perdure is not its memory; it would be with: perdure openclaw install ({config})")
+            return
+        problems = {name: problem for name, problem in installation.checks().items() if problem}
+    except HostError as error:
+        fix = "see to that, then run `perdure openclaw status`" if _is_recorded() else ""
+        yield Checkup(HOST, str(error), fix)
+        return
+    for name, problem in problems.items():
+        yield Checkup(HOST, f"{name}: {problem}", "perdure openclaw install")
+    if not problems:
+        yield Checkup(HOST, f"version {installation.host.version} is set up for perdure ({config})")
+
+
+def _ours(plugins: Mapping[str, object]) -> bool:
+    entries = plugins.get("entries")
+    return _is_recorded() or (isinstance(entries, Mapping) and ID in entries)
+
+
+def _is_recorded() -> bool:
+    try:
+        recorded = recorded_host()
+    except SettingsError:
+        return False  # said by the look at the host's record
+    return recorded is not None and recorded[0] == HOST

@@ -1,41 +1,144 @@
-"""The child process of the gateway: requests come in by stdin, answers go out by stdout, in any order."""
+"""JSON-RPC 2.0 over pipes, a message a line: read strictly, answered in whole lines and in any order."""
 
 from __future__ import annotations
 
+import json
 import logging
+import math
 import os
-import signal
-import sys
+import select
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from types import FrameType
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from perdure.cli.log_lines import line_handler
 from perdure.errors import PerdureError
-from perdure.hosts.openclaw.hooks import OpenClawHooks
-from perdure.hosts.openclaw.rpc import (
-    CANCELLED,
-    INTERNAL_ERROR,
-    INVALID_REQUEST,
-    Request,
-    RpcError,
-    Writer,
-    lines,
-    parse,
-)
 
-PARENT_SECONDS = 1.0
-"""How often is looked whether the host is still there."""
-LAST_SECONDS = 4.0
-"""After this the process ends, whatever still holds it."""
+MAX_LINE = 8_000_000
+"""Bytes of a line at the most, its newline not counted."""
+MAX_ID = 128
+CHUNK = 262_144
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+CANCELLED = -32800
+
+Id = str | int | None
+
 QUEUED = 256
 """Requests that may wait; a host that sends more is refused, so that memory stays bounded."""
 SLOTS = {"foresee": "recall", "before_prompt_build": "recall", "tool": "tools"}
 THREADS = {"recall": 1, "turns": 1, "tools": 2}
 CANCEL = "$/cancel"
 _log = logging.getLogger("perdure.openclaw")
+
+
+class RpcError(Exception):
+    """What a request is answered with instead of a result."""
+
+    def __init__(self, code: int, message: str, request_id: Id = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.request_id = request_id
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request, or a notification, which is not answered.
+
+    Attributes:
+        method: what is asked.
+        params: with these values.
+        id: under which the answer goes back.
+        answered: False for a notification.
+    """
+
+    method: str
+    params: Mapping[str, Any]
+    id: Id
+    answered: bool
+
+
+def lines(handle: int, stop: int) -> Iterator[bytes | RpcError]:
+    """Yield the lines that come through a pipe until it is closed; an error in place of one that is too long.
+
+    Ends as well once something can be read from `stop`: a signal that arrives just before a read would not end it.
+
+    No more than `MAX_LINE` bytes and a chunk are held at any time. A last line without its newline was cut off by the
+    other side's end and is dropped.
+    """
+    held: list[bytes] = []
+    size = 0
+    while stop not in select.select([handle, stop], [], [])[0] and (chunk := os.read(handle, CHUNK)):
+        *ended, rest = chunk.split(b"\n")
+        for part in ended:
+            size += len(part)
+            if size > MAX_LINE:
+                yield RpcError(INVALID_REQUEST, f"a line has more than {MAX_LINE} bytes; send less at a time")
+            else:
+                yield b"".join([*held, part])
+            held, size = [], 0
+        size += len(rest)
+        held = [*held, rest] if size <= MAX_LINE else []
+
+
+def parse(line: bytes) -> Request:
+    """Read one message.
+
+    Raises:
+        RpcError: it is no JSON as RFC 8259 has it (NaN and keys that come twice are refused, too), or no request.
+    """
+    try:
+        value = json.loads(
+            line.decode("utf-8"), object_pairs_hook=_object, parse_constant=_constant, parse_float=_float
+        )
+    except (ValueError, RecursionError) as error:
+        what = "nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
+        raise RpcError(PARSE_ERROR, f"not JSON: {what}") from None
+    if not isinstance(value, dict):
+        raise RpcError(INVALID_REQUEST, "a message must be one object; batches are not taken")
+    request_id = _checked_id(value)
+    if value.get("jsonrpc") != "2.0":
+        raise RpcError(INVALID_REQUEST, 'jsonrpc must be "2.0"', request_id)
+    method, params = value.get("method"), value.get("params", {})
+    if not isinstance(method, str) or not method:
+        raise RpcError(INVALID_REQUEST, "method must be a string", request_id)
+    if unknown := value.keys() - {"jsonrpc", "id", "method", "params"}:
+        raise RpcError(INVALID_REQUEST, f"unknown member {min(unknown)[:40]!r}", request_id)
+    if not isinstance(params, dict):
+        raise RpcError(INVALID_PARAMS, "params must be an object", request_id)
+    return Request(method, params, request_id, "id" in value)
+
+
+class Writer:
+    """Writes messages to one pipe, each as a whole line, from any thread."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+        self._lock = threading.Lock()
+
+    def result(self, request_id: Id, value: Any) -> None:
+        """Answer a request."""
+        self._put({"jsonrpc": "2.0", "id": request_id, "result": value})
+
+    def error(self, error: RpcError) -> None:
+        """Refuse a request."""
+        self._put({
+            "jsonrpc": "2.0", "id": error.request_id, "error": {"code": error.code, "message": error.message},
+        })  # fmt: skip
+
+    def _put(self, message: Mapping[str, Any]) -> None:
+        # In ASCII: half a surrogate pair that came in must not break the way out.
+        line = json.dumps(message, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n"
+        with self._lock:
+            view = memoryview(line)
+            while view:
+                view = view[os.write(self._handle, view) :]
 
 
 class Handler(Protocol):
@@ -119,58 +222,27 @@ class Server:
             self._pending.pop(key, None)
 
 
-def main() -> None:
-    """Run the child: until stdin closes, the host is gone, or SIGTERM."""
-    out = _reserve_stdout()
-    stop = _wake_on_signals()
-    logging.basicConfig(level=logging.INFO, handlers=[line_handler("%(levelname)s %(name)s: %(message)s")])
-    signal.signal(signal.SIGTERM, _stop)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_watch_parent, args=(os.getppid(),), daemon=True, name="perdure-parent").start()
-    hooks = OpenClawHooks()
-    server = Server(hooks, Writer(out))
-    try:
-        server.serve(0, stop)
-    except (SystemExit, BrokenPipeError):
-        pass
-    finally:
-        _end_in_time()
-        server.close()
-        hooks.close()
-    # Threads of the pools that hang would keep the interpreter waiting at its end.
-    sys.stderr.flush()
-    os._exit(0)
+def _checked_id(value: Mapping[str, Any]) -> Id:
+    request_id = value.get("id")
+    good = request_id is None or (isinstance(request_id, str) and len(request_id) <= MAX_ID)
+    if not good and (isinstance(request_id, bool) or not isinstance(request_id, int) or abs(request_id) > 2**53):
+        raise RpcError(INVALID_REQUEST, f"id must be a whole number, null, or a string of at most {MAX_ID} characters")
+    return request_id
 
 
-def _reserve_stdout() -> int:
-    """Keep stdout for the protocol: whatever else is printed goes to stderr."""
-    out = os.dup(1)
-    os.set_inheritable(out, False)
-    os.dup2(2, 1)
-    return out
+def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("a key comes twice in one object")
+    return value
 
 
-def _wake_on_signals() -> int:
-    """Return a pipe in which every signal leaves a byte."""
-    stop, woken = os.pipe()
-    os.set_blocking(woken, False)
-    signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
-    return stop
+def _constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON value")
 
 
-def _stop(number: int, frame: FrameType | None) -> None:
-    raise SystemExit(0)
-
-
-def _watch_parent(parent: int) -> None:
-    # The end of stdin tells the same, unless another process has inherited its other side.
-    pause = threading.Event()
-    while os.getppid() == parent:
-        pause.wait(PARENT_SECONDS)
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _end_in_time() -> None:
-    timer = threading.Timer(LAST_SECONDS, lambda: os._exit(1))
-    timer.daemon = True
-    timer.start()
+def _float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("a number is out of range")
+    return value

@@ -1,0 +1,106 @@
+"""What is kept of a language model: its tokens of each day, and its wordings of queries."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from perdure.clock import Clock
+from perdure.errors import TokenBudgetError
+from perdure.secrets.redact import redact
+from perdure.store.sql import Backend, Connection, get_meta, put_meta, run
+
+_TOKENS: Final = "llm_tokens:"
+_DAYS: Final = 31
+"""Are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenMeter:
+    """Sets tokens aside before they are used, up to `budget` in a day (UTC).
+
+    What a killed process had set aside stays used.
+    """
+
+    database: Backend
+    clock: Clock
+    budget: int
+
+    def reserve(self, tier: str, tokens: int) -> str:
+        """Set tokens aside; return the day that they are taken from.
+
+        If so many are not left, none are set aside.
+        """
+        day = self._today()
+        with self.database.write() as connection:
+            used = _read(connection, day)
+            left = self.budget - sum(used.values())
+            if tokens > left:
+                raise TokenBudgetError(
+                    f"{tokens} tokens are needed and {max(0, left)} of today's {self.budget} are left; "
+                    "wait until midnight UTC, or raise llm_daily_tokens"
+                )
+            _write(connection, day, used | {tier: used.get(tier, 0) + tokens})
+            kept = "SELECT key FROM meta WHERE key GLOB ? ORDER BY key DESC LIMIT ?"
+            sql = f"DELETE FROM meta WHERE key GLOB ? AND key NOT IN ({kept})"
+            run(connection, sql, (f"{_TOKENS}*", f"{_TOKENS}*", _DAYS))
+        return day
+
+    def settle(self, day: str, tier: str, reserved: int, used: int) -> None:
+        """Take what was really used in the place of what was set aside.
+
+        If that cannot be written, what was set aside stays used.
+        """
+        with self.database.write() as connection:
+            so_far = _read(connection, day)
+            _write(connection, day, so_far | {tier: max(0, so_far.get(tier, 0) - reserved + used)})
+
+    def used(self, day: str | None = None) -> dict[str, int]:
+        """Return the tokens used by tier on a day ("2026-02-24"), today if none is given."""
+        with self.database.read() as connection:
+            return _read(connection, day or self._today())
+
+    def _today(self) -> str:
+        return datetime.fromtimestamp(self.clock.now(), UTC).date().isoformat()
+
+
+def _read(connection: Connection, day: str) -> dict[str, int]:
+    used: dict[str, int] = json.loads(get_meta(connection, _TOKENS + day) or "{}")
+    return used
+
+
+def _write(connection: Connection, day: str, used: dict[str, int]) -> None:
+    put_meta(connection, _TOKENS + day, json.dumps(used))
+
+
+MAX_ENTRIES: Final = 500
+_WORDINGS: Final = "expansion:"
+
+
+def wordings_key(store_key: bytes, query: str) -> str:
+    """Return the name under which a query's wordings are kept: it tells nothing of the query."""
+    return hmac.new(store_key, query.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+
+
+def put_wordings(connection: Connection, key: str, now: float, wordings: Sequence[str]) -> None:
+    """Keep wordings, redacted; the oldest of more than `MAX_ENTRIES` are dropped."""
+    value = json.dumps({"at": now, "wordings": [redact(wording).text for wording in wordings]}, ensure_ascii=False)
+    put_meta(connection, _WORDINGS + key, value)
+    oldest = "SELECT key FROM meta WHERE key GLOB ? ORDER BY json_extract(value, '$.at') DESC, key LIMIT -1 OFFSET ?"
+    run(connection, f"DELETE FROM meta WHERE key IN ({oldest})", (f"{_WORDINGS}*", MAX_ENTRIES))
+
+
+def wordings_of(connection: Connection, key: str) -> tuple[str, ...] | None:
+    """Return a query's wordings, or None if they are not known."""
+    value = get_meta(connection, _WORDINGS + key)
+    return tuple(json.loads(value)["wordings"]) if value else None
+
+
+def clear_wordings(connection: Connection) -> None:
+    """Forget all wordings: those of a question can hold what its answer says."""
+    run(connection, "DELETE FROM meta WHERE key GLOB ?", (f"{_WORDINGS}*",))

@@ -1,0 +1,55 @@
+"""What a store keeps for its operator: how many secrets were left out, and whether ONNX Runtime reports.
+
+The secrets themselves are kept nowhere.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Iterable
+
+from perdure import telemetry
+from perdure.store.sql import get_meta, put_meta
+from perdure.store.store import Store
+
+LEFT_OUT, REPORTING = "left_out", "reporting"
+"""Under these names the store keeps it."""
+_log = logging.getLogger("perdure.store")
+
+
+def tell_left_out(store: Store, kinds: Iterable[str]) -> None:
+    """Count secrets by kind that were left out of what was captured or stored, and tell where such things belong."""
+    kinds = tuple(kinds)
+    _log.warning("left out of what is remembered: %s. Keep such things with: perdure vault store", ", ".join(kinds))
+    count_left_out(store, kinds)
+
+
+def count_left_out(store: Store, kinds: Iterable[str]) -> None:
+    """Count secrets that were left out, of which whoever brought them is told otherwise."""
+    with store.database.write(durable=False) as connection:
+        counted = Counter(json.loads(get_meta(connection, LEFT_OUT) or "{}"))
+        counted.update(kinds)
+        put_meta(connection, LEFT_OUT, json.dumps(counted, sort_keys=True))
+
+
+def left_out(store: Store) -> tuple[str, ...]:
+    """Return how many messages held which kind of secret: "2 password"."""
+    counted: dict[str, int] = json.loads(store.meta(LEFT_OUT) or "{}")
+    return tuple(f"{count} {kind}" for kind, count in sorted(counted.items()))
+
+
+def tell_reporting(store: Store) -> None:
+    """Keep that ONNX Runtime was imported before perdure, so that it reports, and tell what to do about it."""
+    _log.warning(
+        "onnxruntime was imported before perdure, and reports to its maker: set %s=1 where this program is started",
+        telemetry.VARIABLE,
+    )
+    store.note(REPORTING, repr(store.clock.now()))
+
+
+def last_reporting(store: Store) -> float | None:
+    """Return when a program last had the store open in which ONNX Runtime reports, epoch seconds; None: never."""
+    value = store.meta(REPORTING)
+    return None if value is None else float(value)

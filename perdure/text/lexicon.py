@@ -1,0 +1,70 @@
+"""The word lists and tables in the data files beside the code, each read when it is first asked for."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any, cast
+
+from perdure.regex import Lazy
+
+FUNCTION_CHARS = frozenset(
+    "的了是在我你您他她它們们这這那个個和與与就都也很不有没沒吗嗎呢吧啊什么麼甚哪谁誰怎为為会會要到说說上下中以對对于於之其"
+    "はがをにでともへかのよねなだすしたているまあそこれら"
+    "은는이가을를에의도로와과니다습요까"
+)
+"""Chinese, Japanese and Korean characters that mostly do grammar."""
+_ENDINGS = """
+에게서 에서는 으로는 이라고 에서 에게 한테 으로 까지 부터 처럼 보다 이랑 이나 하고 라고
+은 는 이 가 을 를 에 의 도 로 와 과 만 랑
+"""
+PARTICLES = _ENDINGS.split()
+"""Korean particles that are written at the end of a noun, longer ones first."""
+
+
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a list with spaces between them."""
+    return frozenset(text.split())
+
+
+@cache
+def table(folder: str, name: str) -> dict[str, Any]:
+    """Return the content of `perdure/<folder>/data/<name>.toml`, which is shared: nobody may change it."""
+    return tomllib.loads(files("perdure").joinpath(folder, "data", f"{name}.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def stop_words() -> frozenset[str]:
+    """Return the words of all languages that say how a text is built rather than what it is about."""
+    return word_set(" ".join(table("text", "words")["stop"].values()))
+
+
+def filled(pattern: str | Sequence[str], parts: Mapping[str, str | Sequence[str]]) -> str:
+    """Return a pattern, in one or more pieces, with each `{part}` in its place; a part may hold those that follow."""
+    whole = "".join(pattern)
+    for name, part in parts.items():
+        whole = whole.replace(f"{{{name}}}", "".join(part))
+    return whole
+
+
+class Listed(Lazy):
+    """A pattern of a data file, in one or more pieces. Read and compiled when it is first used."""
+
+    def __init__(self, folder: str, name: str, key: str) -> None:
+        self._source = folder, name, key
+        self._flags = 0
+
+    def __getattr__(self, name: str) -> Any:
+        if "pattern" not in vars(self):
+            folder, file, key = self._source
+            self.pattern = "".join(table(folder, file)[key])
+            return getattr(self, name)
+        return super().__getattr__(name)
+
+
+def listed(folder: str, name: str, key: str) -> re.Pattern[str]:
+    """Return a pattern of a data file, as `perdure.regex.lazy` does one of the code."""
+    return cast("re.Pattern[str]", Listed(folder, name, key))
