@@ -41,9 +41,8 @@ from bench.program import program
 from perdure.api.admin import Admin
 from perdure.api.files import Files
 from perdure.api.memory import Memory
-from perdure.api.proposing import Proposals
 from perdure.api.turns import Turns
-from perdure.api.upkeep import Upkeep
+from perdure.api.upkeep import Proposals, Upkeep
 from perdure.cli.main import cli
 from perdure.errors import PerdureError
 from perdure.hooks.types import TurnContext

@@ -90,16 +90,6 @@ OPENCLAW = {
     "flush.system_prompt": "compaction.memoryFlush.systemPrompt",
 }
 """What OpenClaw calls a setting for the same, from its defaults for agents on."""
-SUMMARIES_HEAD = '''\
-"""What each command does, in a line: `--help` need not import them all for that.
-
-Written by `python -m scripts.reference`; change the commands, not this module.
-"""
-
-from __future__ import annotations
-
-SUMMARIES: dict[str, str] = {
-'''
 SHOWN = "peanuts"
 """What the turns of the demo are about that the README shows."""
 SUMMARY = 100
@@ -145,15 +135,11 @@ def _settings(table: type[Table], prefix: str = "") -> Iterator[str]:
 
 
 def summaries() -> str:
-    """Return the module with the first line of each command's help."""
+    """Return the first line of each command's help, as JSON."""
     context = click.Context(cli)
-    found = {name: cli.get_command(context, name) for name in COMMANDS}
-    lines = [
-        f"    {_quoted(name)}: {_quoted(command.get_short_help_str(SUMMARY))},\n"
-        for name, command in sorted(found.items())
-        if command is not None
-    ]
-    return "".join([SUMMARIES_HEAD, *lines, "}\n"])
+    found = {name: cli.get_command(context, name) for name in sorted(COMMANDS)}
+    lines = {name: command.get_short_help_str(SUMMARY) for name, command in found.items() if command is not None}
+    return json.dumps(lines, ensure_ascii=False, indent=2) + "\n"
 
 
 def readme() -> str:
@@ -184,10 +170,6 @@ def _default(value: object) -> str:
     if isinstance(value, tuple):
         return f"`{','.join(value)}`"
     return f"`{value.value if isinstance(value, StrEnum) else value}`"
-
-
-def _quoted(text: str) -> str:
-    return repr(text) if '"' in text else json.dumps(text, ensure_ascii=False)
 
 
 def _section(name: str, command: click.Command) -> str:
@@ -225,7 +207,7 @@ def _code(text: str, language: str = "text") -> str:
 PAGES: Mapping[Path, Callable[[], str]] = {
     ROOT / "docs" / "commands.md": reference,
     ROOT / "docs" / "settings.md": settings,
-    ROOT / "perdure" / "cli" / "summaries.py": summaries,
+    ROOT / "perdure" / "cli" / "data" / "summaries.json": summaries,
     ROOT / "README.md": readme,
 }
 """What is written, and by what."""

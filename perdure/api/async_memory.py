@@ -12,9 +12,8 @@ from perdure.api.admin import Admin
 from perdure.api.aliases import Aliases
 from perdure.api.files import Files
 from perdure.api.memory import Memory
-from perdure.api.proposing import Proposals
 from perdure.api.turns import Turns
-from perdure.api.upkeep import Upkeep
+from perdure.api.upkeep import Proposals, Upkeep
 from perdure.hooks.types import Recall
 
 P = ParamSpec("P")

@@ -9,7 +9,6 @@ import datetime as dt
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -161,7 +160,7 @@ def _model(memory: Memory) -> Checkup:
 def _telemetry(engine: Engine) -> Checkup:
     seen = notices.last_reporting(engine.store)
     if seen is not None and engine.clock.now() - seen < REPORTING_SECONDS:
-        at = datetime.fromtimestamp(seen, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        at = dt.datetime.fromtimestamp(seen, dt.UTC).strftime("%Y-%m-%d %H:%M UTC")
         fix = f"set {telemetry.VARIABLE}=1 where that program is started; a day later this is not said any more"
         return Checkup("telemetry", f"a program imported onnxruntime before perdure, and it reports: {at}", fix)
     if telemetry.wanted():

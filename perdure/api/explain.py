@@ -1,12 +1,15 @@
-"""Why a memory came up in a turn, or did not: read from the receipt of its recall."""
+"""Why a memory came up in a turn, or did not, read from the receipt of its recall; and when it ends, and why."""
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from perdure.capture.lifetimes import lifetime
 from perdure.errors import NotFoundError
+from perdure.ranking.decay import OLD_AGE, REFRESHED_BY_USE, expiry
 from perdure.recall.options import RecallOptions
 from perdure.recall.receipt import Receipt
 from perdure.store import receipts, search
@@ -89,6 +92,19 @@ class Why:
         return asdict(self)
 
 
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How long a memory lives, in epoch seconds and in a few words; None: it never ends.
+
+    It counts half as certain from `fades_at` on. `words` are those of its text that say so; None: it was given its end.
+    """
+
+    at: float | None
+    fades_at: float | None
+    words: str | None
+    told: str
+
+
 def why(store: Store, view: View, turn: str | Receipt | None = None) -> Why:
     """Return a turn's recall, explained.
 
@@ -162,6 +178,25 @@ def silence(explained: Why) -> str | None:
     )
 
 
+def ending(fact: Fact, now: float) -> Ending:
+    """Return when a memory ends, and why, such as "until 2026-12-01, as it says 'until December'"."""
+    if fact.expires_at is None:
+        return Ending(None, None, None, "for good")
+    confirmed = fact.last_confirmed_at or fact.created_at
+    fades = confirmed + OLD_AGE * (fact.expires_at - confirmed)
+    own = lifetime(fact.text, fact.effective_date, fact.key)
+    if own.words is not None and own.decay_class == fact.decay_class:
+        words, why = own.words, f"as it says '{own.words}'"
+    elif expiry(fact.decay_class, confirmed, fact.decay_freeze_until) is None:
+        words, why = None, "an end that it was given"
+    else:
+        words, why = None, f"as the class '{fact.decay_class}' it was given says"
+    if fact.decay_class in REFRESHED_BY_USE and fact.expires_at > now:
+        why += "; each use puts it off"
+    fading = f"; fades since {_day(fades)}" if fades < now < fact.expires_at else ""
+    return Ending(fact.expires_at, fades, words, f"until {_day(fact.expires_at)}, {why}{fading}")
+
+
 def _verdict(known: Considered, explained: Why) -> str:
     match known.verdict:
         case "no evidence":
@@ -230,3 +265,7 @@ def _hidden(fact: Fact, at: float) -> str | None:
     if fact.channel not in AUTO_RECALLED:
         return f"what came in by the channel {fact.channel} comes up when it is asked for, never by itself"
     return None
+
+
+def _day(seconds: float) -> str:
+    return dt.datetime.fromtimestamp(seconds, dt.UTC).date().isoformat()

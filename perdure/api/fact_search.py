@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from perdure.index.vector_index import Survey, VectorHit, scan, surveyed
 from perdure.ranking.gates import Evidence, Gate
 from perdure.recall.aliases import spelled
 from perdure.recall.query import understand
-from perdure.recall.retrievers import Legs, VectorLeg
+from perdure.recall.retrievers import Legs
 from perdure.store.aliases import Names, naming
 from perdure.store.fact import Fact
 from perdure.store.listing import MAX_LIMIT, Chosen, Filter
@@ -96,12 +97,10 @@ def search_facts(engine: Engine, view: View, query: str, chosen: Filter, limit: 
         asked = spelled(asked, Names.of(naming(connection, view.audience, view.now)))
     leg = engine.model.leg()
     if leg is not None and (chosen != Filter() or view.tag is not None):
-        leg = _scanning(engine.store, leg)
-    legs = Legs(engine.store, POOL * limit, near=POOL * limit, shared=POOL * limit)
-    try:
+        leg = replace(leg, index=_Scan(engine.store, leg.embedder.identity.id))
+    pool = POOL * limit
+    with closing(Legs(engine.store, pool, near=pool, shared=pool)) as legs:
         found = legs.search(asked, narrow, leg, time.monotonic() + PATIENCE)
-    finally:
-        legs.close()
     gate = Gate(found.floor if found.floor is not None else 1.0)
     fitting = {fact_id for fact_id in found.facts if _fits(found.evidence[fact_id], gate)}
     hits = [
@@ -132,7 +131,3 @@ def _fits(evidence: Evidence, gate: Gate) -> bool:
     else:
         near = evidence.cosine is not None and evidence.cosine >= gate.support * gate.floor
     return evidence.named or evidence.coverage > 0 or near
-
-
-def _scanning(store: Store, leg: VectorLeg) -> VectorLeg:
-    return replace(leg, index=_Scan(store, leg.embedder.identity.id))

@@ -143,17 +143,9 @@ class Files:
     def paths(self) -> tuple[str, ...]:
         """Return the memory files that `read` reads for the caller, as it names them, in order."""
         index = self._engine.files.index
-        return tuple(
-            sorted(
-                {
-                    root.label(found.relative)
-                    for root in self._roots()
-                    if root.kind != "sessions"
-                    for found in scan(root, index.max_bytes(root)).values()
-                    if found.skipped is None
-                }
-            )
-        )
+        roots = [root for root in self._roots() if root.kind != "sessions"]
+        found = ((root, each) for root in roots for each in scan(root, index.max_bytes(root)).values())
+        return tuple(sorted({root.label(each.relative) for root, each in found if each.skipped is None}))
 
     def add(self, path: Path | str, kind: Kind = "workspace", *, pattern: str = "**/*.md") -> None:
         """Search a folder from now on, for whom the caller stores.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -163,13 +163,8 @@ def _compared(before: Mapping[str, float], after: Mapping[str, float]) -> int:
     return len(before)
 
 
-@contextmanager
-def _opened(folder: Path, server: Server | None) -> Iterator[Store]:
-    store = Store(folder, absent="refuse", server=server)
-    try:
-        yield store
-    finally:
-        store.close()
+def _opened(folder: Path, server: Server | None) -> closing[Store]:
+    return closing(Store(folder, absent="refuse", server=server))
 
 
 def _see_free(free: bool) -> None:
@@ -193,13 +188,9 @@ def _prepare(source: Store, folder: Path, target: Server | None) -> None:
         return
     path = folder / "facts.db"
     if path.exists():
-        database = Database(path)
-        try:
-            with database.read() as connection:
-                sql = "SELECT key FROM meta WHERE key IN (?, ?)"
-                marks = {key for (key,) in run(connection, sql, (MOVED, rows.SOURCE))}
-        finally:
-            database.close()
+        with closing(Database(path)) as database, database.read() as connection:
+            sql = "SELECT key FROM meta WHERE key IN (?, ?)"
+            marks = {key for (key,) in run(connection, sql, (MOVED, rows.SOURCE))}
         if not marks:
             raise InputError(f"there is a store in {folder} already; name another folder")
         if MOVED not in marks:
@@ -208,20 +199,16 @@ def _prepare(source: Store, folder: Path, target: Server | None) -> None:
         path.replace(kept)
         for other in ("facts.db-wal", "facts.db-shm", FILE):
             (folder / other).unlink(missing_ok=True)
-    database = Database(path)
-    try:
+    with closing(Database(path)) as database:
         migrate(database)
         with database.write() as connection:
             run(connection, "UPDATE meta SET value = ? WHERE key = 'store_key'", (source.key.hex(),))
             run(connection, "INSERT INTO meta VALUES (?, '')", (rows.SOURCE,))
-    finally:
-        database.close()
 
 
 def _answers(folder: Path, settings: Settings) -> dict[str, float]:
     """Return how well memories are found, by whom, kind of question and rank."""
-    engine = Engine(folder, settings.model_copy(update={"timers": False}), guest=True, moved=True)
-    try:
+    with closing(Engine(folder, settings.model_copy(update={"timers": False}), guest=True, moved=True)) as engine:
         engine.model.wait(READY)
         sql = (
             "SELECT scope, scope_target FROM facts WHERE scope IN ('global', 'user', 'agent') AND superseded_at IS NULL"
@@ -239,8 +226,6 @@ def _answers(folder: Path, settings: Settings) -> dict[str, float]:
                     if share is not None:
                         found[f"{scope} {kind} {name}"] = share
         return found
-    finally:
-        engine.close()
 
 
 def _bring(source: Store, folder: Path) -> int:

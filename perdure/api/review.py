@@ -22,11 +22,7 @@ APPROVED, REJECTED = "approved", "rejected"
 
 
 def waiting(store: Store, view: View, limit: int) -> Sequence[Fact]:
-    """Return what waits for review, newest first.
-
-    Raises:
-        InputError: the limit is out of range.
-    """
+    """Return what waits for review, newest first."""
     with store.database.read() as connection:
         return listing.list_facts(connection, view, Filter(review_state=PENDING), limit)
 
@@ -41,21 +37,7 @@ def decide(
     weaker word, as it would have at once. What asks to replace or forget another (`store.lifecycle`) does so, on
     the word of whoever approves it.
 
-    Args:
-        store: where they are.
-        audience: who decides.
-        author: for the journal.
-        fact_ids: their ids, or the first eight digits.
-        state: "approved" or "rejected".
-        dry_run: only return them as they are.
-
-    Returns:
-        The facts as they are now. One that is in this state already is left as it is.
-
-    Raises:
-        InputError: no fact is named.
-        NotFoundError, AmbiguousIdError: see `perdure.errors`; also if what one asks to replace is no longer as it was.
-        ScopeError: one of them is not the caller's to change.
+    One that is in this state already is left as it is; `dry_run` only returns them.
     """
     found = _named(store, audience, fact_ids, "perdure review list shows")
     with store.write(author, keep=not dry_run) as tx:
@@ -65,15 +47,7 @@ def decide(
 def take_back(
     store: Store, audience: Audience, author: Author, fact_ids: Sequence[str], dry_run: bool
 ) -> Sequence[Fact]:
-    """Let facts that were replaced or withdrawn count again, all or none of them; one change, which `undo` takes back.
-
-    What took their place stays beside them.
-
-    Raises:
-        InputError: no fact is named, or one of them was neither replaced nor withdrawn.
-        NotFoundError, AmbiguousIdError: see `perdure.errors`.
-        ScopeError: one of them is not the caller's to change.
-    """
+    """Let facts that were replaced or withdrawn count again, all or none, beside what took their place; `undo`able."""
     found = _named(store, audience, fact_ids, "perdure review --replaced shows")
     with store.write(author, keep=not dry_run) as tx:
         return [history.take_back(tx, fact_id) for fact_id in found]

@@ -1,4 +1,4 @@
-"""What the tools take. Strict: an argument that is unknown is refused by name."""
+"""What the tools take, each with what a model is told of its tool. An argument that is unknown is refused by name."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ class Arguments(BaseModel):
 
 
 class Recall(Arguments):
-    """Of memory_recall."""
+    """Search long-term memory: facts, preferences, decisions, dates from earlier conversations.
+
+    Give `query`; or `memory`, the number or id of a memory that was shown to you shortened, to read all of it.
+    """
 
     query: Words | Maybe = Field(None, description="What to look for, in words.")
     memory: Id | Maybe = Field(None, description="Number or id of a memory that was shown to you.")
@@ -47,7 +50,10 @@ class Recall(Arguments):
 
 
 class Store(Arguments):
-    """Of memory_store."""
+    """Keep something for good: a fact, preference, decision or date that will matter in later conversations.
+
+    One idea in one sentence that can be understood alone. What the user says is captured anyway.
+    """
 
     text: str = Field(min_length=3, max_length=2_000, description="One sentence that can be understood alone.")
     category: Short | Maybe = Field(None, description="fact, preference, decision, entity...; left out: found.")
@@ -63,7 +69,7 @@ class Store(Arguments):
 
 
 class Update(Arguments):
-    """Of memory_update."""
+    """Correct a memory by its id: new words, category, importance or tags. The former version stays in the history."""
 
     memory: Id = Field(description="Its id.")
     text: Words | Maybe = Field(None, description="New words.")
@@ -80,7 +86,7 @@ class Update(Arguments):
 
 
 class Forget(Arguments):
-    """Of memory_forget."""
+    """Leave a memory out of every answer from now on. Give its id; or a query, to be shown what there is to choose."""
 
     memory: Id | Maybe = Field(None, description="Its id, or its first eight digits.")
     query: Words | Maybe = Field(None, description="To be shown memories to choose from.")
@@ -93,7 +99,11 @@ class Forget(Arguments):
 
 
 class Lookup(Arguments):
-    """Of lookup."""
+    """Show what is known in a slot: of an entity (a person, project or thing; the user is `user`) and, if given, one
+    key of it, such as birthday.
+
+    Exact names, no search by meaning.
+    """  # noqa: D205 - one sentence
 
     entity: Short = Field(description="A person, project or thing; the user is `user`.")
     key: Short | Maybe = Field(None, description="One property of it.")
@@ -102,7 +112,7 @@ class Lookup(Arguments):
 
 
 class Link(Arguments):
-    """Of memory_link."""
+    """Link two memories by their ids: one causes, contradicts, is part of, depends on or is related to the other."""
 
     source: Id = Field(description="Id of the memory that the link begins at.")
     target: Id = Field(description="Id of the other.")
@@ -111,7 +121,10 @@ class Link(Arguments):
 
 
 class Search(Arguments):
-    """Of memory_search; the names are those of OpenClaw's own tool."""
+    """Search MEMORY.md, memory/*.md and past conversations by meaning and words.
+
+    Returns passages with a citation; read around one with memory_get.
+    """
 
     query: Words = Field(description="What to look for, in words.")
     maxResults: int = Field(6, ge=1, le=20, description="Passages at the most.")
@@ -119,7 +132,7 @@ class Search(Arguments):
 
 
 class Get(Arguments):
-    """Of memory_get; the names are those of OpenClaw's own tool."""
+    """Read lines of MEMORY.md or of a file in memory/, by the path or the citation that memory_search shows."""
 
     path: str = Field(min_length=1, max_length=1_000, description="Such as memory/2026-02-24.md#L12-L28.")
     start: Count | Maybe = Field(None, alias="from", description="First line.")
@@ -127,13 +140,13 @@ class Get(Arguments):
 
 
 class Why(Arguments):
-    """Of memory_why."""
+    """Explain what memory showed in the last turn and why; with `memory`, why that one did or did not come up."""
 
     memory: Id | Maybe = Field(None, description="Id of a memory.")
 
 
 class Checkpoint(Arguments):
-    """Of memory_checkpoint."""
+    """Before risky work, keep what you are about to do and where things stand, for a few hours."""
 
     intent: Words = Field(description="What you are about to do.")
     state: Words = Field(description="Where things stand now.")
@@ -141,10 +154,10 @@ class Checkpoint(Arguments):
 
 
 class Prune(Arguments):
-    """Of memory_prune."""
+    """Remove what has expired from memory. Only when the user asks for it."""
 
 
 class Reflect(Arguments):
-    """Of memory_reflect."""
+    """Look for patterns in what was said over the last days and keep them as memories."""
 
     days: int = Field(14, ge=1, le=365, description="How far back.")

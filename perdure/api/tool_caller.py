@@ -248,6 +248,13 @@ class ToolCaller(Memory):
         return super()._author(self.channel)
 
 
+def acting(memory: Memory, context: TurnContext) -> Memory:
+    """Return an open store as another caller may use it, in whose folders files are searched; its opener closes it."""
+    other = Memory(memory._engine, context)
+    other.turns.session_start(context)
+    return other
+
+
 def _request_to_forget(old: Fact, channel: Channel) -> Fact:
     """Return what waits for review when a memory is to be forgotten; it repeats none of its words."""
     return Fact(

@@ -1,4 +1,4 @@
-"""What the tools do."""
+"""What the tools do. What the user said is replaced or forgotten on their word alone: they are asked, or it waits."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perdure.api import tool_arguments as arguments
-from perdure.api.stored import Stored
+from perdure.api.stored import Outcome, Stored
 from perdure.api.tool_caller import Answer, ToolCaller
-from perdure.api.tool_consent import consult, consult_prune
 from perdure.capture.explicit import Given
 from perdure.capture.slots import USER
+from perdure.hooks.types import Consent
 from perdure.secrets.redact import redact
 from perdure.store.fact import Fact
 from perdure.store.listing import Filter
+from perdure.store.safe import SafeFact
 from perdure.store.trust import AGENTS_NOTE, SUPERSEDES
 from perdure.text.clean import clip
 from perdure.text.escape import escape
@@ -27,6 +28,12 @@ FACTS = 20
 """Memories in one answer at the most."""
 LINE = 300
 """Characters of a memory in a list; a single one is shown whole."""
+WAITING = "waiting"
+"""What became of a change that waits for the user's review."""
+_BESIDE = "category importance entity key value why tags decay_class"
+"""What else of a memory a change may be about."""
+_WHOLE, _BRIEF, _SHOWN = 4_000, 100, 5
+"""Characters of a memory in a question; of each of several, and how many these are."""
 
 
 def recall(caller: ToolCaller, given: arguments.Recall) -> Answer:
@@ -71,7 +78,7 @@ def store(caller: ToolCaller, given: arguments.Store) -> Answer:
     slot = (given.entity if given.entity != USER else None, given.key, given.value)
     new = " ".join(part for part in (given.text, *slot, given.why) if part)
     if not caller.heard(new, old.text if old else None) and old is not None and not caller.may_replace(old):
-        return consult(caller, given, "supersedes", old, caller.draft(given.text, Given(**values), old))
+        return _consult(caller, given, "supersedes", old, caller.draft(given.text, Given(**values), old))
     replaced = old.id if old else None
     done = caller.store(given.text, channel=caller.channel, supersedes=replaced, scope=scope, **values)
     return _reported(escape(done.told(quoted=not caller.overheard)), {"channel": done.channel.value}, done)
@@ -83,7 +90,7 @@ def update(caller: ToolCaller, given: arguments.Update) -> Answer:
     values = given.model_dump(exclude={"memory"}, exclude_none=True)
     new = f"{given.text or old.text} {given.value or ''}"
     if not caller.may_replace(old) and not caller.heard(new, f"{old.text} {old.value or ''}"):
-        return consult(caller, given, "memory", old, caller.version(old, values))
+        return _consult(caller, given, "memory", old, caller.version(old, values))
     done = caller.update(old.id, **values)
     return _reported(f"Changed; its id is {_short(done.id)} now.", {}, done)
 
@@ -105,7 +112,7 @@ def forget_one(caller: ToolCaller, given: arguments.Arguments, named: str) -> An
     """Forget the memory that the argument `memory` names."""
     old = caller.changeable(named)
     if not caller.may_replace(old) and not caller.heard(None, old.text):
-        return consult(caller, given, "memory", old, None)
+        return _consult(caller, given, "memory", old, None)
     fact = caller.forget(old.id)
     return Answer(f"Forgotten: {_short(fact.id)}. It can be brought back.", {"id": fact.id})
 
@@ -183,7 +190,7 @@ def checkpoint(caller: ToolCaller, given: arguments.Checkpoint) -> Answer:
 def prune(caller: ToolCaller, given: arguments.Prune) -> Answer:
     """Remove what has expired: counts alone, as it may be other callers' too; among users not even these."""
     if not caller.asked_for:
-        return consult_prune(caller)
+        return _consult_prune(caller)
     pruned = caller.admin.prune()
     if pruned.parked is not None:
         text = "Nothing was removed: so much would expire at once that the clock may be wrong."
@@ -204,6 +211,97 @@ def reflect(caller: ToolCaller, given: arguments.Reflect) -> Answer:
     lines = "\n".join(f"- {escape(pattern.text)}" for pattern in found.patterns[:FACTS])
     text = f"Looked at {counted(found.examined, 'memory')} and found {counted(len(found.patterns), 'pattern')}."
     return Answer(f"{text}\n{lines}".rstrip(), {"examined": found.examined, "patterns": len(found.patterns)})
+
+
+def _consult(caller: ToolCaller, given: arguments.Arguments, names: str, old: Fact, new: SafeFact | None) -> Answer:
+    """Return what is to be asked, or put the change aside, or refuse it: as the user can be asked.
+
+    `names` is the argument of the call that names the memory; `new` is what it would be, None: forgotten.
+    """
+    twin = None if new is None else caller.users_own(new.fact)
+    if twin is not None and (twin.id != old.id or names == "supersedes"):
+        text = f"Memory {_short(twin.id)} says so already. Nothing was changed."
+        return Answer(text, {"id": twin.id, "outcome": Outcome.CONFIRMED.value})
+    match caller.consent:
+        case Consent.UNASKED:
+            return _question(given, names, old, new)
+        case Consent.UNAVAILABLE:
+            return _waiting(caller, old, new)
+    # In the words of a conversation the user can still say so; only what is worth a look later is put aside.
+    return _refused(old, new) if names == "memory" else _beside(caller, old, new)
+
+
+def _consult_prune(caller: ToolCaller) -> Answer:
+    """Return what is to be asked before what has expired is removed; or refuse it: it waits for nothing, it goes on."""
+    if caller.consent is not Consent.UNASKED:
+        text = "Nothing was removed: the user did not ask for it in this turn. Ask first, or let them `perdure prune`."
+        return Answer(text, {"error": "not asked"}, refused=True)
+    due = caller.admin.prune(dry_run=True)
+    facts = list(caller.facts(due.removed).values())[:_SHOWN]
+    shown = "; ".join(f'"{clip(" ".join(fact.text.split()), _BRIEF)}"' for fact in facts)
+    what = "What expired long ago" if caller.one_of_many else f"{len(due.removed)} memories that expired long ago"
+    question = f"Remove from memory for good?\n\n{what}{f', such as {shown}' if shown else ''}"
+    confirm: dict[str, Any] = {"question": question, "memory": None, "old": shown, "new": None, "arguments": {}}
+    return Answer("The user is asked first. Nothing was removed yet.", {"confirm": confirm}, refused=True)
+
+
+def _question(given: arguments.Arguments, names: str, old: Fact, new: SafeFact | None) -> Answer:
+    """Return what to ask, and the call that is to be made if they accept: it names the very version that they see."""
+    again = given.model_copy(update={names: old.id})
+    before, after = _shown(old, given), None if new is None else _shown(new.fact, given)
+    confirm = {
+        "question": f"Forget this memory?\n\n{before}" if after is None
+        else f"Replace this memory?\n\nNow: {before}\nNew: {after}",
+        "memory": old.id,
+        "old": before,
+        "new": after,
+        "arguments": again.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True),
+    }  # fmt: skip
+    text = f"Memory {_short(old.id)} is what the user said, so they are asked first. Nothing was changed yet."
+    return Answer(text, {"id": old.id, "confirm": confirm}, refused=True)
+
+
+def _waiting(caller: ToolCaller, old: Fact, new: SafeFact | None) -> Answer:
+    asked = caller.ask(old, new)
+    text = (
+        f"Nothing was {'forgotten' if new is None else 'changed'}: memory {_short(old.id)} is what the user said, and "
+        f"stays. Your request waits for them as {_short(asked.id)}; tell them to decide with `perdure review approve "
+        f"{_short(asked.id)}` or `perdure review reject {_short(asked.id)}`."
+    )
+    text, details = f"{text} {asked.advice}".rstrip(), {"id": old.id, "outcome": WAITING, "request": asked.id}
+    return Answer(text, details | ({"redacted": list(asked.redacted)} if asked.redacted else {}))
+
+
+def _beside(caller: ToolCaller, old: Fact, new: SafeFact | None) -> Answer:
+    asked = caller.ask(old, new)
+    text = (
+        f"Stored as {_short(asked.id)}, your own note beside {_short(old.id)}, which the user said and which stays. "
+        "It waits for the user's word: ask which is right; when they tell you to correct it, call memory_update."
+    )
+    details: dict[str, Any] = {"id": asked.id, "outcome": asked.outcome.value, "gone": [], "contradicts": old.id}
+    details |= {"channel": asked.channel.value} | ({"redacted": list(asked.redacted)} if asked.redacted else {})
+    return Answer(f"{text} {asked.advice}.".removesuffix(" ."), details)
+
+
+def _refused(old: Fact, new: SafeFact | None) -> Answer:
+    text = (
+        f"Memory {_short(old.id)} was not {'forgotten' if new is None else 'changed'}: the user said it, and did not "
+        "ask for this in the present turn. Ask the user, and call this again when they say so."
+    )
+    return Answer(text, {"id": old.id, "error": "not asked"}, refused=True)
+
+
+def _shown(fact: Fact, given: arguments.Arguments) -> str:
+    """Return a memory's text with what else the call names."""
+    # In one line each: a text with line breaks could look like the other one.
+    text = clip(" ".join(fact.text.split()), _WHOLE)
+    beside = [f"{name}: {_plain(getattr(fact, name))}" for name in _BESIDE.split() if name in given.model_fields_set]
+    return f"{text} [{'; '.join(beside)}]" if beside else text
+
+
+def _plain(value: Any) -> str:
+    text = ", ".join(value) if isinstance(value, tuple) else "none" if value is None else str(value)
+    return " ".join(text.split())
 
 
 def _reported(text: str, details: Mapping[str, Any], done: Stored) -> Answer:

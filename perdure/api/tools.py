@@ -47,82 +47,23 @@ class Tool:
         return schema
 
 
-_LOOKUP = (
-    "Show what is known in a slot: of an entity (a person, project or thing; the user is `user`) and, if given, "
-    "one key of it, such as birthday. Exact names, no search by meaning."
-)
-TOOLS: tuple[Tool, ...] = (
-    Tool(
-        "memory_recall",
-        "Search long-term memory: facts, preferences, decisions, dates from earlier conversations. Give `query`; or "
-        "`memory`, the number or id of a memory that was shown to you shortened, to read all of it.",
-        arguments.Recall,
-        work.recall,
-    ),
-    Tool(
-        "memory_store",
-        "Keep something for good: a fact, preference, decision or date that will matter in later conversations. One "
-        "idea in one sentence that can be understood alone. What the user says is captured anyway.",
-        arguments.Store,
-        work.store,
-    ),
-    Tool(
-        "memory_update",
-        "Correct a memory by its id: new words, category, importance or tags. The former version stays in the history.",
-        arguments.Update,
-        work.update,
-    ),
-    Tool(
-        "memory_forget",
-        "Leave a memory out of every answer from now on. Give its id; or a query, to be shown what there is to choose.",
-        arguments.Forget,
-        work.forget,
-    ),
-    Tool("lookup", _LOOKUP, arguments.Lookup, work.lookup),
-    Tool("memory_lookup", _LOOKUP, arguments.Lookup, work.lookup),
-    Tool(
-        "memory_link",
-        "Link two memories by their ids: one causes, contradicts, is part of, depends on or is related to the other.",
-        arguments.Link,
-        work.link,
-    ),
-    Tool(
-        "memory_search",
-        "Search MEMORY.md, memory/*.md and past conversations by meaning and words. Returns passages with a citation; "
-        "read around one with memory_get.",
-        arguments.Search,
-        work.search,
-    ),
-    Tool(
-        "memory_get",
-        "Read lines of MEMORY.md or of a file in memory/, by the path or the citation that memory_search shows.",
-        arguments.Get,
-        work.get,
-    ),
-    Tool(
-        "memory_why",
-        "Explain what memory showed in the last turn and why; with `memory`, why that one did or did not come up.",
-        arguments.Why,
-        work.why,
-    ),
-    Tool(
-        "memory_checkpoint",
-        "Before risky work, keep what you are about to do and where things stand, for a few hours.",
-        arguments.Checkpoint,
-        work.checkpoint,
-    ),
-    Tool(
-        "memory_prune",
-        "Remove what has expired from memory. Only when the user asks for it.",
-        arguments.Prune,
-        work.prune,
-    ),
-    Tool(
-        "memory_reflect",
-        "Look for patterns in what was said over the last days and keep them as memories.",
-        arguments.Reflect,
-        work.reflect,
-    ),
+_WORK: Mapping[str, tuple[type[BaseModel], Callable[[ToolCaller, Any], Answer]]] = {
+    "memory_recall": (arguments.Recall, work.recall),
+    "memory_store": (arguments.Store, work.store),
+    "memory_update": (arguments.Update, work.update),
+    "memory_forget": (arguments.Forget, work.forget),
+    "lookup": (arguments.Lookup, work.lookup),
+    "memory_lookup": (arguments.Lookup, work.lookup),
+    "memory_link": (arguments.Link, work.link),
+    "memory_search": (arguments.Search, work.search),
+    "memory_get": (arguments.Get, work.get),
+    "memory_why": (arguments.Why, work.why),
+    "memory_checkpoint": (arguments.Checkpoint, work.checkpoint),
+    "memory_prune": (arguments.Prune, work.prune),
+    "memory_reflect": (arguments.Reflect, work.reflect),
+}
+TOOLS: tuple[Tool, ...] = tuple(
+    Tool(name, " ".join((takes.__doc__ or "").split()), takes, does) for name, (takes, does) in _WORK.items()
 )
 """Every tool. One of them has two names."""
 ALIKE = tuple(tool for tool in TOOLS if tool.name.startswith("memory_"))

@@ -1,111 +1,315 @@
-"""Commands that change a memory, and show how it changed."""
+"""Commands that keep and change memories, their links, and the names of things."""
 
 from __future__ import annotations
 
-import datetime as dt
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from contextlib import suppress
 from typing import Any
 
 import click
 
 from perdure.api.memory import Memory
-from perdure.cli.facts import day, print_facts, print_stored
-from perdure.cli.options import limit_option, on_memory
-from perdure.cli.output import OK, SHORT_ID, Output
+from perdure.cli.facts import print_facts, print_stored, whichever
+from perdure.cli.options import dry_run_option, moment, on_memory
+from perdure.cli.output import FOUND_NOTHING, OK, SHORT_ID, Output, choose, day, edited
+from perdure.errors import AmbiguousIdError, InputError, NotFoundError
+from perdure.hooks.types import Channel
 from perdure.ranking.decay import LIFETIMES
 from perdure.store.fact import Fact
-from perdure.store.history import Change
-from perdure.store.listing import state_of
+from perdure.store.links import TYPES
+from perdure.store.listing import Filter, State, state_of
+from perdure.store.scope import Scope
+from perdure.text.pluralize import counted
+
+CHOICES = 10
+"""Memories to choose from."""
+
+_fact_id = click.argument("fact_id", metavar="ID")
+_entity = click.option("--entity", help="Of the slot it fills.")
+_key = click.option("--key", help="Of the slot it fills.")
+_value = click.option("--value", help="Of the slot it fills.")
+_why = click.option("--why", help="The reason.")
+_decay = click.option("--decay", "decay_class", type=click.Choice(list(LIFETIMES)), help="How long it lives.")
+_scope = click.option("--scope", help='"global", "user:ID", "agent:ID", "project:ID"...; without it your own.')
+_type = click.option("--type", "link_type", type=click.Choice(TYPES), default="RELATED_TO", show_default=True)
 
 
 @click.command()
-@click.argument("fact_id", metavar="ID")
+@click.argument("words", metavar="[TEXT]", required=False)
+@click.option("--text", "text", help="The memory, instead of the argument.")
+@click.option("--category", help="Instead of the one that the words give.")
+@click.option("--importance", type=float, default=0.5, show_default=True, help="0 to 1.")
+@_entity
+@_key
+@_value
+@_why
+@click.option("--tags", help="A comma list, instead of the tags that the words give.")
+@_decay
+@_scope
+@click.option("--supersedes", help="Id of the memory whose place it takes.")
+@on_memory(model=True)
+def store(memory: Memory, output: Output, words: str | None, text: str | None, tags: str | None, **given: Any) -> None:
+    """Store a memory.
+
+    The answer says what it takes the place of, or that it was known. Secrets in it are left out; the answer says
+    which, and how the vault keeps them.
+
+    Example: perdure store "The staging database is called heron." --tags infra
+    """
+    if (words is None) == (text is None):
+        raise click.UsageError("give the memory once: as the argument or with --text")
+    named = tags.split(",") if tags else None
+    print_stored(output, memory.store(text or words or "", tags=named, channel=Channel.CLI, **given))
+
+
+@click.command()
+@_fact_id
 @click.option("--text", help="New words: they make a new version with a new id.")
 @click.option("--category", help="Another category.")
 @click.option("--importance", type=float, help="0 to 1.")
-@click.option("--entity", help="Of the slot it fills.")
-@click.option("--key", help="Of the slot it fills.")
-@click.option("--value", help="Of the slot it fills.")
-@click.option("--why", help="The reason.")
+@_entity
+@_key
+@_value
+@_why
 @click.option("--summary", help="Stands for a long text in a recalled block.")
 @click.option("--tags", help="A comma list, instead of those it has.")
-@click.option("--decay", "decay_class", type=click.Choice(list(LIFETIMES)), help="How long it lives.")
+@_decay
 @on_memory(model=True)
-def update(memory: Memory, output: Output, fact_id: str, tags: str | None, **given: Any) -> int:
+def update(memory: Memory, output: Output, fact_id: str, tags: str | None, **given: Any) -> None:
     """Change a memory. The former version stays for `perdure history` and `perdure undo`.
 
     Example: perdure update 1f0c9a3e --text "The staging database is called egret."
     """
+    given["tags"] = None if tags is None else tuple(tags.split(","))
     values = {name: value for name, value in given.items() if value is not None}
-    if tags is not None:
-        values["tags"] = tuple(tags.split(","))
     if not values:
         raise click.UsageError("say what is to change, as with --text or --category")
     print_stored(output, memory.update(fact_id, **values))
-    return OK
 
 
 @click.command()
-@click.argument("fact_id", metavar="ID")
-@on_memory()
-def pin(memory: Memory, output: Output, fact_id: str) -> int:
-    """Keep a memory for good, and bring it up in every conversation.
+@click.argument("which", metavar="[ID|QUERY]", required=False)
+@on_memory(model=True)
+def edit(memory: Memory, output: Output, which: str | None) -> int:
+    """Change the words of a memory in your editor; the former version stays, as with `perdure update`.
 
-    Example: perdure pin 1f0c9a3e
+    The editor is that of VISUAL or EDITOR, or the usual one of the system. Of several memories that a query finds you
+    are asked which you mean; without ID or QUERY, which of the newest. Nothing is changed if the editor fails, or if
+    the text comes back as it was or empty.
+
+    Exit code 1: nothing fits; or several do and nobody is there to be asked, so that they are listed.
+
+    Example: perdure edit "staging database"
     """
-    print_facts(output, [memory.pin(fact_id)])
-    return OK
-
-
-@click.command()
-@click.argument("fact_id", metavar="ID")
-@on_memory()
-def unpin(memory: Memory, output: Output, fact_id: str) -> int:
-    """Treat a pinned memory like any other again.
-
-    Example: perdure unpin 1f0c9a3e
-    """
-    print_facts(output, [memory.pin(fact_id, pinned=False)])
+    found = _found(memory, which)
+    fact = found[0] if len(found) == 1 else _chosen(output, found)
+    if fact is None:
+        print_facts(output, found)
+        return FOUND_NOTHING
+    text = edited(fact.text)
+    if text is None:
+        print_facts(output, [fact], outcome="unchanged")
+        output.line("Nothing was changed.")
+    else:
+        print_stored(output, memory.update(fact.id, text=text))
     return OK
 
 
 @click.command()
 @click.argument("fact_id", metavar="[ID]", required=False)
-@click.option("--since", type=click.IntRange(0), default=0, show_default=True, help="Changes after this number.")
-@limit_option(1000)
-@on_memory(reads=True)
-def history(memory: Memory, output: Output, fact_id: str | None, since: int, limit: int) -> int:
-    """Show all versions of a memory and who changed what; without ID the changes of all memories.
+@click.option("--scope", help="All of this scope, instead of one.")
+@click.option("--after", help="All said at or after this time.")
+@click.option("--before", help="All said before this time.")
+@click.option("--category", help="Of these only the ones of this category.")
+@dry_run_option
+@on_memory()
+def forget(
+    memory: Memory, output: Output, fact_id: str | None, scope: str | None, after: str | None, before: str | None,
+    category: str | None, dry_run: bool,
+) -> int:  # fmt: skip
+    """Leave a memory out of every answer from now on; `perdure unforget` and `perdure undo` bring it back.
 
-    Example: perdure history 1f0c9a3e
+    Example: perdure forget 1f0c9a3e
     """
-    if fact_id is None:
-        versions: Sequence[Fact] = ()
-        changes: Sequence[Change] = memory.changes(since, limit)
-    else:
-        found = memory.admin.history(fact_id)
-        versions, changes = found.versions, found.changes
-    if output.as_json:
-        answer: dict[str, Any] = {"changes": [_entry(each) for each in changes]}
-        output.json(answer | ({"versions": [asdict(fact) for fact in versions]} if fact_id else {}))
+    if (fact_id is None) == (scope is None and after is None and before is None):
+        raise click.UsageError("give either an ID, or --scope, --after or --before for many")
+    if fact_id is not None:
+        print_facts(output, [memory.get(fact_id) if dry_run else memory.forget(fact_id)])
         return OK
-    if versions:
-        now = time.time()
-        rows = [(fact.id[:SHORT_ID], day(fact.effective_date), state_of(fact, now), fact.text) for fact in versions]
-        output.table(("id", "day", "state", "text"), rows)
-        output.rule("changes")
-    output.table(("number", "time", "change", "id", "other", "by"), [_row(each) for each in changes])
-    return OK
+    within = Scope.parse(scope) if scope else None
+    chosen = Filter(category=category, scope=within, after=moment(after), before=moment(before))
+    count = memory.admin.forget_many(chosen, dry_run=dry_run)
+    output.json({"forgotten": 0 if dry_run else count, "chosen": count})
+    output.line(f"{'Would forget' if dry_run else 'Forgot'} {counted(count, 'memory')}.")
+    return OK if count else FOUND_NOTHING
 
 
-def _entry(change: Change) -> dict[str, Any]:
-    entry = asdict(change)
-    return entry | {"fact": change.fact.id}
+@click.command()
+@_fact_id
+@on_memory()
+def unforget(memory: Memory, output: Output, fact_id: str) -> None:
+    """Bring a forgotten memory back.
+
+    Example: perdure unforget 1f0c9a3e
+    """
+    print_facts(output, [memory.unforget(fact_id)])
 
 
-def _row(change: Change) -> tuple[Any, ...]:
-    time = dt.datetime.fromtimestamp(change.at).astimezone().isoformat(" ", "seconds")
-    other = (change.other_id or "")[:SHORT_ID]
-    return change.seq, time, change.action, change.fact.id[:SHORT_ID], other, f"{change.channel} {change.host}".strip()
+@click.command()
+@_fact_id
+@on_memory()
+def pin(memory: Memory, output: Output, fact_id: str) -> None:
+    """Keep a memory for good, and bring it up in every conversation.
+
+    Example: perdure pin 1f0c9a3e
+    """
+    print_facts(output, [memory.pin(fact_id)])
+
+
+@click.command()
+@_fact_id
+@on_memory()
+def unpin(memory: Memory, output: Output, fact_id: str) -> None:
+    """Treat a pinned memory like any other again.
+
+    Example: perdure unpin 1f0c9a3e
+    """
+    print_facts(output, [memory.pin(fact_id, pinned=False)])
+
+
+@click.command()
+@click.argument("source")
+@click.argument("target")
+@_type
+@click.option("--strength", type=float, default=1.0, show_default=True, help="0 to 1.")
+@on_memory()
+def link(memory: Memory, output: Output, source: str, target: str, link_type: str, strength: float) -> None:
+    """Link two memories.
+
+    Example: perdure link 1f0c9a3e 77ab01cd --type CAUSED_BY
+    """
+    made = memory.link(source, target, link_type, strength)
+    output.json(made)
+    output.line(f"{made.source[:SHORT_ID]} {made.type} {made.target[:SHORT_ID]} ({made.strength:g})")
+
+
+@click.command()
+@click.argument("source")
+@click.argument("target")
+@_type
+@dry_run_option
+@on_memory()
+def unlink(memory: Memory, output: Output, source: str, target: str, link_type: str, dry_run: bool) -> None:
+    """Remove a link between two memories; `perdure undo` brings it back.
+
+    Example: perdure unlink 1f0c9a3e 77ab01cd --type CAUSED_BY
+    """
+    memory.unlink(source, target, link_type, dry_run=dry_run)
+    output.json({"source": source, "target": target, "type": link_type, "dry_run": dry_run})
+    done = "would be gone" if dry_run else "is gone"
+    output.line(f"{source[:SHORT_ID]} {link_type} {target[:SHORT_ID]} {done}.")
+
+
+@click.group()
+def alias() -> None:
+    """Say which names are of one thing: who asks by one of them finds what is said of both.
+
+    Example: perdure alias list
+    """
+
+
+@alias.command("add")
+@click.argument("name")
+@click.argument("other")
+@_scope
+@on_memory(model=True)
+def add_alias(memory: Memory, output: Output, name: str, other: str, scope: str | None) -> None:
+    """Keep that a thing has another name.
+
+    Example: perdure alias add "GitHub Actions" GHA
+    """
+    print_stored(output, memory.aliases.add(name, other, scope=scope, channel=Channel.CLI))
+
+
+@alias.command("list")
+@on_memory(reads=True)
+def list_aliases(memory: Memory, output: Output) -> None:
+    """List the names that prompts are also asked by, newest first: what you have said, and what you have set.
+
+    Example: perdure alias list --json
+    """
+    _print_aliases(output, memory.aliases.list())
+
+
+@alias.command("remove")
+@click.argument("name")
+@click.argument("other", required=False)
+@dry_run_option
+@on_memory()
+def remove_alias(memory: Memory, output: Output, name: str, other: str | None, dry_run: bool) -> None:
+    """Forget that two names are of one thing; without OTHER, whatever else NAME is called.
+
+    The memories that say so are forgotten; `perdure undo` brings them back.
+
+    Example: perdure alias remove GHA --dry-run
+    """
+    _print_aliases(output, memory.aliases.remove(name, other, dry_run=dry_run))
+    output.line("Would be forgotten." if dry_run else "Forgotten; perdure undo brings it back.")
+
+
+@click.command()
+@click.option("--session", help="All changes of this session.")
+@click.option("--batch", help="This change.")
+@dry_run_option
+@on_memory()
+def undo(memory: Memory, output: Output, session: str | None, batch: str | None, dry_run: bool) -> None:
+    """Take back the last change, or all of a session.
+
+    Example: perdure undo --dry-run
+    """
+    undone = memory.undo(batch, session=session, dry_run=dry_run)
+    output.json(undone, dry_run=dry_run)
+    if output.as_json:
+        return
+    output.table(("id", "is now", "text"), [(each[:SHORT_ID], *_now(memory, each)) for each in undone.facts])
+    output.line(f"{'Would change' if dry_run else 'Changed'} {counted(len(undone.facts), 'memory')} back.")
+    if undone.conflicts:
+        left = ", ".join(fact_id[:SHORT_ID] for fact_id in undone.conflicts)
+        output.line(f"Left alone, as they were changed again since: {left}")
+
+
+def _found(memory: Memory, which: str | None) -> list[Fact]:
+    if which is None:
+        return [each.fact for each in memory.admin.inventory(states=[State.PRESENT], limit=CHOICES).facts]
+    with suppress(InputError, NotFoundError, AmbiguousIdError):
+        return [memory.get(which)]
+    return [hit.fact for hit in memory.admin.search(which, limit=CHOICES)]
+
+
+def _chosen(output: Output, found: list[Fact]) -> Fact | None:
+    if output.as_json or not found:
+        return None
+    rows = [(number, fact.id[:SHORT_ID], day(fact.effective_date), fact.text) for number, fact in enumerate(found, 1)]
+    output.table(("", "id", "day", "text"), rows)
+    number = choose("Which one", len(found))
+    return None if number is None else found[number]
+
+
+def _print_aliases(output: Output, facts: Sequence[Fact]) -> None:
+    output.json({"aliases": facts})
+    if facts:
+        rows = [(fact.id[:SHORT_ID], fact.entity, fact.value, fact.text) for fact in facts]
+        output.table(("id", "name", "also", "said as"), rows)
+    else:
+        output.line("No other names are known. Add one: perdure alias add NAME OTHER")
+
+
+def _now(memory: Memory, fact_id: str) -> tuple[str, str]:
+    """Return the state and the text of a memory."""
+    try:
+        fact = whichever(memory, fact_id)
+    except NotFoundError:
+        # What was assigned to the caller is back where it was.
+        return "somebody else's", ""
+    return state_of(fact, time.time()), fact.text

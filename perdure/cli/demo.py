@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from importlib.resources import files
 from pathlib import Path
 
 import click
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from perdure.api.memory import Memory
 from perdure.cli.options import json_option
 from perdure.cli.output import Output
-from perdure.cli.script import Script, ScriptSession, ScriptTurn, load_script
 from perdure.clock import ManualClock
+from perdure.errors import InputError
 from perdure.hooks.fake_host import FakeHost, Turn
 from perdure.hooks.host import HookRunner
 from perdure.plugin.plugin import hookimpls_for
@@ -25,17 +26,61 @@ from perdure.ranking.decay import DAY
 SECONDS_PER_TURN = 60.0
 
 
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ScriptTurn(_Part):
+    """What the user says, what the agent answers, and words of the memories that should come to mind, or must not."""
+
+    user: str
+    agent: str = "OK."
+    # An empty list: none should be recalled; left out: the turn is not judged.
+    expect: tuple[str, ...] | None = None
+    never: tuple[str, ...] = ()
+
+
+class ScriptSession(_Part):
+    """A conversation. The store is closed and opened again between two of them."""
+
+    id: str
+    days_ago: float = Field(0.0, ge=0)
+    turns: tuple[ScriptTurn, ...] = Field(min_length=1)
+
+
+class Script(_Part):
+    """Conversations to be played, and secrets that must not be found in any file afterwards."""
+
+    title: str = "Conversation"
+    secrets: tuple[str, ...] = ()
+    sessions: tuple[ScriptSession, ...] = Field(min_length=1)
+
+
+def load_script(path: Path | None = None) -> Script:
+    """Read a script and check it; None: the one that comes with perdure."""
+    try:
+        source = path.read_text(encoding="utf-8-sig") if path else packaged_script()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"script {path} cannot be read ({type(error).__name__}); give a JSON file") from error
+    try:
+        return Script.model_validate_json(source)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise InputError(f"script {path} at {where or 'top'}: {first['msg']}; docs/demo.md has the schema") from None
+
+
+def packaged_script() -> str:
+    """Return the text of the script that comes with perdure."""
+    return files("perdure.cli").joinpath("data/demo.json").read_text(encoding="utf-8")
+
+
 @dataclass(slots=True)
 class Summary:
-    """How a played script went.
+    """How a played script went: turns that were judged, and expected memories that were recalled or not in them.
 
-    Attributes:
-        questions: turns that were judged.
-        recalled, missed: expected memories that were recalled, or not.
-        false_injections: memories in judged turns that were not expected, or hold words that must never come.
-        captured: facts that were stored.
-        secret_bytes: bytes of the script's secrets found in the files of the store.
-        seconds: the whole of it.
+    False injections are memories in judged turns that were not expected, or hold words that must never come; secret
+    bytes are bytes of the script's secrets found in the files of the store.
     """
 
     questions: int = 0
@@ -74,11 +119,7 @@ Report = Callable[[ScriptTurn, Turn, list[str], list[str]], None]
 def play(script: Script, home: Path, report: Report, *, on_session: Callable[[str], None]) -> Summary:
     """Play a script against a store, which is closed and opened again between the sessions.
 
-    Args:
-        script: what to play.
-        home: the data folder.
-        report: is told of each turn: script, what happened, what was captured, what was wrong.
-        on_session: is told of each session that begins.
+    `report` is told of each turn: script, what happened, what was captured, what was wrong.
     """
     summary = Summary()
     began = time.monotonic()
@@ -122,11 +163,8 @@ def folder(keep: Path | None) -> Iterator[Path]:
     if keep is not None:
         yield keep
         return
-    temporary = Path(tempfile.mkdtemp(prefix="perdure-"))
-    try:
-        yield temporary
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="perdure-", ignore_cleanup_errors=True) as temporary:
+        yield Path(temporary)
 
 
 @click.command()
@@ -143,11 +181,13 @@ def demo(script_file: Path | None, keep: Path | None, as_json: bool) -> int:
     output.title(script.title)
     with folder(keep) as home:
         summary = play(script, home, _reporter(output), on_session=lambda name: output.rule(f"session: {name}"))
-    if as_json:
-        output.json(asdict(summary))
-    else:
-        _print_summary(output, summary, keep)
-    return 0 if summary.ok else 1
+    output.json(summary)
+    output.rule("summary")
+    output.table(("", ""), [(name.replace("_", " "), value) for name, value in asdict(summary).items()])
+    output.line("Everything was remembered." if summary.ok else "Something went wrong, see above.", style="bold")
+    if keep is not None:
+        output.line(f"The store is in {keep}")
+    return int(not summary.ok)
 
 
 def _reporter(output: Output) -> Report:
@@ -165,12 +205,3 @@ def _reporter(output: Output) -> Report:
         output.line(f"  recall {recall_ms:.1f} ms, acknowledged in {capture_ms:.1f} ms", style="dim")
 
     return report
-
-
-def _print_summary(output: Output, summary: Summary, keep: Path | None) -> None:
-    output.rule("summary")
-    rows = [(name.replace("_", " "), str(value)) for name, value in asdict(summary).items()]
-    output.table(("", ""), rows)
-    output.line("Everything was remembered." if summary.ok else "Something went wrong, see above.", style="bold")
-    if keep is not None:
-        output.line(f"The store is in {keep}")

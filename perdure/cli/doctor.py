@@ -34,28 +34,23 @@ def doctor(foreign: Path | None, home: Path | None, as_json: bool) -> int:
         return _show_foreign(audit, output)
     found = [*examine(home), *part("hosts.openclaw.install").checkups(), *part("hosts.connect.survey").checkups()]
     wrong = [each for each in found if each.wrong]
-    if as_json:
-        output.json({"healthy": not wrong, "checks": [each.to_dict() for each in found]})
-        return 1 if wrong else 0
-    output.table(
-        ("", "what", "how it is"), [("WRONG" if each.wrong else "ok", each.name, each.state) for each in found]
-    )
+    rows = [("WRONG" if each.wrong else "ok", each.name, each.state) for each in found]
+    told = {"healthy": not wrong, "checks": [each.to_dict() for each in found]}
+    output.both(told, ("", "what", "how it is"), rows)
     if wrong:
         output.line("")
         output.title("What to do")
-        for each in wrong:
-            output.line(f"{each.name}: {each.fix}")
-    return 1 if wrong else 0
+    for each in wrong:
+        output.line(f"{each.name}: {each.fix}")
+    return int(bool(wrong))
 
 
 def _show_foreign(audit: Any, output: Output) -> int:
-    if output.as_json:
-        output.json(audit.to_dict())
-    else:
-        rows = [(each.kind, each.where, each.text, each.evidence) for each in audit.findings]
-        if rows:
-            output.table(("what", "where", "text", "why"), rows)
-        counts = [f"{count} {kind}" for kind, count in audit.to_dict()["counts"].items() if count]
-        counts += [f"{audit.unreadable} unreadable"] if audit.unreadable else []
-        output.line(f"{audit.texts} texts of {audit.kind} looked at: {', '.join(counts) or 'nothing is wrong'}.")
+    output.json(audit.to_dict())
+    rows = [(each.kind, each.where, each.text, each.evidence) for each in audit.findings]
+    if rows:
+        output.table(("what", "where", "text", "why"), rows)
+    counts = [f"{count} {kind}" for kind, count in audit.to_dict()["counts"].items() if count]
+    counts += [f"{audit.unreadable} unreadable"] if audit.unreadable else []
+    output.line(f"{audit.texts} texts of {audit.kind} looked at: {', '.join(counts) or 'nothing is wrong'}.")
     return 1 if audit.findings or audit.unreadable else 0

@@ -1,27 +1,25 @@
-"""Commands on single memories."""
+"""Commands that find and show memories."""
 
 from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any
 
 import click
 
-from perdure.api.expiration import ending
+from perdure.api.explain import Ending, ending
 from perdure.api.memory import Memory
 from perdure.api.stored import Stored
-from perdure.cli.options import dry_run_option, limit_option, moment, on_memory, scope_option
-from perdure.cli.output import FOUND_NOTHING, OK, SHORT_ID, Output, tell
-from perdure.cli.show import whichever
-from perdure.errors import NotFoundError
-from perdure.hooks.types import Channel
-from perdure.ranking.decay import LIFETIMES
+from perdure.cli.options import limit_option, moment, on_memory, scope_option
+from perdure.cli.output import FOUND_NOTHING, OK, SHORT_ID, Output, day, minute, tell
 from perdure.store.fact import Fact
-from perdure.store.listing import Filter, Page, State, state_of
+from perdure.store.history import Change
+from perdure.store.links import Related
+from perdure.store.listing import Filter, Page, State, state_of, why_hidden
 from perdure.store.scope import Scope
 from perdure.text.normalise import fts_text
 from perdure.text.pluralize import counted
@@ -29,36 +27,68 @@ from perdure.text.pluralize import counted
 NAMING = 50
 """Memories among which `perdure lookup` finds those that name something."""
 
+_category = click.option("--category", help="Of this category.")
+_entity = click.option("--entity", help="About this entity.")
+_tag = click.option("--tag", help="With this tag.")
+_as_of = click.option("--as-of", help="What was true at this time.")
+_superseded = click.option("--superseded", "include_superseded", is_flag=True, help="Also former versions.")
+
 
 @click.command()
-@click.argument("words", metavar="[TEXT]", required=False)
-@click.option("--text", "text", help="The memory, instead of the argument.")
-@click.option("--category", help="Instead of the one that the words give.")
-@click.option("--importance", type=float, default=0.5, show_default=True, help="0 to 1.")
-@click.option("--entity", help="Of the slot it fills.")
-@click.option("--key", help="Of the slot it fills.")
-@click.option("--value", help="Of the slot it fills.")
-@click.option("--why", help="The reason.")
-@click.option("--tags", help="A comma list, instead of the tags that the words give.")
-@click.option("--decay", "decay_class", type=click.Choice(list(LIFETIMES)), help="How long it lives.")
-@click.option("--scope", help='"global", "user:ID", "agent:ID", "project:ID"...; without it your own.')
-@click.option("--supersedes", help="Id of the memory whose place it takes.")
-@on_memory(model=True)
-def store(memory: Memory, output: Output, words: str | None, text: str | None, tags: str | None, **given: Any) -> int:
-    """Store a memory.
+@click.argument("query")
+@_category
+@_entity
+@scope_option
+@_tag
+@_as_of
+@_superseded
+@limit_option(10)
+@on_memory(model=True, reads=True)
+def search(
+    memory: Memory, output: Output, query: str, category: str | None, entity: str | None, scope: str | None,
+    as_of: str | None, **asked: Any,
+) -> int:  # fmt: skip
+    """Search memories by words and meaning, also those that never come up unasked; they are marked.
 
-    The answer says what it takes the place of, or that it was known. Secrets in it are left out; the answer says
-    which, and how the vault keeps them.
+    Exit code 1: nothing fits.
 
-    Example: perdure store "The staging database is called heron." --tags infra
+    Example: perdure search "staging database" --category entity --limit 5
     """
-    if (words is None) == (text is None):
-        raise click.UsageError("give the memory once: as the argument or with --text")
-    print_stored(
-        output,
-        memory.store(text or words or "", tags=tags.split(",") if tags else None, channel=Channel.CLI, **given),
-    )
+    chosen = Filter(category, entity, Scope.parse(scope) if scope else None)
+    hits = memory.admin.search(query, chosen, as_of=moment(as_of), **asked)
+    output.json({"results": hits})
+    if not hits:
+        output.line("Nothing fits.")
+        return FOUND_NOTHING
+    rows = [
+        (hit.fact.id[:SHORT_ID], f"{hit.score:.2f}", hit.leg, day(hit.fact.effective_date), hit.fact.category,
+         hit.marks, hit.fact.text)
+        for hit in hits
+    ]  # fmt: skip
+    output.table(("id", "score", "by", "day", "category", "marks", "text"), rows)
     return OK
+
+
+@click.command()
+@click.argument("entity")
+@click.argument("key", required=False)
+@_tag
+@_as_of
+@_superseded
+@on_memory(reads=True)
+def lookup(memory: Memory, output: Output, entity: str, key: str | None, as_of: str | None, **asked: Any) -> int:
+    """Show what is known about an entity, and a key of it; if nothing is, what names it. Exit code 1: nothing does.
+
+    Example: perdure lookup user birthday
+    """
+    seen = asked | {"as_of": moment(as_of)}
+    facts: Sequence[Fact] = memory.lookup(entity, key, **seen)
+    if not facts and key is None:
+        facts = [hit.fact for hit in memory.admin.search(entity, limit=NAMING, **seen) if _names(hit.fact.text, entity)]
+        if facts:
+            tell(f"No memory is about {entity} alone; these name it.")
+    print_facts(output, facts)
+    return OK if facts else FOUND_NOTHING
 
 
 @click.command(name="list")
@@ -69,13 +99,13 @@ def store(memory: Memory, output: Output, words: str | None, text: str | None, t
     multiple=True,
     help="In this state; may be repeated.",
 )
-@click.option("--category", help="Of this category.")
-@click.option("--entity", help="About this entity.")
+@_category
+@_entity
 @scope_option
-@click.option("--tag", help="With this tag.")
+@_tag
 @click.option("--after", help="Said at or after this time.")
 @click.option("--before", help="Said before this time.")
-@click.option("--as-of", help="What was true at this time.")
+@_as_of
 @click.option("--pinned", is_flag=True, help="Only what is pinned.")
 @click.option("--fading", is_flag=True, help="Only what fades and ends one day, or has ended: when, and why.")
 @click.option("--all", "everyone", is_flag=True, help="Of every scope of the data folder, whoever may read it.")
@@ -84,19 +114,9 @@ def store(memory: Memory, output: Output, words: str | None, text: str | None, t
 @click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="After so many others.")
 @on_memory(reads=True)
 def list_(
-    memory: Memory,
-    output: Output,
-    category: str | None,
-    entity: str | None,
-    scope: str | None,
-    after: str | None,
-    before: str | None,
-    as_of: str | None,
-    pinned: bool,
-    fading: bool,
-    everyone: bool,
-    **asked: Any,
-) -> int:
+    memory: Memory, output: Output, category: str | None, entity: str | None, scope: str | None, after: str | None,
+    before: str | None, as_of: str | None, pinned: bool, fading: bool, everyone: bool, **asked: Any,
+) -> None:  # fmt: skip
     """List all memories, newest first: also those that are in no answer, each with the word why.
 
     A state is present, pending, rejected, search-only, forgotten, former (replaced or withdrawn) or expired.
@@ -109,131 +129,100 @@ def list_(
     chosen = Filter(category, entity, within, moment(after), moment(before), pinned or None, ends=fading or None)
     look = partial(memory.admin.inventory, chosen, as_of=moment(as_of), **asked)
     page = look(everyone=everyone)
-    elsewhere = 0 if everyone or scope else _counted(look) - page.total
-    if output.as_json:
-        now = time.time()
-        facts = [
-            asdict(each.fact) | {"state": each.state, "hidden": each.hidden, "ending": asdict(ending(each.fact, now))}
-            for each in page.facts
-        ]
-        counts = {"total": page.total, "states": page.states, "elsewhere": elsewhere}
-        output.json({"facts": facts, **counts, "behind": page.behind})
-    else:
+    # How many the whole folder has that fit, but for those shown.
+    whole = page if everyone or scope else look(everyone=True, limit=1, offset=0, behind=None)
+    elsewhere = whole.total - page.total
+    if not output.as_json:
         _print_page(output, page, elsewhere, everyone, fading)
-    return OK
-
-
-@click.command()
-@click.argument("entity")
-@click.argument("key", required=False)
-@click.option("--tag", help="With this tag.")
-@click.option("--as-of", help="What was true at this time.")
-@click.option("--superseded", is_flag=True, help="Also former versions.")
-@on_memory(reads=True)
-def lookup(
-    memory: Memory, output: Output, entity: str, key: str | None, tag: str | None, as_of: str | None, superseded: bool
-) -> int:
-    """Show what is known about an entity, and a key of it; if nothing is, what names it. Exit code 1: nothing does.
-
-    Example: perdure lookup user birthday
-    """
-    seen: dict[str, Any] = {"tag": tag, "as_of": moment(as_of), "include_superseded": superseded}
-    facts: Sequence[Fact] = memory.lookup(entity, key, **seen)
-    if not facts and key is None:
-        facts = [hit.fact for hit in memory.admin.search(entity, limit=NAMING, **seen) if _names(hit.fact.text, entity)]
-        if facts:
-            tell(f"No memory is about {entity} alone; these name it.")
-    print_facts(output, facts)
-    return OK if facts else FOUND_NOTHING
-
-
-@click.command()
-@click.argument("fact_id", metavar="[ID]", required=False)
-@click.option("--scope", help="All of this scope, instead of one.")
-@click.option("--after", help="All said at or after this time.")
-@click.option("--before", help="All said before this time.")
-@click.option("--category", help="Of these only the ones of this category.")
-@dry_run_option
-@on_memory()
-def forget(
-    memory: Memory,
-    output: Output,
-    fact_id: str | None,
-    scope: str | None,
-    after: str | None,
-    before: str | None,
-    category: str | None,
-    dry_run: bool,
-) -> int:
-    """Leave a memory out of every answer from now on; `perdure unforget` and `perdure undo` bring it back.
-
-    Example: perdure forget 1f0c9a3e
-    """
-    if (fact_id is None) == (scope is None and after is None and before is None):
-        raise click.UsageError("give either an ID, or --scope, --after or --before for many")
-    if fact_id is not None:
-        print_facts(output, [memory.get(fact_id) if dry_run else memory.forget(fact_id)])
-        return OK
-    within = Scope.parse(scope) if scope else None
-    chosen = Filter(category=category, scope=within, after=moment(after), before=moment(before))
-    count = memory.admin.forget_many(chosen, dry_run=dry_run)
-    if output.as_json:
-        output.json({"forgotten": 0 if dry_run else count, "chosen": count})
-    else:
-        output.line(f"{'Would forget' if dry_run else 'Forgot'} {counted(count, 'memory')}.")
-    return OK if count else FOUND_NOTHING
+        return
+    now = time.time()
+    facts = [
+        asdict(each.fact) | {"state": each.state, "hidden": each.hidden, "ending": ending(each.fact, now)}
+        for each in page.facts
+    ]
+    counts = {"total": page.total, "states": page.states, "elsewhere": elsewhere}
+    output.json({"facts": facts, **counts, "behind": page.behind})
 
 
 @click.command()
 @click.argument("fact_id", metavar="ID")
-@on_memory()
-def unforget(memory: Memory, output: Output, fact_id: str) -> int:
-    """Bring a forgotten memory back.
-
-    Example: perdure unforget 1f0c9a3e
-    """
-    print_facts(output, [memory.unforget(fact_id)])
-    return OK
-
-
-@click.command()
-@click.option("--session", help="All changes of this session.")
-@click.option("--batch", help="This change.")
-@dry_run_option
-@on_memory()
-def undo(memory: Memory, output: Output, session: str | None, batch: str | None, dry_run: bool) -> int:
-    """Take back the last change, or all of a session.
-
-    Example: perdure undo --dry-run
-    """
-    undone = memory.undo(batch, session=session, dry_run=dry_run)
-    if output.as_json:
-        output.json({**asdict(undone), "dry_run": dry_run})
-        return OK
-    rows = [(fact_id[:SHORT_ID], *_now(memory, fact_id)) for fact_id in undone.facts]
-    output.table(("id", "is now", "text"), rows)
-    output.line(f"{'Would change' if dry_run else 'Changed'} {counted(len(undone.facts), 'memory')} back.")
-    if undone.conflicts:
-        left = ", ".join(fact_id[:SHORT_ID] for fact_id in undone.conflicts)
-        output.line(f"Left alone, as they were changed again since: {left}")
-    return OK
-
-
-@click.command()
-@scope_option
 @on_memory(reads=True)
-def stats(memory: Memory, output: Output, scope: str | None) -> int:
-    """Count memories by scope and category.
+def show(memory: Memory, output: Output, fact_id: str) -> None:
+    """Show all that is known about one memory, in whatever state it is; eight digits of its id are enough.
 
-    Example: perdure stats
+    Example: perdure show 1f0c9a3e
     """
-    counted = memory.admin.stats(Filter(scope=Scope.parse(scope) if scope else None))
-    if output.as_json:
-        output.json(asdict(counted))
-    else:
-        rows = [("all", counted.total), *counted.by_scope.items(), *counted.by_category.items()]
-        output.table(("", "memories"), rows)
-    return OK
+    fact, now = whichever(memory, fact_id), time.time()
+    hidden, ends = why_hidden(fact, now), ending(fact, now)
+    output.json({"state": state_of(fact, now), "hidden": hidden, "ending": ends, **asdict(fact)})
+    output.title(fact.text)
+    output.table(("", ""), [row for row in _told(fact, hidden, ends) if row[1]], whole=True)
+
+
+@click.command()
+@click.argument("fact_id", metavar="[ID]", required=False)
+@click.option("--since", type=click.IntRange(0), default=0, show_default=True, help="Changes after this number.")
+@limit_option(1000)
+@on_memory(reads=True)
+def history(memory: Memory, output: Output, fact_id: str | None, since: int, limit: int) -> None:
+    """Show all versions of a memory and who changed what; without ID the changes of all memories.
+
+    Example: perdure history 1f0c9a3e
+    """
+    known = None if fact_id is None else memory.admin.history(fact_id)
+    changes = memory.changes(since, limit) if known is None else known.changes
+    told: dict[str, Any] = {"changes": [asdict(each) | {"fact": each.fact.id} for each in changes]}
+    output.json(told if known is None else told | {"versions": known.versions})
+    if known is not None and known.versions:
+        now = time.time()
+        rows = [(each.id[:SHORT_ID], day(each.effective_date), state_of(each, now), each.text)
+                for each in known.versions]  # fmt: skip
+        output.table(("id", "day", "state", "text"), rows)
+        output.rule("changes")
+    output.table(("number", "time", "change", "id", "other", "by"), map(_row, changes))
+
+
+@click.command()
+@click.argument("fact_id", metavar="ID")
+@click.option("--depth", default=2, show_default=True, help="So many links far, 1 to 10.")
+@_as_of
+@on_memory(reads=True)
+def graph(memory: Memory, output: Output, fact_id: str, depth: int, as_of: str | None) -> None:
+    """Show the memories that links lead to from one, as a tree: to the right an arrow, back an arrow to the left.
+
+    Example: perdure graph 1f0c9a3e --depth 3
+    """
+    root = memory.get(fact_id)
+    reached = memory.related(root.id, depth, as_of=moment(as_of))
+    output.json({"fact": root, "related": reached})
+    for line in (f"{root.id[:SHORT_ID]} {root.text}", *_branches(root.id, 1, reached, "")):
+        output.line(line)
+
+
+def print_facts(output: Output, facts: Sequence[Fact], **more: Any) -> None:
+    """Print memories, one a line; `more` is what the JSON object holds beside them."""
+    output.json({"facts": facts}, **more)
+    if not facts:
+        output.line("No memory fits.")
+        return
+    rows = [(fact.id[:SHORT_ID], day(fact.effective_date), fact.category, fact.text) for fact in facts]
+    output.table(("id", "day", "category", "text"), rows)
+
+
+def print_stored(output: Output, done: Stored) -> None:
+    """Print a memory, and what became of what was to be stored."""
+    print_facts(
+        output, [done.fact], outcome=done.outcome, gone=done.gone, batch=done.batch,
+        told=done.told(), redacted=done.redacted, advice=done.advice,
+    )  # fmt: skip
+    for line in filter(None, (done.told(), done.advice)):
+        output.line(line)
+
+
+def whichever(memory: Memory, fact_id: str) -> Fact:
+    """Return a memory, also if it is forgotten or expired."""
+    versions = memory.admin.history(fact_id).versions
+    return next(version for version in versions if version.id.startswith(fact_id.strip().lower()))
 
 
 def _names(text: str, entity: str) -> bool:
@@ -242,16 +231,18 @@ def _names(text: str, entity: str) -> bool:
 
 
 def _print_page(output: Output, page: Page, elsewhere: int, everyone: bool, fading: bool) -> None:
+    now = time.time()
     if page.facts:
-        now = time.time()
-        scopes = [(str(Scope(each.fact.scope, each.fact.scope_target)),) if everyone else () for each in page.facts]
-        ends = [(ending(each.fact, now).told,) if fading else () for each in page.facts]
+        more: dict[str, list[str]] = {}
+        if fading:
+            more["kept"] = [ending(each.fact, now).told for each in page.facts]
+        if everyone:
+            more["scope"] = [str(Scope(each.fact.scope, each.fact.scope_target)) for each in page.facts]
         rows = [
-            (each.fact.id[:SHORT_ID], day(each.fact.effective_date), each.hidden or each.state, *end, *scope,
-             each.fact.category, each.fact.text)
-            for each, end, scope in zip(page.facts, ends, scopes, strict=True)
+            (each.fact.id[:SHORT_ID], day(each.fact.effective_date), each.hidden or each.state,
+             *(cells[number] for cells in more.values()), each.fact.category, each.fact.text)
+            for number, each in enumerate(page.facts)
         ]  # fmt: skip
-        more = (*(("kept",) if fading else ()), *(("scope",) if everyone else ()))
         output.table(("id", "day", "state", *more, "category", "text"), rows)
     else:
         output.line("No memory fits.")
@@ -264,51 +255,48 @@ def _print_page(output: Output, page: Page, elsewhere: int, everyone: bool, fadi
         tell(f"In scopes of agents, projects and others: {elsewhere} more; perdure list --all shows them.")
 
 
-def _counted(look: Callable[..., Page]) -> int:
-    """Return how many memories the whole folder has that fit."""
-    return look(everyone=True, limit=1, offset=0, behind=None).total
+def _told(fact: Fact, hidden: str | None, ends: Ending) -> Iterator[tuple[str, str]]:
+    yield "state", hidden or "present: it may come up by itself"
+    yield "kept", ends.told
+    yield "pinned", "yes, it comes up in every conversation" if fact.pinned else ""
+    yield "category", fact.category
+    yield "tags", ", ".join(fact.tags)
+    slot = " / ".join(filter(None, (fact.entity, fact.key)))
+    yield "slot", f"{slot} = {fact.value}" if slot and fact.value else slot
+    yield "why", fact.why or ""
+    yield "said", minute(fact.effective_date)
+    yield "stored", minute(fact.created_at) if fact.source_date is not None else ""
+    session = f", in the conversation {fact.provenance_session}" if fact.provenance_session else ""
+    yield "came in by", f"{fact.channel.words}{session}"
+    yield "belongs to", str(Scope(fact.scope, fact.scope_target))
+    used = (
+        f", used {counted(fact.access_count, 'time')}, last {minute(fact.last_accessed)}" if fact.last_accessed else ""
+    )
+    yield "in a prompt", f"{counted(fact.injected_count, 'time')}{used}"
+    yield "said again", counted(fact.reinforced_count, "time") if fact.reinforced_count else ""
+    yield "importance", f"{fact.importance:.2f}"
+    yield "certainty", f"{fact.confidence:.2f}"
+    since = "" if fact.valid_from is None else f"from {minute(fact.valid_from)}"
+    until = "" if fact.valid_until is None else f"until {minute(fact.valid_until)}"
+    yield "true", f"{since} {until}".strip()
+    yield "replaces", (fact.supersedes_id or "")[:SHORT_ID]
+    yield "review", str(fact.metadata.get("review", ""))
+    yield "id", fact.id
 
 
-def _now(memory: Memory, fact_id: str) -> tuple[str, str]:
-    """Return the state and the text of a memory."""
-    try:
-        fact = whichever(memory, fact_id)
-    except NotFoundError:
-        # What was assigned to the caller is back where it was.
-        return "somebody else's", ""
-    return state_of(fact, time.time()), fact.text
+def _row(change: Change) -> tuple[Any, ...]:
+    time = dt.datetime.fromtimestamp(change.at).astimezone().isoformat(" ", "seconds")
+    other = (change.other_id or "")[:SHORT_ID]
+    return change.seq, time, change.action, change.fact.id[:SHORT_ID], other, f"{change.channel} {change.host}".strip()
 
 
-def print_facts(output: Output, facts: Sequence[Fact], **more: Any) -> None:
-    """Print memories, one a line.
-
-    Args:
-        output: where to.
-        facts: the memories.
-        more: what the JSON object holds beside them.
-    """
-    if output.as_json:
-        output.json({"facts": [asdict(fact) for fact in facts], **more})
-        return
-    if not facts:
-        output.line("No memory fits.")
-        return
-    rows = [(fact.id[:SHORT_ID], day(fact.effective_date), fact.category, fact.text) for fact in facts]
-    output.table(("id", "day", "category", "text"), rows)
-
-
-def print_stored(output: Output, done: Stored) -> None:
-    """Print a memory, and what became of what was to be stored."""
-    if output.as_json:
-        gone = [asdict(fact) for fact in done.gone]
-        told = {"told": done.told(), "redacted": done.redacted, "advice": done.advice}
-        output.json({"facts": [asdict(done.fact)], "outcome": done.outcome, "gone": gone, "batch": done.batch, **told})
-        return
-    print_facts(output, [done])
-    for line in filter(None, (done.told(), done.advice)):
-        output.line(line)
-
-
-def day(seconds: float) -> str:
-    """Return the day of a time, where the user is."""
-    return dt.datetime.fromtimestamp(seconds).astimezone().date().isoformat()
+def _branches(parent: str, depth: int, reached: Sequence[Related], indent: str) -> list[str]:
+    """Return the lines under a memory: each of those reached stands under the one that its link comes from."""
+    children = [each for each in reached if each.depth == depth and parent in {each.link.source, each.link.target}]
+    lines = []
+    for each in children:
+        last = each is children[-1]
+        arrow = f"{each.link.type} ->" if each.link.source == parent else f"<- {each.link.type}"
+        lines.append(f"{indent}{'└─' if last else '├─'} {arrow} {each.fact.id[:SHORT_ID]} {each.fact.text}")
+        lines += _branches(each.fact.id, depth + 1, reached, indent + ("   " if last else "│  "))
+    return lines

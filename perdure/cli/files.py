@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast, get_args
 
 import click
 
-from perdure.api.files import FilesStatus
 from perdure.api.memory import Memory
 from perdure.cli.options import dry_run_option, limit_option, on_memory
-from perdure.cli.output import FOUND_NOTHING, OK, Output, progress, tell
+from perdure.cli.output import FOUND_NOTHING, OK, Output, steps, tell
 from perdure.errors import InputError
-from perdure.files.index import Progress
 from perdure.files.options import SOURCES
 from perdure.files.roots import Kind
-from perdure.files.search import HYBRID, Answer
+from perdure.files.search import HYBRID
 from perdure.files.turns import Turn, read_turns, session_of
 from perdure.text.pluralize import counted
 
@@ -29,19 +25,17 @@ SNIPPET = 200
 @click.command()
 @click.option("--force", is_flag=True, help="Make a new index from nothing but the files.")
 @on_memory(model=True)
-def index(memory: Memory, output: Output, force: bool) -> int:
+def index(memory: Memory, output: Output, force: bool) -> None:
     """Bring the index of files and conversations up to date, and give every passage its vector.
 
     Example: perdure index
     """
-    with _bar("indexing", quiet=output.as_json) as moved:
+    with steps("indexing", quiet=output.as_json) as moved:
         synced = memory.files.sync(force=force, progress=moved)
-    with _bar("embedding", quiet=output.as_json) as moved:
+    with steps("embedding", quiet=output.as_json) as moved:
         memory.files.embed(moved)
     left = memory.files.status().without_vector
-    if output.as_json:
-        output.json({**asdict(synced), "without_vector": left})
-        return 0
+    output.json(synced, without_vector=left)
     output.line(f"files: {synced.added} added, {synced.changed} changed, {synced.removed} removed")
     output.line(f"passages written: {synced.chunks}")
     if left is None:
@@ -49,7 +43,6 @@ def index(memory: Memory, output: Output, force: bool) -> int:
     elif left:
         output.line(f"{left} passages have no vector yet; the background goes on")
     _skipped(output, synced.skipped)
-    return 0
 
 
 @click.group()
@@ -63,23 +56,28 @@ def files() -> None:
 @files.command()
 @click.option("--deep", is_flag=True, help="Read every file, also those that look as before.")
 @on_memory(reads=True)
-def status(memory: Memory, output: Output, deep: bool) -> int:
+def status(memory: Memory, output: Output, deep: bool) -> None:
     """Show what is indexed, and how the disk differs from it. Changes nothing.
 
     Example: perdure files status
     """
     found = memory.files.status(deep=deep)
-    if output.as_json:
-        output.json(found.to_dict())
-        return 0
-    output.table(("", ""), _figures(found))
+    output.json(found.to_dict())
+    figures = {
+        "sources": found.sources or "none",
+        "files": found.files,
+        "passages": found.chunks,
+        "without a vector": "no embedding model yet" if found.without_vector is None else found.without_vector,
+        "generation": found.generation or "not built yet",
+        "not up to date": found.dirty,
+    }
+    output.table(("", ""), figures.items())
     output.table(("kind", "folder", "scope"), found.roots)
     differing = (("added", found.added), ("changed", found.changed), ("removed", found.removed))
     rows = [(what, path) for what, paths in differing for path in paths]
     if rows:
         output.table(("not indexed yet", "file"), rows)
     _skipped(output, found.skipped)
-    return 0
 
 
 @files.command()
@@ -95,13 +93,18 @@ def search(
 
     Example: perdure files search "staging database" --limit 3
     """
-    answer = memory.files.search(
-        query, max_results=limit, min_score=min_score, sources=None if source is None else [source]
-    )
-    if output.as_json:
-        output.json(answer.to_dict())
-    else:
-        _answered(output, answer)
+    sources = None if source is None else [source]
+    answer = memory.files.search(query, max_results=limit, min_score=min_score, sources=sources)
+    output.json(answer.to_dict())
+    rows = [(f"{each.score:.2f}", each.citation or each.path, _cut(each.snippet)) for each in answer.results]
+    if rows:
+        output.table(("score", "where", "text"), rows)
+    elif not answer.disabled:
+        output.line("nothing found")
+    if answer.backend != HYBRID:
+        output.line(f"search: {answer.backend}; {answer.reason}")
+    if answer.dirty:
+        output.line(f"{answer.dirty} changed files are not in the index yet; bring them in with: perdure index")
     return OK if answer.results else FOUND_NOTHING
 
 
@@ -117,7 +120,7 @@ def read(memory: Memory, output: Output, path: str, start: int | None, lines: in
     """
     reading = memory.files.read(path, start, lines)
     if output.as_json:
-        output.json(asdict(reading))
+        output.json(reading)
     elif reading.missing:
         tell(f"there is no file {reading.path}")
     else:
@@ -132,7 +135,7 @@ def read(memory: Memory, output: Output, path: str, start: int | None, lines: in
 @click.option("--kind", type=click.Choice(get_args(Kind)), default="workspace", show_default=True, help="What it is.")
 @click.option("--pattern", help="Which .md files of an extra folder count; without it **/*.md.")
 @on_memory()
-def add(memory: Memory, output: Output, folder: Path, kind: str, pattern: str | None) -> int:
+def add(memory: Memory, output: Output, folder: Path, kind: str, pattern: str | None) -> None:
     """Search a folder from now on: a workspace, an extra folder or .md file, or conversations as JSONL.
 
     Example: perdure files add ./notes --kind extra --pattern "work/**/*.md"
@@ -143,18 +146,15 @@ def add(memory: Memory, output: Output, folder: Path, kind: str, pattern: str | 
         raise InputError(f"{folder} is not there; make it first, or correct the path")
     memory.files.add(folder, cast("Kind", kind), pattern=pattern or "**/*.md")
     added = _resolved(folder)
-    if output.as_json:
-        output.json({"added": str(added), "kind": kind})
-    else:
-        output.line(f"{added} is searched from now on; index it at once with: perdure index")
-    return 0
+    output.json({"added": added, "kind": kind})
+    output.line(f"{added} is searched from now on; index it at once with: perdure index")
 
 
 @files.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @dry_run_option
 @on_memory()
-def remove(memory: Memory, output: Output, folder: Path, dry_run: bool) -> int:
+def remove(memory: Memory, output: Output, folder: Path, dry_run: bool) -> None:
     """Search a folder no longer. Its files stay as they are; the index forgets them.
 
     Example: perdure files remove ./notes --dry-run
@@ -165,38 +165,33 @@ def remove(memory: Memory, output: Output, folder: Path, dry_run: bool) -> int:
         raise InputError(f"{wanted} is not searched; see what is: perdure files status")
     if not dry_run:
         memory.files.remove(folder)
-    if output.as_json:
-        named = [{"kind": kind, "path": path, "scope": scope} for kind, path, scope in roots]
-        output.json({"dry_run": dry_run, "removed": named})
-    elif dry_run:
+    named = [{"kind": kind, "path": path, "scope": scope} for kind, path, scope in roots]
+    output.json({"dry_run": dry_run, "removed": named})
+    if dry_run:
         output.table(("would be removed", "folder", "scope"), roots)
     else:
         output.line(f"{wanted} is searched no longer; its files stay as they are")
-    return 0
 
 
 @files.command()
 @click.argument("text")
 @click.option("--title", default="", help="Stands behind the time.")
 @on_memory()
-def note(memory: Memory, output: Output, text: str, title: str) -> int:
+def note(memory: Memory, output: Output, text: str, title: str) -> None:
     """Append to the note of today in your workspace, memory/YYYY-MM-DD.md.
 
     Example: perdure files note "The cache moved to Redis." --title decision
     """
     path = memory.files.append_note(text, title)
-    if output.as_json:
-        output.json({"path": str(path)})
-    else:
-        output.line(f"written to {path}")
-    return 0
+    output.json({"path": path})
+    output.line(f"written to {path}")
 
 
 @files.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--session", help="Its id; without it the one that the file gives, else the file's name.")
 @on_memory()
-def transcript(memory: Memory, output: Output, file: Path, session: str | None) -> int:
+def transcript(memory: Memory, output: Output, file: Path, session: str | None) -> None:
     """Take in a conversation, JSONL or a JSON list of messages with role and content, so that it can be searched.
 
     Example: perdure files transcript chat.jsonl --session chat-1
@@ -210,58 +205,8 @@ def transcript(memory: Memory, output: Output, file: Path, session: str | None) 
         )
     name = session or session_of(text, file.stem)
     added = memory.files.add_transcript([_message(turn) for turn in turns], name)
-    if output.as_json:
-        output.json({"session": name, "messages": len(turns), "added": added})
-    else:
-        output.line(f"New in session {name}: {added} of {counted(len(turns), 'message')}")
-    return 0
-
-
-@contextmanager
-def _bar(what: str, *, quiet: bool) -> Iterator[Progress]:
-    """Lend a function that takes how much is done of how much; the bar appears at its first call."""
-    advance: Callable[[], None] | None = None
-    shown = whole = 0
-    with ExitStack() as stack:
-
-        def moved(done: int, total: int) -> None:
-            nonlocal advance, shown, whole
-            advance = advance or stack.enter_context(progress(what, total, quiet=quiet))
-            for _ in range(done - shown):
-                advance()
-            shown, whole = max(done, shown), total
-
-        yield moved
-        if advance:
-            # The background may have done a part of it.
-            moved(whole, whole)
-
-
-def _answered(output: Output, answer: Answer) -> None:
-    rows = [
-        (f"{found.score:.2f}", found.citation or found.path, _cut(" ".join(found.snippet.split())))
-        for found in answer.results
-    ]
-    if rows:
-        output.table(("score", "where", "text"), rows)
-    elif not answer.disabled:
-        output.line("nothing found")
-    if answer.backend != HYBRID:
-        output.line(f"search: {answer.backend}; {answer.reason}")
-    if answer.dirty:
-        output.line(f"{answer.dirty} changed files are not in the index yet; bring them in with: perdure index")
-
-
-def _figures(found: FilesStatus) -> list[tuple[str, object]]:
-    vectors = "no embedding model yet" if found.without_vector is None else found.without_vector
-    return [
-        ("sources", ", ".join(found.sources) or "none"),
-        ("files", found.files),
-        ("passages", found.chunks),
-        ("without a vector", vectors),
-        ("generation", found.generation or "not built yet"),
-        ("not up to date", found.dirty),
-    ]
+    output.json({"session": name, "messages": len(turns), "added": added})
+    output.line(f"New in session {name}: {added} of {counted(len(turns), 'message')}")
 
 
 def _skipped(output: Output, skipped: Mapping[str, str]) -> None:
@@ -287,4 +232,5 @@ def _resolved(folder: Path) -> Path:
 
 
 def _cut(text: str) -> str:
+    text = " ".join(text.split())
     return text if len(text) <= SNIPPET else f"{text[: SNIPPET - 1].rstrip()}…"

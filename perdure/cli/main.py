@@ -2,104 +2,67 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import CompletionItem, get_completion_class
 
 from perdure.cli.log_lines import line_handler
-from perdure.cli.output import complain, complain_of_call
-from perdure.cli.summaries import SUMMARIES
+from perdure.cli.output import OK, Output, complain, complain_of_call
 from perdure.errors import PerdureError
 
-GROUPS = {
-    "Start": {
-        "demo": "perdure.cli.demo",
-        "connect": "perdure.hosts.connect.cli",
-        "disconnect": "perdure.hosts.connect.cli",
-        "openclaw": "perdure.hosts.openclaw.cli",
-        "mcp": "perdure.hosts.mcp.cli",
-        "ui": "perdure.ui.cli",
-        "doctor": "perdure.cli.doctor",
-        "completion": "perdure.cli.completion",
-    },
-    "Ask": {
-        "recall": "perdure.cli.recall",
-        "search": "perdure.cli.search",
-        "lookup": "perdure.cli.facts",
-        "list": "perdure.cli.facts",
-        "show": "perdure.cli.show",
-        "why": "perdure.cli.recall",
-        "why-not": "perdure.cli.recall",
-        "history": "perdure.cli.changes",
-        "graph": "perdure.cli.links",
-        "files": "perdure.cli.files",
-    },
-    "Change": {
-        "store": "perdure.cli.facts",
-        "update": "perdure.cli.changes",
-        "edit": "perdure.cli.edit",
-        "forget": "perdure.cli.facts",
-        "unforget": "perdure.cli.facts",
-        "pin": "perdure.cli.changes",
-        "unpin": "perdure.cli.changes",
-        "link": "perdure.cli.links",
-        "unlink": "perdure.cli.links",
-        "alias": "perdure.cli.alias",
-        "undo": "perdure.cli.facts",
-    },
-    "Review": {
-        "review": "perdure.cli.review",
-        "audit": "perdure.cli.audit",
-        "proposals": "perdure.cli.proposals",
-        "inbox": "perdure.cli.inbox",
-    },
-    "Count": {
-        "status": "perdure.cli.status",
-        "stats": "perdure.cli.facts",
-        "categories": "perdure.cli.scopes",
-        "scope": "perdure.cli.scopes",
-        "jobs": "perdure.cli.jobs",
-    },
-    "Keep in order": {
-        "consolidate": "perdure.cli.upkeep",
-        "classify": "perdure.cli.audit",
-        "distill": "perdure.cli.upkeep",
-        "reflect": "perdure.cli.upkeep",
-        "prune": "perdure.cli.prune",
-        "checkpoint": "perdure.cli.checkpoint",
-        "index": "perdure.cli.files",
-    },
-    "Keep safe": {
-        "backup": "perdure.cli.backup",
-        "move": "perdure.cli.move",
-        "export": "perdure.cli.exchange",
-        "import": "perdure.importers.cli",
-        "verify": "perdure.cli.verify",
-        "recover": "perdure.cli.recover",
-        "anchor": "perdure.cli.anchor",
-        "purge": "perdure.cli.purge",
-        "scrub": "perdure.cli.scrub",
-        "vault": "perdure.vault.cli",
-        "uninstall": "perdure.cli.uninstall",
-    },
-    "Set up and measure": {
-        "config": "perdure.cli.config",
-        "model": "perdure.cli.model",
-        "eval": "perdure.cli.recall",
-        "replay": "perdure.cli.replay",
-        "hook": "perdure.hosts.command.cli",
-    },
+_GROUPS = {
+    "Start": "demo connect disconnect openclaw mcp ui doctor completion",
+    "Ask": "recall search lookup list show why why-not history graph files",
+    "Change": "store update edit forget unforget pin unpin link unlink alias undo",
+    "Review": "review audit proposals inbox",
+    "Count": "status stats categories scope jobs",
+    "Keep in order": "consolidate classify distill reflect prune checkpoint index",
+    "Keep safe": "backup move export import verify recover anchor purge scrub vault uninstall",
+    "Set up and measure": "config model eval replay hook",
 }
-"""Commands as `perdure --help` shows them, each with the module that it is in."""
-COMMANDS = {name: module for group in GROUPS.values() for name, module in group.items()}
+GROUPS = {group: names.split() for group, names in _GROUPS.items()}
+"""Commands as `perdure --help` shows them."""
+_MODULES = {
+    "cli.backup": "backup export move recover",
+    "cli.changes": "store update edit forget unforget pin unpin link unlink alias undo",
+    "cli.config": "config",
+    "cli.counts": "status stats categories scope jobs",
+    "cli.demo": "demo",
+    "cli.doctor": "doctor",
+    "cli.facts": "search lookup list show history graph",
+    "cli.files": "files index",
+    "cli.main": "completion",
+    "cli.model": "model",
+    "cli.purge": "purge scrub uninstall",
+    "cli.recall": "recall why why-not eval",
+    "cli.replay": "replay",
+    "cli.review": "review audit proposals inbox",
+    "cli.upkeep": "consolidate classify distill reflect prune checkpoint",
+    "cli.verify": "verify anchor",
+    "hosts.command.cli": "hook",
+    "hosts.connect.cli": "connect disconnect",
+    "hosts.mcp.cli": "mcp",
+    "hosts.openclaw.cli": "openclaw",
+    "importers.cli": "import",
+    "ui.cli": "ui",
+    "vault.cli": "vault",
+}
+_MODULE_OF = {name: f"perdure.{module}" for module, names in _MODULES.items() for name in names.split()}
+COMMANDS = {name: _MODULE_OF[name] for names in GROUPS.values() for name in names}
+"""Each command with the module that it is in."""
 
+COMPLETES = "_PERDURE_COMPLETE"
+"""By which the shell asks for completions; click derives it from the name of the program."""
 STOPPED = 130
 NOBODY_READS = 141
 """As a shell tells of a command that ended by SIGPIPE."""
@@ -127,7 +90,7 @@ class Commands(click.Group):
         try:
             code = super().invoke(ctx)
             sys.stdout.flush()
-            return code
+            return code or OK
         except BrokenPipeError:
             _discard()
             ctx.exit(NOBODY_READS)
@@ -136,7 +99,7 @@ class Commands(click.Group):
         """Write the commands in groups, without importing any."""
         for group, names in GROUPS.items():
             with formatter.section(group):
-                formatter.write_dl([(name, SUMMARIES.get(name, "")) for name in names])
+                formatter.write_dl([(name, _summaries().get(name, "")) for name in names])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -149,7 +112,7 @@ class Commands(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return the commands, or options, that go on from what is typed, without importing any command."""
-        names = [CompletionItem(name, help=SUMMARIES.get(name, "")) for name in COMMANDS if name.startswith(incomplete)]
+        names = [CompletionItem(name, help=_summaries().get(name)) for name in COMMANDS if name.startswith(incomplete)]
         return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
 
@@ -168,6 +131,31 @@ def cli() -> None:
 
     Example: perdure recall "Which database is staging?"
     """  # noqa: D301 - click takes the escape for "keep these lines"
+
+
+@click.command()
+@click.argument("shell")
+def completion(shell: str) -> None:
+    """Print what a shell needs to complete commands and options: bash, zsh or fish.
+
+    The shell runs what is printed: `eval "$(perdure completion bash)"` in ~/.bashrc.
+
+    Example: perdure completion bash
+    """
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise click.BadParameter(f"{shell!r} is no shell that is known here; name bash, zsh or fish")
+    script = kind(cli, {}, "perdure", COMPLETES)
+    # Not `source`: for bash that runs bash to find out its version, here, where it is not needed.
+    Output().raw(script.source_template % script.source_vars())
+
+
+@cache
+def _summaries() -> Mapping[str, str]:
+    """Return what each command does, in a line, as `python -m scripts.reference` writes it."""
+    path = Path(__file__).with_name("data") / "summaries.json"
+    summaries: Mapping[str, str] = json.loads(path.read_text(encoding="utf-8"))
+    return summaries
 
 
 def _discard() -> None:

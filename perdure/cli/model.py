@@ -1,4 +1,4 @@
-"""`perdure model`: which embedding model the store's vectors are of, and how it is changed."""
+"""`perdure model`: which embedding model the store's vectors are of, how it is changed, and what is on this machine."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ from typing import Any
 import click
 
 from perdure.background.worker_process import WorkerProcess
-from perdure.cli.models import bring, show
-from perdure.cli.options import dry_run_option, existing_store, home_option, json_option
+from perdure.cli.options import dry_run_option, existing_store, home_option, json_option, on_folder
 from perdure.cli.output import Output, progress
+from perdure.embed.catalogue import OnnxModel, models
+from perdure.embed.load import find_weights, known_model
 from perdure.engine.composing import load_extensions
 from perdure.engine.engine import WORKER
 from perdure.engine.model import Recipes
 from perdure.engine.opening import open_store
-from perdure.engine.paths import data_folder
 from perdure.engine.settings import Settings
 from perdure.errors import ModelError, PerdureError, SettingsError
 from perdure.index import shadow
 from perdure.index.calibrate import known, told
 from perdure.index.reembed import prune as prune_spaces
+from perdure.parts import part
 from perdure.store import spaces
+from perdure.store.folder import was_opened
 from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
 from perdure.text.pluralize import counted
@@ -42,72 +44,88 @@ def model() -> None:
 
 
 @model.command()
-@home_option
-@json_option
-def status(home: Path | None, as_json: bool) -> int:
+@on_folder
+def status(folder: Path, output: Output) -> None:
     """Show the store's model, those it had before, and how far a switch is.
 
     Also how the model did against the former one, on questions made from the store's own memories.
 
     Example: perdure model status
     """
-    with existing_store(home, "empty") as store, store.database.read() as connection:
+    with existing_store(folder, "empty") as store, store.database.read() as connection:
         found, building = spaces.every(connection), spaces.building(connection)
         present, problem = spaces.active(connection), spaces.problem(connection)
         _, facts = spaces.progress(connection, "")
     setting, advice = _compared(present)
-    figures = {
-        "setting": setting,
-        "advice": advice,
-        "switching": building is not None,
-        "problem": problem,
-        "facts": facts,
-        "spaces": [
-            {"id": item.space.id, "model": item.space.description.get("model"), "dims": item.space.dims,
-             "state": item.state, "since": item.since, "vectors": item.vectors, "calibration": _calibrated(item.space),
-             "shadow": _shadow(item.space)}
-            for item in found
-        ],
-    }  # fmt: skip
-    output = Output(as_json)
-    if as_json:
-        output.json(figures)
-        return 0
+    listed = [
+        {"id": item.space.id, "model": item.space.description.get("model"), "dims": item.space.dims,
+         "state": item.state, "since": item.since, "vectors": item.vectors, "calibration": _calibrated(item.space),
+         "shadow": _shadow(item.space)}
+        for item in found
+    ]  # fmt: skip
+    output.json({
+        "setting": setting, "advice": advice, "switching": building is not None, "problem": problem, "facts": facts,
+        "spaces": listed,
+    })  # fmt: skip
     output.table(("model", "state", "vectors"), [(item.space.name, item.state, item.vectors) for item in found])
     output.line(f"{counted(facts, 'memory')}; the settings name {setting}")
-    measured = _calibrated(present) if present else None
-    if measured:
-        output.line(measured)
     compared = _shadow(present)
-    for text in (shadow.told(compared) if compared else None, problem, advice):
+    for text in (_calibrated(present), shadow.told(compared) if compared else None, problem, advice):
         if text:
             output.line(text)
-    return 0
 
 
-@model.command(name="list")
-@home_option
-@json_option
-def list_(home: Path | None, as_json: bool) -> int:
+@model.command("list")
+@on_folder
+def list_models(folder: Path, output: Output) -> None:
     """Show the local models that perdure knows, which are here, and with * the one that the store uses.
 
     Example: perdure model list
     """
-    return show(home, as_json)
+    space = _space_of(folder)
+    described = [_described(each, space) for each in models().values()]
+    output.json({"store": space.name if space else None, "models": described})
+    rows = [
+        ("*" if item["used"] else "", item["key"], item["dims"], _megabytes(item["bytes"]), item["path"] is not None,
+         item["licence"], item["about"])
+        for item in described
+    ]  # fmt: skip
+    output.table(("", "name", "numbers", "MB", "here", "licence", ""), rows)
+    output.line(f"the store's vectors are of {space.name}" if space else "the store has no vectors yet")
 
 
 @model.command()
 @click.argument("name")
 @dry_run_option
 @json_option
-def fetch(name: str, dry_run: bool, as_json: bool) -> int:
+def fetch(name: str, dry_run: bool, as_json: bool) -> None:
     """Fetch a local model from the hub. Nothing else does: no other command, no host, no recall.
 
     What comes is checked against the sha256 that perdure knows. One that is cut off goes on where it was.
 
     Example: perdure model fetch bge-small-en-v1.5 --dry-run
     """
-    return bring(name, dry_run, as_json)
+    wanted, settings, output = known_model(name), Settings.load(), Output(as_json)
+    cache = part("models.download")
+    path, forbidden = _path(wanted), cache.may_fetch(settings.model_offline)
+    files = {file: {"bytes": size, "sha256": sha256} for file, (size, sha256) in wanted.pins.items()}
+    if path is None and not dry_run:
+        with progress("fetching", _size(wanted), quiet=as_json) as advance:
+            cache.fetch(wanted, settings.model_hub, offline=settings.model_offline, advance=advance)
+        path = find_weights(wanted)
+    source = _source(wanted)
+    output.json({
+        "key": name, "dry_run": dry_run, "path": path, "source": source, "hub": settings.model_hub,
+        "bytes": _size(wanted), "files": files, "forbidden": forbidden,
+    })  # fmt: skip
+    if path is not None:
+        output.line(f"{name} is here: {path}")
+        output.line(f"use it: perdure model use {name}")
+        return
+    output.line(f"{name} is not here; {_megabytes(_size(wanted))} MB would come from {settings.model_hub}, {source}")
+    output.table(("file", "bytes", "sha256"), [(file, *each.values()) for file, each in files.items()])
+    if forbidden:
+        output.line(f"that is forbidden: {forbidden}")
 
 
 @model.command()
@@ -116,22 +134,20 @@ def fetch(name: str, dry_run: bool, as_json: bool) -> int:
 @home_option
 @json_option
 @click.pass_context
-def use(context: click.Context, /, name: str, **given: Any) -> int:
+def use(context: click.Context, /, name: str, **given: Any) -> None:
     """Switch to a local model: short for `switch --embedder onnx --model NAME`.
 
     Example: perdure model use bge-small-en-v1.5
     """
-    switched: int = context.invoke(switch, embedder="onnx", model_name=name, **given)
-    return switched
+    context.invoke(switch, embedder="onnx", model_name=name, **given)
 
 
 @model.command()
 @click.option("--embedder", help="Name of the embedder; left out: as the settings say.")
 @click.option("--model", "model_name", help="Model of that embedder: a name or a folder.")
 @dry_run_option
-@home_option
-@json_option
-def switch(embedder: str | None, model_name: str | None, dry_run: bool, home: Path | None, as_json: bool) -> int:
+@on_folder
+def switch(folder: Path, output: Output, embedder: str | None, model_name: str | None, dry_run: bool) -> None:
     """Give every memory a vector of another model, then let that model answer.
 
     The former model answers until then. What was begun goes on by itself if this command is stopped, as soon as
@@ -145,81 +161,101 @@ def switch(embedder: str | None, model_name: str | None, dry_run: bool, home: Pa
     space = _named(settings)
     if space is None:
         raise SettingsError("setting embedder = 'none' names no model; name one: perdure model switch --embedder NAME")
-    with existing_store(home, "empty") if dry_run else closing(open_store(data_folder(home))) as store:
+    with existing_store(folder, "empty") if dry_run else closing(open_store(folder)) as store:
         former = store.space()
-        if dry_run:
-            begun = former is not None and former.id != space.id
-        else:
+        begun = former is not None and former.id != space.id
+        if not dry_run:
             with store.database.write() as connection:
                 begun = spaces.begin(connection, space, store.clock.now())
-        if begun and not dry_run:
-            _follow(store, space, settings, quiet=as_json)
+            if begun:
+                _follow(store, space, settings, quiet=output.as_json)
         with store.database.read() as connection:
             vectors, facts = spaces.progress(connection, space.id)
             compared = _shadow(spaces.active(connection)) if begun and not dry_run else None
-    output = Output(as_json)
-    if as_json:
-        output.json({
-            "former": None if former is None else former.name, "model": space.name, "switched": begun,
-            "facts": facts, "vectors": vectors, "shadow": compared, "dry_run": dry_run,
-            "seconds": round(time.monotonic() - began, 3),
-        })  # fmt: skip
-    elif begun and dry_run:
-        output.line(
-            f"{facts - vectors} of {counted(facts, 'memory')} would get a vector of {space.name}, which would answer"
-        )
-    elif begun:
-        output.line(f"{space.name} answers now; vectors for {vectors} of {counted(facts, 'memory')}")
+    output.json({
+        "former": None if former is None else former.name, "model": space.name, "switched": begun, "facts": facts,
+        "vectors": vectors, "shadow": compared, "dry_run": dry_run, "seconds": round(time.monotonic() - began, 3),
+    })  # fmt: skip
+    memories = counted(facts, "memory")
+    if not begun:
+        output.line(f"the store's vectors are of {space.name} already; nothing to switch")
+    elif dry_run:
+        output.line(f"{facts - vectors} of {memories} would get a vector of {space.name}, which would answer")
+    else:
+        output.line(f"{space.name} answers now; vectors for {vectors} of {memories}")
         if compared:
             output.line(shadow.told(compared))
         output.line("Hosts follow at their next recall. Set the same model in their settings. Back: model rollback")
-    else:
-        output.line(f"the store's vectors are of {space.name} already; nothing to switch")
-    return 0
 
 
 @model.command()
 @dry_run_option
-@home_option
-@json_option
-def rollback(dry_run: bool, home: Path | None, as_json: bool) -> int:
+@on_folder
+def rollback(folder: Path, output: Output, dry_run: bool) -> None:
     """Stop a switch that is under way, or else let the former model answer again.
 
     Memories that came since go by words until the worker has given them vectors of that model.
 
     Example: perdure model rollback
     """
-    with existing_store(home) as store, store.database.write(keep=not dry_run) as connection:
+    with existing_store(folder) as store, store.database.write(keep=not dry_run) as connection:
         space = spaces.rollback(connection, store.clock.now())
         vectors, facts = spaces.progress(connection, space.id)
-    output = Output(as_json)
-    if as_json:
-        output.json({"model": space.name, "facts": facts, "vectors": vectors, "dry_run": dry_run})
-    else:
-        answers = "would answer" if dry_run else "answers"
-        output.line(f"{space.name} {answers}; vectors for {vectors} of {counted(facts, 'memory')}")
-    return 0
+    output.json({"model": space.name, "facts": facts, "vectors": vectors, "dry_run": dry_run})
+    answers = "would answer" if dry_run else "answers"
+    output.line(f"{space.name} {answers}; vectors for {vectors} of {counted(facts, 'memory')}")
 
 
 @model.command()
 @dry_run_option
-@home_option
-@json_option
-def prune(dry_run: bool, home: Path | None, as_json: bool) -> int:
+@on_folder
+def prune(folder: Path, output: Output, dry_run: bool) -> None:
     """Delete the vectors of models that the store has left. There is no way back to them then.
 
     Example: perdure model prune --dry-run
     """
-    with existing_store(home) as store:
+    with existing_store(folder) as store:
         gone = prune_spaces(store, dry_run=dry_run)
-    output = Output(as_json)
-    if as_json:
-        pruned = [{"id": item.space.id, "model": item.space.name, "vectors": item.vectors} for item in gone]
-        output.json({"dry_run": dry_run, "pruned": pruned})
-        return 0
+    pruned = [{"id": item.space.id, "model": item.space.name, "vectors": item.vectors} for item in gone]
+    output.json({"dry_run": dry_run, "pruned": pruned})
     output.table(("model", "vectors"), [(item.space.name, item.vectors) for item in gone])
     output.line("nothing was deleted" if dry_run or not gone else "deleted")
-    return 0
+
+
+def _described(model: OnnxModel, space: VectorSpace | None) -> dict[str, Any]:
+    return {
+        "key": model.key, "model": model.name, "dims": model.dims, "max_tokens": model.max_tokens,
+        "pooling": model.pooling, "query_prefix": model.query_prefix, "document_prefix": model.document_prefix,
+        "bytes": _size(model), "sha256": model.sha256, "source": _source(model), "licence": model.licence,
+        "about": model.about, "path": _path(model), "used": space is not None and space.id == model.identity.id,
+    }  # fmt: skip
+
+
+def _path(model: OnnxModel) -> Path | None:
+    try:
+        return find_weights(model)
+    except ModelError:
+        return None
+
+
+def _source(model: OnnxModel) -> str:
+    return model.hub.page if model.hub else "package perdure"
+
+
+def _size(model: OnnxModel) -> int:
+    return sum(size for size, _ in model.pins.values())
+
+
+def _megabytes(count: int) -> int:
+    return round(count / 1_000_000)
+
+
+def _space_of(folder: Path) -> VectorSpace | None:
+    """Return the space of the store; a store that does not exist is not made."""
+    if not was_opened(folder):
+        return None
+    with closing(open_store(folder)) as store, store.database.read() as connection:
+        return spaces.active(connection)
 
 
 def _named(settings: Settings) -> VectorSpace | None:
@@ -228,8 +264,8 @@ def _named(settings: Settings) -> VectorSpace | None:
     return None if embedder is None else recipes.space(embedder.identity)
 
 
-def _calibrated(space: VectorSpace) -> str | None:
-    calibration = known(space)
+def _calibrated(space: VectorSpace | None) -> str | None:
+    calibration = known(space) if space else None
     return told(calibration) if calibration else None
 
 
@@ -253,11 +289,7 @@ def _compared(present: VectorSpace | None) -> tuple[str, str | None]:
 
 
 def _follow(store: Store, space: VectorSpace, settings: Settings, *, quiet: bool) -> None:
-    """Have the worker do the switch and watch it.
-
-    Raises:
-        ModelError: it does not go on.
-    """
+    """Have the worker do the switch, and watch it."""
     order: dict[str, Any] = settings.model_dump(mode="json", exclude_defaults=True)
     worker = WorkerProcess(WORKER, store.folder, order)
     with store.database.read() as connection:

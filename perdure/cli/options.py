@@ -6,7 +6,7 @@ import datetime as dt
 import functools
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from perdure.store.store import Absent, Store
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+Run = Callable[..., int | None]
+"""What a command does; it returns its exit code, or nothing."""
 
 MAX_LIMIT = 10_000
 
@@ -33,12 +35,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 
 def limit_option(default: int | None = 20, most: int = MAX_LIMIT) -> Callable[[Command], Command]:
-    """Return `--limit`.
-
-    Args:
-        default: without the option; None: as the settings say.
-        most: at the most.
-    """
+    """Return `--limit`; without a default it is as the settings say."""
     told = "So many at the most" + ("; without it as the settings say." if default is None else ".")
     return click.option("--limit", type=click.IntRange(1, most), default=default, show_default=True, help=told)
 
@@ -50,19 +47,18 @@ def store_options(command: Command) -> Command:
     return command
 
 
-def on_memory(*, model: bool = False, reads: bool = False) -> Callable[[Callable[..., int]], Callable[..., int]]:
+def on_memory(*, model: bool = False, reads: bool = False) -> Callable[[Run], Run]:
     """Give a command `store_options`, and call it with the open store and its output as first arguments.
 
-    Args:
-        model: whether the command needs the embedding model; one that only reads or changes facts is quicker without.
-        reads: whether it only reads. Then, as with --dry-run, no store is made and nothing is captured; what a person
-            should know beforehand is told on stderr.
+    With `model` it waits for the embedding model; one that only reads or changes facts is quicker without. With
+    `reads`, as with --dry-run, no store is made and nothing is captured; what a person should know beforehand is told
+    on stderr.
     """
 
-    def decorate(function: Callable[..., int]) -> Callable[..., int]:
+    def decorate(function: Run) -> Run:
         @store_options
         @functools.wraps(function)
-        def run(home: Path | None, agent: str | None, user: str | None, as_json: bool, **arguments: Any) -> int:
+        def run(home: Path | None, agent: str | None, user: str | None, as_json: bool, **arguments: Any) -> int | None:
             # Options alone, as of the commands that go without a store, need nothing of it.
             from perdure.api.memory import Memory
 
@@ -83,26 +79,28 @@ def on_memory(*, model: bool = False, reads: bool = False) -> Callable[[Callable
     return decorate
 
 
+def on_folder(function: Run) -> Run:
+    """Give a command `--home` and `--json`, and call it with the data folder and its output as first arguments."""
+
+    @home_option
+    @json_option
+    @functools.wraps(function)
+    def run(home: Path | None, as_json: bool, **arguments: Any) -> int | None:
+        from perdure.engine.paths import data_folder
+
+        return function(data_folder(home), Output(as_json), **arguments)
+
+    return run
+
+
 @contextmanager
-def existing_store(home: Path | None, absent: Absent = "refuse") -> Iterator[Store]:
-    """Lend a store that is there; one that cannot be written is opened to be read, and a person is told.
-
-    Args:
-        home: the data folder, if not the usual one.
-        absent: what to do if there is none: see `Store`.
-
-    Raises:
-        StoreError: there is none, or it cannot be used.
-    """
+def existing_store(folder: Path, absent: Absent = "refuse") -> Iterator[Store]:
+    """Lend the store of a data folder; one that cannot be written is opened to be read, and a person is told."""
     from perdure.engine.opening import open_store
-    from perdure.engine.paths import data_folder
 
-    store = open_store(data_folder(home), absent=absent)
-    try:
+    with closing(open_store(folder, absent=absent)) as store:
         notice([store.refusal] if store.refusal else [])
         yield store
-    finally:
-        store.close()
 
 
 def _shared(arguments: Mapping[str, Any]) -> tuple[str, ...]:
@@ -112,11 +110,7 @@ def _shared(arguments: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _check(scope: str | None, agent: str | None, user: str | None) -> None:
-    """See that a scope may be read: one that may not would look as if it were empty.
-
-    Raises:
-        ScopeError: it may not, or is none.
-    """
+    """See that a scope may be read: one that may not would look as if it were empty."""
     if scope is None:
         return
     audience = Audience.of(user=user, agent=agent)
@@ -133,11 +127,7 @@ def naming(scope: Scope) -> str:
 
 
 def moment(text: str | None) -> float | None:
-    """Read a time: ISO 8601 (local time if it names no zone), or epoch seconds.
-
-    Raises:
-        InputError: it is neither.
-    """
+    """Read a time: ISO 8601 (local time if it names no zone), or epoch seconds."""
     if text is None:
         return None
     for read in (float, lambda text: dt.datetime.fromisoformat(text).timestamp()):

@@ -6,6 +6,7 @@ memories, names of files and messages of errors may hold anything.
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import sys
@@ -21,12 +22,10 @@ from perdure.text.escape import visible, visible_json
 if TYPE_CHECKING:
     from rich.console import Console
 
-
 OK = 0
+"""A command that returns nothing ends so, too."""
 FOUND_NOTHING = 1
 """Nothing fits. Checks that found something, and errors of ours with a line on stderr, end so, too."""
-
-
 NARROW = 12
 """Characters of a cell that is never wrapped."""
 TEXTS = ("text", "its text")
@@ -36,21 +35,21 @@ SHORT_ID = 8
 
 
 class Output:
-    """A command's stdout. With `as_json` only `json` prints."""
+    """A command's stdout: with `as_json` what `json` is given, without what all the others are given."""
 
     def __init__(self, as_json: bool = False) -> None:
         self.as_json = as_json
 
-    def json(self, value: object) -> None:
-        """Print one JSON object, and nothing else."""
-        sys.stdout.write(visible_json(json.dumps(value, ensure_ascii=False, indent=2)) + "\n")
+    def json(self, value: Any, **more: object) -> None:
+        """Print one JSON object: a dataclass or a mapping, and what is said beside it."""
+        if self.as_json:
+            value = ({**_values(value)} | more) if more else value
+            sys.stdout.write(visible_json(json.dumps(value, ensure_ascii=False, indent=2, default=_values)) + "\n")
 
     def both(self, value: object, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Print the value with --json, else the table."""
-        if self.as_json:
-            self.json(value)
-        else:
-            self.table(header, rows)
+        self.json(value)
+        self.table(header, rows)
 
     def title(self, text: str) -> None:
         """Print what the output is about."""
@@ -87,10 +86,7 @@ class Output:
     def table(self, header: Sequence[str], rows: Iterable[Sequence[Any]], *, whole: bool = False) -> None:
         """Print a table: aligned on a terminal; in a pipe a line for each row, with tabs between its cells.
 
-        Args:
-            header: names of the columns; all empty: none are shown.
-            rows: the cells of each.
-            whole: on a terminal, also show of a memory's text what has no room in its line.
+        A header with empty names only is left out; `whole` wraps a memory's text on a terminal instead of cutting it.
         """
         if self.as_json:
             return
@@ -116,6 +112,30 @@ class Output:
         for line in lines:
             table.add_row(*map(Text, line))
         console().print(table)
+
+
+def _values(value: Any) -> Any:
+    """Return what JSON has no word for as it can hold it: a dataclass as a mapping, all else by name."""
+    from dataclasses import asdict, is_dataclass
+
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    return value if isinstance(value, dict) else str(value)
+
+
+def day(seconds: float) -> str:
+    """Return the day of a time, where the user is."""
+    return dt.datetime.fromtimestamp(seconds).astimezone().date().isoformat()
+
+
+def minute(seconds: float) -> str:
+    """Return a time to the minute, where the user is."""
+    return dt.datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def minute_utc(seconds: float) -> str:
+    """Return a time to the minute, the same on every machine."""
+    return dt.datetime.fromtimestamp(seconds, dt.UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _said(cell: object) -> str:
@@ -149,12 +169,7 @@ def notice(told: Iterable[str]) -> None:
 
 
 def complain(kind: str, message: str) -> None:
-    """Tell of an error: people on stderr, a script that wants JSON on stdout.
-
-    Args:
-        kind: name of the error's class.
-        message: what is wrong, and what to do.
-    """
+    """Tell of an error, by the name of its class: people on stderr, a script that wants JSON on stdout."""
     tell(f"perdure: {message}")
     _complain_json(kind, message)
 
@@ -177,12 +192,7 @@ def _complain_json(kind: str, message: str) -> None:
 
 
 def confirm(question: str) -> None:
-    """Ask on stderr before something that cannot be undone.
-
-    Raises:
-        click.Abort: the answer is no.
-        InputError: nobody answers.
-    """
+    """Ask on stderr before something that cannot be undone; "no" raises click.Abort, nobody there InputError."""
     try:
         agreed = click.confirm(visible(question), err=True)
     except click.Abort:
@@ -199,34 +209,19 @@ def is_asked() -> bool:
 
 
 def agree(question: str) -> bool:
-    """Ask on stderr for a yes or no.
-
-    Raises:
-        click.Abort: the answer is to stop.
-    """
+    """Ask on stderr for a yes or no."""
     return bool(click.confirm(visible(question), err=True))
 
 
 def choose(question: str, count: int) -> int | None:
-    """Ask on stderr for one of so many; return which, from 0 on, or None if nobody is there to be asked.
-
-    Raises:
-        click.Abort: the answer is to stop.
-    """
+    """Ask on stderr for one of so many; return which, from 0 on, or None if nobody is there to be asked."""
     if not is_asked():
         return None
     return int(click.prompt(visible(question), type=click.IntRange(1, count), err=True)) - 1
 
 
 def edited(text: str) -> str | None:
-    """Let somebody change a text in their editor: that of VISUAL, of EDITOR, or the usual one of the system.
-
-    Returns:
-        The text without white space around it; None if it is as it was, was not saved, or nothing is left of it.
-
-    Raises:
-        InputError: the editor cannot be started, or fails.
-    """
+    """Let somebody change a text in their editor; None: it is as it was, was not saved, or nothing is left of it."""
     if not sys.stdin.isatty() and not {"VISUAL", "EDITOR"} & os.environ.keys():
         raise InputError("no terminal is there to edit in; set EDITOR to a program that changes a file")
     try:
@@ -246,31 +241,26 @@ def ask_secret(question: str, *, again: bool = False) -> str:
 @contextmanager
 def progress(what: str, total: int | None, *, quiet: bool) -> Iterator[Callable[..., None]]:
     """Show a progress bar on stderr, if that is a terminal; lends the function that moves it, by one or so many."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda count=1: None
-        return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True)) as bar:
-        task = bar.add_task(escape(visible(what)), total=total)
-        yield lambda count=1: bar.advance(task, count)
+    with _bar(what, total, quiet=quiet) as update:
+        yield lambda count=1: update(advance=count)
 
 
 @contextmanager
 def steps(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar as `progress` does, if it is not known before how much there is to do.
+    """Show a progress bar as `progress` does that is told of steps done and steps to do, and is gone afterwards."""
+    with _bar(what, None, quiet=quiet, transient=True) as update:
+        yield lambda done, total: update(completed=done, total=total)
 
-    Lends the function that is called with steps done and steps to do.
-    """
+
+@contextmanager
+def _bar(what: str, total: int | None, *, quiet: bool, transient: bool = False) -> Iterator[Callable[..., None]]:
     if quiet or not sys.stderr.isatty():
-        yield lambda done, total: None
+        yield lambda **moved: None
         return
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(escape(visible(what)), total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    with Progress(console=Console(stderr=True), transient=transient) as bar:
+        task = bar.add_task(escape(visible(what)), total=total)
+        yield lambda **moved: bar.update(task, **moved)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from perdure.text.pluralize import counted
 
 SHOWN = 10
 """Candidates that did not come up and that `why` shows without --all."""
+_file, _size = click.Path(path_type=Path), click.IntRange(1, 1000)
 HEADER = ("id", "verdict", "score", "likely", "cosine", "words", "legs", "factors", "because", "text")
 
 
@@ -34,34 +34,25 @@ HEADER = ("id", "verdict", "score", "likely", "cosine", "words", "legs", "factor
 @click.option("--expand", is_flag=True, help="Also ask in other words of the language model, if one is set.")
 @on_memory(model=True, reads=True)
 def recall(
-    memory: Memory,
-    output: Output,
-    query: str,
-    explain: bool,
-    fact_id: str | None,
-    as_of: str | None,
-    tag: str | None,
-    expand: bool,
-) -> int:
+    memory: Memory, output: Output, query: str, explain: bool, fact_id: str | None, as_of: str | None, **asked: Any
+) -> None:
     """Show what a prompt would bring up. Nothing is counted, and no receipt is left.
 
     Example: perdure recall "Which database is staging?" --explain
     """
     kept: list[Receipt] = []
-    found = memory.recall(query, as_of=moment(as_of), tag=tag, expand=expand, receipt_to=kept.append)
+    found = memory.recall(query, as_of=moment(as_of), receipt_to=kept.append, **asked)
+    items = found.items if found else ()
     explained = memory.why(kept[0])
     reason = silence(explained)
-    added = dict(explained.expansion or {"state": "off: no llm_endpoint is set", "wordings": []}) if expand else None
     refusal = memory.why_not(fact_id, kept[0]) if fact_id else None
-    if output.as_json:
-        items = [asdict(item) for item in found.items] if found else []
-        answer: dict[str, Any] = {"items": items, "silence": reason, "why_not": refusal}
-        answer |= {"expansion": added} if added else {}
-        output.json(answer | ({"explained": explained.to_dict()} if explain else {}))
-        return 0
-    if added:
+    answer: dict[str, Any] = {"items": items, "silence": reason, "why_not": refusal}
+    if asked["expand"]:
+        added = dict(explained.expansion or {"state": "off: no llm_endpoint is set", "wordings": []})
+        answer["expansion"] = added
         output.line(f"Also asked: {'; '.join(added['wordings']) or '(nothing)'} [{added['state']}]")
-    for item in found.items if found else ():
+    output.json(answer | ({"explained": explained.to_dict()} if explain else {}))
+    for item in items:
         output.line(f"[{item.leg}/{item.category}] {item.text}")
     if reason:
         output.line(f"Silence: {reason}.")
@@ -69,63 +60,46 @@ def recall(
         output.line(f"{fact_id}: {refusal}")
     if explain:
         _explain(output, explained, everything=True)
-    return 0
 
 
 @click.command()
 @click.argument("turn", required=False)
 @click.option("--all", "everything", is_flag=True, help=f"All that did not come up, not the best {SHOWN} only.")
 @on_memory(reads=True)
-def why(memory: Memory, output: Output, turn: str | None, everything: bool) -> int:
+def why(memory: Memory, output: Output, turn: str | None, everything: bool) -> None:
     """Show what came up in a turn and why, then what did not; without TURN in the last one.
 
     Example: perdure why --agent main
     """
     explained = memory.why(turn)
-    if output.as_json:
-        output.json(explained.to_dict() | {"sentence": silence(explained)})
-        return 0
+    reason = silence(explained)
+    output.json(explained.to_dict() | {"sentence": reason})
     when = dt.datetime.fromtimestamp(explained.at).astimezone().isoformat(" ", "seconds")
     output.line(f"Turn {explained.turn[:SHORT_ID]}, {when}, {explained.tokens} tokens")
     output.line(f"Asked: {explained.query or '(nothing, or it was purged)'}")
-    if reason := silence(explained):
+    if reason:
         output.line(f"Silence: {reason}.")
     _explain(output, explained, everything)
-    return 0
 
 
 @click.command(name="why-not")
 @click.argument("fact_id", metavar="FACT")
 @click.argument("turn", required=False)
 @on_memory(reads=True)
-def why_not(memory: Memory, output: Output, fact_id: str, turn: str | None) -> int:
+def why_not(memory: Memory, output: Output, fact_id: str, turn: str | None) -> None:
     """Say why a memory did not come up in a turn; without TURN in the last one.
 
     Example: perdure why-not 1f0c9a3e
     """
     sentence = memory.why_not(fact_id, turn)
-    if output.as_json:
-        output.json({"why_not": sentence})
-    else:
-        output.line(sentence)
-    return 0
+    output.json({"why_not": sentence})
+    output.line(sentence)
 
 
 @click.command(name="eval")
-@click.option(
-    "--size",
-    type=click.IntRange(1, 1000),
-    default=50,
-    show_default=True,
-    help="Ask about so many memories at the most.",
-)
+@click.option("--size", type=_size, default=50, show_default=True, help="Ask about so many memories at the most.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the choice of memories.")
-@click.option(
-    "--compare",
-    "earlier",
-    type=click.Path(path_type=Path),
-    help="A file with an earlier --json output to compare with.",
-)
+@click.option("--compare", "earlier", type=_file, help="A file with an earlier --json output to compare with.")
 @on_memory(model=True, reads=True)
 def eval_(memory: Memory, output: Output, size: int, seed: int, earlier: Path | None) -> int:
     """Measure recall with questions made from your own memories. Nothing is kept, changed or sent.
@@ -138,13 +112,11 @@ def eval_(memory: Memory, output: Output, size: int, seed: int, earlier: Path | 
     with steps("asking", quiet=output.as_json):
         result = memory.evaluate(size, seed)
     after = result.to_dict()
-    differences = None if before is None else compare(before, after)
-    if output.as_json:
-        changes = {name: [old, new] for name, old, new in differences or ()}
-        output.json(after | ({} if differences is None else {"differences": changes}))
-        return int(result.leaks > 0)
+    differences = [] if before is None else compare(before, after)
+    changes = {name: [old, new] for name, old, new in differences}
+    output.json(after | ({} if before is None else {"differences": changes}))
     _print(output, result)
-    if before is not None and differences is not None:
+    if before is not None:
         _print_differences(output, before, after, differences)
     return int(result.leaks > 0)
 

@@ -42,15 +42,10 @@ class Listener:
 def play_dialogues(
     dialogues: Sequence[Dialogue], memory: Memory, clock: ManualClock, listener: Listener, *, settle: bool = True
 ) -> None:
-    """Fire the hooks of a host for each exchange.
+    """Fire the hooks of a host for each exchange; the host's clock is set to its time, the memory keeps its own.
 
-    Args:
-        dialogues: what is said.
-        memory: where it goes. It keeps its own time: what was said long ago is remembered from now on.
-        clock: the host's; it is set to the time of each exchange.
-        listener: is told of each turn.
-        settle: as in life, where a model takes seconds to answer and a person to read: what a turn leaves
-            behind is done before the next begins.
+    To `settle` is as in life, where a model takes seconds to answer and a person to read: what a turn leaves behind is
+    done before the next begins.
     """
     runner = HookRunner()
     runner.register(hookimpls_for(memory=memory), "perdure")
@@ -116,10 +111,7 @@ class Stopwatch(Listener):
         self._handle = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
         self._turns = 0
         self._asked: set[str] = set()
-        self._recall: list[float] = []
-        self._embed: list[float] = []
-        self._capture: list[float] = []
-        self._append: list[float] = []
+        self._seconds: dict[str, list[float]] = {name: [] for name in ("recall", "embed", "capture", "append")}
 
     def answering(self, user: str) -> None:
         """Measure a bare append in every other turn."""
@@ -127,19 +119,19 @@ class Stopwatch(Listener):
             began = time.perf_counter()
             os.write(self._handle, user.encode("utf-8", "replace") + b"\n")
             getattr(os, "fdatasync", os.fsync)(self._handle)
-            self._append.append(time.perf_counter() - began)
+            self._seconds["append"].append(time.perf_counter() - began)
 
     def settled(self, turn: Turn) -> None:
         """Take the turn's times, and measure a bare embedding of its prompt."""
         if not self._turns % 2:
-            self._capture.append(turn.capture_seconds)
+            self._seconds["capture"].append(turn.capture_seconds)
         self._turns += 1
         if turn.user not in self._asked and understand(turn.user).trivial is None:
             self._asked.add(turn.user)
-            self._recall.append(turn.recall_seconds)
+            self._seconds["recall"].append(turn.recall_seconds)
             began = time.perf_counter()
             if self._memory.embed(turn.user) is not None:
-                self._embed.append(time.perf_counter() - began)
+                self._seconds["embed"].append(time.perf_counter() - began)
         self._on_turn()
 
     def close(self) -> None:
@@ -150,11 +142,10 @@ class Stopwatch(Listener):
     def figures(self, categories: Counter[str], seconds: float) -> dict[str, Any]:
         """Return what was measured, in milliseconds."""
         facts = categories.total()
-        recall, embed = _percentiles(self._recall), _percentiles(self._embed)
-        capture, append = _percentiles(self._capture), _percentiles(self._append)
+        recall, embed, capture, append = map(_percentiles, self._seconds.values())
         return {
             "turns": self._turns,
-            "searched": len(self._recall),
+            "searched": len(self._seconds["recall"]),
             "captured": facts,
             "by_category": dict(categories.most_common()),
             "facts_per_100_turns": round(100 * facts / self._turns, 1) if self._turns else 0.0,
@@ -185,7 +176,7 @@ def _ratio(one: dict[str, float], other: dict[str, float]) -> float | None:
 @click.option("--conversation", help="Which conversation of a LoCoMo file; without it the first.")
 @click.option("--keep", type=click.Path(path_type=Path), help="Use this folder for the store and keep it.")
 @json_option
-def replay(file: Path, form: str, conversation: str | None, keep: Path | None, as_json: bool) -> int:
+def replay(file: Path, form: str, conversation: str | None, keep: Path | None, as_json: bool) -> None:
     """Play a transcript through the hooks, and show what was kept and how long it took.
 
     Example: perdure replay session.jsonl --keep ./memory
@@ -195,9 +186,6 @@ def replay(file: Path, form: str, conversation: str | None, keep: Path | None, a
     with folder(keep) as home, progress("replaying", total, quiet=as_json) as advance:
         figures = measure(dialogues, home, advance)
     output = Output(as_json)
-    if as_json:
-        output.json(figures)
-    else:
-        output.table(("text",), [(text,) for text in figures.pop("memories")])
-        output.table(("", ""), [(name.replace("_", " "), value) for name, value in figures.items()])
-    return 0
+    output.json(figures)
+    output.table(("text",), [(text,) for text in figures.pop("memories")])
+    output.table(("", ""), [(name.replace("_", " "), value) for name, value in figures.items()])

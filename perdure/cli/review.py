@@ -1,4 +1,4 @@
-"""`perdure review`: look at what waits for a word, and say it."""
+"""Commands for what waits for a person's word: memories to review or mend, lines for MEMORY.md, turns in the inbox."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ from typing import Any
 
 import click
 
+from perdure.api.inbox import InboxTurn
 from perdure.api.memory import Memory
 from perdure.api.related_change import Beside, beside
-from perdure.cli.facts import day
 from perdure.cli.options import dry_run_option, limit_option, moment, on_memory, store_options
-from perdure.cli.output import SHORT_ID, Output
+from perdure.cli.output import FOUND_NOTHING, OK, SHORT_ID, Output, day, minute, steps
+from perdure.consolidation.proposals import Proposal
 from perdure.store.fact import Fact
+from perdure.text.pluralize import counted
 
 LIMIT = 100
+
+_fact_ids = click.argument("fact_ids", metavar="ID...", nargs=-1, required=True)
+_proposal_id = click.argument("proposal_id", metavar="ID")
 
 
 @click.group(invoke_without_command=True)
@@ -25,7 +30,7 @@ LIMIT = 100
 @limit_option(LIMIT)
 @store_options
 @click.pass_context
-def review(context: click.Context, /, replaced: bool, since: str | None, **given: Any) -> int:
+def review(context: click.Context, /, replaced: bool, since: str | None, **given: Any) -> None:
     """Review memories that are not recalled before you approve them; without a command, list them.
 
     With --replaced, list what was replaced or withdrawn beside what took its place; `perdure review take-back` lets
@@ -39,16 +44,15 @@ def review(context: click.Context, /, replaced: bool, since: str | None, **given
         if replaced:
             context.invoke(replaced_, since=since, **given)
         else:
-            context.invoke(list_, **given)
+            context.invoke(list_waiting, **given)
     elif replaced:
         raise click.UsageError(f"--replaced lists; it does not go with the command {context.invoked_subcommand}")
-    return 0
 
 
-@review.command(name="list")
+@review.command("list")
 @limit_option(LIMIT)
 @on_memory(reads=True)
-def list_(memory: Memory, output: Output, limit: int) -> int:
+def list_waiting(memory: Memory, output: Output, limit: int) -> None:
     """List what waits for review, newest first, beside the memory that it is about, if there is one.
 
     What an agent asks for stands beside the memory that it asks to replace or to forget: approve does so, reject leaves
@@ -58,40 +62,37 @@ def list_(memory: Memory, output: Output, limit: int) -> int:
     """
     waiting = memory.admin.review(limit)
     _print(output, waiting, {fact.id: about for fact in waiting if (about := beside(memory, fact)) is not None})
-    return 0
 
 
 @review.command()
-@click.argument("fact_ids", metavar="ID...", nargs=-1, required=True)
+@_fact_ids
 @dry_run_option
 @on_memory()
-def approve(memory: Memory, output: Output, fact_ids: tuple[str, ...], dry_run: bool) -> int:
+def approve(memory: Memory, output: Output, fact_ids: tuple[str, ...], dry_run: bool) -> None:
     """Let memories be recalled from now on, or do what an agent asks for; `perdure undo` takes it back.
 
     Example: perdure review approve 1f0c9a3e 77ab01cd
     """
     _print(output, memory.admin.approve(*fact_ids, dry_run=dry_run))
-    return 0
 
 
 @review.command()
-@click.argument("fact_ids", metavar="ID...", nargs=-1, required=True)
+@_fact_ids
 @dry_run_option
 @on_memory()
-def reject(memory: Memory, output: Output, fact_ids: tuple[str, ...], dry_run: bool) -> int:
+def reject(memory: Memory, output: Output, fact_ids: tuple[str, ...], dry_run: bool) -> None:
     """Keep memories from being recalled unasked; `perdure undo` takes it back.
 
     Example: perdure review reject 1f0c9a3e
     """
     _print(output, memory.admin.reject(*fact_ids, dry_run=dry_run))
-    return 0
 
 
-@review.command(name="take-back")
-@click.argument("fact_ids", metavar="ID...", nargs=-1, required=True)
+@review.command("take-back")
+@_fact_ids
 @dry_run_option
 @on_memory()
-def take_back(memory: Memory, output: Output, fact_ids: tuple[str, ...], dry_run: bool) -> int:
+def take_back(memory: Memory, output: Output, fact_ids: tuple[str, ...], dry_run: bool) -> None:
     """Let memories that were replaced or withdrawn count again; what took their place stays.
 
     `perdure undo` takes it back.
@@ -99,38 +100,156 @@ def take_back(memory: Memory, output: Output, fact_ids: tuple[str, ...], dry_run
     Example: perdure review take-back 1f0c9a3e
     """
     _print(output, memory.admin.take_back(*fact_ids, dry_run=dry_run))
-    return 0
 
 
 @on_memory(reads=True)
-def replaced_(memory: Memory, output: Output, since: str | None, limit: int) -> int:
+def replaced_(memory: Memory, output: Output, since: str | None, limit: int) -> None:
     """List what was replaced or withdrawn."""
     found = memory.admin.replaced(moment(since), limit)
-    if output.as_json:
-        output.json({"replaced": [asdict(each) for each in found]})
-        return 0
     rows = [
-        (each.old.id[:SHORT_ID], day(each.at), each.old.text, each.new.id[:SHORT_ID] if each.new else "",
-         each.new.text if each.new else "", each.reason)
+        (each.old.id[:SHORT_ID], day(each.at), each.old.text, *((each.new.id[:SHORT_ID], each.new.text) if each.new
+         else ("", "")), each.reason)
         for each in found
     ]  # fmt: skip
-    output.table(("id", "day", "text", "replaced by", "its text", "why"), rows)
-    return 0
+    output.both({"replaced": found}, ("id", "day", "text", "replaced by", "its text", "why"), rows)
+
+
+@click.command()
+@click.option("--fix", is_flag=True, help="Forget, supersede and link; `perdure undo` takes it back.")
+@dry_run_option
+@on_memory(reads=True)
+def audit(memory: Memory, output: Output, fix: bool, dry_run: bool) -> int:
+    """Find memories that do more harm than good. Exit code 1: there are some that were not mended.
+
+    Example: perdure audit --fix --dry-run
+    """
+    with steps("looking", quiet=output.as_json) as moved:
+        found = memory.admin.audit(fix=fix and not dry_run, progress=moved)
+    output.json({"counts": found.counts(), **asdict(found)})
+    rows = [(each.id[:SHORT_ID], each.kind, each.remedy, each.evidence, each.text) for each in found.suspects]
+    output.table(("id", "kind", "remedy", "evidence", "text"), rows)
+    output.line(f"{counted(found.facts, 'memory')} looked at, {len(found.suspects)} suspect, {found.fixed} mended.")
+    if found.batch:
+        output.line(f"Take it back with: perdure undo --batch {found.batch}")
+    return int(found.fixed < len(found.suspects))
+
+
+@click.group()
+def proposals() -> None:
+    """See, accept or refuse what MEMORY.md could say of what you have said again and again.
+
+    Example: perdure proposals list
+    """
+
+
+@proposals.command("list")
+@click.option("--all", "everything", is_flag=True, help="Also what was answered, or ran out of time.")
+@dry_run_option
+@on_memory(reads=True)
+def list_proposals(memory: Memory, output: Output, everything: bool, dry_run: bool) -> None:
+    """Look for new proposals, and show all that wait. Nothing is written into a file.
+
+    Example: perdure proposals list
+    """
+    new = memory.upkeep.proposals.find(dry_run=dry_run)
+    waiting = memory.upkeep.proposals.list(everything=everything)
+    _print_proposals(output, [*waiting, *(new if dry_run else ())])
+
+
+@proposals.command()
+@_proposal_id
+@dry_run_option
+@on_memory()
+def accept(memory: Memory, output: Output, proposal_id: str, dry_run: bool) -> int:
+    """Write a proposal into MEMORY.md, in perdure's own section of it; eight digits of its id are enough.
+
+    Example: perdure proposals accept 1f0c9a3e
+    """
+    if dry_run:
+        found = [each for each in memory.upkeep.proposals.list() if each.id.startswith(proposal_id)]
+    else:
+        found = [memory.upkeep.proposals.accept(proposal_id)]
+    _print_proposals(output, found)
+    return OK if found else FOUND_NOTHING
+
+
+@proposals.command()
+@_proposal_id
+@on_memory()
+def refuse(memory: Memory, output: Output, proposal_id: str) -> None:
+    """Refuse a proposal: it is not made again.
+
+    Example: perdure proposals refuse 1f0c9a3e
+    """
+    _print_proposals(output, [memory.upkeep.proposals.refuse(proposal_id)])
+
+
+@click.group(invoke_without_command=True)
+@store_options
+@click.pass_context
+def inbox(context: click.Context, /, **given: Any) -> None:
+    """Show the turns that wait to be captured, that failed, and of damaged ones what can be read.
+
+    Example: perdure inbox
+    """
+    if context.invoked_subcommand is None:
+        context.invoke(list_turns, **given)
+
+
+@inbox.command("list")
+@on_memory(reads=True)
+def list_turns(memory: Memory, output: Output) -> None:
+    """Show them, oldest first.
+
+    Example: perdure inbox list --json
+    """
+    found = memory.admin.inbox()
+    _print_turns(output, found)
+    if not found:
+        output.line("Nothing waits.")
+
+
+@inbox.command("drop")
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@dry_run_option
+@on_memory()
+def drop_turns(memory: Memory, output: Output, ids: tuple[str, ...], dry_run: bool) -> None:
+    """Remove turns that failed or were damaged; this cannot be undone. What waits stays.
+
+    Example: perdure inbox drop damaged-1f0c9a3e --dry-run
+    """
+    gone = memory.admin.drop_turns(*ids, dry_run=dry_run)
+    _print_turns(output, gone)
+    output.line(f"{'Would remove' if dry_run else 'Removed'} {counted(len(gone), 'turn')}.")
 
 
 def _print(output: Output, facts: Sequence[Fact], others: Mapping[str, Beside] = MappingProxyType({})) -> None:
-    if output.as_json:
-        about = {name: {"beside": asdict(each.fact), "relation": each.relation} for name, each in others.items()}
-        output.json({"facts": [asdict(fact) | about.get(fact.id, {}) for fact in facts]})
-        return
+    about = {name: {"beside": each.fact, "relation": each.relation} for name, each in others.items()}
     rows = [
         (fact.id[:SHORT_ID], fact.review_state, fact.channel.value, _why(fact, others.get(fact.id)), fact.text)
         for fact in facts
     ]
-    output.table(("id", "review", "from", "why", "text"), rows)
+    told = {"facts": [asdict(fact) | about.get(fact.id, {}) for fact in facts]}
+    output.both(told, ("id", "review", "from", "why", "text"), rows)
 
 
 def _why(fact: Fact, about: Beside | None) -> str:
     if about is None:
         return str(fact.metadata.get("review", ""))
     return f"{about.relation} {about.fact.id[:SHORT_ID]}: {about.fact.text}"
+
+
+def _print_proposals(output: Output, found: Sequence[Proposal]) -> None:
+    output.json({"proposals": [each.to_dict() for each in found]})
+    for each in found:
+        output.line(f"{each.id[:SHORT_ID]}  {each.state:8}  {each.text}")
+        for text in each.evidence:
+            output.line(f"                    because: {text}")
+    output.line(f"{len(found)} proposals")
+
+
+def _print_turns(output: Output, turns: Sequence[InboxTurn]) -> None:
+    output.json({"turns": turns})
+    if turns:
+        output.table(("id", "when", "state", "text"), [(each.id, minute(each.at), each.state, each.text)
+                                                       for each in turns])  # fmt: skip

@@ -9,9 +9,8 @@ from pathlib import Path
 import click
 
 from perdure.capture.describe import CategoryPatterns, compile_categories
-from perdure.cli.facts import day
 from perdure.cli.options import dry_run_option, home_option, json_option
-from perdure.cli.output import Output, agree, is_asked, progress
+from perdure.cli.output import Output, agree, day, is_asked, progress
 from perdure.engine.opening import open_store
 from perdure.engine.paths import data_folder
 from perdure.engine.repository import project_of

@@ -25,9 +25,8 @@ from perdure.api.async_memory import (
 )
 from perdure.api.files import Files
 from perdure.api.memory import Memory
-from perdure.api.proposing import Proposals
 from perdure.api.turns import Turns
-from perdure.api.upkeep import Upkeep
+from perdure.api.upkeep import Proposals, Upkeep
 from perdure.clock import ManualClock
 from perdure.errors import InputError, StoreUnavailableError
 from perdure.hooks.types import TurnContext

@@ -59,7 +59,7 @@ def test_help_and_completion_import_no_command() -> None:
     child = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True
     )
-    assert child.stdout.strip() == "['perdure.cli.main', 'perdure.cli.output', 'perdure.cli.summaries']", child.stderr
+    assert child.stdout.strip() == "['perdure.cli.log_lines', 'perdure.cli.main', 'perdure.cli.output']", child.stderr
 
 
 def test_reading_imports_nothing_heavy(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
 
     known: Mapping[str, OnnxModel] = MappingProxyType({**models(), "far": FAR})
     monkeypatch.setattr("perdure.embed.load.models", lambda: known)
-    monkeypatch.setattr("perdure.cli.models.models", lambda: known)
+    monkeypatch.setattr("perdure.cli.model.models", lambda: known)
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     with loopback(answer) as server:
         monkeypatch.setenv("PERDURE_MODEL_HUB", server.url)

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from perdure.api.acting import acting
 from perdure.api.memory import Memory
-from perdure.api.tool_consent import WAITING
+from perdure.api.tool_caller import acting
+from perdure.api.tool_work import WAITING
 from perdure.api.tools import call_tool
 from perdure.errors import NotFoundError, PerdureError
 from perdure.hooks.types import Consent, ToolResult, TurnContext
