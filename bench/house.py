@@ -28,6 +28,8 @@ from typing import Any
 
 import click
 
+from bench.program import program
+
 PATIENCE = 60.0
 ROOT = Path(__file__).parents[1]
 LIMITS = ROOT / "tests" / "house.json"
@@ -219,29 +221,23 @@ def above(found: dict[str, Any], limits: dict[str, Any]) -> list[str]:
     return [f"{name}: {figure}, at most {limit}" for name, figure, limit in pairs if figure > limit]
 
 
-@click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def lowered(found: dict[str, Any], limits: dict[str, Any]) -> dict[str, Any]:
+    """Return the limits, each no higher than what was found; a folder that is new has what was found."""
+    known = limits["public_names"]
+    names = {folder: min(count, known.get(folder, count)) for folder, count in found["public_names"].items()}
+    return {name: min(found[name], limits[name]) for name in FIGURES} | {"public_names": names}
+
+
 @click.option("--lower", is_flag=True, help="Write the figures that are lower than their limits into the limits.")
-def main(as_json: bool, lower: bool) -> None:
-    """Measure the house. Exit code 1: a figure is above its limit."""
+def bench(lower: bool) -> dict[str, Any]:
+    """Measure the house. Exit code 1: a figure is above its limit, which stderr tells."""
     found, limits = measure(), json.loads(LIMITS.read_text())
-    if as_json:
-        print(json.dumps(found | {"folders": sizes()}))
-    else:
-        for folder, each in sizes().items():
-            print(f"{folder:16}{each['modules']:5}{each['lines']:8}{each['code']:8}{found['public_names'][folder]:6}")
-        for name in FIGURES:
-            print(f"{name:20}{found[name]:8}  at most {limits[name]}")
     if lower:
-        names = {folder: min(count, limits["public_names"].get(folder, count))
-                 for folder, count in found["public_names"].items()}  # fmt: skip
-        lowered = {name: min(found[name], limits[name]) for name in FIGURES} | {"public_names": names}
-        LIMITS.write_text(json.dumps(lowered, indent=2) + "\n")
+        LIMITS.write_text(json.dumps(lowered(found, limits), indent=2) + "\n")
     problems = above(found, limits)
     for problem in problems:
-        print(problem, file=sys.stderr)
-    sys.exit(bool(problems))
+        click.echo(problem, err=True)
+    return found | {"folders": sizes(), "above": problems}
 
 
-if __name__ == "__main__":
-    main()
+main = program(bench, failed=lambda figures: figures["above"])
