@@ -9,11 +9,10 @@ from dataclasses import dataclass
 
 from perdure.capture.decide import own_view
 from perdure.capture.evidence import replaces
-from perdure.capture.relations import shipped
 from perdure.capture.statements import LEARNT, CaptureRule, statements
 from perdure.hooks.types import Channel
 from perdure.index.calibrate import scaled
-from perdure.index.vector_index import ExactIndex, VectorHit, VectorIndex
+from perdure.index.vector_index import VectorHit, VectorIndex
 from perdure.ranking.decay import DAY
 from perdure.recall.session_state import earlier
 from perdure.regex import lazy
@@ -28,8 +27,6 @@ from perdure.text.echo import Trace, echoes, quotes, same, trace
 UNUSED_DAYS = 90
 SHOWN_CHARACTERS = 120
 NEIGHBOURS = 5
-OLDER = 25
-"""So many of the nearest are looked at for the nearest older ones."""
 NEAR_LIMIT = 20_000
 """In a larger store each memory is compared with the others by its words alone."""
 PAGE = 500
@@ -43,7 +40,7 @@ class Suspect:
 
     Attributes:
         id: of the memory.
-        kind: "secret", "echo", "junk", "stale", "duplicate", "contradiction" or "overtaken".
+        kind: "secret", "echo", "junk", "stale", "duplicate" or "contradiction".
         text: its beginning, redacted.
         evidence: what speaks against it.
         remedy: "forget", "supersede" (by the other), "link" (to the other) or "none" (somebody must decide).
@@ -169,10 +166,10 @@ def _near_duplicates(desk: Desk) -> Iterator[Suspect]:
     index.close()
 
 
-def _nearest(index: VectorIndex, blob: bytes, fact: Fact, now: float, limit: int = NEIGHBOURS) -> Sequence[VectorHit]:
+def _nearest(index: VectorIndex, blob: bytes, fact: Fact, now: float) -> Sequence[VectorHit]:
     import numpy as np
 
-    return index.search(np.frombuffer(blob, dtype="<f4"), own_view(fact, now), limit)
+    return index.search(np.frombuffer(blob, dtype="<f4"), own_view(fact, now), NEIGHBOURS)
 
 
 def _vectors(store: Store, space_id: str, ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
@@ -205,28 +202,6 @@ def _contradictions(desk: Desk) -> Iterator[Suspect]:
             yield _suspect(fact, "contradiction", evidence, SUPERSEDE if may else LINK, newest.id)
 
 
-def _overtaken(desk: Desk) -> Iterator[Suspect]:
-    """Find what a later memory may make out of date, though no words prove it: a person decides."""
-    space, head = desk.store.space(), shipped()
-    facts = {facts[0].id: facts[0] for facts in desk.alike.values()}
-    if space is None or space.description.get("digest") != head.encoder or len(facts) > NEAR_LIMIT:
-        return
-    index = ExactIndex(desk.store.database, space.id, space.dims)
-    for fact_id, blob in _vectors(desk.store, space.id, list(facts)):
-        fact = facts[fact_id]
-        near = [(facts[hit.id], hit.cosine) for hit in _nearest(index, blob, fact, desk.now, OLDER) if hit.id in facts]
-        known = [(old, cosine) for old, cosine in near if old.effective_date < fact.effective_date][:NEIGHBOURS]
-        likely = head.outdated(fact.text, [old.text for old, _ in known], [cosine for _, cosine in known])
-        for (old, _), probability in zip(known, likely, strict=True):
-            if probability >= head.point:
-                said = redact(fact.text).text[:SHOWN_CHARACTERS]
-                evidence = (
-                    f"may be out of date since {fact.id[:8]} was said: {said}; if so: perdure forget {old.id[:8]}"
-                )
-                yield _suspect(old, "overtaken", evidence, NONE, fact.id)
-    index.close()
-
-
 def _worth(fact: Fact) -> tuple[int, bool, bool, int, float, int]:
     """Return what decides which of several equals stays: the greatest."""
     approved = fact.review_state == "approved"
@@ -245,5 +220,5 @@ def _suspect(fact: Fact, kind: str, evidence: str, remedy: str, other: str | Non
 
 SINGLE: tuple[Check, ...] = (_secret, _echo, _junk, _stale)
 """Checks of one memory; the first that finds something counts."""
-SHARED: tuple[Comparison, ...] = (_duplicates, _near_duplicates, _contradictions, _overtaken)
+SHARED: tuple[Comparison, ...] = (_duplicates, _near_duplicates, _contradictions)
 """Comparisons of the memories that passed these."""

@@ -309,7 +309,7 @@ def mark(call: Call) -> Response:
     return call.back(f"turns/{found.id}", SAID.get(answer, SAID["clear"]))
 
 
-KINDS = ("contradiction", "overtaken", "duplicate", "stale", "junk", "echo", "secret")
+KINDS = ("contradiction", "duplicate", "stale", "junk", "echo", "secret")
 """What an audit finds, in the order in which it is shown."""
 
 

@@ -147,21 +147,3 @@ def test_what_means_the_same_in_other_words_is_told_by_the_stored_vectors(open_m
     assert kinds(found) == {second.id: "duplicate"}
     assert found.suspects[0].other_id == first.id
     assert "cosine" in found.suspects[0].evidence
-
-
-def test_what_a_later_memory_may_make_out_of_date_is_told_and_left_alone(
-    open_memory: OpenMemory, clock: ManualClock
-) -> None:
-    memory = open_memory(embedder="auto")
-    assert memory.ready()
-    for text in ("The choir meets in the parish hall", "Nika is vegetarian", "The piano tuner comes in May"):
-        memory.store(text)
-        clock.advance(DAY)
-    newer = memory.store("choir's in the school gym now, the parish hall has a leak")
-    found = memory.admin.audit(fix=True)
-    [suspect] = found.suspects
-    assert (suspect.kind, suspect.other_id) == ("overtaken", newer.id)
-    assert suspect.text == "The choir meets in the parish hall"
-    assert f"perdure forget {suspect.id[:8]}" in suspect.evidence
-    assert found.fixed == 0
-    assert memory.has(suspect.id)

@@ -15,26 +15,19 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 DATA = (
     "perdure/py.typed",
-    "perdure/capture/data/*.toml",
-    "perdure/cli/data/demo.json",
+    *(f"perdure/{folder}/data/*.toml" for folder in ("capture", "embed", "models", "recall", "secrets", "text")),
+    *(f"perdure/{path}.sql" for path in ("files/data/index", "postgres/schema", "store/schema", "vault/schema")),
+    "perdure/cli/data/*.json",
+    "perdure/capture/data/heads.npz",
     "perdure/embed/data/LICENSE",
     "perdure/embed/data/NOTICE",
-    "perdure/embed/data/models.toml",
     "perdure/embed/data/perdure-recall-1.onnx",
     "perdure/embed/data/tokenizer.json",
-    "perdure/capture/data/heads.npz",
-    "perdure/capture/data/relations.json",
-    "perdure/models/data/providers.toml",
     "perdure/recall/data/gate.json",
-    "perdure/recall/data/words.toml",
-    "perdure/files/data/index.sql",
-    "perdure/store/schema.sql",
-    "perdure/postgres/schema.sql",
     "perdure/hosts/openclaw/index.js",
     "perdure/hosts/openclaw/bridge.js",
     "perdure/hosts/openclaw/generated.json",
     "perdure/ui/static/*",
-    "perdure/vault/schema.sql",
     "perdure/ui/templates/*.html",
 )
 """Files of the package that are not Python. Each must be there, and there may be no other."""
@@ -42,7 +35,6 @@ LARGE = {
     "perdure/embed/data/perdure-recall-1.onnx": 25_000_000,
     "perdure/embed/data/tokenizer.json": 500_000,
     "perdure/capture/data/heads.npz": 500_000,
-    "perdure/capture/data/relations.json": 150_000,
     "perdure/recall/data/gate.json": 450_000,
 }
 """Bytes that the large files may have."""
