@@ -147,7 +147,7 @@ def _has_own(folder: Path, key: bytes | None) -> bool:
 
 def _remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
+        shutil.rmtree(path, onerror=_unless_gone)
     else:
         path.unlink(missing_ok=True)
 
@@ -214,3 +214,9 @@ def purge_tenant(store: Store) -> TenantPurge:
     done = TenantPurge(tenant, now if before is None else before, rows, left, files, stays, BEYOND)
     told = json.dumps(asdict(done), sort_keys=True).encode()
     return replace(done, certificate=hashlib.blake2b(told, key=store.key, digest_size=16).hexdigest())
+
+
+def _unless_gone(function: object, path: str, raised: tuple[type[BaseException], BaseException, object]) -> None:
+    # A thread of this process may be about to remove the same.
+    if not isinstance(raised[1], FileNotFoundError):
+        raise raised[1]

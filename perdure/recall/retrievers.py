@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from perdure.embed.base import Embedder, Floats, Vector, Vectors
 from perdure.errors import ModelError, StoreError
@@ -62,6 +61,7 @@ class Source(Protocol):
 
 
 CountTokens = Callable[[str], int]
+Kind = TypeVar("Kind")
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,21 +240,21 @@ class _Run:
 
     def words(self, text: str, limit: int) -> None:
         """Look for facts that share words with the prompt, and for those whose slot it names."""
-        with self._reading(LEXICAL) as connection:
-            self._words = lexical(connection, text, self._view, limit)
-        with self._reading(LOOKUP) as connection:
-            self._named = named(connection, text, self._view)
+        view = self._view
+        self._words = self._read(LEXICAL, lambda connection: lexical(connection, text, view, limit)) or self._words
+        self._named = self._read(LOOKUP, lambda connection: named(connection, text, view)) or self._named
 
-    @contextmanager
-    def _reading(self, leg: str) -> Iterator[Connection]:
-        """Lend a reader to a leg, and note how it went: one that the database keeps waiting brings nothing."""
+    def _read(self, leg: str, look: Callable[[Connection], Kind]) -> Kind | None:
+        """Return what a leg finds, and note how it went; one that the database keeps waiting brings nothing."""
+        found = None
         try:
             with self._store.database.read(deadline=self.deadline) as connection:
-                yield connection
+                found = look(connection)
             self.states[leg] = "ok"
         except StoreError as error:
             self.states[leg] = type(error).__name__
         self.seconds[leg] = time.monotonic() - self.began
+        return found
 
     def vectors(self, queries: Vectors, survey: Survey, leg: VectorLeg) -> None:
         """Take the vector leg's survey, and measure what the other legs found with the same vectors."""

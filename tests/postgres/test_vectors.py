@@ -11,7 +11,6 @@ import pytest
 from bench.ann import DIMS, SPACE, Synthetic, fill
 from perdure import Memory
 from perdure.index.vector_index import ExactIndex, scan
-from perdure.lance.tiered import TieredIndex
 from perdure.maintenance.teardown import purge_tenant
 from perdure.postgres import vectors
 from perdure.postgres.vectors import DatabaseIndex
@@ -119,7 +118,7 @@ def test_without_pgvector_a_process_holds_the_vectors(server: Server, tenant: st
         assert not memory._engine.store.database.compares
         leg = memory._engine.model.leg()
         assert leg is not None
-        assert isinstance(leg.index, TieredIndex)
+        assert isinstance(leg.index, ExactIndex)
         found = memory.recall("What is the staging database called?")
         assert found is not None
         assert [item.id for item in found.items] == [kept]
