@@ -12,14 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from perdure.files.transcript_log import (
-    EMPTY,
-    TranscriptLog,
-    header_line,
-    line_of,
-    safe_name,
-    values_of,
-)
+from perdure.files.transcript_log import EMPTY, TranscriptLog, header_line, line_of, safe_name, values_of
 from perdure.hooks.types import Message, Messages
 from perdure.store import conversation_lines as said
 from perdure.store.folder import prepare_folder, private_file
