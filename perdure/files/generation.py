@@ -11,12 +11,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from perdure.errors import StoreBusyError, StoreCorruptError, StoreError, StoreUnavailableError
 from perdure.regex import lazy
 from perdure.store.database import Database
-from perdure.store.folder import FILE_MODE, sync_folder
+from perdure.store.folder import file_lock, sync_folder
 from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 from perdure.text.normalise import NORMALISER_VERSION
@@ -79,7 +79,7 @@ class Generations:
         if self._store.refusal is not None:
             raise StoreUnavailableError(self._store.refusal)
         try:
-            held = FileLock(self._store.folder / "index.lock", mode=FILE_MODE, thread_local=False).acquire(patience)
+            held = file_lock(self._store.folder / "index.lock").acquire(patience)
         except Timeout:
             yield False
             return

@@ -40,18 +40,9 @@ class FilesOptions:
     candidates: int = 4
     files: Weights = Weights(keyword=0.5, vector=0.5, alone=0.8)  # noqa: RUF009 - frozen
     turns: Weights = Weights(  # noqa: RUF009 - frozen
-        keyword=0.5,
-        vector=0.5,
-        alone=0.6,
-        neighbour=0.2,
-        document=0.2,
-        answer=0.2,
-        first=0.06,
-        period=0.06,
-        speaker=0.06,
-        question=0.08,
-        short=0.15,
-    )
+        keyword=0.5, vector=0.5, alone=0.6, neighbour=0.2, document=0.2, answer=0.2,
+        first=0.06, period=0.06, speaker=0.06, question=0.08, short=0.15,
+    )  # fmt: skip
     half_life_days: float = HALF_LIFE_DAYS
     mmr: float = LAMBDA
     citations: str = "auto"

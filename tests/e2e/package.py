@@ -33,6 +33,7 @@ DATA = (
     "perdure/hosts/openclaw/index.js",
     "perdure/hosts/openclaw/bridge.js",
     "perdure/hosts/openclaw/generated.json",
+    "perdure/hosts/openclaw/plugin.toml",
     "perdure/ui/static/*",
     "perdure/vault/schema.sql",
     "perdure/ui/templates/*.html",

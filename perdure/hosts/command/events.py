@@ -54,24 +54,15 @@ def read(name: str, host: str, payload: Mapping[str, Any], folder: str | None = 
     if not wanted or not session or payload.get("agent_id"):
         return None
     turn = _text(payload, *dialect.turn)
-    context = TurnContext(
-        session_id=session,
-        project=project_of(folder or _folder(payload) or _text(payload, "cwd")),
-        turn_id=turn or None,
-        host=host,
-        keeps_block=True,
-    )
+    project = project_of(folder or _folder(payload) or _text(payload, "cwd"))
+    context = TurnContext(session, project=project, turn_id=turn or None, host=host, keeps_block=True)
     came = _text(payload, "prompt")
     prompt = said(came)
-    return Event(
-        name=name,
-        context=context,
-        prompt=prompt,
-        # Some hosts tell with an answer what was asked: what no person asked for is not for memory.
-        reply="" if came and not prompt else _text(payload, *dialect.reply).strip(),
-        turn=turn,
-        scheduled=_scheduled(payload.get("session_crons")),
-    )
+    # Some hosts tell with an answer what was asked: what no person asked for is not for memory.
+    reply = "" if came and not prompt else _text(payload, *dialect.reply).strip()
+    timers = payload.get("session_crons")
+    found = [each for each in timers if isinstance(each, Mapping)] if isinstance(timers, list) else []
+    return Event(name, context, prompt, reply, turn, tuple(said(_text(each, "prompt")) for each in found))
 
 
 def output(event: Event, block: str) -> dict[str, Any] | None:
@@ -82,11 +73,6 @@ def output(event: Event, block: str) -> dict[str, Any] | None:
     if dialect.bare:
         return {dialect.bare: block}
     return {"hookSpecificOutput": {"hookEventName": dialect.names[event.name], "additionalContext": block}}
-
-
-def _scheduled(timers: Any) -> tuple[str, ...]:
-    found = [each for each in timers if isinstance(each, Mapping)] if isinstance(timers, list) else []
-    return tuple(said(_text(each, "prompt")) for each in found)
 
 
 def _folder(payload: Mapping[str, Any]) -> str:

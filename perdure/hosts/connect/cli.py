@@ -14,12 +14,10 @@ from perdure.cli.options import dry_run_option, home_option, json_option
 from perdure.cli.output import OK, Output
 from perdure.engine.paths import HOME_VARIABLE
 from perdure.errors import HostError, InputError
-from perdure.hosts.connect.claude_code import ClaudeCode, refuse_committed
-from perdure.hosts.connect.codex import Codex
 from perdure.hosts.connect.connection import Connection, Edit
 from perdure.hosts.connect.hermes import Hermes
+from perdure.hosts.connect.hook_hosts import PLAIN, ClaudeCode, Codex, PlainHost, plain_hosts, refuse_committed
 from perdure.hosts.connect.parts import Wiring
-from perdure.hosts.connect.plain import PLAIN, PlainHost, plain_hosts
 from perdure.hosts.connect.survey import CONNECTED, Found, connect_command, survey
 from perdure.secrets.redact import redact
 

@@ -80,8 +80,8 @@ def parse(path: Path, content: bytes | None) -> Values:
     """
     try:
         text = (content or b"").decode().removeprefix(_BOM)
-        values = _toml(text) if path.suffix == ".toml" else json.loads(text or "{}")
-    except (ValueError, RecursionError) as error:
+        values: Any = tomlkit.parse(text) if path.suffix == ".toml" else json.loads(text or "{}")
+    except (ValueError, RecursionError, TOMLKitError) as error:
         kind = path.suffix.lstrip(".").upper()
         raise HostError(f"{path} is no {kind} ({error}); mend it first. Nothing was changed") from None
     if not isinstance(values, MutableMapping):
@@ -389,13 +389,6 @@ def _drop(groups: list[Any], keep: dict[str, Any] | None = None) -> None:
             emptied.append(number)
     for number in reversed(emptied):
         del groups[number]
-
-
-def _toml(text: str) -> Values:
-    try:
-        return tomlkit.parse(text)
-    except TOMLKitError as error:
-        raise ValueError(str(error)) from None
 
 
 def _written(path: Path, values: tomlkit.TOMLDocument) -> str:

@@ -15,13 +15,10 @@ from typing import Any, Literal
 from perdure.api.doctor import Checkup
 from perdure.errors import HostError
 from perdure.hosts.command.dialects import DIALECTS
-from perdure.hosts.connect.claude_code import ClaudeCode
-from perdure.hosts.connect.codex import Codex
 from perdure.hosts.connect.hermes import Hermes
+from perdure.hosts.connect.hook_hosts import PLAIN, ClaudeCode, Codex, plain_hosts
 from perdure.hosts.connect.parts import HookHost, interpreter
-from perdure.hosts.connect.plain import PLAIN, plain_hosts
-from perdure.hosts.openclaw.host import OpenClaw, config_file
-from perdure.hosts.openclaw.install import Installation
+from perdure.hosts.openclaw.install import Installation, OpenClaw, config_file
 from perdure.hosts.openclaw.manifest import ID
 
 Remembering = Literal["automatic", "on request", "none"]

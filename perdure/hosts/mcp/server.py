@@ -34,23 +34,17 @@ DECLINED = (
     "bring it up."
 )
 PROMPT = types.Prompt(
-    name="recall",
-    title="Ask with memory",
-    description="A question, together with what memory holds on it.",
+    name="recall", title="Ask with memory", description="A question, together with what memory holds on it.",
     arguments=[types.PromptArgument(name="question", description="What you want to ask.", required=True)],
-)
+)  # fmt: skip
 FACT = types.ResourceTemplate(
-    name="memory",
-    uri_template="perdure://facts/{id}",
-    description="One memory, by its id or the beginning of it.",
-    mime_type="application/json",
-)
+    name="memory", description="One memory, by its id or the beginning of it.",
+    uri_template="perdure://facts/{id}", mime_type="application/json",
+)  # fmt: skip
 FILE = types.ResourceTemplate(
-    name="memory file",
-    uri_template="perdure://files/{+path}",
-    description="MEMORY.md or a file in memory/.",
-    mime_type="text/markdown",
-)
+    name="memory file", description="MEMORY.md or a file in memory/.",
+    uri_template="perdure://files/{+path}", mime_type="text/markdown",
+)  # fmt: skip
 PATIENCE = 60.0
 """Seconds for an answer. None in time means no."""
 OPEN = 20
@@ -158,18 +152,11 @@ class MemoryServer:
     def server(self) -> Server[Any]:
         """Return the server of the protocol."""
         return Server(
-            "perdure",
-            version=version("perdure"),
-            title="Perdure memory",
-            instructions=INSTRUCTIONS,
-            on_list_tools=self.list_tools,
-            on_call_tool=self.call_tool,
-            on_list_resources=self.list_resources,
-            on_list_resource_templates=self.list_templates,
-            on_read_resource=self.read_resource,
-            on_list_prompts=self.list_prompts,
-            on_get_prompt=self.get_prompt,
-        )
+            "perdure", version=version("perdure"), title="Perdure memory", instructions=INSTRUCTIONS,
+            on_list_tools=self.list_tools, on_call_tool=self.call_tool,
+            on_list_resources=self.list_resources, on_list_resource_templates=self.list_templates,
+            on_read_resource=self.read_resource, on_list_prompts=self.list_prompts, on_get_prompt=self.get_prompt,
+        )  # fmt: skip
 
     async def list_tools(self, context: Any, params: Page) -> types.ListToolsResult:
         """Return the tools, and begin to open the store: the next request will need it."""

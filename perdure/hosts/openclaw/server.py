@@ -124,15 +124,14 @@ class Writer:
 
     def result(self, request_id: Id, value: Any) -> None:
         """Answer a request."""
-        self._put({"jsonrpc": "2.0", "id": request_id, "result": value})
+        self._put(request_id, result=value)
 
     def error(self, error: RpcError) -> None:
         """Refuse a request."""
-        self._put({
-            "jsonrpc": "2.0", "id": error.request_id, "error": {"code": error.code, "message": error.message},
-        })  # fmt: skip
+        self._put(error.request_id, error={"code": error.code, "message": error.message})
 
-    def _put(self, message: Mapping[str, Any]) -> None:
+    def _put(self, request_id: Id, **answer: Any) -> None:
+        message = {"jsonrpc": "2.0", "id": request_id, **answer}
         # In ASCII: half a surrogate pair that came in must not break the way out.
         line = json.dumps(message, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n"
         with self._lock:
