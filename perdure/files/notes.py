@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perdure.errors import InputError, StoreFullError, StoreUnavailableError
-from perdure.files.reading import MAX_BYTES
+from perdure.files.roots import MAX_BYTES
 from perdure.files.safe_open import read_inside
 from perdure.secrets.redact import redact
 from perdure.store.folder import FILE_MODE, FOLDER_MODE, sync_folder

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from perdure.embed.base import Vector
-from perdure.files.generation import Generation
+from perdure.files.index import Generation
 from perdure.files.options import SESSIONS
 from perdure.heap import give_back
 from perdure.index.rounded import SPARE, RoundedMatrix, highest
@@ -64,14 +64,9 @@ class ChunkVectors:
         self._loaded = False
 
     def nearest(
-        self,
-        generation: Generation,
-        space: str,
-        query: Vector,
-        audience: Audience,
-        sources: Collection[str],
-        limit: int,
-    ) -> dict[int, float]:
+        self, generation: Generation, space: str, query: Vector,
+        audience: Audience, sources: Collection[str], limit: int,
+    ) -> dict[int, float]:  # fmt: skip
         """Return the cosines of up to `limit` chunks that the audience may read, nearest first.
 
         `query`: float32 of shape (dims,), length one; `limit`: at least 1.
@@ -335,15 +330,9 @@ def _chunks(reader: Reader, joined: str, wanted: Sequence[object]) -> dict[int, 
 
 
 def passages(
-    reader: Reader,
-    chunks: Mapping[int, Chunk],
-    words: Words,
-    query: str,
-    vector: tuple[Vector, str] | None,
-    known: Mapping[int, float],
-    scale: Scale,
-    today: date,
-) -> dict[int, Passage]:
+    reader: Reader, chunks: Mapping[int, Chunk], words: Words, query: str, vector: tuple[Vector, str] | None,
+    known: Mapping[int, float], scale: Scale, today: date,
+) -> dict[int, Passage]:  # fmt: skip
     """Return what the ranking needs to know of chunks.
 
     `today`: the day of asking, in UTC.

@@ -143,14 +143,6 @@ def child(values: Values, key: str, kind: type[dict[str, Any]] | type[list[Any]]
     return found
 
 
-def put(values: Values, key: str, value: dict[str, Any]) -> None:
-    """Set an object; in TOML a table that gets a line of its own below."""
-    values[key] = value
-    table = values[key]
-    if isinstance(table, Table):
-        table.add(tomlkit.nl())
-
-
 def interpreter(command: object) -> str | None:
     """Return the interpreter that a hook's command runs, or None if the command is not ours."""
     try:
@@ -335,7 +327,10 @@ class Server(Part):
             values = child(values, key, dict)
         wanted = {**self.extra, **self.wiring.server()}
         if at(values, NAME, "command") is MISSING:
-            put(values, NAME, wanted)
+            values[NAME] = wanted
+            if isinstance(values[NAME], Table):
+                # With a line of its own below.
+                values[NAME].add(tomlkit.nl())
         else:
             for key, value in wanted.items():
                 if at(values, NAME, key) != value:

@@ -40,13 +40,9 @@ class Desk:
     """Answers what a client asks. Every method may block: for the disk, and at first for opening the store."""
 
     def __init__(
-        self,
-        home: Path | None,
-        client: McpClient,
-        *,
-        said: Callable[[str], bool] = lambda quote: False,
+        self, home: Path | None, client: McpClient, *, said: Callable[[str], bool] = lambda quote: False,
         shared: Callable[[], Memory] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Prepare; nothing is opened yet.
 
         Args:

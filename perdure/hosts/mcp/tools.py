@@ -240,14 +240,9 @@ class Offer:
         """Return it as the protocol has it."""
         kinds = {name: {"type": kind} for name, kind in self.answers.items()}
         hint = {"readOnlyHint": True} if self.does == "reads" else {"destructiveHint": self.does == "takes"}
-        return {
-            "name": self.tool.name,
-            "title": self.title,
-            "description": self.tool.description,
-            "inputSchema": _brief(self.tool.parameters),
-            "outputSchema": {"type": "object", "properties": kinds},
-            "annotations": hint,
-        }
+        tool, gives = self.tool, {"type": "object", "properties": kinds}
+        said = {"name": tool.name, "title": self.title, "description": tool.description}
+        return said | {"inputSchema": _brief(tool.parameters), "outputSchema": gives, "annotations": hint}
 
 
 def _brief(value: Any) -> Any:

@@ -25,8 +25,6 @@ COMMAND_SECONDS = 300.0
 """OpenClaw's commands take some ten seconds of CPU."""
 INSTALL = f"install it with `npm install -g openclaw` ({OLDEST_HOST} or newer), or name it with --openclaw PATH"
 _VERSION = lazy(r"\b(\d{4})\.(\d{1,2})\.(\d{1,3})\b")
-
-
 CORE = "memory-core"
 """OpenClaw's own memory: it stays loaded, with a job of its own, until it is switched off."""
 
