@@ -17,33 +17,20 @@ from perdure.text.host_markup import said
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What a host tells.
+    """What a host tells."""
 
-    Attributes:
-        name: one of `EVENTS`.
-        context: who speaks with whom, where.
-        prompt: what the user says; empty if it is not the user.
-        reply: what the assistant said last.
-        turn: tells a delivery of the same event from another event.
-        scheduled: prompts that the assistant has had the host set timers for.
-    """
-
-    name: str
-    context: TurnContext
-    prompt: str = ""
-    reply: str = ""
-    turn: str = ""
-    scheduled: tuple[str, ...] = ()
+    name: str  # one of `EVENTS`
+    context: TurnContext  # who speaks with whom, where
+    prompt: str = ""  # what the user says; empty if it is not the user
+    reply: str = ""  # what the assistant said last
+    turn: str = ""  # tells a delivery of the same event from another event
+    scheduled: tuple[str, ...] = ()  # prompts that the assistant has had the host set timers for
 
 
 def read(name: str, host: str, payload: Mapping[str, Any], folder: str | None = None) -> Event | None:
     """Return what an event tells; None: it is not for memory.
 
-    Args:
-        name: one of `EVENTS`.
-        host: one of `DIALECTS`.
-        payload: as the host wrote it to stdin.
-        folder: where the session began, if the host tells it beside.
+    `folder`: where the session began, if the host tells it beside the payload that it wrote to stdin.
     """
     dialect = DIALECTS.get(host)
     if dialect is None:

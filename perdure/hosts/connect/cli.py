@@ -135,11 +135,7 @@ def _host_of(name: str) -> ClaudeCode | Codex | Hermes | PlainHost:
 
 
 def _check(name: str, connection: Connection, project: Path | None, plugin: Path | None) -> None:
-    """See that a host may be connected like this.
-
-    Raises:
-        HostError: it is not here, is connected in another way, or git would commit what is written.
-    """
+    """See that a host may be connected like this."""
     host = _host_of(name)
     if not plugin and not host.program and not host.folder.is_dir():
         raise HostError(f"{name} was not found: its program is not on the PATH, and {host.folder} is missing")

@@ -98,11 +98,7 @@ class ClaudeCode(HookHost):
         return Connection(self.name, targets)
 
     def for_project(self, folder: Path, wiring: Wiring) -> Connection:
-        """Return the connection for one project, in files that git ignores.
-
-        Raises:
-            HostError: there is no such folder.
-        """
+        """Return the connection for one project, in files that git ignores."""
         folder = _project(folder)
         # Where Claude Code itself keeps the servers of "local" scope.
         server = Server(wiring, ("projects", str(root_of(folder)), *self.servers), _STDIO)
@@ -110,11 +106,7 @@ class ClaudeCode(HookHost):
         return Connection(self.name, [settings, Target(self.config, [server], locks=True)])
 
     def as_plugin(self, folder: Path, wiring: Wiring) -> Connection:
-        """Return the connection by a plugin in a folder.
-
-        Raises:
-            HostError: something else lies there.
-        """
+        """Return the connection by a plugin in a folder."""
         folder = _whole(folder)
         if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not _is_ours(folder))):
             raise HostError(f"{folder} is in use for something else; name a folder that is empty or missing")
@@ -127,11 +119,7 @@ class ClaudeCode(HookHost):
         ])  # fmt: skip
 
     def plugins(self) -> list[Path]:
-        """Return the folders of plugins with our hooks that Claude Code loads, or that we have written.
-
-        Raises:
-            HostError: a file of Claude Code cannot be read.
-        """
+        """Return the folders of plugins with our hooks that Claude Code loads, or that we have written."""
         enabled = at(read_values(self.settings), "enabledPlugins")
         installed = at(read_values(self.folder / "plugins" / "installed_plugins.json"), "plugins")
         found = [
@@ -161,12 +149,8 @@ class ClaudeCode(HookHost):
     def refuse_twice(self, *, project: Path | None = None, plugin: Path | None = None) -> None:
         """See that one place alone has the hooks: Claude Code would run those of each.
 
-        Args:
-            project: the project that is to be connected; without it, and without a plugin, the user is.
-            plugin: the folder of the plugin that is to be written.
-
-        Raises:
-            HostError: another place has them.
+        Without a `project` to be connected, and without the folder of a `plugin` to be written, it is the user who is
+        connected.
         """
         undo = f"perdure disconnect {self.name}"
         written = _whole(plugin) if plugin else None
@@ -183,11 +167,7 @@ class ClaudeCode(HookHost):
 
 
 def refuse_committed(files: Sequence[Path]) -> None:
-    """See that git leaves out files that name a path of this machine.
-
-    Raises:
-        HostError: git would commit one, or cannot be asked.
-    """
+    """See that git leaves out files that name a path of this machine."""
     for file in files:
         folder = next(each for each in file.parents if each.is_dir())
         if not any((each / ".git").exists() for each in (folder, *folder.parents)):
@@ -261,11 +241,7 @@ class Codex(HookHost):
             return [f"whether its hooks are trusted cannot be read: {error}"]
 
     def distrusted(self) -> list[str]:
-        """Return the events whose hook of ours Codex does not run until a person has trusted it with `/hooks`.
-
-        Raises:
-            HostError: Codex's record of trust cannot be read.
-        """
+        """Return the events whose hook of ours Codex does not run until a person has trusted it with `/hooks`."""
         state = at(read_values(self.config), *_STATE)
         if state is not MISSING and not isinstance(state, Mapping):
             raise HostError(f"{'.'.join(_STATE)} in {self.config} is of a form that perdure does not know")
@@ -277,11 +253,7 @@ class Codex(HookHost):
         return found
 
     def identities(self) -> Iterator[tuple[str, list[str], str]]:
-        """Yield of each hook of ours its event, the names that Codex may know it by, and the hash of what it is.
-
-        Raises:
-            HostError: the file with the hooks cannot be read.
-        """
+        """Yield of each hook of ours its event, the names that Codex may know it by, and the hash of what it is."""
         values = read_values(self.hooks_file)
         # Codex resolves the folder if CODEX_HOME names it, and does not otherwise.
         folders = dict.fromkeys((self.folder, Path(os.path.realpath(self.folder))))
@@ -292,11 +264,7 @@ class Codex(HookHost):
             yield event, names, _hash(label, hook, matcher)
 
     def overtaken(self) -> bool:
-        """Return whether hooks of others stand behind ours: their places, and so their names, change without us.
-
-        Raises:
-            HostError: the file with the hooks cannot be read.
-        """
+        """Return whether hooks of others stand behind ours: their places, and so their names, change without us."""
         values = read_values(self.hooks_file)
         last = {event: group for event, group, _, _ in our_hooks(values)}
         return any(group + 1 < len(values["hooks"][event]) for event, group in last.items())
@@ -337,27 +305,19 @@ def _hash(label: str, hook: Mapping[str, Any], matcher: object) -> str:
 
 @dataclass
 class PlainHost(HookHost):
-    """A host on this machine.
-
-    Attributes:
-        form: of a hook, beside its command.
-        extra: what the host wants to know of a server besides.
-        grouped: whether hooks stand in groups.
-        version: of the form of the file with the hooks, if it names one.
-        rule: where the host looks for rules for all of the user's projects, if there is such a place.
-    """
+    """A host on this machine."""
 
     name: str
     folder: Path
     program: str | None
     config: Path
     hooks_file: Path
-    form: Mapping[str, Any]
+    form: Mapping[str, Any]  # of a hook, beside its command
     servers: Keys = ("mcpServers",)
-    extra: Mapping[str, str] = field(default_factory=dict)
-    grouped: bool = False
-    version: int | None = None
-    rule: Path | None = None
+    extra: Mapping[str, str] = field(default_factory=dict)  # what the host wants to know of a server besides
+    grouped: bool = False  # whether hooks stand in groups
+    version: int | None = None  # of the form of the file with the hooks, if it names one
+    rule: Path | None = None  # where the host looks for rules for all of the user's projects, if there is such a place
 
     def for_user(self, wiring: Wiring) -> Connection:
         """Return the connection for all of the user's projects."""
@@ -373,11 +333,7 @@ class PlainHost(HookHost):
         return Connection(self.name, [*targets, *([WholeFile(self.rule, _CODE_RULE)] if self.rule else [])])
 
     def for_project(self, folder: Path) -> Connection:
-        """Return the connection of one project to what the user has: a rule that names no path of this machine.
-
-        Raises:
-            HostError: there is no such folder, or the host needs no rule there.
-        """
+        """Return the connection of one project to what the user has: a rule that names no path of this machine."""
         if self.remembers or self.rule:
             raise HostError(f"{self.name} is connected for all projects of yours; leave --project out")
         folder = _project(folder)

@@ -56,17 +56,11 @@ Page = types.PaginatedRequestParams | None
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What the user is asked.
+    """What the user is asked."""
 
-    Attributes:
-        tool: what is called if they accept.
-        confirm: the question, and the arguments of that call; see `Desk.call`.
-        until: the latest moment for an answer, on the monotonic clock.
-    """
-
-    tool: str
-    confirm: Mapping[str, Any]
-    until: float
+    tool: str  # what is called if they accept
+    confirm: Mapping[str, Any]  # the question, and the arguments of that call; see `Desk.call`
+    until: float  # the latest moment for an answer, on the monotonic clock
 
     def request(self) -> types.ElicitRequest:
         """Return it as the protocol has it: nothing to fill in, only to accept."""
@@ -110,9 +104,7 @@ class Questions:
     def accepted(self, state: str, responses: types.InputResponses | None) -> Question | None:
         """Return the question that a client has now brought an acceptance for; None if it has not, or too late.
 
-        Args:
-            state: names the question; each is answered once.
-            responses: what the client brings.
+        `state`: names the question; each is answered once.
         """
         question = self._open.pop(state, None)
         answer = (responses or {}).get(KEY)
@@ -139,9 +131,8 @@ class MemoryServer:
     def __init__(self, make_desk: Callable[[], Desk | RemoteDesk], *, patience: float = PATIENCE) -> None:
         """Prepare; nothing is opened yet.
 
-        Args:
-            make_desk: makes the desk; it is called in a thread, when a request first needs it.
-            patience: seconds that the user has for an answer.
+        `make_desk` is called in a thread, when a request first needs the desk; `patience`: seconds that the user has
+        for an answer.
         """
         self._make = make_desk
         self._questions = Questions(patience)

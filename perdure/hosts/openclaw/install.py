@@ -31,32 +31,20 @@ CORE = "memory-core"
 
 @dataclass(frozen=True, slots=True)
 class OpenClaw:
-    """An installed OpenClaw.
+    """An installed OpenClaw."""
 
-    Attributes:
-        command: its program.
-        version: such as "2026.9.6".
-        config: its config file, which exists.
-        state: its state folder.
-        environ: what its commands run with.
-    """
-
-    command: Path
-    version: str
-    config: Path
-    state: Path
-    environ: Mapping[str, str] = field(repr=False)
+    command: Path  # its program
+    version: str  # such as "2026.9.6"
+    config: Path  # its config file, which exists
+    state: Path  # its state folder
+    environ: Mapping[str, str] = field(repr=False)  # what its commands run with
 
     @classmethod
     def find(cls, command: Path | None = None, environ: Mapping[str, str] = os.environ) -> OpenClaw:
         """Find it by the environment and its defaults.
 
-        Args:
-            command: its program; None: `openclaw` on the PATH.
-            environ: the environment; OPENCLAW_CONFIG_PATH, OPENCLAW_STATE_DIR and OPENCLAW_HOME count.
-
-        Raises:
-            HostError: it is missing or too old, or has no config yet.
+        `command`: its program; None: `openclaw` on the PATH. OPENCLAW_CONFIG_PATH, OPENCLAW_STATE_DIR and OPENCLAW_HOME
+        count.
         """
         found = str(command) if command else shutil.which("openclaw", path=environ.get("PATH"))
         if not found or not Path(found).is_file():
@@ -72,11 +60,7 @@ class OpenClaw:
         return cls(Path(found).absolute(), version, config, state, environ)
 
     def plugins(self) -> dict[str, Any]:
-        """Return what the config says of plugins.
-
-        Raises:
-            HostError: the config cannot be read.
-        """
+        """Return what the config says of plugins."""
         try:
             config = json.loads(self.config.read_text(encoding="utf-8"))
             if isinstance(config, dict) and "$include" not in config:
@@ -97,21 +81,13 @@ class OpenClaw:
         return read
 
     def patch(self, change: Mapping[str, Any]) -> None:
-        """Have OpenClaw change its config: objects merge, `None` removes a key.
-
-        Raises:
-            HostError: it refused; the config is as it was.
-        """
+        """Have OpenClaw change its config: objects merge, `None` removes a key. If it refuses, nothing changes."""
         done = self._run("config", "patch", "--stdin", text=json.dumps(change))
         if done.returncode:
             raise HostError(f"OpenClaw refused the change of {self.config}: {_said(done)}")
 
     def link(self, folder: Path) -> None:
-        """Have OpenClaw record where the plugin comes from; without that it warns of it at every start.
-
-        Raises:
-            HostError: it refused.
-        """
+        """Have OpenClaw record where the plugin comes from; without that it warns of it at every start."""
         done = self._run("plugins", "install", "--link", str(folder), "--force", "--accept-capabilities")
         if done.returncode:
             raise HostError(f"OpenClaw refused the plugin in {folder}: {_said(done)}")
@@ -132,11 +108,7 @@ def config_file(environ: Mapping[str, str] = os.environ) -> Path:
 def run_command(
     command: Path, *arguments: str, environ: Mapping[str, str], text: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command of OpenClaw to its end.
-
-    Raises:
-        HostError: it cannot be started, or takes too long.
-    """
+    """Run a command of OpenClaw to its end."""
     try:
         return subprocess.run(  # noqa: S603 - the user's own OpenClaw
             [str(command), *arguments], input=text, env=dict(environ), capture_output=True, text=True,
@@ -175,17 +147,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What an install or uninstall changes.
+    """What an install or uninstall changes."""
 
-    Attributes:
-        changes: of the config.
-        patch: the same for OpenClaw.
-        restored: whether the config from before the install is put back, byte for byte.
-    """
-
-    changes: tuple[Change, ...]
-    patch: Mapping[str, Any]
-    restored: bool = False
+    changes: tuple[Change, ...]  # of the config
+    patch: Mapping[str, Any]  # the same for OpenClaw
+    restored: bool = False  # whether the config from before the install is put back, byte for byte
 
 
 class Installation:
@@ -201,19 +167,14 @@ class Installation:
     def plan_install(self, home: Path | None = None, python: str = sys.executable) -> Plan:
         """Return what `install` would change in the config.
 
-        Args:
-            home: the data folder, if it is not the one in OpenClaw's state folder.
-            python: absolute path of the interpreter that perdure is installed in.
+        `home`: the data folder, if it is not the one in OpenClaw's state folder. `python`: absolute path of the
+        interpreter that perdure is installed in.
         """
         before = self.host.plugins()
         return _plan(before, self._with_us(before, home, python))
 
     def install(self, home: Path | None = None, python: str = sys.executable) -> Plan:
-        """Write the plugin's files, change the config, and note which data folder is in use. Twice is no error.
-
-        Raises:
-            HostError: OpenClaw refused the change; its config is as it was.
-        """
+        """Write the plugin's files, change the config, and note which data folder is in use. Twice is no error."""
         plan = self.plan_install(home, python)
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         _write_folder(self.plugin, plugin_files())
@@ -235,9 +196,6 @@ class Installation:
         """Take perdure out of the config. Memories stay where they are.
 
         The config becomes what it was, byte for byte, if it was not changed since; else only our keys go.
-
-        Raises:
-            HostError: OpenClaw refused the change; its config is as it was.
         """
         plan = self.plan_uninstall()
         wanted = self._without_us(self.host.plugins(), read_record(self._record).get("former", {}))
