@@ -37,8 +37,7 @@ from perdure.embed.base import Embedder
 from perdure.embed.deterministic import HashEmbedder
 from perdure.embed.load import load_default
 from perdure.files import registry
-from perdure.files.generation import Generation, Generations
-from perdure.files.index import FileIndex
+from perdure.files.index import FileIndex, Generation, Generations
 from perdure.files.options import FilesOptions
 from perdure.files.transcript_log import TranscriptLog
 from perdure.hooks.types import TurnContext

@@ -18,8 +18,7 @@ from perdure.files import registry
 from perdure.files.index import Progress, Synced
 from perdure.files.notes import append_daily_note
 from perdure.files.prompt import prompt_sections
-from perdure.files.reading import MAX_BYTES, Reading, read_memory, read_text
-from perdure.files.roots import Kind, Root, scan
+from perdure.files.roots import MAX_BYTES, Kind, Reading, Root, read_memory, read_text, scan
 from perdure.files.search import Answer, Ask, Result
 from perdure.files.transcript_log import safe_name
 from perdure.hooks.types import Messages, PromptSection, TurnContext

@@ -15,8 +15,7 @@ from perdure.capture.statements import CaptureRule
 from perdure.capture.writing import Prepared, Writer, Written
 from perdure.consolidation.clusters import Progress
 from perdure.errors import InputError
-from perdure.files.reading import read_text
-from perdure.files.roots import Root
+from perdure.files.roots import Root, read_text
 from perdure.files.turns import Turn, read_turns, session_of
 from perdure.hooks.types import Channel
 from perdure.store.fact import Fact

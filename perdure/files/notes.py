@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perdure.errors import InputError, StoreFullError, StoreUnavailableError
-from perdure.files.reading import MAX_BYTES
+from perdure.files.roots import MAX_BYTES
 from perdure.files.safe_open import read_inside
 from perdure.secrets.redact import redact
 from perdure.store.folder import FILE_MODE, FOLDER_MODE, sync_folder
@@ -97,18 +97,14 @@ def append_daily_note(workspace: Path, text: str, now: float, *, tz: dt.tzinfo |
     entry = f"\n## {heading}\n\n{redact(text).text}\n"
     path = workspace / NOTES_FOLDER / f"{moment:%Y-%m-%d}.md"
     try:
-        _make_folder(path.parent)
+        with suppress(FileExistsError):
+            path.parent.mkdir(FOLDER_MODE)
+            sync_folder(workspace)
         with _opened(path) as handle:
             _append(handle, path, entry)
     except OSError as error:
         raise _translated(path, error) from error
     return path
-
-
-def _make_folder(folder: Path) -> None:
-    with suppress(FileExistsError):
-        folder.mkdir(FOLDER_MODE)
-        sync_folder(folder.parent)
 
 
 def _append(handle: int, path: Path, entry: str) -> None:
@@ -142,18 +138,14 @@ def _opened(path: Path) -> Iterator[int]:
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OSError(errno.ENXIO, os.strerror(errno.ENXIO))
-        _lock(handle)
+        # For the first line of a new file: an append is whole without it. Windows and some network folders have none.
+        with suppress(ImportError, OSError):
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX)
         yield handle
     finally:
         os.close(handle)
-
-
-def _lock(handle: int) -> None:
-    # For the first line of a new file: an append is whole without it. Windows and some network folders have none.
-    with suppress(ImportError, OSError):
-        import fcntl
-
-        fcntl.flock(handle, fcntl.LOCK_EX)
 
 
 def _translated(path: Path, error: OSError) -> InputError | StoreFullError | StoreUnavailableError:
@@ -179,7 +171,10 @@ def add_line(folder: Path, name: str, text: str) -> bool:
     Returns whether it was added; False if it stands there already.
     """
     before = _read(folder, name)
-    after = with_line(_decoded(before or b"", name), text)
+    try:
+        after = with_line((before or b"").decode(), text)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name} is no UTF-8 text; convert it first") from error
     if before is not None and after.encode() == before:
         return False
     try:
@@ -225,13 +220,6 @@ def _read(folder: Path, name: str) -> bytes | None:
         return None
     except OSError as error:
         raise StoreUnavailableError(f"{folder / name} cannot be read ({error.strerror}); check its owner") from error
-
-
-def _decoded(content: bytes, name: str) -> str:
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        raise InputError(f"{name} is no UTF-8 text; convert it first") from error
 
 
 def _replace(folder: Path, name: str, before: bytes | None, after: bytes) -> None:

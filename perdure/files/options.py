@@ -17,44 +17,23 @@ MEGABYTE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class FilesOptions:
-    """How files and conversations are indexed and searched.
+    """How files and conversations are indexed and searched."""
 
-    Attributes:
-        sources: "memory" (Markdown files), "sessions" (conversations).
-        chunking: how Markdown is cut.
-        threshold: when a conversation that goes on is indexed again.
-        max_bytes: larger Markdown files are passed over; conversations may be ten times as large.
-        cache_entries: vectors kept of texts that are in no file any more.
-        candidates: of each leg, as a multiple of the results asked for.
-        files, turns: weights of each kind.
-        half_life_days: of dated files.
-        mmr: weight of the score against the likeness to better results; 1 switches it off.
-        citations: "auto", "on" or "off".
-    """
-
-    sources: tuple[str, ...] = SOURCES
-    chunking: Chunking = field(default_factory=Chunking)
-    threshold: Threshold = field(default_factory=Threshold)
-    max_bytes: int = 10 * MEGABYTE
-    cache_entries: int = 50_000
-    candidates: int = 4
+    sources: tuple[str, ...] = SOURCES  # "memory" (Markdown files), "sessions" (conversations)
+    chunking: Chunking = field(default_factory=Chunking)  # how Markdown is cut
+    threshold: Threshold = field(default_factory=Threshold)  # when a conversation that goes on is indexed again
+    max_bytes: int = 10 * MEGABYTE  # larger Markdown files are passed over; conversations may be ten times as large
+    cache_entries: int = 50_000  # vectors kept of texts that are in no file any more
+    candidates: int = 4  # of each leg, as a multiple of the results asked for
+    # `files`, `turns`: weights of each kind.
     files: Weights = Weights(keyword=0.5, vector=0.5, alone=0.8)  # noqa: RUF009 - frozen
     turns: Weights = Weights(  # noqa: RUF009 - frozen
-        keyword=0.5,
-        vector=0.5,
-        alone=0.6,
-        neighbour=0.2,
-        document=0.2,
-        answer=0.2,
-        first=0.06,
-        period=0.06,
-        speaker=0.06,
-        question=0.08,
-        short=0.15,
-    )
-    half_life_days: float = HALF_LIFE_DAYS
-    mmr: float = LAMBDA
-    citations: str = "auto"
+        keyword=0.5, vector=0.5, alone=0.6, neighbour=0.2, document=0.2, answer=0.2,
+        first=0.06, period=0.06, speaker=0.06, question=0.08, short=0.15,
+    )  # fmt: skip
+    half_life_days: float = HALF_LIFE_DAYS  # of dated files
+    mmr: float = LAMBDA  # weight of the score against the likeness to better results; 1 switches it off
+    citations: str = "auto"  # "auto", "on" or "off"
 
 
 def source_of(root: Root) -> str:

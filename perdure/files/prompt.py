@@ -36,15 +36,9 @@ _FIRST_KEYS = ("backend", "provider", "sources", "citations")
 
 
 def prompt_sections(
-    mode: str,
-    *,
-    search_tool: str = "memory_search",
-    get_tool: str = "memory_get",
-    citations: str = "auto",
-    memory_md: str | None,
-    max_chars: int = 20_000,
-    runtime: Mapping[str, str],
-) -> tuple[PromptSection, ...]:
+    mode: str, *, search_tool: str = "memory_search", get_tool: str = "memory_get", citations: str = "auto",
+    memory_md: str | None, max_chars: int = 20_000, runtime: Mapping[str, str],
+) -> tuple[PromptSection, ...]:  # fmt: skip
     """Return the sections of the system prompt; the same values give the same bytes.
 
     `memory_md`: the text of MEMORY.md; None: there is none.

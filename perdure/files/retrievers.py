@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import islice
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from perdure.embed.base import Vector
-from perdure.files.generation import Generation
+from perdure.files.index import Generation
 from perdure.files.options import SESSIONS
 from perdure.heap import give_back
 from perdure.index.rounded import SPARE, RoundedMatrix, highest
@@ -64,14 +64,9 @@ class ChunkVectors:
         self._loaded = False
 
     def nearest(
-        self,
-        generation: Generation,
-        space: str,
-        query: Vector,
-        audience: Audience,
-        sources: Collection[str],
-        limit: int,
-    ) -> dict[int, float]:
+        self, generation: Generation, space: str, query: Vector,
+        audience: Audience, sources: Collection[str], limit: int,
+    ) -> dict[int, float]:  # fmt: skip
         """Return the cosines of up to `limit` chunks that the audience may read, nearest first.
 
         `query`: float32 of shape (dims,), length one; `limit`: at least 1.
@@ -313,45 +308,31 @@ def whole_documents(reader: Reader, words: Words, file_ids: Iterable[int]) -> di
 
 def chunks_of(reader: Reader, ids: Iterable[int]) -> dict[int, Chunk]:
     """Return those of the chunks that may be seen, by id."""
-    condition, values = reader.sql()
-    wanted = list(ids)
-    if not wanted:
-        return {}
-    marks = ", ".join("?" * len(wanted))
-    sql = f"SELECT {COLUMNS} FROM chunks c JOIN files f ON f.id = c.file_id WHERE c.id IN ({marks}) AND {condition}"
-    with reader.generation.database.read() as connection:
-        return {row[0]: Chunk(*row) for row in run(connection, sql, (*wanted, *values))}
+    return _chunks(reader, "(SELECT value AS id FROM json_each(?)) CROSS JOIN chunks c USING (id)", list(ids))
 
 
 def neighbours(reader: Reader, chunks: Collection[Chunk], known: Collection[Chunk] = ()) -> dict[int, Chunk]:
     """Return what stands right before and after turns of conversations and is neither of these nor known."""
     there = {(chunk.file_id, chunk.place) for chunk in (*chunks, *known)}
     beside = {(chunk.file_id, chunk.place + step) for chunk in chunks if chunk.source == SESSIONS for step in (-1, 1)}
-    wanted = sorted(beside - there)
+    pairs = "(SELECT value ->> 0 AS file_id, value ->> 1 AS place FROM json_each(?))"
+    return _chunks(reader, f"{pairs} CROSS JOIN chunks c USING (file_id, place)", sorted(beside - there))
+
+
+def _chunks(reader: Reader, joined: str, wanted: Sequence[object]) -> dict[int, Chunk]:
+    """Return wanted chunks that may be seen, by id. Joined from the wanted ones, each is one look into the index."""
     if not wanted:
         return {}
     condition, values = reader.sql()
-    # Joined in this order, each pair is one look into the index.
-    sql = (
-        "WITH wanted (file_id, place) AS (SELECT value ->> 0, value ->> 1 FROM json_each(?))"
-        f" SELECT {COLUMNS} FROM wanted CROSS JOIN chunks c USING (file_id, place) JOIN files f ON f.id = c.file_id"
-        f" WHERE {condition}"
-    )
+    sql = f"SELECT {COLUMNS} FROM {joined} JOIN files f ON f.id = c.file_id WHERE {condition}"
     with reader.generation.database.read() as connection:
-        rows = run(connection, sql, (json.dumps(wanted), *values))
-    return {row[0]: Chunk(*row) for row in rows}
+        return {row[0]: Chunk(*row) for row in run(connection, sql, (json.dumps(wanted), *values))}
 
 
 def passages(
-    reader: Reader,
-    chunks: Mapping[int, Chunk],
-    words: Words,
-    query: str,
-    vector: tuple[Vector, str] | None,
-    known: Mapping[int, float],
-    scale: Scale,
-    today: date,
-) -> dict[int, Passage]:
+    reader: Reader, chunks: Mapping[int, Chunk], words: Words, query: str, vector: tuple[Vector, str] | None,
+    known: Mapping[int, float], scale: Scale, today: date,
+) -> dict[int, Passage]:  # fmt: skip
     """Return what the ranking needs to know of chunks.
 
     `today`: the day of asking, in UTC.
@@ -438,13 +419,11 @@ def _postings(
     )
     [(rows,)] = run(connection, sql, (match_query([term]), *values))
     found: list[tuple[int, float]] = json.loads(rows)
-    return found, _hits(connection, "chunks_fts", term) if best or not everything else len(found)
-
-
-def _hits(connection: Connection, table: str, term: str) -> int:
+    if everything and not best:
+        return found, len(found)
     # Not from the vocabulary: it knows how common words are, but not phrases, and CJK words are phrases.
-    sql = f"SELECT count(*) FROM {table} WHERE {table} MATCH ?"
-    return int(run(connection, sql, (match_query([term]),))[0][0])
+    [(hits,)] = run(connection, "SELECT count(*) FROM chunks_fts WHERE chunks_fts MATCH ?", (match_query([term]),))
+    return found, hits
 
 
 def _speaker_named(query: str, chunks: Iterable[Chunk]) -> str | None:

@@ -12,15 +12,13 @@ from perdure.embed.base import EmbedderIdentity, Vectors
 from perdure.files.chunking import Chunking, chunk_markdown
 from perdure.files.options import source_of
 from perdure.files.roots import Found, Root, Stamp, memory_day
-from perdure.files.turns import Turn, read_turns
+from perdure.files.turns import read_turns
 from perdure.secrets.redact import redact
 from perdure.store.sql import Connection, run
 from perdure.text.normalise import fts_text
 from perdure.text.tokens import estimate_tokens
 
-MONTHS = (
-    "January February March April May June July August September October November December".split()  # noqa: SIM905
-)
+MONTHS = "January February March April May June July August September October November December".split()  # noqa: SIM905
 CONTEXT = 400
 """Characters of the turn before that a turn is also found by."""
 PART_TOKENS = 56
@@ -72,14 +70,20 @@ def turn_entries(data: str, strip: Callable[[str], str], chunking: Chunking) -> 
         assert turn is not None  # noqa: S101 - only the first of all is None
         context = before.text[-CONTEXT:] if before else ""
         for piece in pieces(turn.text, chunking.tokens):
-            entries.append(_turn_entry(turn, piece, context))
+            body = body_of("", "", turn.speaker, turn.at, piece)
+            row = Entry(turn.line_start, turn.line_end, "", piece, body, context, turn.speaker, turn.role, turn.at)
+            entries.append(row)
             context = piece[-CONTEXT:]
     return entries
 
 
 def body_of(path: str, section: str, speaker: str | None, at: float | None, text: str) -> str:
     """Return the words by which a row is found: of a turn if it has a speaker, else of a Markdown file."""
-    return f"{_day(at)} {speaker}: {text}" if speaker else f"{_words(path)} {section}\n{text}"
+    if not speaker:
+        return f"{_words(path)} {section}\n{text}"
+    # In words, as people ask for it.
+    day = "" if at is None else in_words(datetime.fromtimestamp(at, UTC).date())
+    return f"{day} {speaker}: {text}"
 
 
 def embedded(section: str, speaker: str | None, text: str) -> str:
@@ -115,19 +119,9 @@ def _fitting(text: str, tokens: int) -> int:
     return size
 
 
-def _turn_entry(turn: Turn, text: str, context: str) -> Entry:
-    body = body_of("", "", turn.speaker, turn.at, text)
-    return Entry(turn.line_start, turn.line_end, "", text, body, context, turn.speaker, turn.role, turn.at)
-
-
 def in_words(day: date) -> str:
     """Return a day as people ask for it, in English whatever the process's language is: "7 May 2023"."""
     return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
-
-
-def _day(at: float | None) -> str:
-    # In words, as people ask for it.
-    return "" if at is None else in_words(datetime.fromtimestamp(at, UTC).date())
 
 
 def _words(path: str) -> str:

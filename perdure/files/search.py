@@ -13,8 +13,7 @@ from typing import Any
 from perdure.clock import Clock
 from perdure.embed.base import Embedder, Vector
 from perdure.errors import InputError, ModelError, StoreCorruptError, StoreError
-from perdure.files.generation import Generation
-from perdure.files.index import FileIndex
+from perdure.files.index import FileIndex, Generation
 from perdure.files.options import MEMORY, SESSIONS, SOURCES, source_of
 from perdure.files.retrievers import Chunk, ChunkVectors, Reader, Words, by_words, chunks_of, neighbours, passages
 from perdure.files.roots import Root, scan

@@ -8,26 +8,17 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
-from perdure.files.transcript_log import (
-    EMPTY,
-    TranscriptLog,
-    header_line,
-    line_of,
-    safe_name,
-    values_of,
-)
-from perdure.hooks.types import Message, Messages
+from perdure.files.transcript_log import TranscriptLog, header_line, line_of, safe_name, time_of, values_of
+from perdure.hooks.types import Messages
 from perdure.store import conversation_lines as said
 from perdure.store.folder import prepare_folder, private_file
 from perdure.store.scope import Scope
 from perdure.store.store import Store
 from perdure.text.fence import strip_fenced
 from perdure.text.history import TAIL
-from perdure.text.timestamps import seconds
 
 SEEN = "seen"
 """The file that says up to which change of the database the files have come."""
@@ -112,14 +103,12 @@ class SharedLog(TranscriptLog):
         self.folder(scope)
         with self._store.database.write() as connection:
             lines = said.lines(connection, scope, session, None if whole else TAIL)
-            added = [self._written(message, session, now) for message in fresh(lines)]
+            written = (line_of(self._line(message, session, now), self._key) for message in fresh(lines))
+            added = [line.removesuffix(b"\n") for line in written]
             if added:
                 said.add(connection, scope, session, added, now)
         self.pull()
         return len(added)
-
-    def _written(self, message: Message, session: str, now: float) -> bytes:
-        return line_of(self._line(message, session, now, EMPTY), self._key).removesuffix(b"\n")
 
     def _rewrite(self, change: Callable[[bytes], bytes]) -> int:
         with self._store.database.write() as connection:
@@ -134,7 +123,7 @@ class SharedLog(TranscriptLog):
             path.unlink(missing_ok=True)
             return
         prepare_folder(path.parent)
-        started = _at(values_of(lines[0]), conversation.at)
+        started = time_of(values_of(lines[0]), conversation.at)
         header = header_line(conversation.scope, conversation.session, started, self._key)
         draft = private_file(path.with_suffix(".tmp"))
         draft.write_bytes(header + b"".join(line + b"\n" for line in lines))
@@ -149,11 +138,6 @@ class SharedLog(TranscriptLog):
             return int((self._root / SEEN).read_text(encoding="ascii"))
         except (OSError, ValueError):
             return 0
-
-
-def _at(values: Mapping[str, Any], otherwise: float) -> float:
-    at = seconds(values.get("timestamp"))
-    return otherwise if at is None else at
 
 
 def forget_seen(folder: Path) -> None:

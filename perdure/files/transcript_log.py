@@ -139,7 +139,8 @@ class TranscriptLog:
         spoken = [message for message in messages if _is_speech(message)]
 
         def fresh(lines: Sequence[bytes]) -> Messages:
-            known = " ".join(_marks(lines))
+            marks = (values_of(line).get("mark") for line in lines[-TAIL:])
+            known = " ".join(each for each in marks if isinstance(each, str))
             return new_messages(spoken, known, lambda message: mark(self._cleaned(message, session)))[0]
 
         return self._add(scope, session, now, fresh) if spoken else 0
@@ -300,11 +301,8 @@ class TranscriptLog:
 
     def _line(self, message: Message, session: str, now: float, redacted: Mapping[str, str] = EMPTY) -> dict[str, Any]:
         cleaned = self._cleaned(message, session, redacted)
-        at = seconds(message.get("timestamp"))
-        line: dict[str, Any] = {**cleaned, "timestamp": now if at is None else at, "mark": mark(cleaned)}
-        if name := speaker_name(message):
-            line["name"] = name
-        return line
+        line = {**cleaned, "timestamp": time_of(message, now), "mark": mark(cleaned)}
+        return line | ({"name": name} if (name := speaker_name(message)) else {})
 
     def _rewrite(self, change: Callable[[bytes], bytes]) -> int:
         """Change every line of every session; return how many sessions that changed."""
@@ -332,6 +330,12 @@ class TranscriptLog:
             sync_folder(path.parent)
             return True
         return False
+
+
+def time_of(message: Mapping[str, Any], otherwise: float) -> float:
+    """Return when a message was said, in epoch seconds."""
+    at = seconds(message.get("timestamp"))
+    return otherwise if at is None else at
 
 
 def safe_name(exact: str) -> str:
@@ -366,8 +370,3 @@ def _last_lines(file: FileIO, whole: bool = False) -> list[bytes]:
     if finished < len(end):
         file.truncate(start + finished)
     return end[:finished].split(b"\n")[:-1]
-
-
-def _marks(lines: Sequence[bytes]) -> list[str]:
-    said = [values_of(line) for line in lines[-TAIL:]]
-    return [line["mark"] for line in said if isinstance(line.get("mark"), str)]

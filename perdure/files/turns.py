@@ -264,17 +264,12 @@ def _locomo(conversations: list[Mapping[str, Any]], wanted: str | None) -> list[
     if wanted is not None and wanted not in names:
         raise InputError(f"conversation {wanted!r} is not in the file; it has {', '.join(names)}")
     content = conversations[names.index(wanted) if wanted is not None else 0]["conversation"]
-    numbers = sorted(int(match[1]) for key in content if (match := _SESSION.fullmatch(key)))
-    return [
-        Dialogue(
-            f"session_{number}",
-            tuple(
-                Exchange(turn["text"], "", _locomo_time(content[f"session_{number}_date_time"]))
-                for turn in content[f"session_{number}"]
-            ),
-        )
-        for number in numbers
-    ]
+    found = []
+    for number in sorted(int(match[1]) for key in content if (match := _SESSION.fullmatch(key))):
+        name = f"session_{number}"
+        turns = (Exchange(turn["text"], "", _locomo_time(content[f"{name}_date_time"])) for turn in content[name])
+        found.append(Dialogue(name, tuple(turns)))
+    return found
 
 
 def _locomo_time(text: str) -> float:

@@ -228,14 +228,11 @@ class HookRunner:
             return result
         try:
             return await result
-        except asyncio.CancelledError as error:
+        except (Exception, asyncio.CancelledError) as error:
             # The host's own cancellation goes on; one that the plugin let out is a failure of the plugin.
             task = asyncio.current_task()
-            if task is None or task.cancelling():
+            if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
                 raise
-            _log_failure(impl, hook, error)
-            return None
-        except Exception as error:  # noqa: BLE001 - the hook boundary, as above
             _log_failure(impl, hook, error)
             return None
 

@@ -12,17 +12,8 @@ from perdure.errors import ExtensionError
 def register_plugin(manager: PluginManager, plugin: object, name: str | None = None) -> str | None:
     """Register a plugin completely or not at all.
 
-    Args:
-        manager: a manager that has its hookspecs.
-        plugin: a module or an object with hook implementations.
-        name: its name; None for its `__name__`, or its id if it has none.
-
-    Returns:
-        The name under which it is registered; None if the manager blocks that name.
-
-    Raises:
-        ExtensionError: the plugin is None, it or its name is registered already, or an implementation of it
-            belongs to no hook, asks for a parameter that its hook does not have, or is a wrapper.
+    `plugin`: a module or an object with hook implementations; `name`: None for its `__name__`, or its id if it has
+    none. Returns the name under which it is registered; None if the manager blocks that name.
     """
     if plugin is None:
         raise ExtensionError(f"plugin {name!r} is None; give a module or an object")
@@ -47,10 +38,7 @@ def register_plugin(manager: PluginManager, plugin: object, name: str | None = N
 def implementations(manager: PluginManager, hook: str, plugin: object = None) -> list[HookImpl]:
     """Return the implementations of a hook in pluggy's order of calling, the latest registered first.
 
-    Args:
-        manager: where they are registered.
-        hook: the hook's name.
-        plugin: only those of this plugin; None for all.
+    `plugin`: only those of this plugin; None for all.
     """
     found = getattr(manager.hook, hook).get_hookimpls()
     return [impl for impl in reversed(found) if plugin is None or impl.plugin is plugin]

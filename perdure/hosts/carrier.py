@@ -50,19 +50,17 @@ class Carrier:
 
     def before(self, prompt: str, session: str | None, user: str | None = None, *, turn: str | None = None) -> Recall:
         """Return what the model should see with a prompt, the same throughout a turn; an empty block: nothing."""
-        found = self._recalls.get(turn) if turn else None
-        if found is None:
-            found = self._kept(turn, self._runner.before_agent_start(prompt, (), self.context(session, user)))
-        return found
+        return self._recalls.get(turn or "") or self._kept(
+            turn, self._runner.before_agent_start(prompt, (), self.context(session, user))
+        )
 
     async def a_before(
         self, prompt: str, session: str | None, user: str | None = None, *, turn: str | None = None
     ) -> Recall:
         """Return what the model should see with a prompt, the same throughout a turn; an empty block: nothing."""
-        found = self._recalls.get(turn) if turn else None
-        if found is None:
-            found = self._kept(turn, await self._runner.a_before_agent_start(prompt, (), self.context(session, user)))
-        return found
+        return self._recalls.get(turn or "") or self._kept(
+            turn, await self._runner.a_before_agent_start(prompt, (), self.context(session, user))
+        )
 
     def after(self, messages: Messages, session: str | None, user: str | None = None) -> None:
         """Take in a run that went well."""

@@ -68,10 +68,6 @@ class PerdurePlugin(_AdkMemory, BasePlugin):
         session = invocation_context.session
         await self._carrier.a_after(list(_spoken(session.events)), session.id, invocation_context.user_id)
 
-    async def close(self) -> None:
-        """Close the store, if it was opened here."""
-        self._carrier.close()
-
 
 class PerdureMemoryService(_AdkMemory, BaseMemoryService):
     """Memory for ADK's own tools, `load_memory` and `preload_memory`, and for programs that hand it sessions.
@@ -99,10 +95,6 @@ class PerdureMemoryService(_AdkMemory, BaseMemoryService):
             for each in found
         ]
         return SearchMemoryResponse(memories=entries)
-
-    async def close(self) -> None:
-        """Close the store, if it was opened here."""
-        self._carrier.close()
 
 
 def _asks(request: LlmRequest, place: int, asked: str) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from perdure.errors import StoreError
-from perdure.files.generation import Generations
+from perdure.files.index import Generations
 from perdure.files.rows import SUMMED, body_of, checksum
 from perdure.files.shared_log import log_of
 from perdure.store.finding import Finding

@@ -291,12 +291,9 @@ def lost_result(error: StoreLostError) -> ToolResult:
 
 
 def hookimpls_for(
-    project_name: str = DEFAULT_PROJECT,
-    memory: Memory | None = None,
-    *,
-    config: Mapping[str, Any] | None = None,
+    project_name: str = DEFAULT_PROJECT, memory: Memory | None = None, *, config: Mapping[str, Any] | None = None,
     **settings: Any,
-) -> PerdurePlugin:
+) -> PerdurePlugin:  # fmt: skip
     """Return a plugin for a host that has a pluggy manager of its own.
 
     Args:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from perdure.errors import HostError, InputError
-from perdure.hosts.connect.codex import Codex
+from perdure.hosts.connect.hook_hosts import Codex
 from tests.cli.calling import call, call_json
 from tests.hosts.machine import Machine, commands, values
 

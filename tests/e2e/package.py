@@ -27,6 +27,7 @@ DATA = (
     "perdure/hosts/openclaw/index.js",
     "perdure/hosts/openclaw/bridge.js",
     "perdure/hosts/openclaw/generated.json",
+    "perdure/hosts/openclaw/plugin.toml",
     "perdure/ui/static/*",
     "perdure/ui/templates/*.html",
 )

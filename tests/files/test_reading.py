@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure.errors import InputError, UnsafePathError
-from perdure.files.reading import MAX_BYTES, Reading, read_memory, read_text, split_lines
-from perdure.files.roots import Root, root_of
+from perdure.files.roots import MAX_BYTES, Reading, Root, read_memory, read_text, root_of, split_lines
 from perdure.store.scope import Scope
 from tests.kit import for_each
 

@@ -10,7 +10,7 @@ import pytest
 
 from perdure.embed.base import EmbedderIdentity
 from perdure.files import rows
-from perdure.files.generation import Generation
+from perdure.files.index import Generation
 from perdure.files.retrievers import ChunkVectors, cosines
 from perdure.files.roots import Found, Kind, Root, root_of
 from perdure.files.rows import Entry

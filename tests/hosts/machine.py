@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from perdure.hosts.connect.claude_code import ClaudeCode
-from perdure.hosts.connect.codex import Codex
 from perdure.hosts.connect.connection import Connection
+from perdure.hosts.connect.hook_hosts import ClaudeCode, Codex
 from perdure.hosts.connect.parts import Wiring
 
 PYTHON = sys.executable

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from perdure.errors import HostError
-from perdure.hosts.connect.claude_code import ClaudeCode, refuse_committed
+from perdure.hosts.connect.hook_hosts import ClaudeCode, refuse_committed
 from perdure.hosts.connect.parts import Wiring
 from perdure.hosts.connect.survey import Found, survey
 from tests.hosts.machine import PYTHON, Machine, commands, git, values

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from perdure.errors import HostError
-from perdure.hosts.connect.codex import Codex
+from perdure.hosts.connect.hook_hosts import Codex
 from perdure.hosts.connect.parts import Wiring
 from perdure.hosts.connect.survey import Found, checkups, survey
 from tests.hosts.machine import PYTHON, Machine, commands, values

@@ -11,8 +11,8 @@ import pytest
 from perdure.errors import HostError, InputError
 from perdure.hosts.command.dialects import DIALECTS
 from perdure.hosts.connect.hermes import Hermes
+from perdure.hosts.connect.hook_hosts import PLAIN, PlainHost, plain_hosts
 from perdure.hosts.connect.parts import Wiring
-from perdure.hosts.connect.plain import PLAIN, PlainHost, plain_hosts
 from perdure.hosts.connect.survey import survey
 from tests.cli.calling import call, call_json
 from tests.hosts.machine import PYTHON, Machine, values

@@ -16,8 +16,7 @@ from click.testing import CliRunner
 from perdure.cli.main import cli
 from perdure.engine.paths import data_folder
 from perdure.errors import HostError
-from perdure.hosts.openclaw.host import OpenClaw
-from perdure.hosts.openclaw.install import Installation, checkups
+from perdure.hosts.openclaw.install import Installation, OpenClaw, checkups
 from tests.cli.calling import call_json
 
 FAKE = Path(__file__).with_name("fake_openclaw.py")

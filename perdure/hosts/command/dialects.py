@@ -12,22 +12,17 @@ was said, a session is over."""
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How one host speaks.
+    """How one host speaks."""
 
-    Attributes:
-        names: those of `EVENTS` that it tells of, and what it calls them.
-        event, session, turn, reply: the keys under which it may tell them; the first that is there counts.
-        shown: the event at which it takes a block: with each prompt, or when a session begins and not later.
-        bare: whether it takes the block under a key of its own, not within `hookSpecificOutput`.
-    """
-
-    names: Mapping[str, str]
+    names: Mapping[str, str]  # those of `EVENTS` that it tells of, and what it calls them
+    # `event`, `session`, `turn`, `reply`: the keys under which it may tell them; the first that is there counts.
     event: Sequence[str] = ("hook_event_name",)
     session: Sequence[str] = ("session_id",)
     turn: Sequence[str] = ("prompt_id", "turn_id")
     reply: Sequence[str] = ("last_assistant_message",)
+    # The event at which it takes a block: with each prompt, or when a session begins and not later.
     shown: str = "prompt"
-    bare: str | None = None
+    bare: str | None = None  # whether it takes the block under a key of its own, not within `hookSpecificOutput`
 
 
 _CLAUDE_CODE = dict(zip(EVENTS, ("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "SessionEnd"), strict=True))

@@ -17,33 +17,20 @@ from perdure.text.host_markup import said
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What a host tells.
+    """What a host tells."""
 
-    Attributes:
-        name: one of `EVENTS`.
-        context: who speaks with whom, where.
-        prompt: what the user says; empty if it is not the user.
-        reply: what the assistant said last.
-        turn: tells a delivery of the same event from another event.
-        scheduled: prompts that the assistant has had the host set timers for.
-    """
-
-    name: str
-    context: TurnContext
-    prompt: str = ""
-    reply: str = ""
-    turn: str = ""
-    scheduled: tuple[str, ...] = ()
+    name: str  # one of `EVENTS`
+    context: TurnContext  # who speaks with whom, where
+    prompt: str = ""  # what the user says; empty if it is not the user
+    reply: str = ""  # what the assistant said last
+    turn: str = ""  # tells a delivery of the same event from another event
+    scheduled: tuple[str, ...] = ()  # prompts that the assistant has had the host set timers for
 
 
 def read(name: str, host: str, payload: Mapping[str, Any], folder: str | None = None) -> Event | None:
     """Return what an event tells; None: it is not for memory.
 
-    Args:
-        name: one of `EVENTS`.
-        host: one of `DIALECTS`.
-        payload: as the host wrote it to stdin.
-        folder: where the session began, if the host tells it beside.
+    `folder`: where the session began, if the host tells it beside the payload that it wrote to stdin.
     """
     dialect = DIALECTS.get(host)
     if dialect is None:
@@ -54,24 +41,15 @@ def read(name: str, host: str, payload: Mapping[str, Any], folder: str | None = 
     if not wanted or not session or payload.get("agent_id"):
         return None
     turn = _text(payload, *dialect.turn)
-    context = TurnContext(
-        session_id=session,
-        project=project_of(folder or _folder(payload) or _text(payload, "cwd")),
-        turn_id=turn or None,
-        host=host,
-        keeps_block=True,
-    )
+    project = project_of(folder or _folder(payload) or _text(payload, "cwd"))
+    context = TurnContext(session, project=project, turn_id=turn or None, host=host, keeps_block=True)
     came = _text(payload, "prompt")
     prompt = said(came)
-    return Event(
-        name=name,
-        context=context,
-        prompt=prompt,
-        # Some hosts tell with an answer what was asked: what no person asked for is not for memory.
-        reply="" if came and not prompt else _text(payload, *dialect.reply).strip(),
-        turn=turn,
-        scheduled=_scheduled(payload.get("session_crons")),
-    )
+    # Some hosts tell with an answer what was asked: what no person asked for is not for memory.
+    reply = "" if came and not prompt else _text(payload, *dialect.reply).strip()
+    timers = payload.get("session_crons")
+    found = [each for each in timers if isinstance(each, Mapping)] if isinstance(timers, list) else []
+    return Event(name, context, prompt, reply, turn, tuple(said(_text(each, "prompt")) for each in found))
 
 
 def output(event: Event, block: str) -> dict[str, Any] | None:
@@ -82,11 +60,6 @@ def output(event: Event, block: str) -> dict[str, Any] | None:
     if dialect.bare:
         return {dialect.bare: block}
     return {"hookSpecificOutput": {"hookEventName": dialect.names[event.name], "additionalContext": block}}
-
-
-def _scheduled(timers: Any) -> tuple[str, ...]:
-    found = [each for each in timers if isinstance(each, Mapping)] if isinstance(timers, list) else []
-    return tuple(said(_text(each, "prompt")) for each in found)
 
 
 def _folder(payload: Mapping[str, Any]) -> str:

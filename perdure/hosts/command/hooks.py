@@ -41,19 +41,12 @@ SAME_SECONDS = 10.0
 
 @dataclass(slots=True)
 class Session:
-    """What is known of a conversation.
+    """What is known of a conversation."""
 
-    Attributes:
-        history: its last messages.
-        spent: about so many tokens of memories were put into it.
-        turn: that of the newest prompt; None: none came yet.
-        scheduled: prompts of timers that it has set.
-    """
-
-    history: deque[Message] = field(default_factory=lambda: deque(maxlen=HISTORY))
-    spent: int = 0
-    turn: str | None = None
-    scheduled: tuple[str, ...] = ()
+    history: deque[Message] = field(default_factory=lambda: deque(maxlen=HISTORY))  # its last messages
+    spent: int = 0  # about so many tokens of memories were put into it
+    turn: str | None = None  # that of the newest prompt; None: none came yet
+    scheduled: tuple[str, ...] = ()  # prompts of timers that it has set
 
 
 class CommandHooks:
@@ -62,9 +55,7 @@ class CommandHooks:
     def __init__(self, home: Path, **settings: Any) -> None:
         """Prepare; the store is opened with the first event.
 
-        Args:
-            home: the data folder.
-            settings: arguments of `Memory.open`.
+        The `settings` are arguments of `Memory.open`.
         """
         self.home = home
         self._plugin = hookimpls_for(home=home, **settings)
@@ -77,11 +68,7 @@ class CommandHooks:
         self._plugin.host_started(TurnContext(host="command"))
 
     def store(self) -> Memory:
-        """Return the open store, on which tools work as well.
-
-        Raises:
-            PerdureError: it cannot be opened.
-        """
+        """Return the open store, on which tools work as well."""
         return self._plugin.opened()
 
     def adopt(self) -> None:
@@ -97,11 +84,8 @@ class CommandHooks:
     def answer(self, body: bytes) -> bytes:
         """Do what an event asks for.
 
-        Args:
-            body: event, host, the folder where the session began, and what the host wrote, with NULs between.
-
-        Returns:
-            What the host is to read, if anything; nothing as well for what is no event.
+        `body`: event, host, the folder where the session began, and what the host wrote, with NULs between. What is no
+        event is answered with nothing.
         """
         try:
             event, host, folder, written = body.split(b"\0", 3)
@@ -118,11 +102,7 @@ class CommandHooks:
     def handle(self, name: str, host: str, payload: Mapping[str, Any], folder: str | None) -> dict[str, Any] | None:
         """Do what an event asks for; return what the host is to read, if anything.
 
-        Args:
-            name: the event; one of `dialects.EVENTS`.
-            host: the host's name.
-            payload: as the host wrote it.
-            folder: where the session began, if the host tells it.
+        `folder`: where the session began, if the host tells it.
         """
         event, dialect = read(name, host, payload, folder), DIALECTS.get(host)
         if event is None or dialect is None or not self._is_new(event):

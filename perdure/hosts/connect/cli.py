@@ -14,12 +14,10 @@ from perdure.cli.options import dry_run_option, home_option, json_option
 from perdure.cli.output import OK, Output
 from perdure.engine.paths import HOME_VARIABLE
 from perdure.errors import HostError, InputError
-from perdure.hosts.connect.claude_code import ClaudeCode, refuse_committed
-from perdure.hosts.connect.codex import Codex
 from perdure.hosts.connect.connection import Connection, Edit
 from perdure.hosts.connect.hermes import Hermes
+from perdure.hosts.connect.hook_hosts import PLAIN, ClaudeCode, Codex, PlainHost, plain_hosts, refuse_committed
 from perdure.hosts.connect.parts import Wiring
-from perdure.hosts.connect.plain import PLAIN, PlainHost, plain_hosts
 from perdure.hosts.connect.survey import CONNECTED, Found, connect_command, survey
 from perdure.secrets.redact import redact
 
@@ -137,11 +135,7 @@ def _host_of(name: str) -> ClaudeCode | Codex | Hermes | PlainHost:
 
 
 def _check(name: str, connection: Connection, project: Path | None, plugin: Path | None) -> None:
-    """See that a host may be connected like this.
-
-    Raises:
-        HostError: it is not here, is connected in another way, or git would commit what is written.
-    """
+    """See that a host may be connected like this."""
     host = _host_of(name)
     if not plugin and not host.program and not host.folder.is_dir():
         raise HostError(f"{name} was not found: its program is not on the PATH, and {host.folder} is missing")

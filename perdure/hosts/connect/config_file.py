@@ -26,28 +26,17 @@ STALE_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class ConfigFile:
-    """A config file as it was read.
+    """A config file as it was read."""
 
-    Attributes:
-        path: where its host looks for it.
-        real: where links lead from there; this is what is replaced, so that the links stay.
-        content: None: there is no such file.
-    """
-
-    path: Path
-    real: Path
-    content: bytes | None
+    path: Path  # where its host looks for it
+    real: Path  # where links lead from there; this is what is replaced, so that the links stay
+    content: bytes | None  # None: there is no such file
 
     @classmethod
     def read(cls, path: Path, inside: Path | None = None) -> ConfigFile:
         """Read a file through links.
 
-        Args:
-            path: where its host looks for it.
-            inside: links may not lead out of this folder.
-
-        Raises:
-            HostError: it is no plain file of this user, leads nowhere or out of the folder, or cannot be read.
+        Links may not lead out of the folder `inside`.
         """
         real = Path(os.path.realpath(path))
         if inside is not None and not real.is_relative_to(os.path.realpath(inside)):
@@ -62,11 +51,7 @@ class ConfigFile:
             raise HostError(f"{path} cannot be read: {error.strerror}") from error
 
     def write(self, content: bytes | None) -> tuple[Path, ...]:
-        """Replace the file, or remove it; return the folders that had to be made for it, outermost first.
-
-        Raises:
-            HostError: it cannot be written, or is no longer what was read.
-        """
+        """Replace the file, or remove it; return the folders that had to be made for it, outermost first."""
         try:
             if ConfigFile.read(self.path) != self:
                 raise HostError(f"{self.path} was changed by somebody else meanwhile; run this again")
@@ -84,11 +69,7 @@ class ConfigFile:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock that a host takes itself to write this file: a folder beside it.
-
-    Raises:
-        HostError: the host holds it for too long.
-    """
+    """Hold the lock that a host takes itself to write this file: a folder beside it."""
     lock = Path(f"{path}.lock")
     until = time.monotonic() + LOCK_SECONDS
     while not _taken(lock):
@@ -132,11 +113,7 @@ def _read(real: Path) -> bytes:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file so that it is whole at any moment; it keeps its mode, a new one is for its owner alone.
-
-    Raises:
-        OSError: it cannot be written; what was there is there still.
-    """
+    """Write a file so that it is whole at any moment; it keeps its mode, a new one is for its owner alone."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -167,11 +144,7 @@ class Record:
 
     @property
     def original(self) -> bytes | None:
-        """What the file was before; None: there was none, or nothing is known of it.
-
-        Raises:
-            HostError: the backup cannot be read.
-        """
+        """What the file was before; None: there was none, or nothing is known of it."""
         if not self._values().get("existed"):
             return None
         try:
@@ -189,11 +162,7 @@ class Record:
         return content is not None and self._values().get("after") == digest(content)
 
     def keep(self, host: str, before: bytes | None, after: bytes) -> None:
-        """Note a change that is about to be made. The first time the file's content is kept.
-
-        Raises:
-            HostError: it cannot be written down.
-        """
+        """Note a change that is about to be made. The first time the file's content is kept."""
         values, own = self._values(), None
         if not values:
             values = {"host": host, "path": str(self.path), "existed": before is not None, "folders": []}
@@ -232,11 +201,7 @@ class Record:
 
 
 def recorded(host: str) -> Iterator[Path]:
-    """Yield the config files of a host that perdure was put into.
-
-    Raises:
-        HostError: a record cannot be read.
-    """
+    """Yield the config files of a host that perdure was put into."""
     for file in sorted(connections_folder().glob("*/record.json")):
         values = read_record(file)
         if values.get("host") == host:
@@ -244,11 +209,7 @@ def recorded(host: str) -> Iterator[Path]:
 
 
 def read_record(file: Path) -> dict[str, Any]:
-    """Return what a record of ours says; nothing if there is none.
-
-    Raises:
-        HostError: it cannot be read.
-    """
+    """Return what a record of ours says; nothing if there is none."""
     try:
         values: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:

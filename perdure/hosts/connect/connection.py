@@ -16,17 +16,11 @@ from perdure.hosts.connect.parts import Part, dump, parse, prune
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A change of one file.
+    """A change of one file."""
 
-    Attributes:
-        file: as it was read.
-        after: what it becomes; None: it is removed.
-        restored: whether it becomes what it was before perdure, byte for byte.
-    """
-
-    file: ConfigFile
-    after: bytes | None
-    restored: bool = False
+    file: ConfigFile  # as it was read
+    after: bytes | None  # what it becomes; None: it is removed
+    restored: bool = False  # whether it becomes what it was before perdure, byte for byte
 
     def diff(self) -> list[str]:
         """Return the change as lines of a unified diff."""
@@ -36,26 +30,15 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A config file, and what of it is ours.
+    """A config file, and what of it is ours."""
 
-    Attributes:
-        path: where the host looks for it.
-        parts: what is ours.
-        inside: links may not lead out of this folder.
-        locks: whether the host locks it when it writes.
-    """
-
-    path: Path
-    parts: Sequence[Part]
-    inside: Path | None = None
-    locks: bool = False
+    path: Path  # where the host looks for it
+    parts: Sequence[Part]  # what is ours
+    inside: Path | None = None  # links may not lead out of this folder
+    locks: bool = False  # whether the host locks it when it writes
 
     def connected(self) -> Edit | None:
-        """Return how the file changes when it is connected, or None.
-
-        Raises:
-            HostError: it is broken, unsafe or unreadable.
-        """
+        """Return how the file changes when it is connected, or None."""
         file = ConfigFile.read(self.path, self.inside)
         values = parse(self.path, file.content)
         for part in self.parts:
@@ -65,11 +48,7 @@ class Target:
         return Edit(file, dump(self.path, values, file.content))
 
     def disconnected(self) -> Edit | None:
-        """Return how the file changes when it is disconnected, or None.
-
-        Raises:
-            HostError: as `connected`.
-        """
+        """Return how the file changes when it is disconnected, or None."""
         file, record = ConfigFile.read(self.path, self.inside), Record(self.path)
         if record.untouched(file.content):
             return Edit(file, record.original, restored=True)
@@ -86,25 +65,15 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class WholeFile:
-    """A file of which all is ours, as a rule for the model.
+    """A file of which all is ours, as a rule for the model."""
 
-    Attributes:
-        path: where the host looks for it.
-        text: what stands in it.
-        inside: links may not lead out of this folder.
-    """
-
-    path: Path
-    text: str
-    inside: Path | None = None
+    path: Path  # where the host looks for it
+    text: str  # what stands in it
+    inside: Path | None = None  # links may not lead out of this folder
     locks: bool = False
 
     def connected(self) -> Edit | None:
-        """Return how the file changes when it is connected, or None.
-
-        Raises:
-            HostError: it is unsafe or unreadable, or somebody else's.
-        """
+        """Return how the file changes when it is connected, or None."""
         file, wanted = ConfigFile.read(self.path, self.inside), self.text.encode()
         if file.content == wanted:
             return None
@@ -113,11 +82,7 @@ class WholeFile:
         return Edit(file, wanted)
 
     def disconnected(self) -> Edit | None:
-        """Return how the file changes when it is disconnected, or None; one that was edited stays.
-
-        Raises:
-            HostError: it is unsafe or unreadable.
-        """
+        """Return how the file changes when it is disconnected, or None; one that was edited stays."""
         file = ConfigFile.read(self.path, self.inside)
         ours = file.content == self.text.encode() or Record(self.path).untouched(file.content)
         return Edit(file, None) if ours else None
@@ -131,36 +96,23 @@ class Connection:
     targets: Sequence[Target | WholeFile]
 
     def plan_connect(self) -> list[Edit]:
-        """Return what `connect` would change.
-
-        Raises:
-            HostError: a config is broken, unsafe or unreadable.
-        """
+        """Return what `connect` would change."""
         return [edit for target in self.targets if (edit := target.connected())]
 
     def plan_disconnect(self) -> list[Edit]:
-        """Return what `disconnect` would change.
-
-        Raises:
-            HostError: as `plan_connect`.
-        """
+        """Return what `disconnect` would change."""
         return [edit for target in self.targets if (edit := target.disconnected())]
 
     def connect(self) -> list[Edit]:
         """Make the host call perdure. What each file was before is kept; twice is no error.
 
-        Raises:
-            HostError: as `plan_connect`, or a file cannot be written; those that were written can be disconnected.
+        If a file cannot be written, those that were written can be disconnected.
         """
         self.plan_connect()
         return self._apply(self._connect)
 
     def disconnect(self) -> list[Edit]:
-        """Take perdure out of the host's config. A file that was not edited since becomes what it was.
-
-        Raises:
-            HostError: as `connect`.
-        """
+        """Take perdure out of the host's config. A file that was not edited since becomes what it was."""
         self.plan_disconnect()
         done = self._apply(self._disconnect)
         for target in reversed(self.targets):

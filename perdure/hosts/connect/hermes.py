@@ -49,11 +49,7 @@ class Hermes:
         return (self.plugin / "__init__.py").is_file()
 
     def chosen(self) -> bool:
-        """Return whether Hermes's config names perdure as its memory.
-
-        Raises:
-            HostError: the config cannot be read.
-        """
+        """Return whether Hermes's config names perdure as its memory."""
         try:
             return _PROVIDER.search((self.folder / "config.yaml").read_text(encoding="utf-8")) is not None
         except FileNotFoundError:
@@ -62,11 +58,7 @@ class Hermes:
             raise HostError(f"{self.folder / 'config.yaml'} cannot be read ({type(error).__name__})") from error
 
     def refuse_without_perdure(self) -> None:
-        """See that Hermes's environment has perdure.
-
-        Raises:
-            HostError: it has not, or is not to be found.
-        """
+        """See that Hermes's environment has perdure."""
         python = Path(self._known()).resolve().with_name("python")
         if not python.exists():
             raise HostError(f"{self.program} has no interpreter beside it, into which perdure could be installed")
@@ -79,11 +71,7 @@ class Hermes:
         return [hermes, "config", "set", "memory.provider", NAME] if on else [hermes, "memory", "off"]
 
     def run(self, command: Sequence[str]) -> None:
-        """Run a command of Hermes.
-
-        Raises:
-            HostError: it failed.
-        """
+        """Run a command of Hermes."""
         done = _run(command)
         if done.returncode:
             raise HostError(f"{' '.join(command)} failed: {(done.stderr or done.stdout).strip()[-300:]}")

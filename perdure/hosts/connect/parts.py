@@ -36,24 +36,14 @@ MISSING = object()
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """What a host runs. The text never changes between versions: a host may trust a command by its hash.
+    """What a host runs. The text never changes between versions: a host may trust a command by its hash."""
 
-    Attributes:
-        host: the name that our commands know it by.
-        home: the data folder, if it is named.
-        python: absolute path of the interpreter that perdure is installed in.
-    """
-
-    host: str
-    home: Path | None = None
-    python: str = sys.executable
+    host: str  # the name that our commands know it by
+    home: Path | None = None  # the data folder, if it is named
+    python: str = sys.executable  # absolute path of the interpreter that perdure is installed in
 
     def __post_init__(self) -> None:
-        """See that a config can name the paths.
-
-        Raises:
-            HostError: it cannot.
-        """
+        """See that a config can name the paths."""
         for path in (self.python, str(self.home)):
             try:
                 path.encode()
@@ -73,15 +63,11 @@ class Wiring:
 
 
 def parse(path: Path, content: bytes | None) -> Values:
-    """Return what a config file says; an absent or empty one says nothing.
-
-    Raises:
-        HostError: it is broken.
-    """
+    """Return what a config file says; an absent or empty one says nothing."""
     try:
         text = (content or b"").decode().removeprefix(_BOM)
-        values = _toml(text) if path.suffix == ".toml" else json.loads(text or "{}")
-    except (ValueError, RecursionError) as error:
+        values: Any = tomlkit.parse(text) if path.suffix == ".toml" else json.loads(text or "{}")
+    except (ValueError, RecursionError, TOMLKitError) as error:
         kind = path.suffix.lstrip(".").upper()
         raise HostError(f"{path} is no {kind} ({error}); mend it first. Nothing was changed") from None
     if not isinstance(values, MutableMapping):
@@ -90,20 +76,12 @@ def parse(path: Path, content: bytes | None) -> Values:
 
 
 def read_values(path: Path) -> Values:
-    """Return what a config file says, as it stands on the disk.
-
-    Raises:
-        HostError: it is broken, or cannot be read.
-    """
+    """Return what a config file says, as it stands on the disk."""
     return parse(path, ConfigFile.read(path).content)
 
 
 def dump(path: Path, values: Values, former: bytes | None) -> bytes:
-    """Return the file that says this: in TOML all else stays as it was written, in JSON the indentation.
-
-    Raises:
-        HostError: the change cannot be made to this file.
-    """
+    """Return the file that says this: in TOML all else stays as it was written, in JSON the indentation."""
     text = (former or b"").decode()
     bom = _BOM if text.startswith(_BOM) else ""
     if isinstance(values, tomlkit.TOMLDocument):
@@ -130,25 +108,13 @@ def at(values: Any, *keys: str) -> Any:
 
 
 def child(values: Values, key: str, kind: type[dict[str, Any]] | type[list[Any]]) -> Any:
-    """Return the object or the list at a key; it is made if there is none.
-
-    Raises:
-        HostError: something else stands there.
-    """
+    """Return the object or the list at a key; it is made if there is none."""
     if key not in values:
         values[key] = kind()
     found = values[key]
     if not isinstance(found, MutableMapping if kind is dict else kind):
         raise HostError(f"its {key!r} is not of the kind that its program reads; mend it first. Nothing was changed")
     return found
-
-
-def put(values: Values, key: str, value: dict[str, Any]) -> None:
-    """Set an object; in TOML a table that gets a line of its own below."""
-    values[key] = value
-    table = values[key]
-    if isinstance(table, Table):
-        table.add(tomlkit.nl())
 
 
 def interpreter(command: object) -> str | None:
@@ -175,23 +141,15 @@ def our_hooks(values: Values) -> Iterator[tuple[str, int, int, dict[str, Any]]]:
 
 
 class HookHost:
-    """A host whose hooks and MCP servers stand in files of the user.
-
-    Attributes:
-        folder: what is there if the host was ever started.
-        program: its program; None: it is not on the PATH.
-        config: the file with the MCP servers.
-        servers: where they are in it.
-        hooks_file: the file with the hooks.
-        off: what switches all hooks off: places in the settings, each with its value.
-    """
+    """A host whose hooks and MCP servers stand in files of the user."""
 
     name: str
-    folder: Path
-    program: str | None
-    config: Path
-    servers: Keys
-    hooks_file: Path
+    folder: Path  # what is there if the host was ever started
+    program: str | None  # its program; None: it is not on the PATH
+    config: Path  # the file with the MCP servers
+    servers: Keys  # where they are in it
+    hooks_file: Path  # the file with the hooks
+    # What switches all hooks off: places in the settings, each with its value.
     off: ClassVar[Mapping[Keys, bool]] = {("hooksConfig", "enabled"): False}
 
     @property
@@ -251,11 +209,7 @@ class Part:
         return ()
 
     def put(self, values: Values) -> None:
-        """Put it in. What is there already is made right, and keeps its place.
-
-        Raises:
-            HostError: the config is of another form than its host reads.
-        """
+        """Put it in. What is there already is made right, and keeps its place."""
 
     def take(self, values: Values, former: Values) -> None:
         """Take it out, and put back what the former config had in its place."""
@@ -263,19 +217,13 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Hooks(Part):
-    """Our hooks, one for each event of which the host tells.
+    """Our hooks, one for each event of which the host tells."""
 
-    Attributes:
-        wiring: what they run.
-        seconds: a host's own caps on the seconds of an event.
-        form: of a hook, beside its command.
-        grouped: whether hooks stand in groups.
-    """
-
-    wiring: Wiring
-    seconds: Mapping[str, int] = field(default_factory=dict)
+    wiring: Wiring  # what they run
+    seconds: Mapping[str, int] = field(default_factory=dict)  # a host's own caps on the seconds of an event
+    # Of a hook, beside its command.
     form: Mapping[str, Any] = field(default_factory=lambda: {"type": "command", "timeout": SECONDS})
-    grouped: bool = True
+    grouped: bool = True  # whether hooks stand in groups
 
     @property
     def names(self) -> Mapping[str, str]:
@@ -312,17 +260,11 @@ class Hooks(Part):
 
 @dataclass(frozen=True, slots=True)
 class Server(Part):
-    """Our MCP server, at a place of the config.
+    """Our MCP server, at a place of the config."""
 
-    Attributes:
-        wiring: what it runs.
-        servers: where the host keeps its servers.
-        extra: what this host should know besides.
-    """
-
-    wiring: Wiring
-    servers: Keys
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    wiring: Wiring  # what it runs
+    servers: Keys  # where the host keeps its servers
+    extra: Mapping[str, Any] = field(default_factory=dict)  # what this host should know besides
 
     @property
     def containers(self) -> Sequence[Keys]:
@@ -335,7 +277,10 @@ class Server(Part):
             values = child(values, key, dict)
         wanted = {**self.extra, **self.wiring.server()}
         if at(values, NAME, "command") is MISSING:
-            put(values, NAME, wanted)
+            values[NAME] = wanted
+            if isinstance(values[NAME], Table):
+                # With a line of its own below.
+                values[NAME].add(tomlkit.nl())
         else:
             for key, value in wanted.items():
                 if at(values, NAME, key) != value:
@@ -389,13 +334,6 @@ def _drop(groups: list[Any], keep: dict[str, Any] | None = None) -> None:
             emptied.append(number)
     for number in reversed(emptied):
         del groups[number]
-
-
-def _toml(text: str) -> Values:
-    try:
-        return tomlkit.parse(text)
-    except TOMLKitError as error:
-        raise ValueError(str(error)) from None
 
 
 def _written(path: Path, values: tomlkit.TOMLDocument) -> str:

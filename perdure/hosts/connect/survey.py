@@ -15,13 +15,10 @@ from typing import Any, Literal
 from perdure.api.doctor import Checkup
 from perdure.errors import HostError
 from perdure.hosts.command.dialects import DIALECTS
-from perdure.hosts.connect.claude_code import ClaudeCode
-from perdure.hosts.connect.codex import Codex
 from perdure.hosts.connect.hermes import Hermes
+from perdure.hosts.connect.hook_hosts import PLAIN, ClaudeCode, Codex, plain_hosts
 from perdure.hosts.connect.parts import HookHost, interpreter
-from perdure.hosts.connect.plain import PLAIN, plain_hosts
-from perdure.hosts.openclaw.host import OpenClaw, config_file
-from perdure.hosts.openclaw.install import Installation
+from perdure.hosts.openclaw.install import Installation, OpenClaw, config_file
 from perdure.hosts.openclaw.manifest import ID
 
 Remembering = Literal["automatic", "on request", "none"]
@@ -33,29 +30,19 @@ HOSTS = (*CONNECTED[:2], OPENCLAW, *CONNECTED[2:])
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A host.
+    """A host."""
 
-    Attributes:
-        name: what `perdure connect` calls it.
-        places: where it is connected.
-        memory: "automatic" by hooks, "on request" by tools alone, or "none".
-        problems: what is wrong with how it is connected.
-        installed: its program, else its folder; None: neither is here.
-    """
-
-    name: str
-    places: tuple[str, ...] = ()
-    memory: Remembering = "none"
-    problems: tuple[str, ...] = ()
-    installed: str | None = None
+    name: str  # what `perdure connect` calls it
+    places: tuple[str, ...] = ()  # where it is connected
+    memory: Remembering = "none"  # "automatic" by hooks, "on request" by tools alone, or "none"
+    problems: tuple[str, ...] = ()  # what is wrong with how it is connected
+    installed: str | None = None  # its program, else its folder; None: neither is here
 
 
 def survey(environ: Mapping[str, str] = os.environ, names: Sequence[str] = HOSTS) -> list[Found]:
     """Look for hosts that can be connected.
 
-    Args:
-        environ: the environment by which hosts find their programs and configs.
-        names: which hosts; OpenClaw's own commands take seconds.
+    Of OpenClaw its own commands are asked, which takes seconds.
     """
     hosts: Sequence[HookHost] = (ClaudeCode(environ), Codex(environ), *plain_hosts(environ).values())
     looks: dict[str, tuple[str | None, Path, Callable[[], Found]]] = {
@@ -133,11 +120,7 @@ def _server_flaws(host: HookHost, hooks: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def checkups(environ: Mapping[str, str] = os.environ) -> Iterator[Checkup]:
-    """Look at the hosts that are on this machine; that they are not connected is no fault.
-
-    Args:
-        environ: the environment by which hosts find their programs and configs.
-    """
+    """Look at the hosts that are on this machine; that they are not connected is no fault."""
     for found in survey(environ, CONNECTED):
         if not found.installed:
             continue

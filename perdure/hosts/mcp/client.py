@@ -14,20 +14,12 @@ INSTRUCTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class McpClient:
-    """A connection of a client.
+    """A connection of a client."""
 
-    Attributes:
-        agent: act for this agent.
-        user: another user than the owner of this machine.
-        workspace: folder with MEMORY.md and memory/.
-        project: the scope of the repository that the client works in.
-        host: the client's name, for the journal.
-        session: the connection's name: what one was shown is nothing to another.
-    """
-
-    agent: str | None = None
-    user: str | None = None
-    workspace: str | None = None
-    project: str | None = None
-    host: str = "mcp"
+    agent: str | None = None  # act for this agent
+    user: str | None = None  # another user than the owner of this machine
+    workspace: str | None = None  # folder with MEMORY.md and memory/
+    project: str | None = None  # the scope of the repository that the client works in
+    host: str = "mcp"  # the client's name, for the journal
+    # The connection's name: what one was shown is nothing to another.
     session: str = field(default_factory=lambda: f"mcp-{uuid.uuid4().hex}")

@@ -40,20 +40,14 @@ class Desk:
     """Answers what a client asks. Every method may block: for the disk, and at first for opening the store."""
 
     def __init__(
-        self,
-        home: Path | None,
-        client: McpClient,
-        *,
-        said: Callable[[str], bool] = lambda quote: False,
+        self, home: Path | None, client: McpClient, *, said: Callable[[str], bool] = lambda quote: False,
         shared: Callable[[], Memory] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Prepare; nothing is opened yet.
 
-        Args:
-            home: the data folder; None: the usual one.
-            client: who asks.
-            said: tells whether the user has said this to that client lately, as `perdure.text.quotes` compares.
-            shared: returns a store that is open for others as well; None: one is opened for this desk.
+        `said`: tells whether the user has said this to that client lately, as `perdure.text.quotes` compares. `shared`:
+        returns a store that is open for others as well; None: one is opened for this desk, in `home` or the usual data
+        folder.
         """
         self._home, self._said, self._shared = home, said, shared
         self._context = TurnContext(
@@ -65,11 +59,7 @@ class Desk:
         self._lock = threading.Lock()
 
     def memory(self) -> Memory:
-        """Return the open store.
-
-        Raises:
-            PerdureError: it cannot be opened; the next call tries again.
-        """
+        """Return the open store. If it cannot be opened, the next call tries again."""
         with self._lock:
             context = self._context
             if self._memory is None and self._shared is not None:
@@ -87,15 +77,9 @@ class Desk:
     def call(self, name: str, values: Mapping[str, Any], *, consent: Consent = Consent.UNASKED) -> ToolResult:
         """Call a tool.
 
-        Args:
-            name: of the tool.
-            values: its arguments.
-            consent: UNASKED: where the user's word is needed, `details["confirm"]` of the answer says what to ask them
-                (`question`, `old`, `new`) and with which `arguments` to call again if they accept. GIVEN: they have
-                accepted. UNAVAILABLE: they cannot be asked, so the change waits for their review.
-
-        Raises:
-            PerdureError: the store cannot be opened.
+        `consent`: UNASKED: where the user's word is needed, `details["confirm"]` of the answer says what to ask them
+        (`question`, `old`, `new`) and with which `arguments` to call again if they accept. GIVEN: they have accepted.
+        UNAVAILABLE: they cannot be asked, so the change waits for their review.
         """
         given = values.get("quote")
         quote = given if isinstance(given, str) and is_quote(given) and self._said(given) else ""
@@ -105,28 +89,16 @@ class Desk:
         return replace(result, text=f"{result.text} {UNCLEAR if quote else UNHEARD}")
 
     def recalled(self, question: str) -> str:
-        """Return a question as a model should see it: with what memory holds on it, if anything.
-
-        Raises:
-            PerdureError: the store cannot be opened.
-        """
+        """Return a question as a model should see it: with what memory holds on it, if anything."""
         found = self.memory().turns.before(question, self._context)
         return f"{found.block}\n\n{question}" if found and found.block else question
 
     def files(self) -> dict[str, str]:
-        """Return the memory files that may be read: URI by path.
-
-        Raises:
-            PerdureError: the store cannot be opened.
-        """
+        """Return the memory files that may be read: URI by path."""
         return {path: FILES + quote(path) for path in self.memory().files.paths()}
 
     def read(self, uri: str) -> tuple[str, str]:
-        """Return the MIME type and the text of a resource.
-
-        Raises:
-            PerdureError: there is no such resource, or it may not be read.
-        """
+        """Return the MIME type and the text of a resource."""
         memory = self.memory()
         if uri == FACTS:
             newest = memory.admin.list(Filter(review_state="approved"), limit=NEWEST)
@@ -156,9 +128,7 @@ class SharedDesks:
     def __init__(self, store: Callable[[], Memory], said: Callable[[str, str], bool]) -> None:
         """Prepare.
 
-        Args:
-            store: returns the open store.
-            said: tells whether the user of a host, its name first, has said something lately.
+        `said`: tells whether the user of a host, its name first, has said something lately.
         """
         self._store, self._said = store, said
         self._desks: Recent[McpClient, Desk] = Recent(DESKS)
@@ -181,11 +151,7 @@ class SharedDesks:
 
 
 def done(desk: Desk, what: str, values: Mapping[str, Any]) -> Any:
-    """Do what was asked of a desk; return the result as JSON values.
-
-    Raises:
-        PerdureError: it cannot be done.
-    """
+    """Do what was asked of a desk; return the result as JSON values."""
     if what == "call":
         return asdict(desk.call(values["name"], values["values"], consent=Consent(values["consent"])))
     if what in ("recalled", "files", "read"):

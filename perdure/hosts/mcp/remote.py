@@ -44,11 +44,7 @@ class RemoteDesk:
         return [offer.wire() for offer in OFFERS]
 
     def memory(self) -> None:
-        """Have the store opened.
-
-        Raises:
-            PerdureError: it cannot be.
-        """
+        """Have the store opened."""
         self._asked("memory", {})
 
     def call(self, name: str, values: Mapping[str, Any], *, consent: Consent = Consent.UNASKED) -> ToolResult:
@@ -90,11 +86,7 @@ class RemoteDesk:
         return found["result"]
 
     def _told(self, body: bytes) -> bytes | None:
-        """Return what the helper answers, once it is there; None if there can be none.
-
-        Raises:
-            HostError: it takes too long, or something is wrong with it.
-        """
+        """Return what the helper answers, once it is there; None if there can be none."""
         until = time.monotonic() + BEGINNING
         while time.monotonic() < until:
             try:

@@ -34,23 +34,17 @@ DECLINED = (
     "bring it up."
 )
 PROMPT = types.Prompt(
-    name="recall",
-    title="Ask with memory",
-    description="A question, together with what memory holds on it.",
+    name="recall", title="Ask with memory", description="A question, together with what memory holds on it.",
     arguments=[types.PromptArgument(name="question", description="What you want to ask.", required=True)],
-)
+)  # fmt: skip
 FACT = types.ResourceTemplate(
-    name="memory",
-    uri_template="perdure://facts/{id}",
-    description="One memory, by its id or the beginning of it.",
-    mime_type="application/json",
-)
+    name="memory", description="One memory, by its id or the beginning of it.",
+    uri_template="perdure://facts/{id}", mime_type="application/json",
+)  # fmt: skip
 FILE = types.ResourceTemplate(
-    name="memory file",
-    uri_template="perdure://files/{+path}",
-    description="MEMORY.md or a file in memory/.",
-    mime_type="text/markdown",
-)
+    name="memory file", description="MEMORY.md or a file in memory/.",
+    uri_template="perdure://files/{+path}", mime_type="text/markdown",
+)  # fmt: skip
 PATIENCE = 60.0
 """Seconds for an answer. None in time means no."""
 OPEN = 20
@@ -62,17 +56,11 @@ Page = types.PaginatedRequestParams | None
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What the user is asked.
+    """What the user is asked."""
 
-    Attributes:
-        tool: what is called if they accept.
-        confirm: the question, and the arguments of that call; see `Desk.call`.
-        until: the latest moment for an answer, on the monotonic clock.
-    """
-
-    tool: str
-    confirm: Mapping[str, Any]
-    until: float
+    tool: str  # what is called if they accept
+    confirm: Mapping[str, Any]  # the question, and the arguments of that call; see `Desk.call`
+    until: float  # the latest moment for an answer, on the monotonic clock
 
     def request(self) -> types.ElicitRequest:
         """Return it as the protocol has it: nothing to fill in, only to accept."""
@@ -116,9 +104,7 @@ class Questions:
     def accepted(self, state: str, responses: types.InputResponses | None) -> Question | None:
         """Return the question that a client has now brought an acceptance for; None if it has not, or too late.
 
-        Args:
-            state: names the question; each is answered once.
-            responses: what the client brings.
+        `state`: names the question; each is answered once.
         """
         question = self._open.pop(state, None)
         answer = (responses or {}).get(KEY)
@@ -145,9 +131,8 @@ class MemoryServer:
     def __init__(self, make_desk: Callable[[], Desk | RemoteDesk], *, patience: float = PATIENCE) -> None:
         """Prepare; nothing is opened yet.
 
-        Args:
-            make_desk: makes the desk; it is called in a thread, when a request first needs it.
-            patience: seconds that the user has for an answer.
+        `make_desk` is called in a thread, when a request first needs the desk; `patience`: seconds that the user has
+        for an answer.
         """
         self._make = make_desk
         self._questions = Questions(patience)
@@ -158,18 +143,11 @@ class MemoryServer:
     def server(self) -> Server[Any]:
         """Return the server of the protocol."""
         return Server(
-            "perdure",
-            version=version("perdure"),
-            title="Perdure memory",
-            instructions=INSTRUCTIONS,
-            on_list_tools=self.list_tools,
-            on_call_tool=self.call_tool,
-            on_list_resources=self.list_resources,
-            on_list_resource_templates=self.list_templates,
-            on_read_resource=self.read_resource,
-            on_list_prompts=self.list_prompts,
-            on_get_prompt=self.get_prompt,
-        )
+            "perdure", version=version("perdure"), title="Perdure memory", instructions=INSTRUCTIONS,
+            on_list_tools=self.list_tools, on_call_tool=self.call_tool,
+            on_list_resources=self.list_resources, on_list_resource_templates=self.list_templates,
+            on_read_resource=self.read_resource, on_list_prompts=self.list_prompts, on_get_prompt=self.get_prompt,
+        )  # fmt: skip
 
     async def list_tools(self, context: Any, params: Page) -> types.ListToolsResult:
         """Return the tools, and begin to open the store: the next request will need it."""

@@ -222,32 +222,20 @@ def _line(item: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Offer:
-    """A tool, and what clients are told of it.
+    """A tool, and what clients are told of it."""
 
-    Attributes:
-        title: for people.
-        tool: what it is called, takes and does.
-        answers: the names of its structured answer, with their JSON types.
-        does: whether it only reads, adds something, or may take something away.
-    """
-
-    title: str
-    tool: Tool
-    answers: Mapping[str, str]
-    does: Literal["reads", "adds", "takes"]
+    title: str  # for people
+    tool: Tool  # what it is called, takes and does
+    answers: Mapping[str, str]  # the names of its structured answer, with their JSON types
+    does: Literal["reads", "adds", "takes"]  # whether it only reads, adds something, or may take something away
 
     def wire(self) -> dict[str, Any]:
         """Return it as the protocol has it."""
         kinds = {name: {"type": kind} for name, kind in self.answers.items()}
         hint = {"readOnlyHint": True} if self.does == "reads" else {"destructiveHint": self.does == "takes"}
-        return {
-            "name": self.tool.name,
-            "title": self.title,
-            "description": self.tool.description,
-            "inputSchema": _brief(self.tool.parameters),
-            "outputSchema": {"type": "object", "properties": kinds},
-            "annotations": hint,
-        }
+        tool, gives = self.tool, {"type": "object", "properties": kinds}
+        said = {"name": tool.name, "title": self.title, "description": tool.description}
+        return said | {"inputSchema": _brief(tool.parameters), "outputSchema": gives, "annotations": hint}
 
 
 def _brief(value: Any) -> Any:

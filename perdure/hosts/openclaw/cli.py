@@ -12,8 +12,7 @@ import click
 
 from perdure.cli.options import dry_run_option, home_option, json_option
 from perdure.cli.output import Output
-from perdure.hosts.openclaw.host import OpenClaw
-from perdure.hosts.openclaw.install import Change, Installation
+from perdure.hosts.openclaw.install import Change, Installation, OpenClaw
 from perdure.secrets.redact import redact
 
 

@@ -46,11 +46,7 @@ class OpenClawHooks:
         }
 
     def handle(self, method: str, params: Params) -> Any:
-        """Do what a request asks and return its result, as JSON values.
-
-        Raises:
-            RpcError: it cannot be done.
-        """
+        """Do what a request asks and return its result, as JSON values."""
         if method == "initialize":
             return self._initialize(params)
         handler = self._methods.get(method)

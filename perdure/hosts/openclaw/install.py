@@ -6,9 +6,10 @@ import copy
 import json
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,123 @@ from perdure.api.doctor import Checkup
 from perdure.engine.paths import record_home, recorded_host
 from perdure.errors import HostError, SettingsError
 from perdure.hosts.connect.config_file import digest, read_record, replace_file
-from perdure.hosts.openclaw.host import OpenClaw, config_file
-from perdure.hosts.openclaw.manifest import ID, plugin_files
-from perdure.hosts.openclaw.mapping import HOST, data_home
+from perdure.hosts.openclaw.manifest import ID, OLDEST_HOST, plugin_files
+from perdure.hosts.openclaw.mapping import HOST, data_home, state_folder
+from perdure.regex import lazy
 
+COMMAND_SECONDS = 300.0
+"""OpenClaw's commands take some ten seconds of CPU."""
+INSTALL = f"install it with `npm install -g openclaw` ({OLDEST_HOST} or newer), or name it with --openclaw PATH"
+_VERSION = lazy(r"\b(\d{4})\.(\d{1,2})\.(\d{1,3})\b")
 CORE = "memory-core"
 """OpenClaw's own memory: it stays loaded, with a job of its own, until it is switched off."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenClaw:
+    """An installed OpenClaw."""
+
+    command: Path  # its program
+    version: str  # such as "2026.9.6"
+    config: Path  # its config file, which exists
+    state: Path  # its state folder
+    environ: Mapping[str, str] = field(repr=False)  # what its commands run with
+
+    @classmethod
+    def find(cls, command: Path | None = None, environ: Mapping[str, str] = os.environ) -> OpenClaw:
+        """Find it by the environment and its defaults.
+
+        `command`: its program; None: `openclaw` on the PATH. OPENCLAW_CONFIG_PATH, OPENCLAW_STATE_DIR and OPENCLAW_HOME
+        count.
+        """
+        found = str(command) if command else shutil.which("openclaw", path=environ.get("PATH"))
+        if not found or not Path(found).is_file():
+            raise HostError(f"OpenClaw was not found ({found or 'no openclaw on the PATH'}); {INSTALL}")
+        version = _version_of(Path(found).absolute(), environ)
+        if _number(version) < _number(OLDEST_HOST):
+            raise HostError(f"OpenClaw {version} is too old, {OLDEST_HOST} is needed; run `npm install -g openclaw`")
+        state, config = state_folder(environ), config_file(environ)
+        if not config.is_file():
+            raise HostError(
+                f"OpenClaw has no config at {config}; run `openclaw onboard` first, or name it by OPENCLAW_CONFIG_PATH"
+            )
+        return cls(Path(found).absolute(), version, config, state, environ)
+
+    def plugins(self) -> dict[str, Any]:
+        """Return what the config says of plugins."""
+        try:
+            config = json.loads(self.config.read_text(encoding="utf-8"))
+            if isinstance(config, dict) and "$include" not in config:
+                plugins: dict[str, Any] = config.get("plugins", {})
+                return plugins
+        except ValueError:
+            # Comments, or what else JSON5 allows: OpenClaw itself reads that.
+            pass
+        except OSError as error:
+            raise HostError(f"{self.config} cannot be read: {error.strerror}") from error
+        done = self._run("config", "get", "plugins", "--json")
+        if done.returncode:
+            return {}
+        try:
+            read: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
+        except ValueError:
+            raise HostError(f"`openclaw config get plugins --json` did not answer with JSON: {_said(done)}") from None
+        return read
+
+    def patch(self, change: Mapping[str, Any]) -> None:
+        """Have OpenClaw change its config: objects merge, `None` removes a key. If it refuses, nothing changes."""
+        done = self._run("config", "patch", "--stdin", text=json.dumps(change))
+        if done.returncode:
+            raise HostError(f"OpenClaw refused the change of {self.config}: {_said(done)}")
+
+    def link(self, folder: Path) -> None:
+        """Have OpenClaw record where the plugin comes from; without that it warns of it at every start."""
+        done = self._run("plugins", "install", "--link", str(folder), "--force", "--accept-capabilities")
+        if done.returncode:
+            raise HostError(f"OpenClaw refused the plugin in {folder}: {_said(done)}")
+
+    def unlink(self, plugin: str) -> None:
+        """Have OpenClaw forget that record. It may have none: then there is nothing to do."""
+        self._run("plugins", "uninstall", plugin, "--force")
+
+    def _run(self, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
+        return run_command(self.command, *arguments, environ=self.environ, text=text)
+
+
+def config_file(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return where OpenClaw's config is, or would be: OPENCLAW_CONFIG_PATH, else in its state folder."""
+    return Path(environ.get("OPENCLAW_CONFIG_PATH") or state_folder(environ) / "openclaw.json").expanduser().absolute()
+
+
+def run_command(
+    command: Path, *arguments: str, environ: Mapping[str, str], text: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run a command of OpenClaw to its end."""
+    try:
+        return subprocess.run(  # noqa: S603 - the user's own OpenClaw
+            [str(command), *arguments], input=text, env=dict(environ), capture_output=True, text=True,
+            timeout=COMMAND_SECONDS, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise HostError(f"`openclaw {arguments[0]}` took more than {COMMAND_SECONDS:.0f} s; try again") from None
+    except OSError as error:
+        raise HostError(f"{command} cannot be started ({error.strerror}); {INSTALL}") from error
+
+
+def _version_of(command: Path, environ: Mapping[str, str]) -> str:
+    done = run_command(command, "--version", environ=environ)
+    match = _VERSION.search(done.stdout)
+    if done.returncode or match is None:
+        raise HostError(f"`{command} --version` names no version ({_said(done)}); {INSTALL}")
+    return match[0]
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+def _said(done: subprocess.CompletedProcess[str]) -> str:
+    return " ".join((done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").split())[-500:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +147,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What an install or uninstall changes.
+    """What an install or uninstall changes."""
 
-    Attributes:
-        changes: of the config.
-        patch: the same for OpenClaw.
-        restored: whether the config from before the install is put back, byte for byte.
-    """
-
-    changes: tuple[Change, ...]
-    patch: Mapping[str, Any]
-    restored: bool = False
+    changes: tuple[Change, ...]  # of the config
+    patch: Mapping[str, Any]  # the same for OpenClaw
+    restored: bool = False  # whether the config from before the install is put back, byte for byte
 
 
 class Installation:
@@ -61,19 +167,14 @@ class Installation:
     def plan_install(self, home: Path | None = None, python: str = sys.executable) -> Plan:
         """Return what `install` would change in the config.
 
-        Args:
-            home: the data folder, if it is not the one in OpenClaw's state folder.
-            python: absolute path of the interpreter that perdure is installed in.
+        `home`: the data folder, if it is not the one in OpenClaw's state folder. `python`: absolute path of the
+        interpreter that perdure is installed in.
         """
         before = self.host.plugins()
         return _plan(before, self._with_us(before, home, python))
 
     def install(self, home: Path | None = None, python: str = sys.executable) -> Plan:
-        """Write the plugin's files, change the config, and note which data folder is in use. Twice is no error.
-
-        Raises:
-            HostError: OpenClaw refused the change; its config is as it was.
-        """
+        """Write the plugin's files, change the config, and note which data folder is in use. Twice is no error."""
         plan = self.plan_install(home, python)
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         _write_folder(self.plugin, plugin_files())
@@ -86,7 +187,7 @@ class Installation:
 
     def plan_uninstall(self) -> Plan:
         """Return what `uninstall` would change in the config."""
-        before, record = self.host.plugins(), self._recorded()
+        before, record = self.host.plugins(), read_record(self._record)
         plan = _plan(before, self._without_us(before, record.get("former", {})))
         untouched = record.get("after") == digest(self.host.config.read_bytes()) and self._backup.is_file()
         return Plan(plan.changes, plan.patch, restored=untouched)
@@ -95,12 +196,9 @@ class Installation:
         """Take perdure out of the config. Memories stay where they are.
 
         The config becomes what it was, byte for byte, if it was not changed since; else only our keys go.
-
-        Raises:
-            HostError: OpenClaw refused the change; its config is as it was.
         """
         plan = self.plan_uninstall()
-        wanted = self._without_us(self.host.plugins(), self._recorded().get("former", {}))
+        wanted = self._without_us(self.host.plugins(), read_record(self._record).get("former", {}))
         self.host.unlink(ID)
         if plan.restored:
             replace_file(self.host.config, self._backup.read_bytes())
@@ -116,12 +214,11 @@ class Installation:
         """Return what is looked at, each with what is wrong with it, or None."""
         plugins = self.host.plugins()
         entry = _at(plugins, "entries", ID, default={})
-        files = {name: self.plugin / name for name in plugin_files()}
-        same = all(
-            path.is_file() and path.read_text(encoding="utf-8") == plugin_files()[name] for name, path in files.items()
-        )
+        files = {self.plugin / name: text for name, text in plugin_files().items()}
+        same = all(path.is_file() and path.read_text(encoding="utf-8") == text for path, text in files.items())
         python = _at(entry, "config", "python", default="")
         again = "run `perdure openclaw install`"
+        access = f"plugins.entries.{ID}.hooks.allowConversationAccess"
         slot, allow = _at(plugins, "slots", "memory"), plugins.get("allow")
         return {
             "memory slot": None if slot == ID else f"it holds {slot!r}; {again}",
@@ -131,27 +228,24 @@ class Installation:
             "allow list": None if allow is None or ID in allow else f"plugins.allow leaves it out; {again}",
             "conversation access": None
             if _at(entry, "hooks", "allowConversationAccess") is True
-            else f"OpenClaw drops its hooks without a word until plugins.entries.{ID}.hooks.allowConversationAccess"
-            f" is true; {again}",
+            else f"OpenClaw drops its hooks without a word until {access} is true; {again}",
             "interpreter": None if python and os.access(python, os.X_OK) else f"{python!r} cannot be run; {again}",
         }
 
     def _change(self, plan: Plan) -> None:
-        former = self._recorded().get("former")
+        record = read_record(self._record)
+        former = record.get("former")
         original = self.host.config.read_bytes()
         if former is None:
             replace_file(self._backup, original)
             former = {change.path: change.before for change in plan.changes}
-        elif self._recorded().get("after") != digest(self.host.config.read_bytes()):
+        elif record.get("after") != digest(original):
             # Edited by hand between two installs: the first backup is no longer what an uninstall should bring back.
             self._backup.unlink(missing_ok=True)
         self.host.patch(plan.patch)
         self.host.link(self.plugin)
         record = {"former": former, "after": digest(self.host.config.read_bytes())}
         replace_file(self._record, json.dumps(record, indent=2).encode())
-
-    def _recorded(self) -> dict[str, Any]:
-        return read_record(self._record)
 
     def _with_us(self, before: Mapping[str, Any], home: Path | None, python: str) -> dict[str, Any]:
         after = copy.deepcopy(dict(before))
@@ -245,7 +339,8 @@ def checkups(environ: Mapping[str, str] = os.environ) -> Iterator[Checkup]:
     try:
         installation = Installation(OpenClaw.find(environ=environ))
         plugins = installation.host.plugins()
-        if not _ours(plugins):
+        entries = plugins.get("entries")
+        if not (_is_recorded() or (isinstance(entries, Mapping) and ID in entries)):
             yield Checkup(HOST, f"perdure is not its memory; it would be with: perdure openclaw install ({config})")
             return
         problems = {name: problem for name, problem in installation.checks().items() if problem}
@@ -257,11 +352,6 @@ def checkups(environ: Mapping[str, str] = os.environ) -> Iterator[Checkup]:
         yield Checkup(HOST, f"{name}: {problem}", "perdure openclaw install")
     if not problems:
         yield Checkup(HOST, f"version {installation.host.version} is set up for perdure ({config})")
-
-
-def _ours(plugins: Mapping[str, object]) -> bool:
-    entries = plugins.get("entries")
-    return _is_recorded() or (isinstance(entries, Mapping) and ID in entries)
 
 
 def _is_recorded() -> bool:

@@ -43,11 +43,8 @@ def data_home(config: Mapping[str, Any], environ: Mapping[str, str] = os.environ
 def turn_context(ctx: Mapping[str, Any]) -> TurnContext:
     """Return who asks in a turn.
 
-    Args:
-        ctx: the second argument of OpenClaw's hooks, or the context of a tool.
-
-    Returns:
-        A context whose agent id is empty, which fails closed, if OpenClaw names no agent.
+    `ctx`: the second argument of OpenClaw's hooks, or the context of a tool. If it names no agent, the agent id is
+    empty, which fails closed.
     """
     return TurnContext(
         session_id=_text(ctx, "sessionId") or _text(ctx, "sessionKey") or None,
@@ -80,10 +77,8 @@ def messages_of(value: Any, ctx: Mapping[str, Any]) -> Sequence[Message]:
 
     What the host adds of its own is left out, and so is what others say and what they are answered.
 
-    Args:
-        value: messages as the entry sends them, oldest first, each with `senderIsOwner` if OpenClaw has noted it.
-            It has not for the newest, which is of the person who asks in this turn.
-        ctx: who asks in this turn.
+    `value`: messages as the entry sends them, oldest first, each with `senderIsOwner` if OpenClaw has noted it. It has
+    not for the newest, which is of the person who asks in this turn. `ctx`: who asks in this turn.
     """
     messages = [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
     newest = next((each for each in reversed(messages) if each.get("role") == "user"), None)

@@ -49,19 +49,12 @@ class RpcError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request, or a notification, which is not answered.
+    """A request, or a notification, which is not answered."""
 
-    Attributes:
-        method: what is asked.
-        params: with these values.
-        id: under which the answer goes back.
-        answered: False for a notification.
-    """
-
-    method: str
-    params: Mapping[str, Any]
-    id: Id
-    answered: bool
+    method: str  # what is asked
+    params: Mapping[str, Any]  # with these values
+    id: Id  # under which the answer goes back
+    answered: bool  # False for a notification
 
 
 def lines(handle: int, stop: int) -> Iterator[bytes | RpcError]:
@@ -88,11 +81,7 @@ def lines(handle: int, stop: int) -> Iterator[bytes | RpcError]:
 
 
 def parse(line: bytes) -> Request:
-    """Read one message.
-
-    Raises:
-        RpcError: it is no JSON as RFC 8259 has it (NaN and keys that come twice are refused, too), or no request.
-    """
+    """Read one message: JSON as RFC 8259 has it, so without NaN, and without keys that come twice."""
     try:
         value = json.loads(
             line.decode("utf-8"), object_pairs_hook=_object, parse_constant=_constant, parse_float=_float
@@ -124,15 +113,14 @@ class Writer:
 
     def result(self, request_id: Id, value: Any) -> None:
         """Answer a request."""
-        self._put({"jsonrpc": "2.0", "id": request_id, "result": value})
+        self._put(request_id, result=value)
 
     def error(self, error: RpcError) -> None:
         """Refuse a request."""
-        self._put({
-            "jsonrpc": "2.0", "id": error.request_id, "error": {"code": error.code, "message": error.message},
-        })  # fmt: skip
+        self._put(error.request_id, error={"code": error.code, "message": error.message})
 
-    def _put(self, message: Mapping[str, Any]) -> None:
+    def _put(self, request_id: Id, **answer: Any) -> None:
+        message = {"jsonrpc": "2.0", "id": request_id, **answer}
         # In ASCII: half a surrogate pair that came in must not break the way out.
         line = json.dumps(message, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n"
         with self._lock:
