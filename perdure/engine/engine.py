@@ -14,6 +14,7 @@ from perdure import telemetry
 from perdure.background.drain import Drain
 from perdure.background.index_feed import IndexFeed
 from perdure.background.keeper import Keeper
+from perdure.background.scheduler import Job, Pause, Scheduler
 from perdure.background.turn_gate import TurnGate
 from perdure.background.worker_process import WorkerProcess
 from perdure.capture.decide import stale
@@ -38,7 +39,7 @@ from perdure.engine.composing import (
 from perdure.engine.file_memory import FileMemory, files_options
 from perdure.engine.file_purge import cleaner
 from perdure.engine.forking import watch
-from perdure.engine.jobs import timers_of
+from perdure.engine.jobs import DAY, HOUR, worker_jobs
 from perdure.engine.llm import judge_of, llm_factory
 from perdure.engine.model import Model, Recipes
 from perdure.engine.opening import store_of
@@ -65,6 +66,7 @@ from perdure.store.lifecycle import note_recalled, used
 from perdure.store.scope import Audience, Scope
 from perdure.store.spaces import VectorSpace
 from perdure.store.transaction import Author
+from perdure.text.pluralize import counted
 
 WORKER = "perdure.engine.worker"
 CLOSING = 2.0
@@ -130,7 +132,8 @@ class Engine:
         )
         self.closed = False
         self.keeper.start()
-        self.timers = timers_of(self)
+        jobs = [*self._jobs(), *worker_jobs(settings)]
+        self.timers = Scheduler(self.store, jobs, self.clock, self.gate, start_worker=self.start_worker)
         self._keep_house()
         self.model.start()
         at_exit(self.close)
@@ -297,6 +300,41 @@ class Engine:
         if self.settings.timers:
             # Behind the recovery: what a dead process left is stored before anything is looked after.
             self.keeper.submit("timers", self.timers.start)
+
+    def _jobs(self) -> list[Job]:
+        """Return the jobs that run in this process: each steps aside for turns."""
+        hours = self.settings.jobs
+        return [
+            Job("prune", hours.prune * HOUR, 0, self._prune, at_start=True),
+            Job("canary", hours.canary * HOUR, 2, self._sing, at_start=True),
+            Job("files", hours.files * HOUR, 10, self._look_at_files, here=True),
+        ]
+
+    def _prune(self, pause: Pause) -> str:
+        from perdure.background.prune import Retention, prune
+
+        # A host that runs for months would else leave what others left behind to its next start.
+        self.recover()
+        expired, keep = self.settings.retention_days, self.settings.keep
+        days = keep.conversation_days
+        kept = Retention(expired * DAY, keep.receipt_days * DAY, None if days is None else days * DAY)
+        return prune(self.store, self.files.log, kept, pause)
+
+    def _sing(self, pause: Pause) -> str:
+        from perdure.background.canary import Canary
+
+        def recalled(prompt: str, scope: Scope) -> str:
+            context = TurnContext(scopes=(str(scope),), host="canary")
+            recall = self.recall(prompt, context, receipt_to=lambda receipt: None)
+            return recall.block if recall else ""
+
+        return Canary(self.store, self.capturer, recalled).sing(pause)
+
+    def _look_at_files(self, pause: Pause) -> str:
+        if not self.files.sync.roots():
+            return "there are no files or conversations"
+        left = self.files.sync.fresh()
+        return f"{counted(left, 'file')} left to read" if left else "up to date"
 
     def _certify(self) -> None:
         certify(self.store, self._clean_files)

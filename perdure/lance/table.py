@@ -61,15 +61,7 @@ def rows_of(database: Backend, fact_ids: Sequence[str], embedding_id: str, now: 
 class LanceIndex:
     """Approximate nearest vectors from a LanceDB folder. Importing lancedb takes seconds of CPU: keep it off a turn."""
 
-    def __init__(
-        self,
-        folder: Path,
-        embedding_id: str,
-        dims: int,
-        *,
-        create: bool = True,
-        generation: int = 0,
-    ) -> None:
+    def __init__(self, folder: Path, embedding_id: str, dims: int, *, create: bool = True, generation: int = 0) -> None:
         """Open the table of one vector space.
 
         Only the worker makes (`create`) one that is not there: its umask keeps the files private.
