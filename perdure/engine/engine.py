@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import atexit
 import logging
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any, NoReturn
+from weakref import WeakSet
 
 from perdure import telemetry
 from perdure.background.drain import Drain
@@ -30,6 +33,8 @@ from perdure.clock import Clock, SystemClock
 from perdure.embed.base import Embedder
 from perdure.engine.composing import (
     embedder_factory,
+    judge_of,
+    llm_factory,
     load_extensions,
     recall_options,
     reranker_of,
@@ -37,21 +42,17 @@ from perdure.engine.composing import (
     writing_options,
 )
 from perdure.engine.file_memory import FileMemory, files_options
-from perdure.engine.file_purge import cleaner
-from perdure.engine.forking import watch
+from perdure.engine.file_purge import Scrubbed, cleaner, scrub_folder, scrub_if_due
 from perdure.engine.jobs import DAY, HOUR, worker_jobs
-from perdure.engine.llm import judge_of, llm_factory
 from perdure.engine.model import Model, Recipes
 from perdure.engine.opening import store_of
-from perdure.engine.scrubbing import Scrubbed, scrub_folder, scrub_if_due
 from perdure.engine.settings import Settings
 from perdure.engine.turn_intake import TurnIntake
-from perdure.errors import StorePurgedError, StoreUnavailableError
+from perdure.errors import StoreClosedError, StorePurgedError, StoreUnavailableError
 from perdure.hooks.types import Channel, Messages, Placement, Recall, TurnContext
 from perdure.index.feeding import Feeding
 from perdure.index.missing import without_vector
-from perdure.index.scaled_index import ScaledIndex
-from perdure.index.vector_index import Surveyor, VectorIndex
+from perdure.index.vector_index import ScaledIndex, Surveyor, VectorIndex
 from perdure.maintenance.purge import Purge, certify, purge
 from perdure.maintenance.teardown import clear
 from perdure.native import at_exit
@@ -74,17 +75,17 @@ CLOSING = 2.0
 _log = logging.getLogger("perdure.plugin")
 
 
+_abandoned: list[dict[str, Any]] = []
+"""What the parent's engines held: never used here, and never tidied up, as that would be done to the parent's files."""
+
+
 class Engine:
     """Recalls, captures and keeps one data folder in order. Usable from any thread; `close` it in the end."""
 
     def __init__(
         self, home: Path, settings: Settings, *, clock: Clock | None = None, guest: bool = False, moved: bool = False
     ) -> None:
-        """Open the folder and start what works in the background; `guest` and `moved` are those of `store_of`.
-
-        Raises:
-            PerdureError: the folder or a setting cannot be used.
-        """
+        """Open the folder and start what works in the background; `guest` and `moved` are those of `store_of`."""
         self.settings = settings
         self.clock = clock or SystemClock()
         self._patterns = pattern_rules(settings.capture_patterns)
@@ -137,7 +138,7 @@ class Engine:
         self._keep_house()
         self.model.start()
         at_exit(self.close)
-        watch(self)
+        _engines.add(self)
 
     def recall(
         self,
@@ -210,9 +211,6 @@ class Engine:
 
         Returns:
             How many messages were taken in.
-
-        Raises:
-            StoreError: they could not be written.
         """
         audience = audience_of(context)
         if audience.home is None:
@@ -230,12 +228,7 @@ class Engine:
         return taken.messages
 
     def purge(self, fact_ids: Sequence[str], author: Author) -> Purge:
-        """Remove facts for good; certified if no other process has the store open, else pending.
-
-        Raises:
-            NotFoundError: one of them is not there.
-            StoreError: it could not be done.
-        """
+        """Remove facts for good; certified if no other process has the store open, else pending."""
         started = purge(self.store, fact_ids, author)
         # The worker counts as another process, and can be stopped at any moment. The inbox is emptied.
         self._worker.stop()
@@ -261,10 +254,6 @@ class Engine:
         """Start the worker process, which brings the derived index up to date."""
         if self._keeps_house:
             self._worker.ensure()
-
-    def abandon_worker(self) -> None:
-        """Let go of the worker in a forked child."""
-        self._worker.abandon()
 
     def close(self) -> None:
         """Finish what was begun within two seconds, stop all threads and the worker, close all files."""
@@ -429,3 +418,33 @@ def audience_of(context: TurnContext) -> Audience:
 @lru_cache(maxsize=256)
 def _audience(user: str | None, agent: str | None, session: str | None, scopes: tuple[str, ...]) -> Audience:
     return Audience.of(user=user, agent=agent, session=session, others=scopes)
+
+
+_engines: WeakSet[Engine] = WeakSet()
+
+
+class Forked:
+    """What a forked child finds in the place of an engine. Locks of threads that it does not have are not touched."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Say what is the matter, whatever is asked for."""
+        raise StoreClosedError("this memory was opened before the process was forked; open it anew in the child")
+
+    def close(self) -> None:
+        """Do nothing: the files are the parent's."""
+
+
+def _in_child() -> None:
+    for engine in list(_engines):
+        if not engine.closed:
+            # The worker is the parent's.
+            engine.store.inbox.abandon()
+            engine._worker.abandon()
+        _abandoned.append(engine.__dict__)
+        engine.__dict__ = {"closed": True}
+        engine.__class__ = Forked  # type: ignore[assignment]
+    _engines.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

@@ -128,11 +128,7 @@ class FileMemory:
             return ()
 
     def restore(self, entries: Sequence[Mapping[str, Any]]) -> None:
-        """Record what entries of the inbox hold of conversations, and is not recorded; on disk when this returns.
-
-        Raises:
-            StoreError: it could not be written.
-        """
+        """Record what entries of the inbox hold of conversations, and is not recorded; on disk when this returns."""
         for entry in entries:
             if entry.get(RECORD):
                 scope = Scope.parse(entry.get(PROJECT) or entry["scope"])
@@ -141,20 +137,12 @@ class FileMemory:
         self.log.flush()
 
     def pull(self) -> None:
-        """Take over what other machines have recorded, for the next search.
-
-        Raises:
-            StoreError: it cannot be read or written; repeat it later.
-        """
+        """Take over what other machines have recorded, for the next search."""
         if self.log.pull():
             self.sync.start()
 
     def follow(self) -> None:
-        """Take over what other machines have recorded, and take out what they have purged.
-
-        Raises:
-            StoreError, OSError: something cannot be read or written; repeat it later.
-        """
+        """Take over what other machines have recorded, and take out what they have purged."""
         self.pull()
         follow(self._store, files_options(self._settings))
 

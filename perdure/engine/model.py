@@ -55,11 +55,7 @@ class Recipes:
         return VectorSpace(identity.id, identity.dims, asdict(identity) | {"settings": recipe})
 
     def own(self) -> Embedder | None:
-        """Make the embedder that the settings name, or None if they want none.
-
-        Raises:
-            PerdureError: it cannot be made.
-        """
+        """Make the embedder that the settings name, or None if they want none."""
         if self._settings.embedder == "none":
             return None
         return GuardedEmbedder(self._extensions.get("embedders", self._settings.embedder)(self._settings))

@@ -80,9 +80,6 @@ class TurnIntake:
             messages: the host's history, whole or the turn's part of it.
             context: the turn.
             home: to whom its memories will belong.
-
-        Raises:
-            StoreError: it could not be written.
         """
         name = f"{home}\0{context.session_id or ''}"
         tail = self._cursors.get(name)

@@ -14,10 +14,9 @@ from perdure.background.upkeep import export_day, reconcile, rotate
 from perdure.capture.describe import CategoryPatterns, compile_categories
 from perdure.consolidation.classify import OTHER, classify
 from perdure.embed.base import Embedder
-from perdure.engine.composing import load_extensions
+from perdure.engine.composing import llm_factory, load_extensions
 from perdure.engine.file_memory import files_options
 from perdure.engine.jobs import worker_jobs
-from perdure.engine.llm import llm_factory
 from perdure.engine.model import Recipes
 from perdure.engine.opening import server_of
 from perdure.engine.settings import Settings

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from perdure.embed.base import Embedder, Vectors
-from perdure.embed.levels import embedded
 from perdure.errors import ModelError, PerdureError
+from perdure.index.calibrate import embedded
 from perdure.store.fact import SELECT, from_row, live_sql
 from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run

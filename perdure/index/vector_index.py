@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from perdure.embed.base import Vector, Vectors
 from perdure.heap import give_back
 from perdure.index.rounded import SPARE, RoundedMatrix, highest, roomier
+from perdure.ranking.calibration import Scale
 from perdure.store.scope import Scope
 from perdure.store.search import View
 from perdure.store.sql import Backend, Row, newest, run
@@ -321,3 +322,19 @@ def _matrix_of(blobs: Sequence[bytes], dims: int) -> NDArray[np.float32]:
     import numpy as np
 
     return np.frombuffer(b"".join(blobs), dtype="<f4").reshape(-1, dims)
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledIndex:
+    """Finds what another index finds, in the same order."""
+
+    index: VectorIndex
+    scale: Scale
+
+    def search(self, query: Vector, view: View, limit: int) -> list[VectorHit]:
+        """Return what the index finds; see `VectorIndex.search`."""
+        return [VectorHit(hit.id, self.scale.common(hit.cosine)) for hit in self.index.search(query, view, limit)]
+
+    def close(self) -> None:
+        """Release what the index holds."""
+        self.index.close()

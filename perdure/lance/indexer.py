@@ -11,8 +11,7 @@ from perdure.errors import InputError, PerdureError, StoreUnavailableError
 from perdure.failpoints import fail_point
 from perdure.index.feeding import CROSSOVER, Feeding
 from perdure.index.missing import embed_missing
-from perdure.lance.drift import drop_index, unproved
-from perdure.lance.files import check_files, missing_files, record_files
+from perdure.lance.drift import check_files, drop_index, missing_files, record_files, unproved
 from perdure.lance.table import OPTIMIZE_AFTER, LanceIndex, rows_of, table_name
 from perdure.store import outbox
 from perdure.store.outbox import Batch, IndexState
