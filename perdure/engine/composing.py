@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perdure.capture.decide import Levels
 from perdure.capture.describe import compile_tags
@@ -27,11 +27,6 @@ from perdure.store.llm import TokenMeter
 from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
 
-if TYPE_CHECKING:
-    from perdure.embed.base import Embedder
-    from perdure.engine.settings import Settings
-
-
 REMOTE = ("openai", "gemini", "google", "voyage", "mistral", "ollama", "openai-compatible")
 """The names of `perdure.models.providers.PROVIDERS`, which are not loaded before they are needed."""
 _log = logging.getLogger("perdure.plugin")
@@ -46,13 +41,7 @@ def embedder_factory(settings: Settings, extensions: ExtensionManager) -> Callab
     """Return a function that makes the embedder the settings name, or None if none is wanted."""
     if settings.embedder == "none":
         return None
-    factory = extensions.get("embedders", settings.embedder)
-
-    def load() -> Embedder:
-        embedder: Embedder = factory(settings)
-        return embedder
-
-    return load
+    return partial(extensions.get("embedders", settings.embedder), settings)
 
 
 def reranker_of(settings: Settings, extensions: ExtensionManager) -> Reranker | None:
@@ -66,18 +55,12 @@ def reranker_of(settings: Settings, extensions: ExtensionManager) -> Reranker | 
 def recall_options(settings: Settings) -> RecallOptions:
     """Return how recall works by the settings."""
     return RecallOptions(
-        limit=settings.recall_limit,
-        passages=settings.recall_passages,
-        profile=settings.recall_profile,
-        directives=directives(**dict(settings.directives)),
-        adjustments=(*settings.adjust, DIRECTIVE),
-        max_tokens=settings.recall_max_tokens,
-        summaries=Summaries(settings.summary_threshold),
-        format=settings.recall_format,
-        placement=settings.recall_placement,
-        deadline=settings.recall_deadline_ms / 1000,
-        threshold=settings.recall_threshold,
-    )
+        limit=settings.recall_limit, passages=settings.recall_passages, profile=settings.recall_profile,
+        directives=directives(**dict(settings.directives)), adjustments=(*settings.adjust, DIRECTIVE),
+        max_tokens=settings.recall_max_tokens, summaries=Summaries(settings.summary_threshold),
+        format=settings.recall_format, placement=settings.recall_placement,
+        deadline=settings.recall_deadline_ms / 1000, threshold=settings.recall_threshold,
+    )  # fmt: skip
 
 
 def writing_options(settings: Settings) -> WritingOptions:
@@ -87,9 +70,8 @@ def writing_options(settings: Settings) -> WritingOptions:
 
 def vector_index(store: Store, space: VectorSpace, settings: Settings, on_trouble: Callable[[], None]) -> Surveyor:
     """Return what finds nearest vectors: the database where it can, else what this process and LanceDB hold."""
-    index: Surveyor
     if store.database.compares:
-        index = part("postgres.vectors").DatabaseIndex(store.database, space.id, space.dims)
+        index: Surveyor = part("postgres.vectors").DatabaseIndex(store.database, space.id, space.dims)
         return index
     exact = ExactIndex(store.database, space.id, space.dims)
     if settings.vector_index == "exact" or store.database.shared:
@@ -116,7 +98,8 @@ def python_host(**arguments: Any) -> object:
 
 
 def _of_sentence_transformers(settings: Any) -> Any:
-    return part("models.providers").of_sentence_transformers(settings)
+    name = settings.embedder_model or "sentence-transformers/all-MiniLM-L6-v2"
+    return part("models.sentence_transformers").SentenceTransformerEmbedder(name)
 
 
 def _remote(name: str, settings: Any) -> Any:
@@ -186,11 +169,8 @@ def llm_factory(settings: Settings) -> Callable[[Store], Model | None]:
         return lambda store: None
     if settings.llm_model is None:
         raise SettingsError("llm_endpoint is set and llm_model is not; set llm_model to the name of a model there")
-    models: dict[Tier, str] = {
-        "nano": settings.llm.nano or settings.llm_model,
-        "default": settings.llm_model,
-        "heavy": settings.llm.heavy or settings.llm_model,
-    }
+    usual, other = settings.llm_model, settings.llm
+    models: dict[Tier, str] = {"nano": other.nano or usual, "default": usual, "heavy": other.heavy or usual}
     llm = part("models.llm")
     endpoint = llm.endpoint(settings.llm_endpoint, settings.llm_key_env, settings.llm.timeout)
 

@@ -1,4 +1,4 @@
-"""What a purge does to conversations and to the index of files."""
+"""What purges and scrubs do to conversations and to the index of files, and the scrub of a whole data folder."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from perdure.files import registry
 from perdure.files.index import FileIndex
 from perdure.files.options import FilesOptions
 from perdure.files.shared_log import log_of
+from perdure.files.transcript_log import TranscriptLog
 from perdure.maintenance import exports
 from perdure.maintenance.purge import CERTIFIED, certify
 from perdure.maintenance.remote_purges import drop_unused
@@ -19,7 +20,7 @@ from perdure.maintenance.scrub import done, find, is_due, scrub
 from perdure.secrets.redact import redact
 from perdure.store.inbox_lines import redact_again as redact_damaged
 from perdure.store.seals import is_purged
-from perdure.store.sql import run
+from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 from perdure.text.fence import strip_fenced
@@ -36,26 +37,21 @@ def cleaner(store: Store, options: FilesOptions) -> Callable[[Sequence[str]], No
         log = log_of(store)
         with closing(FileIndex(store, options)) as index:
             scrubbed = log.scrub(texts) if texts else 0
-            if scrubbed or _holds(index, texts):
-                # From nothing, so that no free page and no vector of what is gone stays behind.
-                index.sync(registry.roots(store, log), force=True, patience=-1)
-                drop_unused(index)
+            sql = "SELECT 1 FROM chunks WHERE instr(text, ?) LIMIT 1"
+            if scrubbed or _any(index, lambda connection: any(run(connection, sql, (text,)) for text in texts)):
+                _build_anew(index, store, log)
 
     return clean
 
 
 def redact_again(store: Store, options: FilesOptions) -> int:
-    """Pass the recorded conversations and the index of files through the present redactor.
-
-    Returns:
-        How many conversations changed.
-    """
+    """Redact the recorded conversations and the index of files again; return how many conversations changed."""
     log = log_of(store)
     with closing(FileIndex(store, options)) as index:
         changed = log.redact_again()
-        if changed or _holds_secrets(index):
-            index.sync(registry.roots(store, log), force=True, patience=-1)
-            drop_unused(index)
+        sql = "SELECT text FROM chunks"
+        if changed or _any(index, lambda connection: any(redact(text).kinds for (text,) in run(connection, sql))):
+            _build_anew(index, store, log)
         return changed
 
 
@@ -78,63 +74,43 @@ def recordable(store: Store) -> Callable[[str, str], str]:
     return strip
 
 
-def _holds(index: FileIndex, texts: Sequence[str]) -> bool:
+def _any(index: FileIndex, holds: Callable[[Connection], bool]) -> bool:
+    """Return whether the live generation of the index, if there is one, holds something."""
     generation = index.generations.live()
     if generation is None:
         return False
     with generation.database.read() as connection:
-        return any(run(connection, "SELECT 1 FROM chunks WHERE instr(text, ?) LIMIT 1", (text,)) for text in texts)
+        return holds(connection)
 
 
-def _holds_secrets(index: FileIndex) -> bool:
-    generation = index.generations.live()
-    if generation is None:
-        return False
-    with generation.database.read() as connection:
-        return any(redact(text).kinds for (text,) in run(connection, "SELECT text FROM chunks"))
+def _build_anew(index: FileIndex, store: Store, log: TranscriptLog) -> None:
+    # From nothing, so that no free page and no vector of what is gone stays behind.
+    index.sync(registry.roots(store, log), force=True, patience=-1)
+    drop_unused(index)
 
 
 @dataclass(frozen=True, slots=True)
 class Scrubbed:
-    """What a scrub has changed, or would change.
+    """What a scrub has changed, or would change; a dry run looks at no conversations and no exports."""
 
-    Attributes:
-        facts: ids of memories.
-        receipts: how many receipts.
-        parked: how many turns that were put aside.
-        conversations: how many recorded conversations; a dry run does not look at them.
-        exports: how many exports in exports/; a dry run does not look at them.
-        state: "certified" if a byte search finds no old text any more, "pending" while another process has the
-            store open, else "nothing" or "dry run".
-        waiting: what a pending one waits for.
-    """
-
-    facts: tuple[str, ...]
+    facts: tuple[str, ...]  # ids of memories
     receipts: int
-    parked: int
+    parked: int  # turns that were put aside
     conversations: int = 0
+    # "certified" if a byte search finds no old text any more, "pending" while another process has the store open, else
+    # "nothing" or "dry run".
     state: str = "nothing"
-    waiting: str | None = None
+    waiting: str | None = None  # what a pending one waits for
     exports: int = 0
 
 
 def scrub_folder(
-    store: Store,
-    options: FilesOptions,
-    author: Author,
-    dry_run: bool = False,
-    pause: Callable[[], object] = lambda: None,
-    worker: WorkerProcess | None = None,
-) -> Scrubbed:
+    store: Store, options: FilesOptions, author: Author, dry_run: bool = False,
+    pause: Callable[[], object] = lambda: None, worker: WorkerProcess | None = None,
+) -> Scrubbed:  # fmt: skip
     """Pass everything in a data folder through the present redactor. Can be repeated after a kill.
 
-    Args:
-        store: the truth.
-        options: of the index of files.
-        author: who stands in the journal.
-        dry_run: only say what would be changed.
-        pause: called now and then, to let turns go first.
-        worker: is stopped before the byte search, for which it would count as another process.
+    The worker is stopped before the byte search, for which it would count as another process.
     """
     found = find(store, pause)
     damaged = redact_damaged(store.folder / "inbox", dry_run=dry_run)

@@ -144,12 +144,9 @@ def _questions(store: Store, spaces: Sequence[VectorSpace]) -> list[_Question]:
 
 
 def _firsts(
-    store: Store,
-    spaces: Sequence[VectorSpace],
-    questions: Sequence[_Question],
-    asked: Sequence[Vectors],
+    store: Store, spaces: Sequence[VectorSpace], questions: Sequence[_Question], asked: Sequence[Vectors],
     pause: Callable[[], None],
-) -> list[int]:
+) -> list[int]:  # fmt: skip
     """Return for how many questions the own memory is nearer than all others of its scope, in each space."""
     import numpy as np
 

@@ -131,10 +131,9 @@ def surveyed(
     condition, values = view.sql()
     joined = "FROM facts JOIN vectors v ON v.fact_id = facts.id AND v.embedding_id = ? AND length(v.vector) = ?"
     bound = (embedding_id, 4 * queries.shape[1], *values)
+    counted = f"SELECT count(*) FROM (SELECT 1 {joined} WHERE {condition} LIMIT {COUNTED}) AS held"
     with database.read() as connection:
-        [(texts,)] = run(
-            connection, f"SELECT count(*) FROM (SELECT 1 {joined} WHERE {condition} LIMIT {COUNTED}) AS held", bound
-        )
+        [(texts,)] = run(connection, counted, bound)
         rows = run(connection, f"SELECT v.vector {joined} WHERE {condition} LIMIT {SAMPLE}", bound)
     sample = _matrix_of([blob for (blob,) in rows], queries.shape[1])
     around = np.stack([dots(sample, query) for query in queries])

@@ -7,6 +7,7 @@ import math
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ def drift(store: Store) -> Iterator[Finding]:
     What the outbox names may differ, and what is changed during the look.
     """
     space = store.space()
-    if space is None or not _known(store, space).version:
+    if space is None or not index_state(store, space).version:
         return
     with store.database.read() as connection:
         since = newest(connection)
@@ -94,7 +95,7 @@ def drop_index(store: Store) -> None:
     Can be repeated after a kill.
     """
     space = store.space()
-    if space is not None and _known(store, space).version:
+    if space is not None and index_state(store, space).version:
         with store.database.write() as connection:
             generation = outbox.index_state(connection, space.id).generation + 1
             outbox.queue_all(connection, space.id, store.clock.now())
@@ -114,13 +115,10 @@ def rescued(store: Store, fact_ids: Sequence[str]) -> list[tuple[Fact, StoredVec
     space = store.space()
     if space is None:
         return []
-    generation = _known(store, space).generation
-    index = LanceIndex(store.lance_folder, space.id, space.dims, create=False, generation=generation)
+    generation = index_state(store, space).generation
     wanted = set(fact_ids)
-    try:
+    with closing(LanceIndex(store.lance_folder, space.id, space.dims, create=False, generation=generation)) as index:
         rows = [row for chunk in index.chunks(_FIELDS) for row in chunk.to_pylist() if row["id"] in wanted]
-    finally:
-        index.close()
     vectors = [StoredVector(space.id, np.asarray(row["vector"], dtype="<f4").tobytes()) for row in rows]
     return [(_fact(store, row), vector) for row, vector in zip(rows, vectors, strict=True)]
 
@@ -130,26 +128,18 @@ def _fact(store: Store, row: Mapping[str, Any]) -> Fact:
     with store.database.read() as connection:
         added = run(connection, sql, (row["id"],))
     scope = Scope.parse(row["scope"])
+    expires = None if math.isinf(row["expires_at"]) else row["expires_at"]
     return Fact(
-        row["text"],
-        id=row["id"],
-        category=row["category"],
-        importance=row["importance"],
-        channel=Channel(added[0][0]) if added else Channel.UNKNOWN,
-        created_at=row["created_at"],
-        expires_at=None if math.isinf(row["expires_at"]) else row["expires_at"],
-        scope=scope.kind,
-        scope_target=scope.target,
-        extraction_method="rescued",
-    )
+        row["text"], id=row["id"], category=row["category"], importance=row["importance"],
+        channel=Channel(added[0][0]) if added else Channel.UNKNOWN, created_at=row["created_at"], expires_at=expires,
+        scope=scope.kind, scope_target=scope.target, extraction_method="rescued",
+    )  # fmt: skip
 
 
-def _known(store: Store, space: VectorSpace) -> IndexState:
+def index_state(store: Store, space: VectorSpace) -> IndexState:
+    """Return what SQLite knows of the table of a space."""
     with store.database.read() as connection:
         return outbox.index_state(connection, space.id)
-
-
-"""Beside the folder; `sha256sum -c` can read it too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,8 +240,7 @@ def _noted(store: Store) -> dict[str, str]:
     space = store.space()
     if space is None:
         return {}
-    with store.database.read() as connection:
-        known = outbox.index_state(connection, space.id)
+    known = index_state(store, space)
     folder = f"{store.lance_folder.name}/{table_name(space.id, known.generation)}.lance/"
     return {name: digest for name, digest in _recorded(store).items() if name.startswith(folder)}
 

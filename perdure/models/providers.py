@@ -98,14 +98,9 @@ PROVIDERS: Final[Mapping[str, Provider]] = MappingProxyType({
 
 
 def connect(
-    name: str,
-    *,
-    model: str | None = None,
-    url: str | None = None,
-    key_variable: str | None = None,
-    dims: int | None = None,
-    timeout: float = 20.0,
-) -> RemoteEmbedder:
+    name: str, *, model: str | None = None, url: str | None = None, key_variable: str | None = None,
+    dims: int | None = None, timeout: float = 20.0,
+) -> RemoteEmbedder:  # fmt: skip
     """Make the embedder of a provider, a key of `PROVIDERS`, or with another model, address or variable of the key.
 
     `dims` is the length of a vector, to shorten those of a known model or to know those of another; `timeout` in
@@ -152,13 +147,6 @@ def remote_embedder(name: str, settings: Settings) -> Embedder:
         _log.warning("embedder %s cannot be used, its fallbacks are: %s", name, error)
         return first_of(settings, model, error)
     return _chained([first, *_usable(settings, model)])
-
-
-def of_sentence_transformers(settings: Settings) -> Embedder:
-    """Load any model of the sentence-transformers package."""
-    from perdure.models.sentence_transformers import SentenceTransformerEmbedder
-
-    return SentenceTransformerEmbedder(settings.embedder_model or "sentence-transformers/all-MiniLM-L6-v2")
 
 
 def first_of(settings: Settings, model: str | None, problem: ModelError | None = None) -> Embedder:
