@@ -81,6 +81,11 @@ class OnnxModel:
             pins[self.tokenizer] = (self.tokenizer_size, self.tokenizer_sha256)
         return MappingProxyType(pins)
 
+    @property
+    def digests(self) -> dict[str, str]:
+        """The sha256 of each file that the model is fetched as, by its path."""
+        return {file: sha256 for file, (_, sha256) in self.pins.items()}
+
 
 RECALL: Final = OnnxModel(
     key="perdure-recall-1", name="perdure-recall-1 (int8)", file="perdure-recall-1.onnx", size=23_400_881,

@@ -19,12 +19,9 @@ from perdure.secrets.redact import redact
 
 
 def set_setting(file: Path, name: str, text: str) -> Any:
-    """Write a setting into the file, and return its value.
+    """Write a setting into the file, which is made if need be, and return its value.
 
-    Args:
-        file: the settings file; it is made if need be.
-        name: of the setting.
-        text: its value, in the form of environment variables.
+    `text`: the value in the form of environment variables.
     """
     value = Settings.parse(name, text)
     refuse_password({name: value}, str(file))

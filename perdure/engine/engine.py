@@ -73,8 +73,6 @@ WORKER = "perdure.engine.worker"
 CLOSING = 2.0
 """Seconds in which all is to be finished and closed."""
 _log = logging.getLogger("perdure.plugin")
-
-
 _abandoned: list[dict[str, Any]] = []
 """What the parent's engines held: never used here, and never tidied up, as that would be done to the parent's files."""
 
@@ -207,11 +205,7 @@ class Engine:
                 self.keeper.submit("compacted", lambda: self._compact(session))
 
     def capture(self, messages: Messages, context: TurnContext) -> int:
-        """Acknowledge a turn: what was said in it is on disk when this returns, if any of it is taken in.
-
-        Returns:
-            How many messages were taken in.
-        """
+        """Acknowledge a turn: what is taken in of it is on disk when this returns; return how many messages that is."""
         audience = audience_of(context)
         if audience.home is None:
             _log.warning("nothing captured: the agent's or user's id is missing or malformed")

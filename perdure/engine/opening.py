@@ -24,12 +24,8 @@ def server_of(settings: Settings) -> Server | None:
 def store_of(home: Path, settings: Settings, *, guest: bool = False, moved: bool = False, **given: Any) -> Store:
     """Open a store; see `Store`. A machine's folder of a store that was purged elsewhere loses what it has of it.
 
-    Args:
-        home: the data folder.
-        settings: by which the store is opened.
-        guest: make no store where there is none; who asks so keeps no house, either.
-        moved: on a server, open it even if its memories were moved elsewhere: to look into a copy.
-        given: arguments of `Store`.
+    `guest`: make no store where there is none; who asks so keeps no house, either. `moved`: on a server, open it even
+    if its memories were moved elsewhere, to look into a copy. `given`: arguments of `Store`.
     """
     server = server_of(settings)
     if server is not None:

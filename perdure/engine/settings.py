@@ -313,13 +313,8 @@ class Settings(Table):
     ) -> Settings:
         """Read the settings: keywords win over the environment, it over the host's config, it over the file.
 
-        Of a table each key is taken from the first of them that has it.
-
-        Args:
-            keywords: as given in code.
-            host_config: the plugin's part of the host's config; camelCase is understood.
-            environ: variables PERDURE_<SETTING>.
-            file: a TOML file; None: the user's, if there is one.
+        Of a table each key is taken from the first of them that has it. `host_config` is the plugin's part of the
+        host's config, where camelCase is understood; `file` is a TOML file, None the user's, if there is one.
         """
         hosted = _from_host(host_config or {})
         refuse_password(hosted, "the host's config")
@@ -369,13 +364,7 @@ def table_of(name: str) -> type[Table] | None:
 
 
 def check_known(key: str, where: str = "", value: Any = None) -> None:
-    """Refuse what is no setting, and what is no key of a table.
-
-    Args:
-        key: its name.
-        where: where it was found, in words.
-        value: what it is set to, as far as it is known.
-    """
+    """Refuse what is no setting, and what is no key of a table; `where` says in words where it was found."""
     known = list(Settings.model_fields)
     keys = {each: f"{name}.{each}" for name in known if (table := table_of(name)) for each in table.model_fields}
     if key not in known:

@@ -36,12 +36,10 @@ _LIVE: Final = (
     "FROM facts f JOIN vectors v ON v.fact_id = f.id AND v.embedding_id = ?"
     " WHERE f.forgotten_at IS NULL AND f.superseded_at IS NULL"
 )
-
-
-BATCH: Final = 60
+_BATCH: Final = 60
 """Texts of one call. Models let go of the interpreter in it; a server that counts requests is asked twice in all."""
-CHANCE: Final = 0.99
-DIGITS: Final = 4
+_CHANCE: Final = 0.99
+_DIGITS: Final = 4
 
 
 def known(space: VectorSpace, fixed: float | None = None) -> Calibration | None:
@@ -150,8 +148,8 @@ def levels_of(embedder: Embedder, pause: Callable[[], None] = lambda: None) -> L
     cosines = questions @ memories.T
     own = np.eye(len(PAIRS), dtype=bool)
     others = cosines[~own]
-    found = others.mean(), np.quantile(others, CHANCE), cosines[own].mean()
-    return Levels(*(round(float(level), DIGITS) for level in found))
+    found = others.mean(), np.quantile(others, _CHANCE), cosines[own].mean()
+    return Levels(*(round(float(level), _DIGITS) for level in found))
 
 
 def embedded(
@@ -164,8 +162,8 @@ def embedded(
     import numpy as np
 
     def batches() -> Iterator[Vectors]:
-        for start in range(0, len(texts), BATCH):
-            yield embedder.embed(texts[start : start + BATCH], query=query)
+        for start in range(0, len(texts), _BATCH):
+            yield embedder.embed(texts[start : start + _BATCH], query=query)
             pause()
 
     return np.concatenate(list(batches()))

@@ -34,9 +34,7 @@ RESCUE = "facts.db has lost it: perdure verify --fix, else perdure recover"
 _MISSING = "fact is missing in LanceDB"
 _NOT_LIVE = "LanceDB holds a row that is no live fact"
 _FIELDS = ("id", "text", "vector", "importance", "category", "scope", "created_at", "expires_at")
-
-
-BEHIND_LIMIT = 10**9
+_BEHIND_LIMIT = 10**9
 _LINE = lazy(r"([0-9a-f]{64})  (\S.*)")
 _MUTABLE = lazy(r"latest_version_hint|#|\.tmp|tmp_")
 
@@ -194,13 +192,12 @@ def compare(store: Store) -> IndexDrift:
         return IndexDrift(frozenset(), frozenset(), frozenset())
     # The outbox first: what the worker finishes after this look is in the table already.
     with store.database.read() as connection:
-        behind = outbox.pending(connection, BEHIND_LIMIT) or set()
-        known = outbox.index_state(connection, space.id)
-    index = LanceIndex(store.lance_folder, space.id, space.dims, create=False, generation=known.generation)
+        behind = outbox.pending(connection, _BEHIND_LIMIT) or set()
+        generation = outbox.index_state(connection, space.id).generation
     seen: set[str] = set()
     orphaned: set[str] = set()
     different: set[str] = set()
-    try:
+    with closing(LanceIndex(store.lance_folder, space.id, space.dims, create=False, generation=generation)) as index:
         for chunk in index.chunks(_FIELDS):
             ids = chunk["id"].to_pylist()
             # Rows that have expired since they were written may stay: the search leaves them out.
@@ -212,8 +209,6 @@ def compare(store: Store) -> IndexDrift:
                 elif fact_id in seen or _hash(row) != truth[fact_id]:
                     different.add(fact_id)
                 seen.add(fact_id)
-    finally:
-        index.close()
     missing = _required(store, space.id) - seen
     return IndexDrift(frozenset(missing - behind), frozenset(orphaned - behind), frozenset(different - behind))
 

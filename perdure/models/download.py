@@ -12,7 +12,7 @@ from typing import Final
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 from perdure.embed.catalogue import OnnxModel
-from perdure.embed.load import MARKER, digests_of, fetch_folder, fetched, sha256_of
+from perdure.embed.load import MARKER, fetch_folder, fetched, sha256_of
 from perdure.errors import EndpointError, ModelError
 from perdure.models.endpoint import Address, connection_to, site_of
 
@@ -68,7 +68,7 @@ def fetch(
                 source = model.hub.path(file)
                 _fetch_file(model.name, file, address, source, folder / file, size, sha256, timeout, advance)
             part = folder / (MARKER + ".part")
-            part.write_text(json.dumps(digests_of(model)), encoding="utf-8")
+            part.write_text(json.dumps(model.digests), encoding="utf-8")
             part.replace(folder / MARKER)
     except Timeout:
         raise ModelError(f"model {model.name} is being fetched by another process; wait for it") from None
