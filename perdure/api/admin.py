@@ -14,8 +14,8 @@ from perdure.api.inbox import InboxTurn
 from perdure.consolidation import classify
 from perdure.consolidation.classify import Classified
 from perdure.engine.engine import Engine, audience_of
+from perdure.engine.file_purge import Scrubbed
 from perdure.engine.jobs import DAY, run_and_wait
-from perdure.engine.scrubbing import Scrubbed
 from perdure.errors import InputError
 from perdure.hooks.types import Channel, TurnContext
 from perdure.maintenance.backup import backup

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 from perdure.api.files import Files
 from perdure.api.turns import Turns
 from perdure.clock import Clock
+from perdure.engine.composing import in_search
 from perdure.engine.engine import Engine, audience_of
-from perdure.engine.llm import in_search
 from perdure.engine.paths import data_folder
 from perdure.engine.settings import Settings
 from perdure.errors import AmbiguousIdError, NotFoundError, ScopeError

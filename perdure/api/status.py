@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from perdure.background.drain import PROBLEM
+from perdure.engine.composing import llm_state
 from perdure.engine.engine import Engine
-from perdure.engine.llm import llm_state
 from perdure.engine.paths import data_folder
 from perdure.maintenance.exports import daily_files
 from perdure.store.expiry import parked_expiry

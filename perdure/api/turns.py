@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from perdure.api.files import Files
+from perdure.engine.composing import in_turn
 from perdure.engine.engine import Engine, audience_of, overheard
-from perdure.engine.llm import in_turn
 from perdure.hooks.types import Messages, Recall, TurnContext
 from perdure.recall.pipeline import Asked
 

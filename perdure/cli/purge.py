@@ -14,9 +14,8 @@ from perdure.cli.main import COMMANDS
 from perdure.cli.options import dry_run_option, existing_store, on_folder, yes_option
 from perdure.cli.output import FOUND_NOTHING, OK, Output, confirm, minute, steps
 from perdure.engine.file_memory import files_options
-from perdure.engine.file_purge import cleaner
+from perdure.engine.file_purge import cleaner, scrub_folder
 from perdure.engine.paths import forget_home, recorded_host
-from perdure.engine.scrubbing import scrub_folder
 from perdure.engine.settings import Settings
 from perdure.errors import InputError
 from perdure.hooks.types import Channel

@@ -81,20 +81,19 @@ class OnnxModel:
             pins[self.tokenizer] = (self.tokenizer_size, self.tokenizer_sha256)
         return MappingProxyType(pins)
 
+    @property
+    def digests(self) -> dict[str, str]:
+        """The sha256 of each file that the model is fetched as, by its path."""
+        return {file: sha256 for file, (_, sha256) in self.pins.items()}
+
 
 RECALL: Final = OnnxModel(
-    key="perdure-recall-1",
-    name="perdure-recall-1 (int8)",
-    file="perdure-recall-1.onnx",
-    size=23_400_881,
+    key="perdure-recall-1", name="perdure-recall-1 (int8)", file="perdure-recall-1.onnx", size=23_400_881,
     sha256="3b804aadee1a0693692920a68599fc5e0c3146ca25bbd67bf80ff1b8b9a07141",
     tokenizer_sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-    dims=384,
-    max_tokens=256,
-    alone=True,
-    licence="Apache-2.0",
-    about="the default; English, made for memory, a part of perdure",
-)
+    dims=384, max_tokens=256, alone=True,
+    licence="Apache-2.0", about="the default; English, made for memory, a part of perdure",
+)  # fmt: skip
 """The default: all-MiniLM-L6-v2, tuned to bring a prompt near to what it needs; `training/` is how it was made."""
 
 SUCCESSORS: Final[Mapping[str, str]] = MappingProxyType({})

@@ -78,12 +78,7 @@ def fetched(model: OnnxModel) -> Path | None:
         marker = json.loads((folder / MARKER).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return folder if marker == digests_of(model) else None
-
-
-def digests_of(model: OnnxModel) -> dict[str, str]:
-    """Return the sha256 of each file that a model is fetched as, by its path."""
-    return {file: sha256 for file, (_, sha256) in model.pins.items()}
+    return folder if marker == model.digests else None
 
 
 def sha256_of(path: Path) -> str:

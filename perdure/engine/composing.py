@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from perdure.capture.decide import Levels
 from perdure.capture.describe import compile_tags
-from perdure.capture.writing import WritingOptions
+from perdure.capture.writing import LanguageJudge, WritingOptions
 from perdure.embed.base import Embedder
-from perdure.engine.builtins import BUILTINS
-from perdure.engine.extensions import ExtensionManager
+from perdure.engine.extensions import ExtensionManager, Register, hookimpl
 from perdure.engine.settings import Settings
+from perdure.errors import ModelError, SettingsError
 from perdure.index.feeding import GrowingIndex, VectorCount
 from perdure.index.vector_index import ExactIndex, Surveyor
+from perdure.llm import Tier
 from perdure.parts import part
+from perdure.recall.expand import Expand, Model
 from perdure.recall.options import DIRECTIVE, RecallOptions
 from perdure.recall.pipeline import Reranker
 from perdure.recall.unasked import directives
 from perdure.store.fact import Summaries
+from perdure.store.llm import TokenMeter
 from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
+
+REMOTE = ("openai", "gemini", "google", "voyage", "mistral", "ollama", "openai-compatible")
+"""The names of `perdure.models.providers.PROVIDERS`, which are not loaded before they are needed."""
+_log = logging.getLogger("perdure.plugin")
 
 
 def load_extensions(settings: Settings) -> ExtensionManager:
@@ -28,28 +38,14 @@ def load_extensions(settings: Settings) -> ExtensionManager:
 
 
 def embedder_factory(settings: Settings, extensions: ExtensionManager) -> Callable[[], Embedder] | None:
-    """Return a function that makes the embedder the settings name, or None if none is wanted.
-
-    Raises:
-        ExtensionError: there is no embedder of this name.
-    """
+    """Return a function that makes the embedder the settings name, or None if none is wanted."""
     if settings.embedder == "none":
         return None
-    factory = extensions.get("embedders", settings.embedder)
-
-    def load() -> Embedder:
-        embedder: Embedder = factory(settings)
-        return embedder
-
-    return load
+    return partial(extensions.get("embedders", settings.embedder), settings)
 
 
 def reranker_of(settings: Settings, extensions: ExtensionManager) -> Reranker | None:
-    """Return the reranker that the settings name, or None if none is wanted.
-
-    Raises:
-        ExtensionError: there is no reranker of this name.
-    """
+    """Return the reranker that the settings name, or None if none is wanted."""
     if settings.reranker is None:
         return None
     reranker: Reranker = extensions.get("rerankers", settings.reranker)()
@@ -59,34 +55,23 @@ def reranker_of(settings: Settings, extensions: ExtensionManager) -> Reranker | 
 def recall_options(settings: Settings) -> RecallOptions:
     """Return how recall works by the settings."""
     return RecallOptions(
-        limit=settings.recall_limit,
-        passages=settings.recall_passages,
-        profile=settings.recall_profile,
-        directives=directives(**dict(settings.directives)),
-        adjustments=(*settings.adjust, DIRECTIVE),
-        max_tokens=settings.recall_max_tokens,
-        summaries=Summaries(settings.summary_threshold),
-        format=settings.recall_format,
-        placement=settings.recall_placement,
-        deadline=settings.recall_deadline_ms / 1000,
-        threshold=settings.recall_threshold,
-    )
+        limit=settings.recall_limit, passages=settings.recall_passages, profile=settings.recall_profile,
+        directives=directives(**dict(settings.directives)), adjustments=(*settings.adjust, DIRECTIVE),
+        max_tokens=settings.recall_max_tokens, summaries=Summaries(settings.summary_threshold),
+        format=settings.recall_format, placement=settings.recall_placement,
+        deadline=settings.recall_deadline_ms / 1000, threshold=settings.recall_threshold,
+    )  # fmt: skip
 
 
 def writing_options(settings: Settings) -> WritingOptions:
-    """Return how facts are compared and written by the settings.
-
-    Raises:
-        SettingsError: a tag's pattern is no regular expression.
-    """
+    """Return how facts are compared and written by the settings."""
     return WritingOptions(Levels(**dict(settings.compare)), compile_tags(settings.tag_patterns), settings.auto_link)
 
 
 def vector_index(store: Store, space: VectorSpace, settings: Settings, on_trouble: Callable[[], None]) -> Surveyor:
     """Return what finds nearest vectors: the database where it can, else what this process and LanceDB hold."""
-    index: Surveyor
     if store.database.compares:
-        index = part("postgres.vectors").DatabaseIndex(store.database, space.id, space.dims)
+        index: Surveyor = part("postgres.vectors").DatabaseIndex(store.database, space.id, space.dims)
         return index
     exact = ExactIndex(store.database, space.id, space.dims)
     if settings.vector_index == "exact" or store.database.shared:
@@ -103,3 +88,120 @@ def vector_index(store: Store, space: VectorSpace, settings: Settings, on_troubl
     if settings.vector_index == "lance":
         return tiered()
     return GrowingIndex(exact, VectorCount(store.database, space.id), settings.index_crossover, tiered)
+
+
+def python_host(**arguments: Any) -> object:
+    """Make the small host that comes with perdure."""
+    from perdure.hooks.fake_host import FakeHost
+
+    return FakeHost(**arguments)
+
+
+def _of_sentence_transformers(settings: Any) -> Any:
+    name = settings.embedder_model or "sentence-transformers/all-MiniLM-L6-v2"
+    return part("models.sentence_transformers").SentenceTransformerEmbedder(name)
+
+
+def _remote(name: str, settings: Any) -> Any:
+    return part("models.providers").remote_embedder(name, settings)
+
+
+class Builtins:
+    """The built-in embedders and hosts."""
+
+    @hookimpl
+    def perdure_register_embedders(self, register: Register) -> None:
+        """Register the embedders: each factory takes the settings."""
+        register("auto", auto_embedder)
+        register("onnx", local_embedder)
+        register("hash", hash_embedder)
+        register("sentence-transformers", _of_sentence_transformers)
+        for name in REMOTE:
+            register(name, partial(_remote, name))
+
+    @hookimpl
+    def perdure_register_hosts(self, register: Register) -> None:
+        """Register the hosts."""
+        register("fake", python_host)
+
+
+BUILTINS = (("perdure", Builtins()),)
+
+
+def local_embedder(settings: Settings) -> Embedder:
+    """Load the ONNX model of the catalogue that `embedder_model` names; unset: the default."""
+    from perdure.embed.load import known_model, load_default, load_model
+
+    if settings.embedder_model is None:
+        return load_default(settings.model_path)
+    return load_model(known_model(settings.embedder_model), settings.model_path)
+
+
+def auto_embedder(settings: Settings) -> Embedder:
+    """Load the default model; where there is none, connect to the first of `embedder_fallbacks` that can be used."""
+    from perdure.embed.load import load_default
+
+    try:
+        # `embedder_model` is that of the fallbacks.
+        return load_default(settings.model_path)
+    except ModelError as error:
+        if not settings.embedder_fallbacks:
+            raise
+        _log.warning("the local model cannot be used, its fallbacks are: %s", error)
+        fallback: Embedder = part("models.providers").first_of(settings, settings.embedder_model)
+        return fallback
+
+
+def hash_embedder(settings: Settings) -> Embedder:
+    """Make the deterministic embedder for tests; it needs no model. `embedder_model` is its dimensions, if set."""
+    from perdure.embed.deterministic import HashEmbedder
+
+    if settings.embedder_model is None:
+        return HashEmbedder()
+    if not settings.embedder_model.isdecimal():
+        raise SettingsError(f"setting embedder_model = {settings.embedder_model!r}: embedder hash takes its dimensions")
+    return HashEmbedder(int(settings.embedder_model))
+
+
+def llm_factory(settings: Settings) -> Callable[[Store], Model | None]:
+    """Return what makes the language model of an open store, or None if no endpoint is set."""
+    if settings.llm_endpoint is None:
+        return lambda store: None
+    if settings.llm_model is None:
+        raise SettingsError("llm_endpoint is set and llm_model is not; set llm_model to the name of a model there")
+    usual, other = settings.llm_model, settings.llm
+    models: dict[Tier, str] = {"nano": other.nano or usual, "default": usual, "heavy": other.heavy or usual}
+    llm = part("models.llm")
+    endpoint = llm.endpoint(settings.llm_endpoint, settings.llm_key_env, settings.llm.timeout)
+
+    def make(store: Store) -> Model:
+        meter = TokenMeter(store.database, store.clock, settings.llm.daily_tokens)
+        made: Model = llm.Llm(endpoint, models, meter)
+        return made
+
+    return make
+
+
+def judge_of(settings: Settings, store: Store, model: Model | None) -> LanguageJudge | None:
+    """Return what asks the language model where the rules of capture are unsure; None without one."""
+    return LanguageJudge(store, model, writing_options(settings).levels) if model else None
+
+
+def in_search(settings: Settings, wanted: bool | None) -> Expand:
+    """Return whether an explicit search is also asked in other words: as wanted, else as set."""
+    return "wait" if (settings.recall_expansion != "off" if wanted is None else wanted) else "no"
+
+
+def in_turn(settings: Settings) -> Expand:
+    """Return whether a turn is."""
+    return "turn" if settings.recall_expansion == "turn" else "no"
+
+
+def llm_state(settings: Settings, store: Store) -> str:
+    """Return what `perdure status` says of the language model: which, and how much of the day's tokens is used."""
+    if settings.llm_endpoint is None:
+        return "off: no llm_endpoint is set"
+    used = TokenMeter(store.database, store.clock, settings.llm.daily_tokens).used()
+    tiers = ", ".join(f"{tier} {tokens}" for tier, tokens in sorted(used.items()) if tokens)
+    detail = f" ({tiers})" if tiers else ""
+    return f"{settings.llm_model}: {sum(used.values())} of {settings.llm.daily_tokens} tokens used today{detail}"

@@ -19,15 +19,9 @@ from perdure.secrets.redact import redact
 
 
 def set_setting(file: Path, name: str, text: str) -> Any:
-    """Write a setting into the file, and return its value.
+    """Write a setting into the file, which is made if need be, and return its value.
 
-    Args:
-        file: the settings file; it is made if need be.
-        name: of the setting.
-        text: its value, in the form of environment variables.
-
-    Raises:
-        SettingsError: the setting is unknown, the value does not fit or is a secret, or the file cannot be changed.
+    `text`: the value in the form of environment variables.
     """
     value = Settings.parse(name, text)
     refuse_password({name: value}, str(file))
@@ -41,11 +35,7 @@ def set_setting(file: Path, name: str, text: str) -> Any:
 
 
 def unset_setting(file: Path, name: str) -> bool:
-    """Take a setting out of the file, so that its default holds, or what is none; return whether it was there.
-
-    Raises:
-        SettingsError: it is neither a setting nor in the file, or the file cannot be changed.
-    """
+    """Take a setting out of the file, so that its default holds, or what is none; return whether it was there."""
     before = _read(file)
     after = with_setting(before, name, None)
     if after == before:
@@ -60,9 +50,6 @@ def with_setting(document: str, name: str, value: Any) -> str:
 
     All other lines stay as they are, comments too, except those inside a value of several lines that is replaced.
     What comes out is read again and compared before it is returned.
-
-    Raises:
-        SettingsError: the document is no TOML, or the key stands in it in a form that cannot be changed safely.
     """
     wanted = {key: held for key, held in _parsed(document).items() if key != name}
     if value is not None:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import atexit
 import logging
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any, NoReturn
+from weakref import WeakSet
 
 from perdure import telemetry
 from perdure.background.drain import Drain
 from perdure.background.index_feed import IndexFeed
 from perdure.background.keeper import Keeper
+from perdure.background.scheduler import Job, Pause, Scheduler
 from perdure.background.turn_gate import TurnGate
 from perdure.background.worker_process import WorkerProcess
 from perdure.capture.decide import stale
@@ -29,6 +33,8 @@ from perdure.clock import Clock, SystemClock
 from perdure.embed.base import Embedder
 from perdure.engine.composing import (
     embedder_factory,
+    judge_of,
+    llm_factory,
     load_extensions,
     recall_options,
     reranker_of,
@@ -36,21 +42,17 @@ from perdure.engine.composing import (
     writing_options,
 )
 from perdure.engine.file_memory import FileMemory, files_options
-from perdure.engine.file_purge import cleaner
-from perdure.engine.forking import watch
-from perdure.engine.jobs import timers_of
-from perdure.engine.llm import judge_of, llm_factory
+from perdure.engine.file_purge import Scrubbed, cleaner, scrub_folder, scrub_if_due
+from perdure.engine.jobs import DAY, HOUR, worker_jobs
 from perdure.engine.model import Model, Recipes
 from perdure.engine.opening import store_of
-from perdure.engine.scrubbing import Scrubbed, scrub_folder, scrub_if_due
 from perdure.engine.settings import Settings
 from perdure.engine.turn_intake import TurnIntake
-from perdure.errors import StorePurgedError, StoreUnavailableError
+from perdure.errors import StoreClosedError, StorePurgedError, StoreUnavailableError
 from perdure.hooks.types import Channel, Messages, Placement, Recall, TurnContext
 from perdure.index.feeding import Feeding
 from perdure.index.missing import without_vector
-from perdure.index.scaled_index import ScaledIndex
-from perdure.index.vector_index import Surveyor, VectorIndex
+from perdure.index.vector_index import ScaledIndex, Surveyor, VectorIndex
 from perdure.maintenance.purge import Purge, certify, purge
 from perdure.maintenance.teardown import clear
 from perdure.native import at_exit
@@ -65,11 +67,14 @@ from perdure.store.lifecycle import note_recalled, used
 from perdure.store.scope import Audience, Scope
 from perdure.store.spaces import VectorSpace
 from perdure.store.transaction import Author
+from perdure.text.pluralize import counted
 
 WORKER = "perdure.engine.worker"
 CLOSING = 2.0
 """Seconds in which all is to be finished and closed."""
 _log = logging.getLogger("perdure.plugin")
+_abandoned: list[dict[str, Any]] = []
+"""What the parent's engines held: never used here, and never tidied up, as that would be done to the parent's files."""
 
 
 class Engine:
@@ -78,11 +83,7 @@ class Engine:
     def __init__(
         self, home: Path, settings: Settings, *, clock: Clock | None = None, guest: bool = False, moved: bool = False
     ) -> None:
-        """Open the folder and start what works in the background; `guest` and `moved` are those of `store_of`.
-
-        Raises:
-            PerdureError: the folder or a setting cannot be used.
-        """
+        """Open the folder and start what works in the background; `guest` and `moved` are those of `store_of`."""
         self.settings = settings
         self.clock = clock or SystemClock()
         self._patterns = pattern_rules(settings.capture_patterns)
@@ -130,11 +131,12 @@ class Engine:
         )
         self.closed = False
         self.keeper.start()
-        self.timers = timers_of(self)
+        jobs = [*self._jobs(), *worker_jobs(settings)]
+        self.timers = Scheduler(self.store, jobs, self.clock, self.gate, start_worker=self.start_worker)
         self._keep_house()
         self.model.start()
         at_exit(self.close)
-        watch(self)
+        _engines.add(self)
 
     def recall(
         self,
@@ -203,14 +205,7 @@ class Engine:
                 self.keeper.submit("compacted", lambda: self._compact(session))
 
     def capture(self, messages: Messages, context: TurnContext) -> int:
-        """Acknowledge a turn: what was said in it is on disk when this returns, if any of it is taken in.
-
-        Returns:
-            How many messages were taken in.
-
-        Raises:
-            StoreError: they could not be written.
-        """
+        """Acknowledge a turn: what is taken in of it is on disk when this returns; return how many messages that is."""
         audience = audience_of(context)
         if audience.home is None:
             _log.warning("nothing captured: the agent's or user's id is missing or malformed")
@@ -227,12 +222,7 @@ class Engine:
         return taken.messages
 
     def purge(self, fact_ids: Sequence[str], author: Author) -> Purge:
-        """Remove facts for good; certified if no other process has the store open, else pending.
-
-        Raises:
-            NotFoundError: one of them is not there.
-            StoreError: it could not be done.
-        """
+        """Remove facts for good; certified if no other process has the store open, else pending."""
         started = purge(self.store, fact_ids, author)
         # The worker counts as another process, and can be stopped at any moment. The inbox is emptied.
         self._worker.stop()
@@ -258,10 +248,6 @@ class Engine:
         """Start the worker process, which brings the derived index up to date."""
         if self._keeps_house:
             self._worker.ensure()
-
-    def abandon_worker(self) -> None:
-        """Let go of the worker in a forked child."""
-        self._worker.abandon()
 
     def close(self) -> None:
         """Finish what was begun within two seconds, stop all threads and the worker, close all files."""
@@ -297,6 +283,41 @@ class Engine:
         if self.settings.timers:
             # Behind the recovery: what a dead process left is stored before anything is looked after.
             self.keeper.submit("timers", self.timers.start)
+
+    def _jobs(self) -> list[Job]:
+        """Return the jobs that run in this process: each steps aside for turns."""
+        hours = self.settings.jobs
+        return [
+            Job("prune", hours.prune * HOUR, 0, self._prune, at_start=True),
+            Job("canary", hours.canary * HOUR, 2, self._sing, at_start=True),
+            Job("files", hours.files * HOUR, 10, self._look_at_files, here=True),
+        ]
+
+    def _prune(self, pause: Pause) -> str:
+        from perdure.background.prune import Retention, prune
+
+        # A host that runs for months would else leave what others left behind to its next start.
+        self.recover()
+        expired, keep = self.settings.retention_days, self.settings.keep
+        days = keep.conversation_days
+        kept = Retention(expired * DAY, keep.receipt_days * DAY, None if days is None else days * DAY)
+        return prune(self.store, self.files.log, kept, pause)
+
+    def _sing(self, pause: Pause) -> str:
+        from perdure.background.canary import Canary
+
+        def recalled(prompt: str, scope: Scope) -> str:
+            context = TurnContext(scopes=(str(scope),), host="canary")
+            recall = self.recall(prompt, context, receipt_to=lambda receipt: None)
+            return recall.block if recall else ""
+
+        return Canary(self.store, self.capturer, recalled).sing(pause)
+
+    def _look_at_files(self, pause: Pause) -> str:
+        if not self.files.sync.roots():
+            return "there are no files or conversations"
+        left = self.files.sync.fresh()
+        return f"{counted(left, 'file')} left to read" if left else "up to date"
 
     def _certify(self) -> None:
         certify(self.store, self._clean_files)
@@ -391,3 +412,33 @@ def audience_of(context: TurnContext) -> Audience:
 @lru_cache(maxsize=256)
 def _audience(user: str | None, agent: str | None, session: str | None, scopes: tuple[str, ...]) -> Audience:
     return Audience.of(user=user, agent=agent, session=session, others=scopes)
+
+
+_engines: WeakSet[Engine] = WeakSet()
+
+
+class Forked:
+    """What a forked child finds in the place of an engine. Locks of threads that it does not have are not touched."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Say what is the matter, whatever is asked for."""
+        raise StoreClosedError("this memory was opened before the process was forked; open it anew in the child")
+
+    def close(self) -> None:
+        """Do nothing: the files are the parent's."""
+
+
+def _in_child() -> None:
+    for engine in list(_engines):
+        if not engine.closed:
+            # The worker is the parent's.
+            engine.store.inbox.abandon()
+            engine._worker.abandon()
+        _abandoned.append(engine.__dict__)
+        engine.__dict__ = {"closed": True}
+        engine.__class__ = Forked  # type: ignore[assignment]
+    _engines.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

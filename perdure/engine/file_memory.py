@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -56,17 +56,9 @@ class FileMemory:
     """Files and conversations of one store, for its engine. Usable from any thread."""
 
     def __init__(
-        self,
-        store: Store,
-        settings: Settings,
-        clock: Clock,
-        keeper: Keeper,
-        gate: TurnGate,
-        *,
-        embedder: Callable[[], Embedder | None],
-        scale: Callable[[], Scale],
-        start_worker: Callable[[], None],
-    ) -> None:
+        self, store: Store, settings: Settings, clock: Clock, keeper: Keeper, gate: TurnGate, *,
+        embedder: Callable[[], Embedder | None], scale: Callable[[], Scale], start_worker: Callable[[], None],
+    ) -> None:  # fmt: skip
         self._store = store
         self._settings = settings
         self._keeper = keeper
@@ -75,8 +67,7 @@ class FileMemory:
         self.log = log_of(store, recordable(store))
         self.sync = FileSync(
             store, self.index, self.log, keeper, gate, clock,
-            embedder=embedder, start_worker=start_worker,
-            watch=settings.watch,
+            embedder=embedder, start_worker=start_worker, watch=settings.watch,
         )  # fmt: skip
         self._search = FileSearch(self.index, embedder, clock, scale, self.sync.rebuild)
         self.source = RecallSource(self._search, settings.recall_passages)
@@ -92,11 +83,8 @@ class FileMemory:
 
     def meet(self, context: TurnContext, audience: Audience) -> None:
         """Take in the folders that a host names in a turn. One that cannot be used is logged: the turn goes on."""
-        named: tuple[tuple[str | None, Kind], ...] = (
-            (context.workspace, "workspace"),
-            (context.sessions_folder, "sessions"),
-        )
-        for path, kind in named:
+        named: dict[Kind, str | None] = {"workspace": context.workspace, "sessions": context.sessions_folder}
+        for kind, path in named.items():
             if path is None or audience.home is None:
                 continue
             try:
@@ -128,11 +116,7 @@ class FileMemory:
             return ()
 
     def restore(self, entries: Sequence[Mapping[str, Any]]) -> None:
-        """Record what entries of the inbox hold of conversations, and is not recorded; on disk when this returns.
-
-        Raises:
-            StoreError: it could not be written.
-        """
+        """Record what entries of the inbox hold of conversations, and is not recorded; on disk when this returns."""
         for entry in entries:
             if entry.get(RECORD):
                 scope = Scope.parse(entry.get(PROJECT) or entry["scope"])
@@ -141,20 +125,12 @@ class FileMemory:
         self.log.flush()
 
     def pull(self) -> None:
-        """Take over what other machines have recorded, for the next search.
-
-        Raises:
-            StoreError: it cannot be read or written; repeat it later.
-        """
+        """Take over what other machines have recorded, for the next search."""
         if self.log.pull():
             self.sync.start()
 
     def follow(self) -> None:
-        """Take over what other machines have recorded, and take out what they have purged.
-
-        Raises:
-            StoreError, OSError: something cannot be read or written; repeat it later.
-        """
+        """Take over what other machines have recorded, and take out what they have purged."""
         self.pull()
         follow(self._store, files_options(self._settings))
 
@@ -186,15 +162,10 @@ def files_options(settings: Settings) -> FilesOptions:
     how = settings.search
     legs = {"keyword": 1.0 - how.vector_weight, "vector": how.vector_weight}
     return FilesOptions(
-        sources=settings.sources,
-        chunking=Chunking(how.chunk_tokens, how.chunk_overlap),
-        candidates=how.candidates,
-        files=replace(DEFAULTS.files, **legs),
-        turns=replace(DEFAULTS.turns, **legs),
-        half_life_days=how.half_life_days,
-        mmr=how.mmr_lambda,
-        citations=settings.citations,
-    )
+        sources=settings.sources, chunking=Chunking(how.chunk_tokens, how.chunk_overlap), candidates=how.candidates,
+        files=replace(DEFAULTS.files, **legs), turns=replace(DEFAULTS.turns, **legs),
+        half_life_days=how.half_life_days, mmr=how.mmr_lambda, citations=settings.citations,
+    )  # fmt: skip
 
 
 def flush_policy(settings: Settings) -> FlushPolicy:
@@ -202,6 +173,7 @@ def flush_policy(settings: Settings) -> FlushPolicy:
     return FlushPolicy(**{name: value for name, value in settings.flush if value not in (None, "")})
 
 
+@dataclass(frozen=True, slots=True)
 class RecallSource:
     """Passages that are sure enough to be brought up unasked.
 
@@ -209,22 +181,18 @@ class RecallSource:
     and is found by explicit search alone.
     """
 
-    def __init__(self, search: FileSearch, limit: int) -> None:
-        """Bring up to `limit` passages."""
-        self._search = search
-        self._limit = limit
+    search: FileSearch
+    limit: int
 
     def draft(self, query: str, audience: Audience, session: str | None) -> tuple[Draft, Ask] | None:
         """Do what needs no vector; None without an index."""
-        begun = self._search.draft(query, audience, SOURCES, self._limit)
-        if begun is None:
-            return None
-        return begun, Ask(query, self._limit, _FLOOR, skip_session=session)
+        begun = self.search.draft(query, audience, SOURCES, self.limit)
+        return (begun, Ask(query, self.limit, _FLOOR, skip_session=session)) if begun else None
 
     def passages(self, draft: tuple[Draft, Ask], vector: tuple[Vector, str] | None) -> Sequence[Passage]:
         """Return the passages, best first."""
         begun, ask = draft
-        found = self._search.finish(begun, vector, ask)
+        found = self.search.finish(begun, vector, ask)
         return [_passage(chunk, score) for chunk, score in found if chunk.role in (None, "user")]
 
 

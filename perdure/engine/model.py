@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from functools import partial
 
 from perdure.embed.base import Embedder, EmbedderIdentity, GuardedEmbedder
@@ -37,42 +37,37 @@ RETRY_SECONDS = 60.0
 _log = logging.getLogger("perdure.plugin")
 
 
+@dataclass(frozen=True, slots=True)
 class Recipes:
     """How a space's embedder is made: the settings that made it are kept with the space.
 
     So every process can use the model of the store, whatever its own settings name.
     """
 
-    def __init__(self, settings: Settings, extensions: ExtensionManager) -> None:
-        """Make embedders by the settings and with what the extensions have registered."""
-        self._settings = settings
-        self._extensions = extensions
+    settings: Settings
+    extensions: ExtensionManager
 
     def space(self, identity: EmbedderIdentity) -> VectorSpace:
         """Return the space of the embedder that the settings name, with the settings that made it."""
-        values = self._settings.model_dump(mode="json", include=set(RECIPE))
+        values = self.settings.model_dump(mode="json", include=set(RECIPE))
         recipe = {name: value for name, value in values.items() if value not in (None, [])}
         return VectorSpace(identity.id, identity.dims, asdict(identity) | {"settings": recipe})
 
     def own(self) -> Embedder | None:
-        """Make the embedder that the settings name, or None if they want none.
-
-        Raises:
-            PerdureError: it cannot be made.
-        """
-        if self._settings.embedder == "none":
+        """Make the embedder that the settings name, or None if they want none."""
+        if self.settings.embedder == "none":
             return None
-        return GuardedEmbedder(self._extensions.get("embedders", self._settings.embedder)(self._settings))
+        return GuardedEmbedder(self.extensions.get("embedders", self.settings.embedder)(self.settings))
 
     def embedder(self, space: VectorSpace) -> Embedder | None:
         """Make the embedder of a space: as it was made before, or else as the settings say; None if neither fits."""
-        if self._settings.embedder == "none":
+        if self.settings.embedder == "none":
             return None
         recipe = space.description.get("settings", {})
         noted = {name: recipe.get(name, Settings.model_fields[name].default) for name in RECIPE}
-        theirs = Settings.model_validate(self._settings.model_dump() | noted) if "embedder" in recipe else None
+        theirs = Settings.model_validate(self.settings.model_dump() | noted) if "embedder" in recipe else None
         makers: list[Callable[[], Embedder | None]] = [
-            Recipes(settings, self._extensions).own for settings in (theirs, self._settings) if settings
+            Recipes(settings, self.extensions).own for settings in (theirs, self.settings) if settings
         ]
         # A former default goes by the same settings as the present one.
         makers += [partial(self._of_catalogue, model) for model in models().values() if model.identity.id == space.id]
@@ -90,64 +85,39 @@ class Recipes:
         return GuardedEmbedder(load_model(model))
 
 
+@dataclass(eq=False)
 class Model:
     """Holds the vector leg once it is there, and follows the store to another space."""
 
-    def __init__(
-        self,
-        store: Store,
-        load: Callable[[], Embedder] | None,
-        index: Callable[[VectorSpace], Surveyor],
-        floor: float | None,
-        on_ready: Callable[[], None],
-        *,
-        recipes: Recipes | None = None,
-        switch_by_itself: bool = False,
-        successors: Mapping[str, str] = SUCCESSORS,
-        on_switch: Callable[[], None] = lambda: None,
-        retry: float = RETRY_SECONDS,
-        pause: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Prepare to load.
+    store: Store  # whose vector space the model must fit
+    load: Callable[[], Embedder] | None  # makes the embedder that the settings name; None: none is wanted
+    index: Callable[[VectorSpace], Surveyor]
+    floor: float | None  # cosine from which a hit is evidence; None: set for each query by the calibration
+    on_ready: Callable[[], None]  # called once the model can be used, in the loading thread
+    _: KW_ONLY
+    recipes: Recipes | None = None  # makes the embedders of spaces that are not the settings' own
+    switch_by_itself: bool = False  # to a model of the settings that this store has never had
+    # By the space of a former default, that of its successor: such a store switches by itself.
+    successors: Mapping[str, str] = field(default_factory=lambda: SUCCESSORS)
+    on_switch: Callable[[], None] = lambda: None  # called when a switch is under way: starts the worker
+    retry: float = RETRY_SECONDS
+    pause: Callable[[], None] = lambda: None  # called every few milliseconds while a model is measured
 
-        Args:
-            store: whose vector space the model must fit.
-            load: makes the embedder that the settings name; None: none is wanted.
-            index: makes the index of a space.
-            floor: cosine from which a hit is evidence; None: set for each query by the calibration.
-            on_ready: called once the model can be used, in the loading thread.
-            recipes: makes the embedders of spaces that are not the settings' own; None: those go by words.
-            switch_by_itself: begin a switch if the settings name a model that this store has never had.
-            successors: by the space of a former default, that of its successor: such a store switches by itself.
-            on_switch: called when a switch is under way, in the loading thread: starts the worker.
-            retry: seconds after which a server that did not answer is asked again.
-            pause: called every few milliseconds while a model is measured: turns go first.
-        """
-        self._store = store
-        self._load = load
-        self._index = index
-        self._floor = floor
-        self._on_ready = on_ready
-        self._recipes = recipes
-        self._switch_by_itself = switch_by_itself
-        self._successors = successors
-        self._on_switch = on_switch
+    def __post_init__(self) -> None:
         self._leg: VectorLeg | None = None
         self._done = threading.Event()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="perdure-model", daemon=True)
         self._seen: str | None = None
-        self._retry = retry
-        self._pause = pause
         self._retry_at: float | None = None
         self._closed = False
-        self._state = "loading" if load else "off by setting"
+        self._state = "loading" if self.load else "off by setting"
 
     @property
     def state(self) -> str:
         """What can be used, or why recall goes by words alone, and how far a switch is; for people."""
         try:
-            with self._store.database.read() as connection:
+            with self.store.database.read() as connection:
                 space = spaces.building(connection)
                 if space is None:
                     return self._state
@@ -160,7 +130,7 @@ class Model:
 
     def start(self) -> None:
         """Begin to load."""
-        if self._load is None:
+        if self.load is None:
             self._done.set()
         else:
             self._thread.start()
@@ -198,10 +168,10 @@ class Model:
 
     def _follow(self) -> None:
         """Load anew, in the background, if the store has another space than when the model was loaded."""
-        if self._load is None or not self._done.is_set():
+        if self.load is None or not self._done.is_set():
             return
         try:
-            space = self._store.space()
+            space = self.store.space()
         except StoreError:
             return  # whoever asks will find out; a leg that is there agrees with its own index in any case
         self._recalibrate(space)
@@ -227,7 +197,7 @@ class Model:
         with self._lock:
             if space is None or self._leg is None or space.id != self._leg.embedder.identity.id:
                 return
-            found = known(space, self._floor)
+            found = known(space, self.floor)
             if found is not None and found != self._leg.calibration:
                 self._leg = replace(self._leg, calibration=found)
 
@@ -235,15 +205,15 @@ class Model:
         try:
             self._load_leg()
             if self._leg is not None:
-                self._on_ready()
+                self.on_ready()
             if self._switching():
-                self._on_switch()
+                self.on_switch()
         finally:
             self._done.set()
 
     def _load_leg(self) -> None:
         try:
-            space = self._store.space()
+            space = self.store.space()
             self._seen = space.id if space else None
             self._prepare()
         except PerdureError as error:
@@ -251,42 +221,39 @@ class Model:
                 return
             self._go_by_words(error)
             if isinstance(error, EndpointError):
-                self._retry_at = time.monotonic() + self._retry
+                self._retry_at = time.monotonic() + self.retry
 
     def _switching(self) -> bool:
         try:
-            with self._store.database.read() as connection:
+            with self.store.database.read() as connection:
                 return spaces.building(connection) is not None
         except StoreError:
             return False
 
     def _prepare(self) -> None:
-        if self._load is None:
+        if self.load is None:
             return
-        embedder: Embedder = GuardedEmbedder(self._load())
+        embedder: Embedder = GuardedEmbedder(self.load())
         identity = embedder.identity
-        own = (
-            self._recipes.space(identity)
-            if self._recipes
-            else VectorSpace(identity.id, identity.dims, asdict(identity))
-        )
-        if self._store.space() is None:
+        plain = VectorSpace(identity.id, identity.dims, asdict(identity))
+        own = self.recipes.space(identity) if self.recipes else plain
+        if self.store.space() is None:
             # Nothing binds a store to a model that has never answered.
             embedder.embed(["warm"], query=True)
-        if self._store.adopt_space(own):
+        if self.store.adopt_space(own):
             self._use(embedder, own, "")
             return
-        theirs = self._store.space()
+        theirs = self.store.space()
         if theirs is None:
             self._state = "lexical only: this store has no vectors yet"
             return
         self._seen = theirs.id
         # Nobody has chosen another model, so nobody need agree to it.
         renewed = all(own.description.get(name) == theirs.description.get(name) for name in SAME_MODEL)
-        succeeds = self._successors.get(theirs.id) == own.id
-        if (self._switch_by_itself or renewed or succeeds) and self._store.refusal is None:
-            with self._store.database.write() as connection:
-                spaces.begin_if_new(connection, own, self._store.clock.now())
+        succeeds = self.successors.get(theirs.id) == own.id
+        if (self.switch_by_itself or renewed or succeeds) and self.store.refusal is None:
+            with self.store.database.write() as connection:
+                spaces.begin_if_new(connection, own, self.store.clock.now())
                 begun = spaces.building(connection)
             if renewed and begun is not None and begun.id == own.id:
                 self._go_by_words(
@@ -296,7 +263,7 @@ class Model:
         advice = (
             f"this store's vectors are of model {theirs.name}, not of {own.name} as set; change: perdure model switch"
         )
-        fitting = self._recipes.embedder(theirs) if self._recipes else None
+        fitting = self.recipes.embedder(theirs) if self.recipes else None
         if fitting is not None:
             self._use(fitting, theirs, f"; {advice}")
             return
@@ -310,18 +277,18 @@ class Model:
         # The first call allocates and compiles; no turn should pay for it.
         embedder.embed(["warm"], query=True)
         self._seen = space.id
-        calibration = measure(self._store, space, embedder, self._step_aside, self._floor)
-        self._leg = VectorLeg(embedder, self._index(space), calibration, self._gate(embedder))
+        calibration = measure(self.store, space, embedder, self._step_aside, self.floor)
+        self._leg = VectorLeg(embedder, self.index(space), calibration, self._gate(embedder))
         self._state = f"ready: {embedder.identity.model}{remark}"
 
     def _gate(self, embedder: Embedder) -> LearnedGate | None:
         """Return the gate that was fitted on this embedder, unless the settings have a floor of their own."""
-        if self._floor is not None or embedder.identity.digest != RECALL.sha256:
+        if self.floor is not None or embedder.identity.digest != RECALL.sha256:
             return None
         gate = shipped()
         return gate if gate.encoder == embedder.identity.digest else None
 
     def _step_aside(self) -> None:
-        self._pause()
+        self.pause()
         if self._closed:
             raise ModelError("the store is being closed; the model is measured at the next start")

@@ -24,15 +24,8 @@ def server_of(settings: Settings) -> Server | None:
 def store_of(home: Path, settings: Settings, *, guest: bool = False, moved: bool = False, **given: Any) -> Store:
     """Open a store; see `Store`. A machine's folder of a store that was purged elsewhere loses what it has of it.
 
-    Args:
-        home: the data folder.
-        settings: by which the store is opened.
-        guest: make no store where there is none; who asks so keeps no house, either.
-        moved: on a server, open it even if its memories were moved elsewhere: to look into a copy.
-        given: arguments of `Store`.
-
-    Raises:
-        PerdureError: it cannot be opened.
+    `guest`: make no store where there is none; who asks so keeps no house, either. `moved`: on a server, open it even
+    if its memories were moved elsewhere, to look into a copy. `given`: arguments of `Store`.
     """
     server = server_of(settings)
     if server is not None:
@@ -48,20 +41,12 @@ def store_of(home: Path, settings: Settings, *, guest: bool = False, moved: bool
 
 
 def open_store(folder: Path, *, absent: Absent = "create") -> Store:
-    """Open the store of a data folder, or the database that the settings name in its place; see `Store`.
-
-    Raises:
-        PerdureError: it cannot be opened, or a setting cannot be used.
-    """
+    """Open the store of a data folder, or the database that the settings name in its place; see `Store`."""
     return store_of(folder, Settings.load(), absent=absent)
 
 
 def open_tenant(folder: Path) -> Store:
-    """Open the store that the settings name to purge all of it, also if that was begun before; nothing is removed.
-
-    Raises:
-        PerdureError: it cannot be opened, or a setting cannot be used.
-    """
+    """Open the store that the settings name to purge all of it, also if that was begun before; nothing is removed."""
     server = server_of(Settings.load())
     try:
         return Store(folder, server=server, absent="empty")

@@ -16,11 +16,7 @@ CONFIG_VARIABLE = "PERDURE_CONFIG"
 
 
 def data_folder(explicit: str | Path | None = None, environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the data folder: the argument, else PERDURE_HOME, else the recorded host's, else the user's own.
-
-    Raises:
-        SettingsError: the record of the host's folder cannot be read.
-    """
+    """Return the data folder: the argument, else PERDURE_HOME, else the recorded host's, else the user's own."""
     if explicit is not None:
         return Path(explicit).expanduser().absolute()
     if environ.get(HOME_VARIABLE):
@@ -49,11 +45,7 @@ def record_home(host: str, home: Path) -> Path:
 
 
 def recorded_host() -> tuple[str, Path] | None:
-    """Return the name of the host that was installed into, and its folder, or None.
-
-    Raises:
-        SettingsError: the record cannot be read.
-    """
+    """Return the name of the host that was installed into, and its folder, or None."""
     path = _record_file()
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
@@ -67,11 +59,7 @@ def recorded_host() -> tuple[str, Path] | None:
 
 
 def recorded_home() -> Path | None:
-    """Return the folder of the host that was installed into, or None.
-
-    Raises:
-        SettingsError: the record cannot be read.
-    """
+    """Return the folder of the host that was installed into, or None."""
     recorded = recorded_host()
     return recorded[1] if recorded else None
 

@@ -18,12 +18,8 @@ def project_of(folder: str | Path | None, home: str | Path | None = None) -> str
     All worktrees of a repository are one project. The home folder, and what lies above it, is no project: what is said
     there is about the user.
 
-    Args:
-        folder: where the agent works; None: nowhere.
-        home: the user's home folder, if it is not the one of this process.
-
-    Returns:
-        Such as "project:perdure-3f2a9c41d0be": the folder's name and a hash of its path.
+    `folder`: where the agent works; `home`: the user's home folder, if it is not the one of this process. A scope is
+    such as "project:perdure-3f2a9c41d0be": the folder's name and a hash of its path.
     """
     if not folder or not Path(folder).is_absolute():
         return None

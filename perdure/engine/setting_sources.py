@@ -32,11 +32,7 @@ _HIDDEN = "postgresql://..."
 
 
 def from_file(file: Path | None, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return what stands in the settings file; None: the user's, if there is one.
-
-    Raises:
-        SettingsError: it cannot be read, or holds what it must not.
-    """
+    """Return what stands in the settings file; None: the user's, if there is one."""
     path = file or config_file(environ)
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8-sig"))
@@ -57,11 +53,7 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def refuse_password(values: Mapping[str, Any], where: str) -> None:
-    """See that no address of a database that stands in a file brings a password.
-
-    Raises:
-        SettingsError: one does, or may; neither it nor the address is named.
-    """
+    """See that no address of a database that stands in a file brings a password."""
     for name in ADDRESSES:
         url = str(values.get(name) or "")
         if url and names_password(url):

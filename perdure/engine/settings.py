@@ -313,16 +313,8 @@ class Settings(Table):
     ) -> Settings:
         """Read the settings: keywords win over the environment, it over the host's config, it over the file.
 
-        Of a table each key is taken from the first of them that has it.
-
-        Args:
-            keywords: as given in code.
-            host_config: the plugin's part of the host's config; camelCase is understood.
-            environ: variables PERDURE_<SETTING>.
-            file: a TOML file; None: the user's, if there is one.
-
-        Raises:
-            SettingsError: a key is unknown, a value does not fit, or the file cannot be read.
+        Of a table each key is taken from the first of them that has it. `host_config` is the plugin's part of the
+        host's config, where camelCase is understood; `file` is a TOML file, None the user's, if there is one.
         """
         hosted = _from_host(host_config or {})
         refuse_password(hosted, "the host's config")
@@ -341,22 +333,14 @@ class Settings(Table):
 
     @classmethod
     def origins(cls, *, environ: Mapping[str, str] = os.environ, file: Path | None = None) -> dict[str, str]:
-        """Return where each setting comes from that is set: its environment variable, or the settings file.
-
-        Raises:
-            SettingsError: the file cannot be read.
-        """
+        """Return where each setting comes from that is set: its environment variable, or the settings file."""
         path = str(file or config_file(environ))
         of_file = dict.fromkeys(from_file(file, environ), path)
         return of_file | {key: f"{PREFIX}{key.upper()}" for key in from_environment(environ)}
 
     @classmethod
     def parse(cls, name: str, text: str) -> Any:
-        """Return the value that a text gives a setting, in the form of environment variables, as JSON could hold it.
-
-        Raises:
-            SettingsError: there is no such setting, or the value does not fit.
-        """
+        """Return the value that a text gives a setting, in the form of environment variables, as JSON could hold it."""
         value = _of_text(name, name, text)
         check_known(name, value=value)
         return cls._checked({name: value}).model_dump(mode="json", exclude_unset=True)[name]
@@ -380,16 +364,7 @@ def table_of(name: str) -> type[Table] | None:
 
 
 def check_known(key: str, where: str = "", value: Any = None) -> None:
-    """Refuse what is no setting, and what is no key of a table.
-
-    Args:
-        key: its name.
-        where: where it was found, in words.
-        value: what it is set to, as far as it is known.
-
-    Raises:
-        SettingsError: with the nearest one.
-    """
+    """Refuse what is no setting, and what is no key of a table; `where` says in words where it was found."""
     known = list(Settings.model_fields)
     keys = {each: f"{name}.{each}" for name in known if (table := table_of(name)) for each in table.model_fields}
     if key not in known:

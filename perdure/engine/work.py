@@ -8,38 +8,43 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from perdure.background.scheduler import Scheduler
+from perdure.background.scheduler import Pause, Scheduler
 from perdure.background.turn_gate import TurnGate
+from perdure.background.upkeep import export_day, reconcile, rotate
+from perdure.capture.describe import CategoryPatterns, compile_categories
+from perdure.consolidation.classify import OTHER, classify
 from perdure.embed.base import Embedder
-from perdure.engine.composing import load_extensions
+from perdure.engine.composing import llm_factory, load_extensions
 from perdure.engine.file_memory import files_options
 from perdure.engine.jobs import worker_jobs
-from perdure.engine.llm import llm_factory
 from perdure.engine.model import Recipes
 from perdure.engine.opening import server_of
 from perdure.engine.settings import Settings
 from perdure.errors import ModelError, StoreBusyError
 from perdure.failpoints import fail_point
 from perdure.files.index import FileIndex
-from perdure.index.calibrate import grown
+from perdure.hooks.types import Channel
+from perdure.index.calibrate import calibrate, grown
 from perdure.index.feeding import Feeding
 from perdure.index.missing import embed_missing
 from perdure.index.reembed import Reembedder
+from perdure.llm import Asker
 from perdure.parts import part
+from perdure.store.scope import GLOBAL, Audience, Scope
 from perdure.store.spaces import VectorSpace
+from perdure.store.sql import run
 from perdure.store.store import Store
+from perdure.store.transaction import Author
+from perdure.text.pluralize import counted
 
 IDLE_SECONDS = 5.0
+_AUTHOR = Author(Channel.UNKNOWN, "timers")
 FILES_BATCH = 32
 """Texts of files that are embedded before facts are looked after again."""
 
 
 def work(home: Path, settings: Settings, stop: threading.Event, idle_seconds: float = IDLE_SECONDS) -> None:
-    """Do what there is to do, until it is idle or told to stop.
-
-    Raises:
-        PerdureError: the store or LanceDB cannot be used.
-    """
+    """Do what there is to do, until it is idle or told to stop."""
     store = Store(home, server=server_of(settings))
     fail_point("worker.opened")
     embedder_of = _embedders(settings)
@@ -52,9 +57,17 @@ def work(home: Path, settings: Settings, stop: threading.Event, idle_seconds: fl
     reembedder = Reembedder(store, embedder_of)
     files = FileIndex(store, files_options(settings))
 
-    asked = llm_factory(settings)(store)
-    mine = worker_jobs(store, settings, table.optimise, embedder_of, asked)
-    jobs = Scheduler(store, mine, store.clock, TurnGate(), stop=stop)
+    own, llm, copies = compile_categories(settings.categories), llm_factory(settings)(store), settings.keep.copies
+    works: dict[str, Callable[[Pause], str]] = {
+        "classify": lambda pause: _classify(store, pause, own, llm),
+        "backup": lambda pause: rotate(store, copies),
+        "export": lambda pause: export_day(store, copies, pause),
+        "optimise": lambda pause: table.optimise(),
+        "calibrate": lambda pause: calibrate(store, embedder_of, pause),
+        "reconcile": lambda pause: reconcile(store, pause),
+        "tidy": store.database.tidy,
+    }
+    jobs = Scheduler(store, worker_jobs(settings, works), store.clock, TurnGate(), stop=stop)
 
     calibrates = _at_growth(store, jobs) if settings.jobs.calibrate else lambda: False
 
@@ -106,6 +119,18 @@ class _Table:
                 feeding=self._feeding,
             )  # fmt: skip
         return self._indexer is not None
+
+
+def _classify(store: Store, pause: Pause, own: CategoryPatterns, llm: Asker | None) -> str:
+    with store.database.read() as connection:
+        scopes = run(connection, "SELECT DISTINCT scope, scope_target FROM facts WHERE category = ?", (OTHER,))
+    done = 0
+    for kind, target in scopes:
+        # Scope by scope: the memories of one caller say nothing of those of another.
+        scope = Scope(kind, target)
+        audience, progress = Audience(frozenset({GLOBAL, scope}), scope), lambda looked, total: pause()
+        done += len(classify(store, audience, _AUTHOR, pause=pause, own=own, llm=llm, progress=progress))
+    return f"{counted(done, 'memory')} got a category" if done else "nothing to classify"
 
 
 def _embed_files(files: FileIndex, embedder: Callable[[], Embedder | None]) -> bool:

@@ -16,8 +16,7 @@ from perdure.embed.base import Vector
 from perdure.files.index import Generation
 from perdure.files.options import SESSIONS
 from perdure.heap import give_back
-from perdure.index.rounded import SPARE, RoundedMatrix, highest
-from perdure.index.vector_index import dots
+from perdure.index.vector_index import SPARE, RoundedMatrix, dots, highest
 from perdure.ranking.calibration import Scale
 from perdure.ranking.passages import KEYWORD, VECTOR, Passage, keyword_score, vector_score
 from perdure.store.scope import Audience, Scope

@@ -7,15 +7,13 @@ where every process finds them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Final
 
 from perdure.embed.base import Embedder, Vectors
 from perdure.embed.catalogue import RECALL
-from perdure.embed.levels import embedded, levels_of
-from perdure.index.scaled_index import ScaledIndex
-from perdure.index.vector_index import ExactIndex, VectorIndex
+from perdure.index.vector_index import ExactIndex, ScaledIndex, VectorIndex
 from perdure.ranking.calibration import CLEAR, DEFAULT, EMPTY, NEIGHBOURS, Calibration, Levels, Scale, lift
 from perdure.store import spaces
 from perdure.store.spaces import VectorSpace
@@ -38,6 +36,10 @@ _LIVE: Final = (
     "FROM facts f JOIN vectors v ON v.fact_id = f.id AND v.embedding_id = ?"
     " WHERE f.forgotten_at IS NULL AND f.superseded_at IS NULL"
 )
+_BATCH: Final = 60
+"""Texts of one call. Models let go of the interpreter in it; a server that counts requests is asked twice in all."""
+_CHANCE: Final = 0.99
+_DIGITS: Final = 4
 
 
 def known(space: VectorSpace, fixed: float | None = None) -> Calibration | None:
@@ -135,3 +137,33 @@ def _nearest(store: Store, space: VectorSpace, questions: Vectors, pause: Callab
 def _count(store: Store, space: VectorSpace) -> int:
     with store.database.read() as connection:
         return int(run(connection, f"SELECT count(*) {_LIVE}", (space.id,))[0][0])
+
+
+def levels_of(embedder: Embedder, pause: Callable[[], None] = lambda: None) -> Levels:
+    """Embed the pairs and return the levels."""
+    import numpy as np
+
+    questions = embedded(embedder, [question for question, _ in PAIRS], pause, query=True)
+    memories = embedded(embedder, [memory for _, memory in PAIRS], pause)
+    cosines = questions @ memories.T
+    own = np.eye(len(PAIRS), dtype=bool)
+    others = cosines[~own]
+    found = others.mean(), np.quantile(others, _CHANCE), cosines[own].mean()
+    return Levels(*(round(float(level), _DIGITS) for level in found))
+
+
+def embedded(
+    embedder: Embedder, texts: Sequence[str], pause: Callable[[], None] = lambda: None, *, query: bool = False
+) -> Vectors:
+    """Embed texts; turns go first between two calls.
+
+    Returns float32 array of shape (len(texts), dims).
+    """
+    import numpy as np
+
+    def batches() -> Iterator[Vectors]:
+        for start in range(0, len(texts), _BATCH):
+            yield embedder.embed(texts[start : start + _BATCH], query=query)
+            pause()
+
+    return np.concatenate(list(batches()))

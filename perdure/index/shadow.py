@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from perdure.embed.base import Embedder, Vectors
-from perdure.embed.levels import embedded
 from perdure.errors import ModelError, PerdureError
+from perdure.index.calibrate import embedded
 from perdure.store.fact import SELECT, from_row, live_sql
 from perdure.store.spaces import VectorSpace
 from perdure.store.sql import run
@@ -144,12 +144,9 @@ def _questions(store: Store, spaces: Sequence[VectorSpace]) -> list[_Question]:
 
 
 def _firsts(
-    store: Store,
-    spaces: Sequence[VectorSpace],
-    questions: Sequence[_Question],
-    asked: Sequence[Vectors],
+    store: Store, spaces: Sequence[VectorSpace], questions: Sequence[_Question], asked: Sequence[Vectors],
     pause: Callable[[], None],
-) -> list[int]:
+) -> list[int]:  # fmt: skip
     """Return for how many questions the own memory is nearer than all others of its scope, in each space."""
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Nearest vectors: the protocol, the index that compares with every one of them, and a search without either."""
+"""Nearest vectors: a rounded matrix, the protocol, the index that compares with every one, and a search without it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from perdure.embed.base import Vector, Vectors
 from perdure.heap import give_back
-from perdure.index.rounded import SPARE, RoundedMatrix, highest, roomier
+from perdure.ranking.calibration import Scale
 from perdure.store.scope import Scope
 from perdure.store.search import View
 from perdure.store.sql import Backend, Row, newest, run
@@ -21,7 +21,15 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    Rows = NDArray[np.intp]
 
+SPARE = 16
+"""So many more than asked for are to be compared in full. Rounding shifts a cosine by 0.0005 (standard deviation):
+enough to swap neighbours at the end of a list; `python -m bench.ann` prints what is lost."""
+_LEVELS = 127
+"""To either side of zero."""
+_SPARSE = 8
+"""If fewer than one row in so many is asked for, these are copied together first."""
 CHUNK = 1024
 """Vectors that are read at a time: 1.5 MB at 384 dimensions, more would leave holes in memory."""
 SAMPLE = 256
@@ -30,6 +38,103 @@ COUNTED = 2_000
 """So many facts are counted there at the most: what is larger is large, and counting a million takes seconds."""
 NOBODY = -1
 """The scope code of rows that are in no answer."""
+
+
+class RoundedMatrix:
+    """Rows of vectors, each rounded to 255 steps of its own size: a byte for each number. Not locked.
+
+    The nearest are chosen by these, and only they are read from the disk and compared in full. All products of a query
+    are taken at once, so whatever decides who may see a row is a mask over numbers, and no graph has to know of it.
+    """
+
+    def __init__(self, dims: int, capacity: int = 0) -> None:
+        """Hold vectors of so many numbers; memory for `capacity` of them is taken in one piece."""
+        import numpy as np
+
+        self._count = 0
+        self._levels = np.zeros((capacity, dims), dtype=np.int8)
+        self._steps = np.zeros(capacity, dtype=np.float32)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def append(self, vectors: Vectors) -> None:
+        """Add float32 vectors of shape (rows, dims)."""
+        import numpy as np
+
+        self.put(np.arange(self._count, self._count + len(vectors)), vectors)
+
+    def put(self, rows: Rows | list[int], vectors: Vectors) -> None:
+        """Put float32 vectors of shape (rows, dims), at least one, into these rows, which may lie behind the last."""
+        import numpy as np
+
+        self._count = max(self._count, int(np.max(rows)) + 1)
+        self._levels = _roomier(self._levels, self._count)
+        self._steps = _roomier(self._steps, self._count)
+        self._steps[rows], self._levels[rows] = rounded(vectors)
+
+    def drop(self, row: int) -> None:
+        """Overwrite a row with zeros; the others keep their numbers."""
+        self._steps[row] = 0
+        self._levels[row] = 0
+
+    def keep(self, kept: NDArray[np.bool_]) -> None:
+        """Forget all rows but these, of shape (rows,); the others move up."""
+        self._levels, self._steps = self._levels[: self._count][kept], self._steps[: self._count][kept]
+        self._count = len(self._steps)
+
+    def products(self, query: Vector, rows: Rows | None = None) -> NDArray[np.float32]:
+        """Return the products of a query, float32 of shape (dims,), with some rows, in their order, or with all."""
+        import numpy as np
+        from numkong import cdist
+
+        asked_for = self._count if rows is None else len(rows)
+        if not asked_for:
+            return np.zeros(0, dtype=np.float32)
+        some = rows is not None and asked_for * _SPARSE < self._count
+        levels = self._levels[rows] if some else self._levels[: self._count]
+        steps, asked = rounded(query[None, :])
+        whole = np.asarray(cdist(asked, levels, "dot"))[0]
+        products: NDArray[np.float32] = (whole if some or rows is None else whole[rows]).astype(np.float32)
+        products *= steps[0] * (self._steps[: self._count] if rows is None else self._steps[rows])
+        return products
+
+
+def rounded(vectors: Vectors) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
+    """Return the step of each row, of shape (rows,), and its numbers in steps, of shape (rows, dims)."""
+    import numpy as np
+
+    peaks = np.abs(vectors).max(axis=1)
+    # What is not a number, as in a damaged file, is nowhere near: it must not come before what is one.
+    steps = np.where(np.isfinite(peaks), peaks, 0).astype(np.float32) / np.float32(_LEVELS)
+    with np.errstate(invalid="ignore", over="ignore"):
+        levels = np.rint(vectors / np.maximum(steps, np.finfo(np.float32).tiny)[:, None])
+        return steps, np.clip(levels, -_LEVELS, _LEVELS).astype(np.int8)
+
+
+def _roomier(array: NDArray[Any], needed: int) -> NDArray[Any]:
+    """Return the array if it has so many rows, and else a copy with more, zeros behind what is there."""
+    import numpy as np
+
+    if needed <= len(array):
+        return array
+    more = np.zeros((max(needed, len(array) + len(array) // 8), *array.shape[1:]), dtype=array.dtype)
+    more[: len(array)] = array
+    return more
+
+
+def highest(scores: NDArray[np.float32], limit: int) -> Rows:
+    """Return the positions of the highest scores, highest first; of equal ones the first."""
+    import numpy as np
+
+    if len(scores) > limit:
+        # Sorting them all would cost more than the product did.
+        least = np.partition(scores, len(scores) - limit)[len(scores) - limit]
+        some = np.flatnonzero(scores >= least)
+    else:
+        some = np.arange(len(scores))
+    order: Rows = some[np.argsort(-scores[some], kind="stable")[:limit]]
+    return order
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +235,9 @@ def surveyed(
     condition, values = view.sql()
     joined = "FROM facts JOIN vectors v ON v.fact_id = facts.id AND v.embedding_id = ? AND length(v.vector) = ?"
     bound = (embedding_id, 4 * queries.shape[1], *values)
+    counted = f"SELECT count(*) FROM (SELECT 1 {joined} WHERE {condition} LIMIT {COUNTED}) AS held"
     with database.read() as connection:
-        [(texts,)] = run(
-            connection, f"SELECT count(*) FROM (SELECT 1 {joined} WHERE {condition} LIMIT {COUNTED}) AS held", bound
-        )
+        [(texts,)] = run(connection, counted, bound)
         rows = run(connection, f"SELECT v.vector {joined} WHERE {condition} LIMIT {SAMPLE}", bound)
     sample = _matrix_of([blob for (blob,) in rows], queries.shape[1])
     around = np.stack([dots(sample, query) for query in queries])
@@ -293,9 +397,9 @@ class ExactIndex:
             if fact_id not in self._rows:
                 self._rows[fact_id] = len(self._ids)
                 self._ids.append(fact_id)
-        self._scopes = roomier(self._scopes, len(self._ids))
-        self._current = roomier(self._current, len(self._ids))
-        self._expires = roomier(self._expires, len(self._ids))
+        self._scopes = _roomier(self._scopes, len(self._ids))
+        self._current = _roomier(self._current, len(self._ids))
+        self._expires = _roomier(self._expires, len(self._ids))
         rows = [self._rows[fact_id] for fact_id in ids]
         self._matrix.put(rows, _matrix_of(blobs, self._dims))
         # A forgotten fact keeps its row under a code that no audience has.
@@ -321,3 +425,19 @@ def _matrix_of(blobs: Sequence[bytes], dims: int) -> NDArray[np.float32]:
     import numpy as np
 
     return np.frombuffer(b"".join(blobs), dtype="<f4").reshape(-1, dims)
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledIndex:
+    """Finds what another index finds, in the same order."""
+
+    index: VectorIndex
+    scale: Scale
+
+    def search(self, query: Vector, view: View, limit: int) -> list[VectorHit]:
+        """Return what the index finds; see `VectorIndex.search`."""
+        return [VectorHit(hit.id, self.scale.common(hit.cosine)) for hit in self.index.search(query, view, limit)]
+
+    def close(self) -> None:
+        """Release what the index holds."""
+        self.index.close()

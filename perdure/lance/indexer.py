@@ -5,19 +5,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any
 
 from perdure.embed.base import Embedder
 from perdure.errors import InputError, PerdureError, StoreUnavailableError
 from perdure.failpoints import fail_point
 from perdure.index.feeding import CROSSOVER, Feeding
 from perdure.index.missing import embed_missing
-from perdure.lance.drift import drop_index, unproved
-from perdure.lance.files import check_files, missing_files, record_files
+from perdure.lance.drift import check_files, drop_index, index_state, missing_files, record_files, unproved
 from perdure.lance.table import OPTIMIZE_AFTER, LanceIndex, rows_of, table_name
 from perdure.store import outbox
 from perdure.store.outbox import Batch, IndexState
 from perdure.store.spaces import VectorSpace
-from perdure.store.sql import run
+from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 from perdure.text.pluralize import counted
 
@@ -58,7 +58,7 @@ class Indexer:
         space = self.store.space()
         if space is not None:
             _log.warning("the LanceDB table is made anew: %s", why)
-            self._queue_all(space, IndexState(generation=self._known(space).generation + 1))
+            self._queue_all(space, IndexState(generation=index_state(self.store, space).generation + 1))
 
     def optimise(self) -> str:
         """Merge the table's fragments and drop versions that no reader needs; return one line about it.
@@ -66,7 +66,7 @@ class Indexer:
         A table that the store is too small for is removed, if all that it holds stands in SQLite.
         """
         space = self.store.space()
-        if space is None or not self._known(space).version:
+        if space is None or not index_state(self.store, space).version:
             return "there is no LanceDB table yet"
         if self.feeding is not None and self.feeding.ends(space):
             return self._ended()
@@ -136,12 +136,8 @@ class Indexer:
             if len(fact_ids) == 1:
                 return {fact_ids[0]: error}
             middle = len(fact_ids) // 2
-            halves = (fact_ids[:middle], fact_ids[middle:])
-            return {
-                fact_id: problem
-                for half in halves
-                for fact_id, problem in self._apply(index, space, half, patient=patient).items()
-            }
+            first = self._apply(index, space, fact_ids[:middle], patient=patient)
+            return first | self._apply(index, space, fact_ids[middle:], patient=patient)
         return {}
 
     def _begun(self, space: VectorSpace) -> bool:
@@ -151,7 +147,7 @@ class Indexer:
                 return True
         due = self.feeding is None or self.feeding.begins(space)
         if due:
-            self._queue_all(space, self._known(space))
+            self._queue_all(space, index_state(self.store, space))
         return due
 
     def _settle(self, index: LanceIndex, space: VectorSpace, batch: Batch, bad: Mapping[str, PerdureError]) -> None:
@@ -166,8 +162,7 @@ class Indexer:
                     kind = type(error.__cause__ or error).__name__
                     outbox.failed(connection, batch.only({fact_id}), kind, at_once=hopeless)
                     _log.warning("fact %s cannot be indexed: %s", fact_id, kind)
-            known = outbox.index_state(connection, space.id)
-            outbox.put_index_state(connection, space.id, replace(known, version=version))
+            _change(connection, space, version=version)
             fail_point("indexer.done")
         record_files(self.store)
         if failures and not works:
@@ -197,7 +192,7 @@ class Indexer:
         if self._index is None or self._space is None:
             return False
         size = self._index.size
-        if size < max(self.crossover, GROWTH * self._known(self._space).trained):
+        if size < max(self.crossover, GROWTH * index_state(self.store, self._space).trained):
             return False
         self._index.train()
         self._note(self._index, trained=size)
@@ -207,32 +202,26 @@ class Indexer:
     def _note(self, index: LanceIndex, trained: int | None = None) -> None:
         if self._space is None:
             return
-        version = index.version
+        values = {"version": index.version} | ({} if trained is None else {"trained": trained})
         with self.store.database.write() as connection:
-            known = outbox.index_state(connection, self._space.id)
-            rows = known.trained if trained is None else trained
-            outbox.put_index_state(connection, self._space.id, replace(known, version=version, trained=rows))
+            _change(connection, self._space, **values)
 
     def _inspect(self, space: VectorSpace) -> None:
         """At the start, see whether the table that SQLite knows of is still there and whole; else make it anew."""
-        known = self._known(space)
+        known = index_state(self.store, space)
         if self._inspected == space.id and not known.suspect:
             return
+        folder = self.store.lance_folder / f"{table_name(space.id, known.generation)}.lance"
         if known.suspect and (problems := check_files(self.store)):
             self.restart(f"damaged: {counted(len(problems), 'file')}")
-        elif known.version and self._lost(space, known):
+        elif known.version and not folder.exists():
             self.restart("its folder is missing")
         elif known.suspect or self._large(space, known):
             self._opened(space)
         if known.suspect:
             with self.store.database.write() as connection:
-                known = outbox.index_state(connection, space.id)
-                outbox.put_index_state(connection, space.id, replace(known, suspect=False))
+                _change(connection, space, suspect=False)
         self._inspected = space.id
-
-    def _lost(self, space: VectorSpace, known: IndexState) -> bool:
-        table = self.store.lance_folder / f"{table_name(space.id, known.generation)}.lance"
-        return not table.exists()
 
     def _large(self, space: VectorSpace, known: IndexState) -> bool:
         # A table that nothing is written to is opened all the same if it wants its approximate index.
@@ -245,10 +234,10 @@ class Indexer:
         if self._index is not None and self._space == space:
             return self._index
         self._release()
-        known = self._known(space)
+        known = index_state(self.store, space)
         if known.version and (problem := self._reopened(space, known)):
             self.restart(problem)
-            known = self._known(space)
+            known = index_state(self.store, space)
         if self._index is None:
             self._queue_all(space, known)
             self._index = self._connect(space, known, create=True)
@@ -277,14 +266,14 @@ class Indexer:
             outbox.queue_all(connection, space.id, self.store.clock.now())
             outbox.put_index_state(connection, space.id, known)
 
-    def _known(self, space: VectorSpace) -> IndexState:
-        with self.store.database.read() as connection:
-            return outbox.index_state(connection, space.id)
-
     def _release(self) -> None:
         if self._index is not None:
             self._index.close()
             self._index = None
+
+
+def _change(connection: Connection, space: VectorSpace, **values: Any) -> None:
+    outbox.put_index_state(connection, space.id, replace(outbox.index_state(connection, space.id), **values))
 
 
 def mark_suspect(store: Store) -> None:
@@ -292,6 +281,5 @@ def mark_suspect(store: Store) -> None:
     space = store.space()
     if space is not None:
         with store.database.write(durable=False) as connection:
-            known = outbox.index_state(connection, space.id)
-            if known.version:
-                outbox.put_index_state(connection, space.id, replace(known, suspect=True))
+            if outbox.index_state(connection, space.id).version:
+                _change(connection, space, suspect=True)

@@ -61,15 +61,7 @@ def rows_of(database: Backend, fact_ids: Sequence[str], embedding_id: str, now: 
 class LanceIndex:
     """Approximate nearest vectors from a LanceDB folder. Importing lancedb takes seconds of CPU: keep it off a turn."""
 
-    def __init__(
-        self,
-        folder: Path,
-        embedding_id: str,
-        dims: int,
-        *,
-        create: bool = True,
-        generation: int = 0,
-    ) -> None:
+    def __init__(self, folder: Path, embedding_id: str, dims: int, *, create: bool = True, generation: int = 0) -> None:
         """Open the table of one vector space.
 
         Only the worker makes (`create`) one that is not there: its umask keeps the files private.
@@ -77,7 +69,7 @@ class LanceIndex:
         self._dims = dims
         self._name = table_name(embedding_id, generation)
         self._prefix = table_name(embedding_id, 0)
-        self._writes = 0
+        self.writes = 0  # since the last `optimize`; each leaves a fragment that costs every search
         with _translated("opened"):
             import lancedb
 
@@ -95,13 +87,13 @@ class LanceIndex:
                 merge = self._table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
                 merge.execute(rows)
             fail_point("lance.merged")
-            self._writes += 1
+            self.writes += 1
         if deletes:
             with _translated("written"):
                 for start in range(0, len(deletes), DELETE_CHUNK):
                     self._table.delete(_among("id", deletes[start : start + DELETE_CHUNK]))
             fail_point("lance.deleted")
-            self._writes += 1
+            self.writes += 1
 
     def optimize(self) -> None:
         """Merge the fragments that single writes leave; versions that open readers may hold stay for an hour."""
@@ -109,7 +101,7 @@ class LanceIndex:
         with _translated("optimized"):
             self._table.optimize(cleanup_older_than=KEEP_VERSIONS)
         fail_point("lance.optimized")
-        self._writes = 0
+        self.writes = 0
 
     def train(self) -> None:
         """Build the approximate index, and the scalar ones that its filters use, from all rows."""
@@ -138,11 +130,6 @@ class LanceIndex:
         """How many rows the table has."""
         with _translated("read"):
             return int(self._table.count_rows())
-
-    @property
-    def writes(self) -> int:
-        """Writes since the last `optimize`; each leaves a fragment that costs every search."""
-        return self._writes
 
     def ids(self) -> set[str]:
         """Return the ids of all rows."""
@@ -215,15 +202,11 @@ class LanceIndex:
 
         # Without this mark, concurrent merges of one new id duplicate it.
         key = {"lance-schema:unenforced-primary-key": "true"}
+        text, number, time = pa.string(), pa.float32(), pa.float64()
         return pa.schema([
-            pa.field("id", pa.string(), nullable=False, metadata=key),
-            pa.field("text", pa.string()),
-            pa.field("vector", pa.list_(pa.float32(), self._dims)),
-            pa.field("importance", pa.float32()),
-            pa.field("category", pa.string()),
-            pa.field("scope", pa.string()),
-            pa.field("created_at", pa.float64()),
-            pa.field("expires_at", pa.float64()),
+            pa.field("id", text, nullable=False, metadata=key), ("text", text),
+            ("vector", pa.list_(number, self._dims)), ("importance", number), ("category", text), ("scope", text),
+            ("created_at", time), ("expires_at", time),
         ])  # fmt: skip
 
     def _arrow(self, rows: Sequence[LanceRow]) -> pa.Table:

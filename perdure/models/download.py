@@ -12,7 +12,7 @@ from typing import Final
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 from perdure.embed.catalogue import OnnxModel
-from perdure.embed.load import MARKER, digests_of, fetch_folder, fetched, sha256_of
+from perdure.embed.load import MARKER, fetch_folder, fetched, sha256_of
 from perdure.errors import EndpointError, ModelError
 from perdure.models.endpoint import Address, connection_to, site_of
 
@@ -40,13 +40,9 @@ def may_fetch(offline: bool = False, environ: Mapping[str, str] = os.environ) ->
 
 
 def fetch(
-    model: OnnxModel,
-    hub: str = HUB,
-    *,
-    offline: bool = False,
-    timeout: float = 30.0,
+    model: OnnxModel, hub: str = HUB, *, offline: bool = False, timeout: float = 30.0,
     advance: Advance = lambda count: None,
-) -> Path:
+) -> Path:  # fmt: skip
     """Fetch a model's files at its pinned revision and return their folder; what is there already is not fetched again.
 
     What the hub, or a mirror of it, sends is checked, so it need not be trusted. It is given up after `timeout` seconds
@@ -72,7 +68,7 @@ def fetch(
                 source = model.hub.path(file)
                 _fetch_file(model.name, file, address, source, folder / file, size, sha256, timeout, advance)
             part = folder / (MARKER + ".part")
-            part.write_text(json.dumps(digests_of(model)), encoding="utf-8")
+            part.write_text(json.dumps(model.digests), encoding="utf-8")
             part.replace(folder / MARKER)
     except Timeout:
         raise ModelError(f"model {model.name} is being fetched by another process; wait for it") from None
@@ -124,15 +120,9 @@ def _size(path: Path) -> int:
 
 
 def download(
-    address: Address,
-    path: str,
-    into: Path,
-    size: int,
-    *,
-    redirects: Sequence[str] = (),
-    timeout: float = 30.0,
+    address: Address, path: str, into: Path, size: int, *, redirects: Sequence[str] = (), timeout: float = 30.0,
     advance: Advance = lambda count: None,
-) -> None:
+) -> None:  # fmt: skip
     """Fetch a file of known size. What `into` holds already is not asked for again (RFC 9110, section 14.2).
 
     The server may lead to itself, and by https to the domains `redirects` with all below them; the key of its address

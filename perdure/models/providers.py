@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from perdure.errors import SettingsError
+from perdure.errors import ModelError, SettingsError
 from perdure.models.endpoint import Address, Endpoint, Key
-from perdure.models.remote import RemoteEmbedder, RemoteModel, Wire
+from perdure.models.remote import FailoverEmbedder, RemoteEmbedder, RemoteModel, Wire
+
+if TYPE_CHECKING:
+    from perdure.embed.base import Embedder
+    from perdure.engine.settings import Settings
+
 
 _UNKNOWN_TOKENS: Final = 2048
 """Of a model that is not in the table, as bytes: about what the smallest ones, of 512 tokens, read of English."""
+
+
+_KNOWN: Final = tomllib.loads((Path(__file__).with_name("data") / "providers.toml").read_text(encoding="utf-8"))
+_MODELS: Final = {name: RemoteModel(name, **about) for name, about in _KNOWN["models"].items()}
+_log = logging.getLogger("perdure.plugin")
 
 
 def _ask_openai(model: RemoteModel, texts: Sequence[str], query: bool) -> tuple[str, dict[str, Any]]:
@@ -79,8 +90,6 @@ class Provider:
     key: Key | None
 
 
-_KNOWN: Final = tomllib.loads((Path(__file__).with_name("data") / "providers.toml").read_text(encoding="utf-8"))
-_MODELS: Final = {name: RemoteModel(name, **about) for name, about in _KNOWN["models"].items()}
 PROVIDERS: Final[Mapping[str, Provider]] = MappingProxyType({
     name: Provider(_WIRES[has["wire"]], has.get("url"), has.get("model"), Key(**has["key"]) if "key" in has else None)
     for name, has in _KNOWN["provider"].items()
@@ -89,14 +98,9 @@ PROVIDERS: Final[Mapping[str, Provider]] = MappingProxyType({
 
 
 def connect(
-    name: str,
-    *,
-    model: str | None = None,
-    url: str | None = None,
-    key_variable: str | None = None,
-    dims: int | None = None,
-    timeout: float = 20.0,
-) -> RemoteEmbedder:
+    name: str, *, model: str | None = None, url: str | None = None, key_variable: str | None = None,
+    dims: int | None = None, timeout: float = 20.0,
+) -> RemoteEmbedder:  # fmt: skip
     """Make the embedder of a provider, a key of `PROVIDERS`, or with another model, address or variable of the key.
 
     `dims` is the length of a vector, to shorten those of a known model or to know those of another; `timeout` in
@@ -127,3 +131,45 @@ def _model(name: str, dims: int | None) -> RemoteModel:
     if dims is None or dims == known.dims:
         return known
     return replace(known, dims=dims, shortened=True)
+
+
+def remote_embedder(name: str, settings: Settings) -> Embedder:
+    """Connect to a provider; `embedder_fallbacks` stand in for it with the same model."""
+    model = settings.embedder_model or PROVIDERS[name].model
+    key = settings.embedder_key_env
+    try:
+        first = connect(
+            name, model=model, url=settings.embedder_endpoint, key_variable=key, dims=settings.embedder_dims
+        )
+    except ModelError as error:
+        if not settings.embedder_fallbacks:
+            raise
+        _log.warning("embedder %s cannot be used, its fallbacks are: %s", name, error)
+        return first_of(settings, model, error)
+    return _chained([first, *_usable(settings, model)])
+
+
+def first_of(settings: Settings, model: str | None, problem: ModelError | None = None) -> Embedder:
+    """Connect to the first of the fallbacks that can be used, with the others of its model behind it."""
+    usable = _usable(settings, model)
+    if not usable:
+        names = ", ".join(settings.embedder_fallbacks)
+        raise problem or ModelError(f"none of embedder_fallbacks = {names} can be used; see the log")
+    # Without a model that the settings name, each provider has its own: only the same may stand in.
+    return _chained([each for each in usable if each.identity == usable[0].identity])
+
+
+def _usable(settings: Settings, model: str | None) -> list[Embedder]:
+    """Connect to the fallbacks, written "name" or "name=address"; one that cannot be used is left out and logged."""
+    found: list[Embedder] = []
+    for each in settings.embedder_fallbacks:
+        name, _, url = each.partition("=")
+        try:
+            found.append(connect(name.strip(), model=model, url=url.strip() or None, dims=settings.embedder_dims))
+        except ModelError as error:
+            _log.warning("embedder %s cannot be used: %s", name, error)
+    return found
+
+
+def _chained(embedders: Sequence[Embedder]) -> Embedder:
+    return embedders[0] if len(embedders) == 1 else FailoverEmbedder(embedders)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from perdure.embed.base import EmbedderIdentity, Vectors, clean_text, model_input, unit_rows
-from perdure.embed.load import hub_snapshot
+from perdure.embed.load import hub_snapshot, sha256_of
 from perdure.errors import ModelError
 from perdure.native import native_call
 
@@ -121,11 +121,8 @@ def _files_digest(folder: Path) -> str:
     Not over the weights in memory: what a model's files lack, such as a pooler that nothing reads, is filled up
     with random numbers at each load.
     """
-    digests = {}
     try:
-        for path in _deciding(folder):
-            with path.open("rb") as file:
-                digests[path.relative_to(folder).as_posix()] = hashlib.file_digest(file, "sha256").hexdigest()
+        digests = {path.relative_to(folder).as_posix(): sha256_of(path) for path in _deciding(folder)}
     except OSError as error:
         raise ModelError(f"model file {error.filename} cannot be read: {error.strerror}") from error
     return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()

@@ -14,8 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from perdure.index.rounded import SPARE
-from perdure.index.vector_index import Survey, VectorHit, all_cosines, cosines, scan, surveyed
+from perdure.index.vector_index import SPARE, Survey, VectorHit, all_cosines, cosines, scan, surveyed
 from perdure.recent import Recent
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import View

@@ -7,8 +7,8 @@ from dataclasses import astuple
 import pytest
 
 from perdure.embed.deterministic import HashEmbedder
-from perdure.embed.levels import levels_of
 from perdure.embed.load import load_default
+from perdure.index.calibrate import levels_of
 from perdure.ranking.calibration import DEFAULT
 from perdure.text.normalise import match_terms
 from perdure.text.questions import PAIRS

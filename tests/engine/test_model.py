@@ -11,8 +11,7 @@ import pytest
 
 from perdure.api.memory import Memory
 from perdure.embed.catalogue import SUCCESSORS
-from perdure.engine.builtins import BUILTINS
-from perdure.engine.composing import embedder_factory
+from perdure.engine.composing import BUILTINS, embedder_factory
 from perdure.engine.extensions import ExtensionManager
 from perdure.engine.model import Model, Recipes
 from perdure.engine.settings import Settings

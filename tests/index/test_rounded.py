@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure.index.rounded import RoundedMatrix, highest, rounded
+from perdure.index.vector_index import RoundedMatrix, highest, rounded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,7 +12,7 @@ from perdure.background.index_feed import IndexFeed
 from perdure.clock import ManualClock
 from perdure.hooks.types import Channel
 from perdure.index.feeding import END_BELOW, FEED_FROM, Feeding, Mode
-from perdure.lance.files import compare
+from perdure.lance.drift import compare
 from perdure.lance.indexer import Indexer, mark_suspect
 from perdure.store import outbox
 from perdure.store.fact import Fact

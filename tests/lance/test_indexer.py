@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from perdure.clock import ManualClock
 from perdure.hooks.types import Channel
-from perdure.lance.files import check_files, compare
+from perdure.lance.drift import check_files, compare
 from perdure.lance.indexer import Indexer, mark_suspect
 from perdure.lance.table import LanceIndex
 from perdure.store import outbox

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from perdure.embed.deterministic import HashEmbedder
 from perdure.hooks.types import Channel
-from perdure.lance.files import IndexDrift, check_files, compare, missing_files, record_files
+from perdure.lance.drift import IndexDrift, check_files, compare, missing_files, record_files
 from perdure.lance.indexer import Indexer
 from perdure.lance.table import table_name
 from perdure.store.fact import Fact

@@ -16,8 +16,7 @@ from perdure.api.memory import Memory
 from perdure.embed.base import Embedder
 from perdure.embed.catalogue import RECALL
 from perdure.embed.deterministic import HashEmbedder
-from perdure.engine.builtins import BUILTINS, REMOTE
-from perdure.engine.composing import embedder_factory
+from perdure.engine.composing import BUILTINS, REMOTE, embedder_factory
 from perdure.engine.extensions import ExtensionManager
 from perdure.engine.model import Model, Recipes
 from perdure.engine.settings import Settings

@@ -22,7 +22,7 @@ from perdure.embed.deterministic import HashEmbedder
 from perdure.errors import StoreLostError
 from perdure.failpoints import EXIT_CODE, VARIABLE
 from perdure.hooks.types import Channel
-from perdure.lance.files import compare
+from perdure.lance.drift import compare
 from perdure.lance.indexer import Indexer
 from perdure.maintenance.backup import backup, restore
 from perdure.maintenance.purge import certify, purge
