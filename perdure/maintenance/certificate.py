@@ -37,11 +37,7 @@ BEYOND = (
 )
 """What no search of the data folder can see."""
 SERVER = "the server's log and its backups, until they have run out"
-BEYOND_SHARED = (
-    *BEYOND,
-    SERVER,
-    "folders of other machines, until a program there has its folder to itself",
-)
+BEYOND_SHARED = (*BEYOND, SERVER, "folders of other machines, until a program there has its folder to itself")
 """What no search of this machine's folder can see where several share a store."""
 
 
