@@ -30,15 +30,7 @@ def anchor(store: Store) -> str:
 
 
 def unanchored(store: Store, text: str) -> Iterator[Finding]:
-    """Yield every anchor that the store does not come through.
-
-    Args:
-        store: an open store.
-        text: one anchor on a line; what else stands there is passed over.
-
-    Raises:
-        InputError: there is no anchor in it.
-    """
+    """Yield every anchor in a text, one a line, that the store does not come through; InputError if there is none."""
     found = _LINE.findall(text)
     if not found:
         raise InputError("there is no anchor in it; `perdure anchor` prints one")

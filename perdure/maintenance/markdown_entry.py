@@ -30,17 +30,12 @@ _USUAL = Fact("")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What stands in one item.
+    """What stands in one item."""
 
-    Attributes:
-        words: as they are shown.
-        values: what the comment holds; empty if there is none that can be read.
-        sealed: whether the seal is that of the store, over these words and values.
-    """
-
-    words: str
+    words: str  # as they are shown
+    # what the comment holds; empty if there is none that can be read
     values: Mapping[str, Any] = field(default_factory=dict)
-    sealed: bool = False
+    sealed: bool = False  # whether the seal is that of the store, over these words and values
 
     @property
     def text(self) -> str:
@@ -50,13 +45,7 @@ class Entry:
 
 
 def write_entry(fact: Fact, links: Sequence[Sequence[Any]], key: bytes) -> str:
-    """Return a fact as an item, secrets redacted once more.
-
-    Args:
-        fact: any.
-        links: those that lead from it: id, target, type, strength, time.
-        key: the store's.
-    """
+    """Return a fact as an item, secrets redacted once more; links from it are id, target, type, strength, time."""
     line = fact_line(fact)
     words = shown(line["text"])
     # What a fact has anyhow need not be said.

@@ -35,25 +35,22 @@ _FORMER, _REVIEW = "former", "review"
 _UNFIT = lazy(r"[^\w]+")
 _WORD = lazy(r"\w+")
 _LONGEST = 40
+_LINKS = (
+    "SELECT id, target_fact_id, link_type, strength, created_at FROM memory_links"
+    " WHERE source_fact_id = ? ORDER BY rowid"
+)
 _OWN = (Scope("user", OWNER), GLOBAL)
 _MENTION_WORDS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """What an export to Markdown wrote.
-
-    Attributes:
-        path: the folder.
-        pages: files.
-        facts: memories in them.
-        left_out: former and forgotten memories that are in none.
-    """
+    """What an export to Markdown wrote."""
 
     path: Path
     pages: int
-    facts: int
-    left_out: int
+    facts: int  # memories in them
+    left_out: int  # former and forgotten memories that are in none
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +64,10 @@ class _Page:
 def export_pages(
     store: Store, target: Path, *, former: bool = False, advance: Callable[[], None] = lambda: None
 ) -> Pages:
-    """Write the memories of a store as Markdown pages, readable by their owner only. Secrets are redacted once more.
+    """Write one state of a store as Markdown pages, readable by their owner only. Secrets are redacted once more.
 
-    Args:
-        store: an open store. One state of it is written, whoever writes to it meanwhile.
-        target: the folder. It appears whole or not at all.
-        former: also what was replaced, withdrawn or forgotten, or has expired.
-        advance: called after each memory.
-
-    Raises:
-        InputError: the folder is there already, and not empty.
-        StoreError: it could not be written.
+    The folder appears whole or not at all. With `former` it has also what was replaced, withdrawn or forgotten, or
+    has expired.
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InputError(f"{target} exists already; name another folder, or move it away")
@@ -94,7 +84,7 @@ def export_pages(
         if error.errno == errno.ENOSPC:
             raise StoreFullError(f"the disk is full; {target} was not written. Free some space and retry") from error
         raise StoreUnavailableError(f"{target} cannot be written ({error.strerror}); name another folder") from error
-    return Pages(target, done[0], done[1], done[2])
+    return Pages(target, *done)
 
 
 def _write(store: Store, root: Path, former: bool, advance: Callable[[], None]) -> tuple[int, int, int]:
@@ -166,40 +156,26 @@ def _slug(title: str) -> str:
     return _UNFIT.sub("-", title.casefold()).strip("-_")[:_LONGEST].strip("-_") or "page"
 
 
+@dataclass
 class _Writer:
-    def __init__(
-        self,
-        connection: Connection,
-        key: bytes,
-        root: Path,
-        places: Mapping[_Page, PurePosixPath],
-        pages: Mapping[_Page, Sequence[str]],
-        advance: Callable[[], None],
-    ) -> None:
-        self._connection = connection
-        self._key = key
-        self._root = root
-        self._places = places
-        self._ids = pages
-        self._advance = advance
-        self._home = {fact_id: page for page, ids in pages.items() for fact_id in ids}
-        self._named = {
-            (page.scope, tuple(_words(page.title))): page
-            for page in pages
-            if page.kind == "entity" and page.title.casefold() != "user"
-        }
+    _connection: Connection
+    _key: bytes
+    _root: Path
+    _places: Mapping[_Page, PurePosixPath]
+    _ids: Mapping[_Page, Sequence[str]]
+    _advance: Callable[[], None]
+
+    def __post_init__(self) -> None:
+        self._home = {fact_id: page for page, ids in self._ids.items() for fact_id in ids}
+        entities = (page for page in self._ids if page.kind == "entity" and page.title.casefold() != "user")
+        self._named = {(page.scope, tuple(_words(page.title))): page for page in entities}
 
     def write(self, page: _Page) -> None:
         items, linked = [], set()
         for fact_id in self._ids[page]:
             [row] = run(self._connection, f"SELECT {SELECT} FROM facts WHERE id = ?", (fact_id,))
             fact = from_row(row)
-            links = run(
-                self._connection,
-                "SELECT id, target_fact_id, link_type, strength, created_at FROM memory_links"
-                " WHERE source_fact_id = ? ORDER BY rowid",
-                (fact_id,),
-            )
+            links = run(self._connection, _LINKS, (fact_id,))
             linked |= {self._home[link[1]] for link in links if link[1] in self._home}
             linked |= self._mentioned(page.scope, safe_fact(fact).fact.text)
             items.append(write_entry(fact, links, self._key))

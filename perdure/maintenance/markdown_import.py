@@ -30,16 +30,7 @@ def is_pages(path: Path) -> bool:
 
 
 def load_pages(path: Path, key: bytes, *, trust: bool = False) -> Load:
-    """Return what the pages of a folder hold.
-
-    Args:
-        path: the folder.
-        key: the key of the store it is for.
-        trust: vouch for what another store wrote, where its words are as they were.
-
-    Raises:
-        InputError: a page cannot be read.
-    """
+    """Return what the pages of a folder hold; `trust` vouches for another store's words where they are unchanged."""
 
     def facts() -> Iterator[Incoming]:
         for matter, entry in _entries(path, key):

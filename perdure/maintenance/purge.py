@@ -46,40 +46,23 @@ class Doomed:
 
 @dataclass(frozen=True, slots=True)
 class Purge:
-    """How far a purge is.
-
-    Attributes:
-        id: its name.
-        asked_at: epoch seconds.
-        state: "pending" or "certified".
-        facts: ids of what was removed.
-        waiting: what a pending one waits for.
-        files, size: how many files and bytes were searched for the certificate.
-        damaged: how many turns went as well that were damaged and kept aside: no search finds a text in them.
-        kept: files of the data folder that still hold something and that are not cleaned, with what they are.
-        beyond: what no search here can see.
-    """
+    """How far a purge is."""
 
     id: str
-    asked_at: float
-    state: str
-    facts: tuple[str, ...]
-    waiting: str | None = None
-    files: int = 0
+    asked_at: float  # epoch seconds
+    state: str  # "pending" or "certified"
+    facts: tuple[str, ...]  # ids of what was removed
+    waiting: str | None = None  # what a pending one waits for
+    files: int = 0  # how many files and bytes were searched for the certificate
     size: int = 0
+    # files of the data folder that still hold something and that are not cleaned, with what they are
     kept: tuple[tuple[str, str], ...] = ()
-    damaged: int = 0
-    beyond: tuple[str, ...] = BEYOND
+    damaged: int = 0  # how many turns went as well that were damaged and kept aside: no search finds a text in them
+    beyond: tuple[str, ...] = BEYOND  # what no search here can see
 
 
 def resolve(connection: Connection, prefix: str) -> str:
-    """Return the only id that begins so, of any scope, forgotten and superseded facts included.
-
-    Raises:
-        InputError: the prefix has fewer than 8 characters.
-        NotFoundError: there is none.
-        AmbiguousIdError: there are several.
-    """
+    """Return the only id that begins so, of any scope, forgotten and superseded facts included."""
     prefix = prefix.strip().lower()
     if len(prefix) < MIN_PREFIX:
         raise InputError(f"id {prefix!r} must be at least {MIN_PREFIX} digits of a fact's id")
@@ -101,11 +84,7 @@ def holding(connection: Connection, text: str) -> list[str]:
 
 
 def plan(connection: Connection, fact_ids: Iterable[str]) -> list[Doomed]:
-    """Return what a purge of these facts removes: them, and every fact that says or carries the same.
-
-    Raises:
-        NotFoundError: there is no such fact.
-    """
+    """Return what a purge of these facts removes: them, and every fact that says or carries the same."""
     doomed: dict[str, Doomed] = {}
     for fact_id in fact_ids:
         rows = run(connection, "SELECT text, normalized_hash FROM facts WHERE id = ?", (fact_id,))
@@ -137,16 +116,7 @@ def bodies(database: Backend) -> tuple[Place, ...]:
 
 
 def purge(store: Store, fact_ids: Sequence[str], author: Author) -> Purge:
-    """Remove facts for good, over all scopes. When this returns they are in no table any more.
-
-    Returns:
-        The purge, pending: call `certify` until it is certified.
-
-    Raises:
-        InputError: no fact is named.
-        NotFoundError: there is no such fact; nothing was removed.
-        StoreError: it could not be written; nothing was removed.
-    """
+    """Remove facts for good, over all scopes: they are in no table any more. `certify` until the purge is certified."""
     if not fact_ids:
         raise InputError("no fact is named; give at least one id")
     name = str(uuid.uuid4())
@@ -174,17 +144,9 @@ def purges(store: Store) -> list[Purge]:
 
 
 def certify(store: Store, clean: Callable[[Sequence[str]], None] = lambda texts: None) -> list[Purge]:
-    """Bring pending purges to their end, if nobody else has the store open. Can be repeated after a kill.
+    """Bring pending purges to their end, if nobody else has the store open, and return them; repeatable after a kill.
 
-    Args:
-        store: the truth.
-        clean: takes texts out of what is kept beside the store, as the index of files and conversations is.
-
-    Returns:
-        The purges that were pending, as they are now.
-
-    Raises:
-        StoreError: the database could not be read or written; they are still pending.
+    `clean` takes texts out of what is kept beside the store, as the index of files and conversations is.
     """
     with store.database.read() as connection:
         rows = run(connection, "SELECT id, needles, detail FROM purges WHERE state = ?", (PENDING,))

@@ -48,12 +48,7 @@ REPAIRABLE_UNASKED = HARMLESS | {"row", "index", "words", "vectors", "outbox", "
 
 
 def verify(store: Store, done: Callable[[str], None] = lambda name: None) -> list[Finding]:
-    """Look at everything and return what is not as it should be; nothing is changed.
-
-    Args:
-        store: an open store.
-        done: called with the name of each check when it is done.
-    """
+    """Look at everything and return what is not as it should be; nothing is changed."""
     found: list[Finding] = []
     for name, check in CHECKS.items():
         if store.database.shared and name in OF_A_FILE:
@@ -73,18 +68,8 @@ def verify(store: Store, done: Callable[[str], None] = lambda name: None) -> lis
 def fix(store: Store, findings: Iterable[Finding], only: Collection[str] | None = None) -> list[Finding]:
     """Repair what can be repaired, then look again.
 
-    If facts.db is damaged, or not what the folder remembers, nothing in it or derived from it is touched.
-
-    Args:
-        store: an open store.
-        findings: all that `verify` has found.
-        only: repairs that may be done; None: all.
-
-    Returns:
-        What is left.
-
-    Raises:
-        StoreError: a repair could not be written.
+    If facts.db is damaged, or not what the folder remembers, nothing in it or derived from it is touched. `only` names
+    the repairs that may be done. Return what is left.
     """
     found = list(findings)
     damaged = any(not finding.fixable and finding.hint in checks.UNSOUND for finding in found)
@@ -99,9 +84,8 @@ def fix(store: Store, findings: Iterable[Finding], only: Collection[str] | None 
     return verify(store)
 
 
-def _orphans(store: Store, places: list[str]) -> None:
+def _orphans(store: Store, _: list[str]) -> None:
     # Looked up again: a fact that has just been brought back has its vector and links again.
-    del places
     with store.database.write() as connection:
         for table, row, *_ in run(connection, "PRAGMA foreign_key_check"):
             column = {"vectors": "fact_id", "memory_links": "source_fact_id"}.get(table)
@@ -143,30 +127,22 @@ def _seals(store: Store, places: list[str]) -> None:
         seal(tx.connection)
 
 
-def _words(store: Store, places: list[str]) -> None:
-    del places
+def _words(store: Store, _: list[str]) -> None:
     with store.database.write() as connection:
         rebuild_words(connection)
         run(connection, "UPDATE meta SET value = ? WHERE key = 'normaliser'", (str(NORMALISER_VERSION),))
 
 
-def _tombstones(store: Store, places: list[str]) -> None:
-    del places
+def _tombstones(store: Store, _: list[str]) -> None:
     remembered = Remembered.read(store.folder)
     with store.database.write() as connection:
         rows = [(tombstone,) for tombstone in remembered.tombstones] if remembered else []
         connection.executemany("INSERT OR IGNORE INTO tombstones VALUES (?)", rows)
 
 
-def _outbox(store: Store, places: list[str]) -> None:
-    del places
+def _outbox(store: Store, _: list[str]) -> None:
     with store.database.write() as connection:
         run(connection, "UPDATE outbox SET parked = NULL, attempts = 0 WHERE parked IS NOT NULL")
-
-
-def _index(store: Store, places: list[str]) -> None:
-    del places
-    part("lance.drift").drop_index(store)
 
 
 def _rows(store: Store, places: list[str]) -> None:
@@ -181,17 +157,7 @@ def _permissions(store: Store, places: list[str]) -> None:
         path.chmod(FOLDER_MODE if path.is_dir() else FILE_MODE)
 
 
-def _files(store: Store, places: list[str]) -> None:
-    del places
-    checks.drop_index_of_files(store)
-
-
-def _conversations(store: Store, places: list[str]) -> None:
-    del places
-    log_of(store).accept()
-
-
-REPAIRS: dict[str, Callable[[Store, list[str]], None]] = {
+REPAIRS: dict[str, Callable[[Store, list[str]], object]] = {
     "permissions": _permissions,
     "lost": _lost,
     "orphans": _orphans,
@@ -201,8 +167,8 @@ REPAIRS: dict[str, Callable[[Store, list[str]], None]] = {
     "outbox": _outbox,
     "tombstones": _tombstones,
     "row": _rows,
-    "index": _index,
-    "files": _files,
-    "conversations": _conversations,
+    "index": lambda store, _: part("lance.drift").drop_index(store),
+    "files": lambda store, _: checks.drop_index_of_files(store),
+    "conversations": lambda store, _: log_of(store).accept(),
 }
 """In the order in which they are done."""
