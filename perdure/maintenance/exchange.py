@@ -19,7 +19,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, Any
 
-from perdure.errors import InputError, ScopeError, StoreFullError, StoreUnavailableError
+from perdure.errors import InputError, ScopeError, StoreError, StoreFullError, StoreUnavailableError
 from perdure.hooks.types import Channel
 from perdure.maintenance.importing import Incoming, Load
 from perdure.store.fact import COLUMNS, SELECT, Fact, from_row
@@ -176,11 +176,16 @@ def private_copy(target: Path) -> Iterator[IO[bytes]]:
         part.replace(target)
         sync_folder(target.parent)
     except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise StoreFullError(f"the disk is full; {target} was not written. Free some space and retry") from error
-        raise StoreUnavailableError(f"{target} cannot be written ({error.strerror}); name another file") from error
+        raise unwritten(target, error, "file") from error
     finally:
         part.unlink(missing_ok=True)
+
+
+def unwritten(target: Path, error: OSError, kind: str) -> StoreError:
+    """Return what to raise where a file or folder could not be written."""
+    if error.errno == errno.ENOSPC:
+        return StoreFullError(f"the disk is full; {target} was not written. Free some space and retry")
+    return StoreUnavailableError(f"{target} cannot be written ({error.strerror}); name another {kind}")
 
 
 class ExportFile:

@@ -6,7 +6,6 @@ unless it is asked for; then it stands in former.md. Each scope but the user's o
 
 from __future__ import annotations
 
-import errno
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,7 +17,8 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from perdure.errors import InputError, StoreFullError, StoreUnavailableError
+from perdure.errors import InputError
+from perdure.maintenance.exchange import unwritten
 from perdure.maintenance.markdown_entry import write_entry
 from perdure.regex import lazy
 from perdure.store.fact import SELECT, Fact, folded_slot, from_row
@@ -75,19 +75,17 @@ def export_pages(
     try:
         with TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as part:
             root = Path(part) / "pages"
-            done = _write(store, root, former, advance)
+            done = _write(store, target, root, former, advance)
             if target.exists():
                 target.rmdir()
             root.rename(target)
             sync_folder(target.parent)
     except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise StoreFullError(f"the disk is full; {target} was not written. Free some space and retry") from error
-        raise StoreUnavailableError(f"{target} cannot be written ({error.strerror}); name another folder") from error
-    return Pages(target, *done)
+        raise unwritten(target, error, "folder") from error
+    return done
 
 
-def _write(store: Store, root: Path, former: bool, advance: Callable[[], None]) -> tuple[int, int, int]:
+def _write(store: Store, target: Path, root: Path, former: bool, advance: Callable[[], None]) -> Pages:
     prepare_folder(root)
     with store.database.read() as connection, connection:
         # The transaction holds one state of the store for all that is read below.
@@ -98,7 +96,7 @@ def _write(store: Store, root: Path, former: bool, advance: Callable[[], None]) 
             writer.write(page)
     day = datetime.fromtimestamp(store.clock.now(), UTC).date()
     _save(root, PurePosixPath(f"{INDEX}.md"), _index(places, pages, str(day)))
-    return len(pages) + 1, sum(map(len, pages.values())), left_out
+    return Pages(target, len(pages) + 1, sum(map(len, pages.values())), left_out)
 
 
 def _pages(connection: Connection, now: float, former: bool) -> tuple[dict[_Page, list[str]], int]:

@@ -26,7 +26,7 @@ _BEGINNING = 1000
 
 def is_pages(path: Path) -> bool:
     """Return whether this is a folder with a page of an export to Markdown."""
-    return path.is_dir() and any(MARK in front_matter(_beginning(page)) for page in _files(path))
+    return path.is_dir() and any(MARK in front_matter(_text(page)[:_BEGINNING]) for page in _files(path))
 
 
 def load_pages(path: Path, key: bytes, *, trust: bool = False) -> Load:
@@ -94,10 +94,6 @@ def _files(path: Path) -> list[Path]:
     """Return the pages of a folder; those of hidden folders belong to an editor."""
     found = sorted(path.rglob("*.md"))
     return [file for file in found if not any(part.startswith(".") for part in file.relative_to(path).parts)]
-
-
-def _beginning(file: Path) -> str:
-    return _text(file)[:_BEGINNING]
 
 
 def _text(file: Path) -> str:

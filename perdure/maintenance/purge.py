@@ -26,13 +26,18 @@ from perdure.store.seals import bury, seal
 from perdure.store.search import MIN_PREFIX
 from perdure.store.sql import Backend, Connection, run
 from perdure.store.store import Store
-from perdure.store.transaction import Author, Transaction
+from perdure.store.transaction import Author
 from perdure.text.pluralize import counted
 
 PENDING = "pending"
 CERTIFIED = "certified"
 Place = tuple[str, str, str]
 _BODIES: tuple[Place, ...] = (("receipts", "id", "body"), ("inbox_parked", "entry_id", "entry"))
+# A pattern may be of a word of each of its facts. What a person linked by hand is not derived in this sense.
+_DERIVED = (
+    "SELECT facts.id FROM memory_links JOIN facts ON facts.id = source_fact_id WHERE target_fact_id = ?"
+    " AND link_type = 'DERIVED_FROM' AND extraction_method IN ('reflected', 'consolidated')"
+)
 _TEXTS = ("text", "why", "summary", "value", "metadata", "entity", "key")
 
 
@@ -94,20 +99,11 @@ def plan(connection: Connection, fact_ids: Iterable[str]) -> list[Doomed]:
         doomed[fact_id] = Doomed(fact_id, "asked for")
         for (same,) in run(connection, "SELECT id FROM facts WHERE normalized_hash = ?", (digest,)):
             doomed.setdefault(same, Doomed(same, "the same text"))
-        for derived in _derived(connection, fact_id):
+        for (derived,) in run(connection, _DERIVED, (fact_id,)):
             doomed.setdefault(derived, Doomed(derived, "derived from it"))
         for carrier in holding(connection, text) if len(text) >= MIN_TEXT else ():
             doomed.setdefault(carrier, Doomed(carrier, "carries the text"))
     return list(doomed.values())
-
-
-def _derived(connection: Connection, fact_id: str) -> list[str]:
-    # A pattern may be of a word of each of its facts. What a person linked by hand is not derived in this sense.
-    sql = (
-        "SELECT facts.id FROM memory_links JOIN facts ON facts.id = source_fact_id WHERE target_fact_id = ?"
-        " AND link_type = 'DERIVED_FROM' AND extraction_method IN ('reflected', 'consolidated')"
-    )
-    return [row[0] for row in run(connection, sql, (fact_id,))]
 
 
 def bodies(database: Backend) -> tuple[Place, ...]:
@@ -124,7 +120,9 @@ def purge(store: Store, fact_ids: Sequence[str], author: Author) -> Purge:
         ids = [doomed.id for doomed in plan(tx.connection, fact_ids)]
         needles = needles_of(tx.connection, ids)
         for fact_id in ids:
-            _remove(tx, store.key, fact_id, name)
+            [(text,)] = run(tx.connection, "SELECT text FROM facts WHERE id = ?", (fact_id,))
+            bury(tx.connection, store.key, text)
+            tx.remove(fact_id, "purge", {"purge": name})
         needles = without_survivors(tx.connection, needles)
         _scrub(tx.connection, bodies(store.database), needles.texts, ids)
         detail = json.dumps({"facts": ids, "waiting": "not yet begun"})
@@ -227,12 +225,6 @@ def without_survivors(connection: Connection, needles: Needles) -> Needles:
     kept = tuple(text for text in texts if not holding(connection, text))
     vectors = tuple(v for v in needles.vectors if not run(connection, "SELECT 1 FROM vectors WHERE vector = ?", (v,)))
     return Needles(kept, vectors)
-
-
-def _remove(tx: Transaction, key: bytes, fact_id: str, purge_id: str) -> None:
-    [(text,)] = run(tx.connection, "SELECT text FROM facts WHERE id = ?", (fact_id,))
-    bury(tx.connection, key, text)
-    tx.remove(fact_id, "purge", {"purge": purge_id})
 
 
 def _scrub(connection: Connection, places: Sequence[Place], texts: Sequence[str], ids: Sequence[str] = ()) -> None:

@@ -70,8 +70,16 @@ def sources(folder: Path, key: bytes | None, scratch: Path, *, salvage: bool) ->
     facts = folder / "facts.db"
     if salvage and facts.is_file():
         yield Source("facts.db", "facts.db", facts.stat().st_mtime, partial(_database, facts, key, "facts.db"))
-    yield from _exports(folder, key)
-    yield from _backups(folder, key, scratch)
+    # The day stands in the name: a copied file has another time.
+    exports = sorted((path for pattern in EXPORTS for path in folder.glob(pattern)), key=lambda path: path.stem[-10:])
+    for path in reversed(exports):
+        name = path.relative_to(folder).as_posix()
+        yield Source(name, "export", _written(path), partial(_export, path, key, name))
+    # Not those that were kept before a restore: from these somebody has gone back on purpose.
+    for file in backups(folder):
+        if file.kind in ("backup", "before a migration"):
+            name = f"{backups_folder(folder).name}/{file.path.name}"
+            yield Source(name, "backup", file.at, partial(_copied, file.path, key, name, scratch))
     for path in sorted((folder / "lancedb").glob("*.lance"), key=_written, reverse=True):
         yield Source(f"lancedb/{path.name}", "lancedb", _written(path), partial(_table, path))
 
@@ -88,25 +96,9 @@ def key_of_backups(folder: Path) -> bytes | None:
     return None
 
 
-def _exports(folder: Path, key: bytes | None) -> Iterator[Source]:
-    # The day stands in the name: a copied file has another time.
-    found = sorted((path for pattern in EXPORTS for path in folder.glob(pattern)), key=lambda path: path.stem[-10:])
-    for path in reversed(found):
-        name = path.relative_to(folder).as_posix()
-        yield Source(name, "export", _written(path), partial(_export, path, key, name))
-
-
 def _export(path: Path, key: bytes | None, name: str) -> Load:
     load = ExportFile(path).load(key or b"")
     return replace(load, facts=lambda: (_named(item, name, load.sealed) for item in load.facts()))
-
-
-def _backups(folder: Path, key: bytes | None, scratch: Path) -> Iterator[Source]:
-    # Not those that were kept before a restore: from these somebody has gone back on purpose.
-    for file in backups(folder):
-        if file.kind in ("backup", "before a migration"):
-            name = f"{backups_folder(folder).name}/{file.path.name}"
-            yield Source(name, "backup", file.at, partial(_copied, file.path, key, name, scratch))
 
 
 def _copied(path: Path, key: bytes | None, name: str, scratch: Path) -> Load:

@@ -70,9 +70,8 @@ def scrub(store: Store, found: Found, author: Author) -> str | None:
         return None
     name = str(uuid.uuid4())
     with store.write(author) as tx:
-        there = [
-            fact_id for fact_id in found.facts if run(tx.connection, "SELECT 1 FROM facts WHERE id = ?", (fact_id,))
-        ]
+        known = "SELECT 1 FROM facts WHERE id = ?"
+        there = [fact_id for fact_id in found.facts if run(tx.connection, known, (fact_id,))]
         needles = needles_of(tx.connection, there)
         said: list[str] = []
         for fact_id in there:
