@@ -30,13 +30,10 @@ if TYPE_CHECKING:
     import apsw
 
 _KINDS = {
-    "facts-before-restore-": "before a restore",
-    "facts-before-schema-": "before a migration",
-    "facts-damaged-": "damaged",
-    "facts-": "backup",
-    "vault-": "vault",
-    "memory-backup-": "export",
-}
+    "facts-before-restore-": "before a restore", "facts-before-schema-": "before a migration",
+    "facts-damaged-": "damaged", "facts-": "backup", "vault-": "vault", "memory-backup-": "export",
+}  # fmt: skip
+"""What a file in `backups/` is, by the first of these that its name begins with."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,16 +36,10 @@ from perdure.store.transaction import StoredVector
 FORMAT = 1
 _JOURNAL_COLUMNS = ("seq", "at", "action", "fact_id", "other_id", "channel", "host", "session", "batch", "detail")
 _KINDS: Mapping[str, tuple[type, ...]] = {
-    "str": (str,),
-    "str | None": (str, type(None)),
-    "int": (int,),
-    "float": (int, float),
-    "float | None": (int, float, type(None)),
-    "bool": (bool,),
-    "tuple[str, ...]": (list,),
-    "Channel": (str,),
+    "str": (str,), "str | None": (str, type(None)), "int": (int,), "float": (int, float), "bool": (bool,),
+    "float | None": (int, float, type(None)), "tuple[str, ...]": (list,), "Channel": (str,),
     "Mapping[str, Any]": (dict,),
-}
+}  # fmt: skip
 _TYPES = {column.name: _KINDS[str(column.type)] for column in fields(Fact)}
 _LINK_TYPES: Mapping[str, tuple[type, ...]] = {
     "id": (str,), "source_fact_id": (str,), "target_fact_id": (str,), "link_type": (str,),

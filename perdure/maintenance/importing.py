@@ -172,9 +172,8 @@ class _Importer:
     def _fact(self, connection: Connection, tx: Transaction | None, incoming: Incoming) -> None:
         # Redacted first: that is how the fact would stand here, and how it is compared.
         fact = safe_fact(incoming.fact).fact
-        fact = replace(fact, text=fact.text.strip())
-        if not (self._report.trusted or incoming.sealed):
-            fact = replace(fact, channel=Channel.IMPORT)
+        kept = self._report.trusted or incoming.sealed
+        fact = replace(fact, text=fact.text.strip(), channel=fact.channel if kept else Channel.IMPORT)
         if incoming.review:
             fact = replace(fact, channel=Channel.IMPORT, review_state=PENDING)
         edited = _present(connection, incoming.edits) if incoming.edits else None
@@ -225,11 +224,8 @@ class _Importer:
             if tx is not None:
                 tx.change(fact.id, "trust", {"channel": fact.channel, "tags": fact.tags})
             self._replace_twins(connection, tx, fact)
-        if (
-            fact.superseded_at is not None
-            and present.superseded_at is None
-            and (self._report.trusted or present.channel is Channel.IMPORT)
-        ):
+        may = self._report.trusted or present.channel is Channel.IMPORT
+        if may and fact.superseded_at is not None and present.superseded_at is None:
             self._newer.append(fact)
         else:
             self._report.skipped += 1
@@ -240,11 +236,10 @@ class _Importer:
         Texts are never changed in place, so it becomes a new version; a former one is left as it is.
         """
         self._report.skipped += 1
-        if not (_live(present) and _live(fact)):
-            return
-        self._report.vouched += 1
-        if tx is not None:
-            tx.supersede(present.id, _store(tx, replace(fact, id="")), "vouched for")
+        if _live(present) and _live(fact):
+            self._report.vouched += 1
+            if tx is not None:
+                tx.supersede(present.id, _store(tx, replace(fact, id="")), "vouched for")
 
     def _replace_twins(self, connection: Connection, tx: Transaction | None, fact: Fact) -> None:
         """Let a fact take the place of those that were here before and say the same on a weaker word."""

@@ -40,7 +40,7 @@ EXPORTS = ("exports/facts-????-??-??.jsonl", "backups/memory-backup-????-??-??.j
 ORIGIN = "recovered_from"
 """Under this name the metadata of a recovered memory says where it came from."""
 CHUNK = 200
-LINK_COLUMNS = "id, source_fact_id, target_fact_id, link_type, strength, created_at"
+_LINK_COLUMNS = "id, source_fact_id, target_fact_id, link_type, strength, created_at"
 _COLUMNS = ("id", "text", "category", "scope", "importance", "created_at", "expires_at")
 HOST = "recover"
 """Stands in the journal with what was brought back."""
@@ -84,7 +84,7 @@ def sources(folder: Path, key: bytes | None, scratch: Path, *, salvage: bool) ->
         yield Source(f"lancedb/{path.name}", "lancedb", _written(path), partial(_table, path))
 
 
-def key_of_backups(folder: Path) -> bytes | None:
+def _key_of_backups(folder: Path) -> bytes | None:
     """Return the key of the newest backup of a folder that remembers none; None if there is no backup."""
     for file in backups(folder):
         if file.kind == "backup":
@@ -126,7 +126,7 @@ def _database(path: Path, key: bytes | None, name: str) -> Load:
 
     def links() -> Iterator[Link]:
         with opened(path, looks=True) as connection:
-            for row in _legible(connection, f"SELECT {LINK_COLUMNS} FROM memory_links ORDER BY rowid") or ():
+            for row in _legible(connection, f"SELECT {_LINK_COLUMNS} FROM memory_links ORDER BY rowid") or ():
                 if key is not None and _intact(connection, key, f"{row[1]}/l/{row[0]}"):
                     yield Link(*row)
 
@@ -273,7 +273,7 @@ def _stage(folder: Path) -> Iterator[Path]:
 def _begin(folder: Path, stage: Path, verdict: Verdict, found: Recovery, clock: Clock, *, keep: bool) -> bytes | None:
     """Make the database that all is brought into; return the key by which sources are vouched for."""
     remembered = verdict.remembered
-    key = remembered.key if remembered is not None and remembered.key else key_of_backups(folder)
+    key = remembered.key if remembered is not None and remembered.key else _key_of_backups(folder)
     taken = verdict.truth in _KEEPS or (keep and verdict.truth is Truth.FOREIGN)
     if taken:
         with opened(folder / "facts.db", looks=True) as source:
@@ -332,13 +332,9 @@ def _one(store: Store, source: Source, removed: frozenset[str], since: float) ->
 
 def _forget(store: Store, load: Load, since: float) -> None:
     """Forget what was forgotten after the sources before this one were written."""
-    late = {
-        item.fact.id: item.fact.forgotten_at
-        for item in load.facts()
-        if (item.fact.forgotten_at or 0.0) > since and item.fact.channel is not Channel.IMPORT
-    }
+    facts = (item.fact for item in load.facts() if item.fact.channel is not Channel.IMPORT)
+    late = {fact.id: fact.forgotten_at for fact in facts if (fact.forgotten_at or 0.0) > since}
     with store.write(Author(Channel.IMPORT, host=HOST)) as tx:
         for fact_id, forgotten_at in late.items():
-            sql = "SELECT 1 FROM facts WHERE id = ? AND forgotten_at IS NULL"
-            if run(tx.connection, sql, (fact_id,)):
+            if run(tx.connection, "SELECT 1 FROM facts WHERE id = ? AND forgotten_at IS NULL", (fact_id,)):
                 tx.change(fact_id, "forget", {"forgotten_at": forgotten_at}, reason="forgotten before it was lost")

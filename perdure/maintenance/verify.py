@@ -6,17 +6,18 @@ The truth is never repaired by guessing: a damaged facts.db is reported and left
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from datetime import UTC, datetime
 
-from perdure.errors import StoreError, StoreUnavailableError
+from perdure.errors import InputError, StoreError, StoreUnavailableError
 from perdure.files.shared_log import log_of
 from perdure.hooks.types import Channel
 from perdure.maintenance import checks
-from perdure.maintenance.checks import rebuild_words
 from perdure.parts import part
+from perdure.regex import lazy
 from perdure.store import outbox
 from perdure.store.finding import Finding
 from perdure.store.folder import FILE_MODE, FOLDER_MODE
-from perdure.store.rollback_guard import Remembered
+from perdure.store.rollback_guard import Place, Remembered
 from perdure.store.seals import drop_parts, seal, seal_fact
 from perdure.store.sql import run
 from perdure.store.store import Store
@@ -45,6 +46,7 @@ HARMLESS = frozenset({"permissions"})
 """Repairs that are done also while facts.db is damaged: then what is derived from it may be all that is left."""
 REPAIRABLE_UNASKED = HARMLESS | {"row", "index", "words", "vectors", "outbox", "orphans", "tombstones", "files"}
 """Repairs that only make anew what is derived; all others accept or note something."""
+_LINE = lazy(r"perdure-anchor 1 ([0-9a-f]{16}) (\d+) ([0-9A-F]{32}|-) (\S+)")
 
 
 def verify(store: Store, done: Callable[[str], None] = lambda name: None) -> list[Finding]:
@@ -129,7 +131,7 @@ def _seals(store: Store, places: list[str]) -> None:
 
 def _words(store: Store, _: list[str]) -> None:
     with store.database.write() as connection:
-        rebuild_words(connection)
+        checks.rebuild_words(connection)
         run(connection, "UPDATE meta SET value = ? WHERE key = 'normaliser'", (str(NORMALISER_VERSION),))
 
 
@@ -172,3 +174,36 @@ REPAIRS: dict[str, Callable[[Store, list[str]], object]] = {
     "conversations": lambda store, _: log_of(store).accept(),
 }
 """In the order in which they are done."""
+
+
+# An anchor says where a store was, for its owner to keep elsewhere: who puts a whole data folder back as it was puts
+# back what it remembers, too. Only what lies outside tells.
+
+
+def anchor(store: Store) -> str:
+    """Return the anchor of a store as it is now: a line of its name, the change it is at, that change's seal, the time.
+
+    Nobody can tell from it what is stored, and it need not be kept secret.
+    """
+    with store.database.read() as connection:
+        place = Place.of(connection)
+    at = datetime.fromtimestamp(store.clock.now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"perdure-anchor 1 {place.store} {place.seq} {place.seal or '-'} {at}"
+
+
+def unanchored(store: Store, text: str) -> Iterator[Finding]:
+    """Yield every anchor in a text, one a line, that the store does not come through; InputError if there is none."""
+    found = _LINE.findall(text)
+    if not found:
+        raise InputError("there is no anchor in it; `perdure anchor` prints one")
+    with store.database.read() as connection:
+        own = Place.of(connection).store
+        for name, seq, sealed, at in found:
+            where = f"anchor of {at}, change {seq}"
+            if name != own:
+                yield Finding("anchor is of another store", where, "look whether this is the folder that you mean")
+            elif not Place(name, int(seq), sealed.strip("-")).is_in(connection):
+                shared = store.database.shared
+                todo = "restore a later backup of the server" if shared else checks.RECOVER
+                hint = f"{todo}; if you went back on purpose, keep a new anchor"
+                yield Finding(f"{'the database' if shared else 'facts.db'} is older than an anchor", where, hint)
