@@ -326,11 +326,8 @@ def _stored(connection: Connection, index: WordIndex) -> tuple[dict[int, int], C
 
 
 def _expected(index: WordIndex, texts: Sequence[str | None]) -> int:
-    digest = 0
-    for column, text in zip(index.compared, texts, strict=True):
-        tokens = tokenised(fts_text(text or ""))
-        digest += sum(_digest(token, column, offset) for offset, token in enumerate(tokens))
-    return digest
+    tokens = ((column, tokenised(fts_text(text or ""))) for column, text in zip(index.compared, texts, strict=True))
+    return sum(_digest(token, column, offset) for column, of in tokens for offset, token in enumerate(of))
 
 
 def _digest(term: str, column: str, offset: int) -> int:
@@ -368,8 +365,7 @@ def index_of_files(store: Store) -> Iterator[Finding]:
         with live.database.read() as connection:
             run(connection, "BEGIN")
             try:
-                yield from _structure(connection, name)
-                yield from _indexed_rows(connection, name)
+                yield from _within(connection, name)
                 yield from _words(connection, name)
             finally:
                 run(connection, "ROLLBACK")
@@ -388,15 +384,12 @@ def drop_index_of_files(store: Store) -> None:
             generations.forget()
 
 
-def _structure(connection: Connection, name: str) -> Iterator[Finding]:
+def _within(connection: Connection, name: str) -> Iterator[Finding]:
     for (message,) in run(connection, "PRAGMA integrity_check"):
         if message != "ok":
             yield Finding("index of files is damaged", f"{name}: {str(message)[:120]}", HINT, REPAIR)
     for table, row, *_ in run(connection, "PRAGMA foreign_key_check"):
         yield Finding("index of files is damaged", f"{name}: {table} row {row}", HINT, REPAIR)
-
-
-def _indexed_rows(connection: Connection, name: str) -> Iterator[Finding]:
     for table, columns in SUMMED.items():
         for row, stored, *values in connection.execute(f"SELECT rowid, sum, {columns} FROM {table}"):
             if stored != checksum(values):

@@ -129,11 +129,10 @@ def redact_again(store: Store, pause: Callable[[], object] = lambda: None) -> in
         if line.get("type") != "fact" or digest in known:
             return raw
         pause()
-        clean = _redacted(line)
-        if clean == line:
-            known.add(digest)
-            return raw
-        return _encoded(clean)
+        if (clean := _redacted(line)) != line:
+            return _encoded(clean)
+        known.add(digest)
+        return raw
 
     return _rewrite_all(store, look)
 

@@ -101,7 +101,8 @@ def begin(source: Store, target: Store) -> str:
         if begun != state:
             for table in reversed(TABLES):
                 run(connection, f"DELETE FROM {table.name} WHERE {table.only}")
-            run(connection, "DELETE FROM facts_fts" if target.database.shared else _NO_WORDS)
+            no_words = "INSERT INTO facts_fts (facts_fts) VALUES ('delete-all')"
+            run(connection, "DELETE FROM facts_fts" if target.database.shared else no_words)
             run(connection, "DELETE FROM meta WHERE key LIKE ?", (f"{PROGRESS}%",))
             run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (SOURCE, state))
         if target.database.shared:
@@ -164,9 +165,6 @@ def finish(target: Store) -> None:
     """Let a copy be opened whose source was left, and drop the marks of the copying: it is not begun anew."""
     with target.database.write() as connection:
         run(connection, "DELETE FROM meta WHERE key LIKE ? OR key IN (?, ?)", (f"{PROGRESS}%", SOURCE, MOVED))
-
-
-_NO_WORDS = "INSERT INTO facts_fts (facts_fts) VALUES ('delete-all')"
 
 
 def _see_empty(target: Store) -> None:

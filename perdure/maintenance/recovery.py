@@ -170,17 +170,10 @@ def _table(path: Path) -> Load:
     def facts() -> Iterator[Incoming]:
         for row in rows:
             scope = Scope.parse(row["scope"])
-            fact = Fact(
-                row["text"],
-                id=row["id"],
-                category=row["category"],
-                importance=row["importance"],
-                created_at=row["created_at"],
-                expires_at=None if math.isinf(row["expires_at"]) else row["expires_at"],
-                scope=scope.kind,
-                scope_target=scope.target,
-                extraction_method="rescued",
-            )
+            same = {name: row[name] for name in ("text", "id", "category", "importance", "created_at")}
+            expires_at = None if math.isinf(row["expires_at"]) else row["expires_at"]
+            fact = Fact(**same, expires_at=expires_at, scope=scope.kind, scope_target=scope.target)
+            fact = replace(fact, extraction_method="rescued")
             yield _named(Incoming(fact), f"lancedb/{path.name}", sealed=False)
 
     return Load("lancedb", len(rows), facts, lambda: (), sealed=True)
