@@ -31,7 +31,7 @@ from agmi.check import LABELS, verdict
 from bench.program import program
 from perdure.api.memory import Memory
 from perdure.errors import PerdureError, StoreLostError
-from perdure.maintenance.anchor import anchor, unanchored
+from perdure.maintenance.verify import anchor, unanchored
 from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.text.normalise import fingerprint, fts_text

@@ -14,7 +14,7 @@ from perdure.errors import InputError
 from perdure.maintenance import backup as backups
 from perdure.maintenance import exchange
 from perdure.maintenance.exports import daily_export
-from perdure.maintenance.markdown_export import export_pages
+from perdure.maintenance.markdown import export_pages
 from perdure.maintenance.recovery import Recovery
 from perdure.maintenance.recovery import recover as bring_back
 from perdure.service.client import dismiss

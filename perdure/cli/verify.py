@@ -13,9 +13,9 @@ from perdure.cli.options import dry_run_option, on_folder
 from perdure.cli.output import Output, complain, notice, progress, steps
 from perdure.engine.opening import open_store
 from perdure.errors import PerdureError
-from perdure.maintenance import anchor as anchors
 from perdure.maintenance.checks import lost
-from perdure.maintenance.verify import CHECKS, fix
+from perdure.maintenance.verify import CHECKS, fix, unanchored
+from perdure.maintenance.verify import anchor as anchor_of
 from perdure.maintenance.verify import verify as look
 from perdure.store.finding import Finding
 from perdure.store.rollback_guard import Truth, judge
@@ -46,7 +46,7 @@ def verify(folder: Path, output: Output, repair: bool, anchor: Path | None, dry_
         notice([store.refusal] if store.refusal else [])
         with progress("checking", len(CHECKS), quiet=output.as_json) as advance:
             found = look(store, lambda name: advance())
-        behind = list(anchors.unanchored(store, anchor.read_text("utf-8"))) if anchor is not None else []
+        behind = list(unanchored(store, anchor.read_text("utf-8"))) if anchor is not None else []
         left = found = found + behind
         # Of an older truth nothing is repaired: what is derived knows more than it.
         if repair and not dry_run and not behind and any(finding.fixable for finding in found):
@@ -63,7 +63,7 @@ def anchor(folder: Path, output: Output) -> None:
     Example: perdure anchor --json
     """
     with closing(open_store(folder)) as store:
-        line = anchors.anchor(store)
+        line = anchor_of(store)
     output.json({"anchor": line})
     output.line(line)
 

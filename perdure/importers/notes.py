@@ -16,7 +16,7 @@ from perdure.importers.archive import Member, members
 from perdure.importers.conversation_import import HOME
 from perdure.importers.records import fact_of, seconds
 from perdure.maintenance.importing import Incoming, Load
-from perdure.maintenance.markdown_entry import front_matter, paragraphs, shown
+from perdure.maintenance.markdown import front_matter, paragraphs, shown
 from perdure.regex import lazy
 from perdure.store.fact import CATEGORIES
 

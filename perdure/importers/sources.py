@@ -19,7 +19,7 @@ from perdure.importers.mem0 import is_mem0, load_mem0
 from perdure.importers.notes import is_basic_memory, is_obsidian, is_openclaw, load_notes
 from perdure.maintenance.exchange import ExportFile
 from perdure.maintenance.importing import Load
-from perdure.maintenance.markdown_import import is_pages, load_pages
+from perdure.maintenance.markdown import is_pages, load_pages
 
 _FOLDERS = ("lancedb-pro", "lancedb")
 """Where memory-lancedb-pro keeps its table below the folder that its user knows."""

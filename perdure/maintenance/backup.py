@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,46 +30,30 @@ if TYPE_CHECKING:
     import apsw
 
 _KINDS = {
-    "facts-before-restore-": "before a restore",
-    "facts-before-schema-": "before a migration",
-    "facts-damaged-": "damaged",
-    "facts-": "backup",
-    "vault-": "vault",
-    "memory-backup-": "export",
-}
+    "facts-before-restore-": "before a restore", "facts-before-schema-": "before a migration",
+    "facts-damaged-": "damaged", "facts-": "backup", "vault-": "vault", "memory-backup-": "export",
+}  # fmt: skip
+"""What a file in `backups/` is, by the first of these that its name begins with."""
 
 
 @dataclass(frozen=True, slots=True)
 class BackupFile:
-    """A file in `backups/`, or a daily export in `exports/`.
-
-    Attributes:
-        path: where it is.
-        kind: "backup", "vault", "before a migration", "before a restore", "damaged", or "export".
-        at: when it was written, epoch seconds.
-        size: in bytes.
-    """
+    """A file in `backups/`, or a daily export in `exports/`."""
 
     path: Path
-    kind: str
-    at: float
+    kind: str  # "backup", "vault", "before a migration", "before a restore", "damaged", or "export"
+    at: float  # when it was written, epoch seconds
     size: int
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What a restore did, or would do.
+    """What a restore did, or would do."""
 
-    Attributes:
-        facts: how many facts, of whatever state, the backup holds.
-        purged: how many of these were purged since, and did not come back.
-        kept: where the former facts.db lies now; None if there was none, or in a dry run.
-        vault: whether the vault came back, or would: only where there is none. One that is there is never replaced.
-    """
-
-    facts: int
-    purged: int
-    kept: Path | None
+    facts: int  # how many facts, of whatever state, the backup holds
+    purged: int  # how many of these were purged since, and did not come back
+    kept: Path | None  # where the former facts.db lies now; None if there was none, or in a dry run
+    # whether the vault came back, or would: only where there is none. One that is there is never replaced.
     vault: bool = False
 
 
@@ -82,15 +66,8 @@ def backup(store: Store, target: Path | None = None) -> Path:
     """Copy facts.db as it is at this moment; whoever writes goes on writing. The copy is checked.
 
     The derived LanceDB table is not in it, as it can be rebuilt; the vectors it is rebuilt from are. A vault is
-    copied into a file of its own beside it, encrypted as it is: see `vault_of`.
-
-    Args:
-        store: an open store.
-        target: the new file; None: `backups/facts-<UTC time>.db` in the data folder.
-
-    Raises:
-        InputError: there is a file of this name already.
-        StoreError: it could not be written, or the store is damaged; nothing is left behind.
+    copied into a file of its own beside it, encrypted as it is: see `vault_of`. Without a target it goes to
+    `backups/facts-<UTC time>.db`; a failed one leaves nothing behind.
     """
     if store.database.shared:
         raise StoreUnavailableError(
@@ -123,10 +100,8 @@ def backups(folder: Path) -> list[BackupFile]:
         kind = next((kind for prefix, kind in _KINDS.items() if path.name.startswith(prefix)), None)
         if kind is not None and path.suffix in (".db", ".jsonl"):
             kinds[path] = kind
-    found = []
-    for path, kind in kinds.items():
-        facts = path.stat()
-        found.append(BackupFile(path, kind, facts.st_mtime, facts.st_size))
+    stats = ((path, kind, path.stat()) for path, kind in kinds.items())
+    found = [BackupFile(path, kind, stat.st_mtime, stat.st_size) for path, kind, stat in stats]
     return sorted(found, key=lambda file: (-file.at, file.path.name))
 
 
@@ -135,18 +110,6 @@ def restore(folder: Path, backup_file: Path, *, dry_run: bool = False, clock: Cl
 
     The backup is checked first. facts.db changes in one transaction: killed at any moment, it holds the former
     facts or those of the backup. What was purged since the backup was made does not come back.
-
-    Args:
-        folder: the data folder; created if it is not there.
-        backup_file: what `backup` wrote.
-        dry_run: check only.
-        clock: where the time in the kept file's name comes from.
-
-    Raises:
-        InputError: there is no such file.
-        StoreBusyError: somebody has the store open.
-        StoreCorruptError: the backup is damaged, or is not ours.
-        StoreError: another of its kinds; the store is as before.
     """
     if not backup_file.is_file():
         raise InputError(f"backup {backup_file} is not there; `perdure backup list` names those in the data folder")
@@ -178,14 +141,7 @@ def restore(folder: Path, backup_file: Path, *, dry_run: bool = False, clock: Cl
 
 
 def put_in_place(folder: Path, staged: Path, clock: Clock) -> Path | None:
-    """Let a finished database take the place of facts.db, on purpose; for one who is alone in the folder.
-
-    Returns:
-        Where the former one is kept; None if there was none.
-
-    Raises:
-        StoreError: one of its kinds; facts.db is the former one or the new one.
-    """
+    """Let a finished database take the place of facts.db, for one who is alone; return where the former one is kept."""
     path = folder / "facts.db"
     with opened(staged, looks=True) as source:
         going_to(folder, Place.of(source))
@@ -202,15 +158,12 @@ def put_in_place(folder: Path, staged: Path, clock: Clock) -> Path | None:
 
 
 def _prepare(staged: Path, present: Path, now: float) -> tuple[int, int]:
-    database = Database(staged)
-    try:
+    with closing(Database(staged)) as database:
         migrate(database, keep=False)
         with database.write() as connection:
             purged = drop_purged(connection, buried(present), now)
             outbox.begin_anew(connection, now)
             return _facts(connection), purged
-    finally:
-        database.close()
 
 
 def buried(present: Path) -> Mapping[bytes, set[str]]:

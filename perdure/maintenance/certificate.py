@@ -37,11 +37,7 @@ BEYOND = (
 )
 """What no search of the data folder can see."""
 SERVER = "the server's log and its backups, until they have run out"
-BEYOND_SHARED = (
-    *BEYOND,
-    SERVER,
-    "folders of other machines, until a program there has its folder to itself",
-)
+BEYOND_SHARED = (*BEYOND, SERVER, "folders of other machines, until a program there has its folder to itself")
 """What no search of this machine's folder can see where several share a store."""
 
 
@@ -73,18 +69,12 @@ class Needles:
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What a search of the data folder found.
+    """What a search of the data folder found."""
 
-    Attributes:
-        files, size: how many files and bytes were looked at.
-        ours: files that a purge must clean and that still hold something.
-        kept: other files that hold something, by path from the folder, with what they are.
-    """
-
-    files: int
+    files: int  # that were looked at
     size: int
-    ours: tuple[str, ...]
-    kept: dict[str, str]
+    ours: tuple[str, ...]  # files that a purge must clean and that still hold something
+    kept: dict[str, str]  # other files that hold something, by path from the folder, with what they are
 
 
 def pieces(text: str) -> list[str]:
@@ -100,13 +90,9 @@ def pieces(text: str) -> list[str]:
 def search(
     folder: Path, needles: Iterable[Needles], only: Iterable[str] | None = None, *, shared: bool = False
 ) -> Searched:
-    """Look for the needles in the bytes of every file of a data folder.
+    """Look for the needles in the bytes of every file of a data folder, or of the `only` names in it.
 
-    Args:
-        folder: the data folder.
-        needles: what to look for.
-        only: names in the folder to look at; None: all.
-        shared: whether the truth is on a server; a facts.db is then one that nobody opens any more.
+    With `shared` the truth is on a server, and a facts.db is one that nobody opens any more.
     """
     patterns = [pattern for some in needles for pattern in some.patterns()]
     names = None if only is None else set(only)

@@ -6,7 +6,7 @@ import os
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from perdure.store.inbox_lines import damaged_turns, read
 from perdure.store.migrations import STEPS
 from perdure.store.rollback_guard import Truth, Verdict, judge
 from perdure.store.seals import Damage, damages
-from perdure.store.sql import Connection, Row, run
+from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 from perdure.store.vocabulary import tokenised
 from perdure.text.normalise import NORMALISER_VERSION, fts_text
@@ -112,14 +112,11 @@ def schema(store: Store) -> Iterator[Finding]:
     import apsw
 
     sql = "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL"
-    fresh = apsw.Connection(":memory:")
-    try:
+    with closing(apsw.Connection(":memory:")) as fresh:
         for step in STEPS:
             step(fresh)
         wanted: dict[str, str] = dict(run(fresh, sql))
         settings = run(fresh, "SELECT k, v FROM facts_fts_config ORDER BY k")
-    finally:
-        fresh.close()
     with one_moment(store) as connection:
         present: dict[str, str] = dict(run(connection, sql))
         kept = run(connection, "SELECT k, v FROM facts_fts_config ORDER BY k")
@@ -253,19 +250,12 @@ def _lives(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WordIndex:
-    """A full-text index that keeps no texts.
-
-    Attributes:
-        table: its name.
-        terms: the name of the table of its words.
-        columns: what it has, in order.
-        compared: those of which is known what should be in them.
-    """
+    """A full-text index that keeps no texts."""
 
     table: str
-    terms: str
-    columns: Sequence[str]
-    compared: Sequence[str]
+    terms: str  # the name of the table of its words
+    columns: Sequence[str]  # what it has, in order
+    compared: Sequence[str]  # those of which is known what should be in them
 
 
 FACTS = WordIndex("facts_fts", "facts_terms", COLUMNS, COLUMNS)
@@ -273,10 +263,13 @@ FACTS = WordIndex("facts_fts", "facts_terms", COLUMNS, COLUMNS)
 
 def damaged_words(connection: Connection) -> Iterator[str]:
     """Yield what is wrong with the full-text index of facts: fact ids, or the name of a part of the index."""
-    rows = _rows(connection)
+    rows = run(connection, _FACTS)
     known = {row[0] for row in rows}
     for what in differing(connection, FACTS, ((row[0], row[1:]) for row in rows)):
-        yield _name(connection, what) if what in known and isinstance(what, int) else _part(what)
+        if what in known:
+            yield str(run(connection, "SELECT id FROM facts WHERE seq = ?", (what,))[0][0])
+        else:
+            yield f"row {what}" if isinstance(what, int) else what
 
 
 def differing(
@@ -284,12 +277,7 @@ def differing(
 ) -> Iterator[int | str]:
     """Yield what is wrong with a full-text index: the numbers of rows, or the name of a part of it.
 
-    Every token is compared, and every word is looked up once.
-
-    Args:
-        connection: a reader.
-        index: which.
-        rows: what should be in the compared columns, with the number of each row.
+    Every token is compared, and every word is looked up once. The rows are those that should be in the index.
     """
     digests, counts, documents = _stored(connection, index)
     sizes: dict[int, bytes] = dict(run(connection, f"SELECT id, sz FROM {index.table}_docsize"))
@@ -314,12 +302,8 @@ def rebuild_words(connection: Connection) -> None:
     """Make the full-text index anew from the facts."""
     run(connection, "INSERT INTO facts_fts (facts_fts) VALUES ('delete-all')")
     sql = f"INSERT INTO facts_fts (rowid, {', '.join(COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?)"
-    for seq, *texts in _rows(connection):
+    for seq, *texts in run(connection, _FACTS):
         run(connection, sql, (seq, *(fts_text(text or "") for text in texts)))
-
-
-def _rows(connection: Connection) -> list[Row]:
-    return run(connection, _FACTS)
 
 
 def _stored(connection: Connection, index: WordIndex) -> tuple[dict[int, int], Counter[tuple[int, str]], Counter[str]]:
@@ -342,23 +326,12 @@ def _stored(connection: Connection, index: WordIndex) -> tuple[dict[int, int], C
 
 
 def _expected(index: WordIndex, texts: Sequence[str | None]) -> int:
-    digest = 0
-    for column, text in zip(index.compared, texts, strict=True):
-        tokens = tokenised(fts_text(text or ""))
-        digest += sum(_digest(token, column, offset) for offset, token in enumerate(tokens))
-    return digest
+    tokens = ((column, tokenised(fts_text(text or ""))) for column, text in zip(index.compared, texts, strict=True))
+    return sum(_digest(token, column, offset) for column, of in tokens for offset, token in enumerate(of))
 
 
 def _digest(term: str, column: str, offset: int) -> int:
     return zlib.crc32(f"{term}\0{column}\0{offset}".encode())
-
-
-def _name(connection: Connection, seq: int) -> str:
-    return str(run(connection, "SELECT id FROM facts WHERE seq = ?", (seq,))[0][0])
-
-
-def _part(what: int | str) -> str:
-    return f"row {what}" if isinstance(what, int) else what
 
 
 def _varints(numbers: Sequence[int]) -> bytes:
@@ -392,8 +365,7 @@ def index_of_files(store: Store) -> Iterator[Finding]:
         with live.database.read() as connection:
             run(connection, "BEGIN")
             try:
-                yield from _structure(connection, name)
-                yield from _indexed_rows(connection, name)
+                yield from _within(connection, name)
                 yield from _words(connection, name)
             finally:
                 run(connection, "ROLLBACK")
@@ -405,26 +377,19 @@ def index_of_files(store: Store) -> Iterator[Finding]:
 
 
 def drop_index_of_files(store: Store) -> None:
-    """Remove the index, if nobody is writing to it; the next search builds it anew.
-
-    Raises:
-        StoreError: it could not be noted.
-    """
+    """Remove the index, if nobody is writing to it; the next search builds it anew."""
     generations = Generations(store)
     with generations.writing(PATIENCE) as free:
         if free:
             generations.forget()
 
 
-def _structure(connection: Connection, name: str) -> Iterator[Finding]:
+def _within(connection: Connection, name: str) -> Iterator[Finding]:
     for (message,) in run(connection, "PRAGMA integrity_check"):
         if message != "ok":
             yield Finding("index of files is damaged", f"{name}: {str(message)[:120]}", HINT, REPAIR)
     for table, row, *_ in run(connection, "PRAGMA foreign_key_check"):
         yield Finding("index of files is damaged", f"{name}: {table} row {row}", HINT, REPAIR)
-
-
-def _indexed_rows(connection: Connection, name: str) -> Iterator[Finding]:
     for table, columns in SUMMED.items():
         for row, stored, *values in connection.execute(f"SELECT rowid, sum, {columns} FROM {table}"):
             if stored != checksum(values):

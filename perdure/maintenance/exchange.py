@@ -19,7 +19,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, Any
 
-from perdure.errors import InputError, ScopeError, StoreFullError, StoreUnavailableError
+from perdure.errors import InputError, ScopeError, StoreError, StoreFullError, StoreUnavailableError
 from perdure.hooks.types import Channel
 from perdure.maintenance.importing import Incoming, Load
 from perdure.store.fact import COLUMNS, SELECT, Fact, from_row
@@ -34,20 +34,12 @@ from perdure.store.store import Store
 from perdure.store.transaction import StoredVector
 
 FORMAT = 1
-_LINKS = "SELECT id, source_fact_id, target_fact_id, link_type, strength, created_at FROM memory_links ORDER BY rowid"
-_LINK_COLUMNS = ("id", "source_fact_id", "target_fact_id", "link_type", "strength", "created_at")
 _JOURNAL_COLUMNS = ("seq", "at", "action", "fact_id", "other_id", "channel", "host", "session", "batch", "detail")
 _KINDS: Mapping[str, tuple[type, ...]] = {
-    "str": (str,),
-    "str | None": (str, type(None)),
-    "int": (int,),
-    "float": (int, float),
-    "float | None": (int, float, type(None)),
-    "bool": (bool,),
-    "tuple[str, ...]": (list,),
-    "Channel": (str,),
+    "str": (str,), "str | None": (str, type(None)), "int": (int,), "float": (int, float), "bool": (bool,),
+    "float | None": (int, float, type(None)), "tuple[str, ...]": (list,), "Channel": (str,),
     "Mapping[str, Any]": (dict,),
-}
+}  # fmt: skip
 _TYPES = {column.name: _KINDS[str(column.type)] for column in fields(Fact)}
 _LINK_TYPES: Mapping[str, tuple[type, ...]] = {
     "id": (str,), "source_fact_id": (str,), "target_fact_id": (str,), "link_type": (str,),
@@ -57,15 +49,10 @@ _LINK_TYPES: Mapping[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What an export wrote.
-
-    Attributes:
-        path: the file.
-        facts, links, vectors, journal: lines of each kind; vectors stand in the lines of their facts.
-    """
+    """What an export wrote."""
 
     path: Path
-    facts: int
+    facts: int  # lines, as of each kind below; vectors stand in the lines of their facts
     links: int
     vectors: int
     journal: int
@@ -82,19 +69,8 @@ def export(
 ) -> Exported:
     """Write all facts with all columns, superseded and forgotten ones too, and the links between them.
 
-    One state of the store is written, whoever writes to it meanwhile. Secrets are redacted once more.
-
-    Args:
-        store: an open store.
-        target: the file, readable by its owner only. It appears whole or not at all.
-        vectors: also the vectors of the store's space.
-        journal: also the journal, for reading; an import does not take it.
-        replace: take the place of a file of this name.
-        advance: called after each fact.
-
-    Raises:
-        InputError: there is a file of this name already.
-        StoreError: it could not be written.
+    One state of the store is written, whoever writes to it meanwhile. Secrets are redacted once more. The file is
+    readable by its owner only, and appears whole or not at all. An import does not take the journal.
     """
     if target.exists() and not replace:
         raise InputError(f"{target} exists already; name another file, or move it away")
@@ -111,13 +87,13 @@ def export(
         for line in _fact_lines(connection, space.id if space and vectors else None):
             out.line(line)
             advance()
-        for row in connection.execute(_LINKS):
-            out.line({"type": "link", **dict(zip(_LINK_COLUMNS, row, strict=True))})
+        for row in connection.execute(f"SELECT {', '.join(_LINK_TYPES)} FROM memory_links ORDER BY rowid"):
+            out.line({"type": "link", **dict(zip(_LINK_TYPES, row, strict=True))})
         if journal:
             for row in connection.execute(f"SELECT {', '.join(_JOURNAL_COLUMNS)} FROM journal ORDER BY seq"):
                 out.line({"type": "journal", **dict(zip(_JOURNAL_COLUMNS, row, strict=True))})
         out.seal()
-    return Exported(target, counts["facts"], counts["links"], counts["vectors"], counts["journal"])
+    return Exported(target, **counts)
 
 
 def fact_count(store: Store) -> int:
@@ -182,11 +158,7 @@ def fact_line(fact: Fact) -> dict[str, Any]:
 
 @contextmanager
 def private_copy(target: Path) -> Iterator[IO[bytes]]:
-    """Lend a file that takes the place of the target when the block ends; if it raises, nothing has happened.
-
-    Raises:
-        StoreError: it could not be written.
-    """
+    """Lend a file that takes the place of the target when the block ends; if it raises, nothing has happened."""
     prepare_folder(target.parent)
     part = target.with_name(f"{target.name}.{os.getpid()}.part")
     part.unlink(missing_ok=True)
@@ -198,28 +170,23 @@ def private_copy(target: Path) -> Iterator[IO[bytes]]:
         part.replace(target)
         sync_folder(target.parent)
     except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise StoreFullError(f"the disk is full; {target} was not written. Free some space and retry") from error
-        raise StoreUnavailableError(f"{target} cannot be written ({error.strerror}); name another file") from error
+        raise unwritten(target, error, "file") from error
     finally:
         part.unlink(missing_ok=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Survey:
-    facts: int
-    sealed: bool
+def unwritten(target: Path, error: OSError, kind: str) -> StoreError:
+    """Return what to raise where a file or folder could not be written."""
+    if error.errno == errno.ENOSPC:
+        return StoreFullError(f"the disk is full; {target} was not written. Free some space and retry")
+    return StoreUnavailableError(f"{target} cannot be written ({error.strerror}); name another {kind}")
 
 
 class ExportFile:
     """A file that `export` wrote, or somebody after its pattern."""
 
     def __init__(self, path: Path) -> None:
-        """Read the header.
-
-        Raises:
-            InputError: the file cannot be read, is no export, or is one of a newer perdure.
-        """
+        """Read the header."""
         self.path = path
         first = next(self._lines(), None)
         header = None if first is None else self._parsed(*first)
@@ -234,18 +201,15 @@ class ExportFile:
         self._space = self._space_of(header.get("space"))
 
     def load(self, key: bytes) -> Load:
-        """Check every line, and whether the seal is that of the store with this key.
-
-        Raises:
-            InputError: a line is not what it should be; nothing of the file was used.
-        """
-        survey = self._survey(key)
+        """Check every line, and whether the seal is that of the store with this key."""
+        count, sealed = self._survey(key)
         counts = self._header.get("counts")
         expected = counts.get("facts") if isinstance(counts, dict) else None
-        missing = max(0, expected - survey.facts) if isinstance(expected, int) else 0
-        return Load("perdure", survey.facts, self._facts, self._links, survey.sealed, self._space, missing=missing)
+        missing = max(0, expected - count) if isinstance(expected, int) else 0
+        return Load("perdure", count, self._facts, self._links, sealed, self._space, missing=missing)
 
-    def _survey(self, key: bytes) -> _Survey:
+    def _survey(self, key: bytes) -> tuple[int, bool]:
+        """Check every line; return how many facts there are, and whether the seal holds."""
         seal, sealed, facts = seal_of(key), False, 0
         for number, line in self._lines():
             value = self._parsed(number, line)
@@ -256,19 +220,17 @@ class ExportFile:
                 self._incoming(number, value)
             elif value["type"] == "link":
                 self._link(number, value)
-        return _Survey(facts, sealed)
+        return facts, sealed
 
     def _facts(self) -> Iterator[Incoming]:
-        for number, line in self._lines():
-            value = self._parsed(number, line)
-            if value["type"] == "fact":
-                yield self._incoming(number, value)
+        return (self._incoming(number, value) for number, value in self._of_type("fact"))
 
     def _links(self) -> Iterator[Link]:
-        for number, line in self._lines():
-            value = self._parsed(number, line)
-            if value["type"] == "link":
-                yield self._link(number, value)
+        return (self._link(number, value) for number, value in self._of_type("link"))
+
+    def _of_type(self, kind: str) -> Iterator[tuple[int, dict[str, Any]]]:
+        parsed = ((number, self._parsed(number, line)) for number, line in self._lines())
+        return ((number, value) for number, value in parsed if value["type"] == kind)
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
         try:
@@ -321,11 +283,7 @@ class ExportFile:
 
 
 def read_fact(values: Mapping[str, Any]) -> Fact:
-    """Make a fact of columns as an export has them.
-
-    Raises:
-        InputError: a column is unknown or holds what it cannot; says so as what is said of a line.
-    """
+    """Make a fact of columns as an export has them."""
     columns = dict(values)
     if columns.get("scope") is None:
         columns |= {"scope": "global", "scope_target": ""}
@@ -347,11 +305,7 @@ def read_fact(values: Mapping[str, Any]) -> Fact:
 
 
 def read_link(values: Sequence[Any]) -> Link:
-    """Make a link of its values, in the order in which `Link` has them.
-
-    Raises:
-        InputError: they are no link; says so as what is said of a line.
-    """
+    """Make a link of its values, in the order in which `Link` has them."""
     if len(values) != len(_LINK_TYPES) or not all(map(_fits, values, _LINK_TYPES.values())):
         raise InputError("is no link")
     if not 0 <= values[4] <= 1:

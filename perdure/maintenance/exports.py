@@ -39,21 +39,13 @@ Look = Callable[[bytes, dict[str, Any]], bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class DailyExport:
-    """A day's export.
-
-    Attributes:
-        path: the file.
-        at: when it was written, epoch seconds.
-        change: number of the last change in it.
-        facts: how many there are.
-        intact: whether its seal holds.
-    """
+    """A day's export."""
 
     path: Path
-    at: float
-    change: int
+    at: float  # when it was written, epoch seconds
+    change: int  # number of the last change in it
     facts: int
-    intact: bool
+    intact: bool  # whether its seal holds
 
 
 def exports_folder(folder: Path) -> Path:
@@ -67,11 +59,7 @@ def daily_files(folder: Path) -> list[Path]:
 
 
 def newest_export(store: Store) -> DailyExport | None:
-    """Return the newest daily export, or None if there is none.
-
-    Raises:
-        StoreUnavailableError: it cannot be read.
-    """
+    """Return the newest daily export, or None if there is none."""
     for path in daily_files(store.folder)[:1]:
         header, intact = _read(path, store.key)
         numbers = [header.get("at"), header.get("change"), _counts(header).get("facts")]
@@ -83,19 +71,9 @@ def newest_export(store: Store) -> DailyExport | None:
 def daily_export(
     store: Store, keep: int = KEEP, *, again: bool = False, pause: Callable[[], None] = lambda: None
 ) -> Path | None:
-    """Write today's export, without vectors, and remove all but the newest `keep` of these.
+    """Write today's export, without vectors, and keep the newest `keep`; None if nothing has changed, unless `again`.
 
-    Args:
-        store: the truth.
-        keep: so many are kept.
-        again: also if nothing has changed since the newest was written.
-        pause: called between facts; what it raises breaks off, and leaves everything as it was.
-
-    Returns:
-        The file; None if nothing has changed and nothing was written.
-
-    Raises:
-        StoreError: it could not be written; no older one was removed.
+    What `pause` raises between facts breaks off, and leaves everything as it was.
     """
     last = newest_export(store)
     with store.database.read() as connection:
@@ -115,16 +93,9 @@ def daily_export(
 def take_out(
     store: Store, fact_ids: Collection[str], gone: Collection[str] = (), patterns: Sequence[bytes] = ()
 ) -> None:
-    """Take purged facts out of all exports of the folder; to be called when nobody else has the store open.
+    """Take purged or rewritten facts out of all exports of the folder, and every line with one of the patterns.
 
-    Args:
-        store: the truth, in which they are no more, or only in other words.
-        fact_ids: of the facts.
-        gone: more facts, of which it is known that they are no more.
-        patterns: bytes that no line may hold.
-
-    Raises:
-        StoreError: an export could not be read or written; the others may be done.
+    To be called when nobody else has the store open. `gone` are facts of which it is known that they are no more.
     """
     changed, absent = set(fact_ids), set(gone)
 
@@ -149,15 +120,7 @@ def take_out(
 
 
 def redact_again(store: Store, pause: Callable[[], object] = lambda: None) -> int:
-    """Pass all exports of the folder through the present redactor; return how many have changed.
-
-    Args:
-        store: whose folder.
-        pause: called now and then, to let turns go first.
-
-    Raises:
-        StoreError: an export could not be read or written; the others may be done.
-    """
+    """Pass all exports of the folder through the present redactor; return how many have changed."""
     known: set[bytes] = set()
 
     def look(raw: bytes, line: dict[str, Any]) -> bytes:
@@ -166,11 +129,10 @@ def redact_again(store: Store, pause: Callable[[], object] = lambda: None) -> in
         if line.get("type") != "fact" or digest in known:
             return raw
         pause()
-        clean = _redacted(line)
-        if clean == line:
-            known.add(digest)
-            return raw
-        return _encoded(clean)
+        if (clean := _redacted(line)) != line:
+            return _encoded(clean)
+        known.add(digest)
+        return raw
 
     return _rewrite_all(store, look)
 

@@ -32,91 +32,59 @@ _NAMESPACE = uuid.UUID("6f1f0c1e-5d0a-4b43-9d3b-7a52c1b7e0aa")
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A fact that an import brings.
-
-    Attributes:
-        fact: the fact.
-        vector: its vector, if it has one.
-        sealed: whether the store itself vouches for this fact, whatever it says of the whole `Load`.
-        review: whether it waits for review, even if somebody vouches for the file; what is known already does not.
-        edits: id of the fact of which these are other words, made outside of the store; they ask to replace it.
-    """
+    """A fact that an import brings."""
 
     fact: Fact
-    vector: StoredVector | None = None
-    sealed: bool = False
+    vector: StoredVector | None = None  # its vector, if it has one
+    sealed: bool = False  # whether the store itself vouches for this fact, whatever it says of the whole `Load`
+    # whether it waits for review, even if somebody vouches for the file; what is known already does not
     review: bool = False
+    # id of the fact of which these are other words, made outside of the store; they ask to replace it
     edits: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What an import brings.
+    """What an import brings."""
 
-    Attributes:
-        kind: one of `perdure.importers.sources.KINDS`.
-        total: how many facts.
-        facts: yields them; may be called once.
-        links: yields the links between them; called after `facts`.
-        sealed: whether the store itself vouches for the file: an export of its own, unchanged.
-        space: the space that the vectors are of; None if there are none.
-        missing: how many facts the file should hold and does not.
-        unreadable: how many entries could not be read and are left out.
-    """
-
-    kind: str
+    kind: str  # one of `perdure.importers.sources.KINDS`
     total: int
-    facts: Callable[[], Iterable[Incoming]]
-    links: Callable[[], Iterable[Link]]
-    sealed: bool = False
-    space: VectorSpace | None = None
-    missing: int = 0
-    unreadable: int = 0
+    facts: Callable[[], Iterable[Incoming]]  # yields them; may be called once
+    links: Callable[[], Iterable[Link]]  # yields the links between them; called after `facts`
+    sealed: bool = False  # whether the store itself vouches for the file: an export of its own, unchanged
+    space: VectorSpace | None = None  # the space that the vectors are of; None if there are none
+    missing: int = 0  # how many facts the file should hold and does not
+    unreadable: int = 0  # how many entries could not be read and are left out
 
 
 @dataclass(slots=True)
 class Imported:
-    """What an import did, or would do.
-
-    Attributes:
-        kind: where it came from.
-        dry_run: whether nothing was written.
-        trusted: whether the facts keep the channel that they came with; else it is "import", and they are found
-            only by those who search for them.
-        total: facts in the source.
-        added: facts that were not there.
-        skipped: facts that are there and say the same.
-        superseded: facts that are there and whose place a newer version takes, or what the source says on a stronger
-            word.
-        vouched: facts that an earlier import brought without trust, and that now have the channel they came with.
-            They are counted as skipped too.
-        waiting: facts of those added that wait for review.
-        conflicts: ids of facts that are there and say something else. They are left as they are.
-        purged: facts that were purged from this store. They do not come back.
-        refused: ids of facts that cannot be stored, and why.
-        links, links_skipped: links that were added; that are there, or one of whose facts is not.
-        vectors: vectors that were taken over.
-        missing, unreadable: see `Load`.
-        batch: what `undo` takes to take the import back; None if nothing was changed.
-    """
+    """What an import did, or would do."""
 
     kind: str
-    dry_run: bool
+    dry_run: bool  # whether nothing was written
+    # whether the facts keep the channel that they came with; else it is "import", and they are found only by those who
+    # search for them
     trusted: bool
-    total: int
-    added: int = 0
-    skipped: int = 0
+    total: int  # facts in the source
+    added: int = 0  # facts that were not there
+    skipped: int = 0  # facts that are there and say the same
+    # facts that are there and whose place a newer version takes, or what the source says on a stronger word
     superseded: int = 0
+    # facts that an earlier import brought without trust, and that now have the channel they came with. They are counted
+    # as skipped too.
     vouched: int = 0
-    waiting: int = 0
+    waiting: int = 0  # facts of those added that wait for review
+    # ids of facts that are there and say something else. They are left as they are.
     conflicts: list[str] = field(default_factory=list)
-    purged: int = 0
-    refused: dict[str, str] = field(default_factory=dict)
-    links: int = 0
+    purged: int = 0  # facts that were purged from this store. They do not come back.
+    refused: dict[str, str] = field(default_factory=dict)  # ids of facts that cannot be stored, and why
+    links: int = 0  # that were added; skipped are those that are there, or one of whose facts is not
     links_skipped: int = 0
-    vectors: int = 0
+    vectors: int = 0  # vectors that were taken over
     missing: int = 0
     unreadable: int = 0
+    # what `undo` takes to take the import back; None if nothing was changed
     batch: str | None = field(default=None, compare=False)
 
 
@@ -133,20 +101,8 @@ def bring_in(
     """Import: ids, times, versions, tags and links stay as they are; what is there already is left alone.
 
     Goes in chunks, each a transaction. Broken off, it goes on where it was when it is called again: what is
-    there is skipped. All chunks are one batch of the journal under its host, and can be undone as one.
-
-    Args:
-        store: where to.
-        load: what.
-        trust: let the facts keep the channel that they came with, as if this store had exported them.
-        dry_run: change nothing; tell what would be.
-        advance: called after each fact.
-        host: stands in the journal.
-        batch: of the journal; one is made without it.
-
-    Raises:
-        InputError: the source cannot be read to its end.
-        StoreError: it could not be written; the chunks before are kept.
+    there is skipped. All chunks are one batch of the journal under its host, and can be undone as one. With `trust`
+    facts keep the channel that they came with, as if this store had exported them.
     """
     trusted = load.sealed or trust
     report = Imported(load.kind, dry_run, trusted, load.total, missing=load.missing, unreadable=load.unreadable)
@@ -167,16 +123,16 @@ def bring_in(
     return report
 
 
+@dataclass(slots=True)
 class _Importer:
-    def __init__(self, store: Store, report: Imported, space: VectorSpace | None, host: str, batch: str) -> None:
-        self._store = store
-        self._report = report
-        self._space = space
-        self._author = Author(Channel.IMPORT, host=host)
-        self._batch = batch
-        self._added: set[str] = set()
-        self._newer: list[Fact] = []
-        self._gone: set[str] = set()
+    _store: Store
+    _report: Imported
+    _space: VectorSpace | None
+    _host: str
+    _batch: str
+    _added: set[str] = field(default_factory=set)
+    _newer: list[Fact] = field(default_factory=list)
+    _gone: set[str] = field(default_factory=set)
 
     def take_facts(self, chunk: Iterable[Incoming], advance: Callable[[], None]) -> None:
         with self._changes() as (connection, tx):
@@ -209,16 +165,15 @@ class _Importer:
             with self._store.database.read() as connection:
                 yield connection, None
         else:
-            with self._store.write(self._author) as tx:
+            with self._store.write(Author(Channel.IMPORT, host=self._host)) as tx:
                 tx.batch = self._batch
                 yield tx.connection, tx
 
     def _fact(self, connection: Connection, tx: Transaction | None, incoming: Incoming) -> None:
         # Redacted first: that is how the fact would stand here, and how it is compared.
         fact = safe_fact(incoming.fact).fact
-        fact = replace(fact, text=fact.text.strip())
-        if not (self._report.trusted or incoming.sealed):
-            fact = replace(fact, channel=Channel.IMPORT)
+        kept = self._report.trusted or incoming.sealed
+        fact = replace(fact, text=fact.text.strip(), channel=fact.channel if kept else Channel.IMPORT)
         if incoming.review:
             fact = replace(fact, channel=Channel.IMPORT, review_state=PENDING)
         edited = _present(connection, incoming.edits) if incoming.edits else None
@@ -252,9 +207,8 @@ class _Importer:
         self._report.added += 1
         self._report.vectors += vector is not None
         self._added.add(fact.id)
-        if tx is None:
-            return
-        _store(tx, fact, vector)
+        if tx is not None:
+            _store(tx, fact, vector)
 
     def _meet(self, connection: Connection, tx: Transaction | None, present: Fact, fact: Fact) -> None:
         vouched = present.channel is Channel.IMPORT and fact.channel is not Channel.IMPORT
@@ -270,11 +224,8 @@ class _Importer:
             if tx is not None:
                 tx.change(fact.id, "trust", {"channel": fact.channel, "tags": fact.tags})
             self._replace_twins(connection, tx, fact)
-        if (
-            fact.superseded_at is not None
-            and present.superseded_at is None
-            and (self._report.trusted or present.channel is Channel.IMPORT)
-        ):
+        may = self._report.trusted or present.channel is Channel.IMPORT
+        if may and fact.superseded_at is not None and present.superseded_at is None:
             self._newer.append(fact)
         else:
             self._report.skipped += 1
@@ -285,11 +236,10 @@ class _Importer:
         Texts are never changed in place, so it becomes a new version; a former one is left as it is.
         """
         self._report.skipped += 1
-        if not (_live(present) and _live(fact)):
-            return
-        self._report.vouched += 1
-        if tx is not None:
-            tx.supersede(present.id, _store(tx, replace(fact, id="")), "vouched for")
+        if _live(present) and _live(fact):
+            self._report.vouched += 1
+            if tx is not None:
+                tx.supersede(present.id, _store(tx, replace(fact, id="")), "vouched for")
 
     def _replace_twins(self, connection: Connection, tx: Transaction | None, fact: Fact) -> None:
         """Let a fact take the place of those that were here before and say the same on a weaker word."""

@@ -30,19 +30,12 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table that is copied.
+    """A table that is copied."""
 
-    Attributes:
-        name: its name, in every engine.
-        key: the column in whose order it is copied.
-        columns: all that are copied.
-        only: which rows.
-    """
-
-    name: str
-    key: str
-    columns: tuple[str, ...]
-    only: str = "1 = 1"
+    name: str  # its name, in every engine
+    key: str  # the column in whose order it is copied
+    columns: tuple[str, ...]  # all that are copied
+    only: str = "1 = 1"  # which rows
 
 
 TABLES = (
@@ -81,12 +74,7 @@ def counts(store: Store) -> dict[str, int]:
 
 
 def see_captured(source: Store) -> None:
-    """See that all turns that were acknowledged have been captured: what waits in an inbox is not copied.
-
-    Raises:
-        StoreBusyError: some have not been.
-        StoreError: the database cannot be read.
-    """
+    """See that all turns that were acknowledged have been captured: what waits in an inbox is not copied."""
     left = {str(entry["id"]) for entry in source.waiting()}
     if source.database.shared:
         with source.database.read() as connection:
@@ -100,15 +88,7 @@ def see_captured(source: Store) -> None:
 
 
 def begin(source: Store, target: Store) -> str:
-    """See that a store can be copied into another, and that what is there of it already is of the same state.
-
-    Returns:
-        That state.
-
-    Raises:
-        InputError: the other store has memories or conversations of its own.
-        StorePurgedError: the other store was purged as a whole.
-    """
+    """See that a store can be copied into another, where all that is there is of the same state; return that state."""
     with source.database.read() as connection, connection:
         state = _state(source, connection)
     with target.database.read() as connection:
@@ -121,7 +101,8 @@ def begin(source: Store, target: Store) -> str:
         if begun != state:
             for table in reversed(TABLES):
                 run(connection, f"DELETE FROM {table.name} WHERE {table.only}")
-            run(connection, "DELETE FROM facts_fts" if target.database.shared else _NO_WORDS)
+            no_words = "INSERT INTO facts_fts (facts_fts) VALUES ('delete-all')"
+            run(connection, "DELETE FROM facts_fts" if target.database.shared else no_words)
             run(connection, "DELETE FROM meta WHERE key LIKE ?", (f"{PROGRESS}%",))
             run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (SOURCE, state))
         if target.database.shared:
@@ -133,11 +114,7 @@ def begin(source: Store, target: Store) -> str:
 
 
 def copy(source: Store, target: Store, progress: Progress = lambda done, total: None) -> dict[str, int]:
-    """Copy all rows that are not there yet; return how many each table has.
-
-    Raises:
-        StoreError: one of its kinds; called again, it goes on where it was.
-    """
+    """Copy all rows that are not there yet; return how many each table has."""
     with source.database.read() as reading, reading:
         counts = {table.name: _count(reading, table) for table in TABLES}
         done, total = 0, sum(counts.values())
@@ -161,26 +138,16 @@ def copy(source: Store, target: Store, progress: Progress = lambda done, total: 
 
 
 def compare(counts: dict[str, int], target: Store) -> None:
-    """See that a copy has every row, each as it was sealed.
-
-    Raises:
-        StoreCorruptError: it has not; called again, `begin` begins anew.
-    """
+    """See that a copy has every row, each as it was sealed."""
     if (wrong := _wrong(counts, target)) is not None:
         target.note(SOURCE, store_id(target.key))
         raise StoreCorruptError(f"{wrong}; run it again, which begins anew, or look into the store: perdure verify")
 
 
 def leave(source: Store, copied: str, where: str) -> None:
-    """Mark a store as moved, so that nobody opens it again, if nothing was written since it was copied.
+    """Mark a store as moved, so that nobody opens it again, if nothing was written since `begin` returned its state.
 
-    Args:
-        source: that store.
-        copied: its state then, as `begin` returned it.
-        where: the place of the copy, in words, without a secret.
-
-    Raises:
-        StoreBusyError: something was written, or a turn was acknowledged; copy anew.
+    `where` names the place of the copy in words, without a secret.
     """
     with source.database.ending() as connection:
         see_captured(source)
@@ -198,9 +165,6 @@ def finish(target: Store) -> None:
     """Let a copy be opened whose source was left, and drop the marks of the copying: it is not begun anew."""
     with target.database.write() as connection:
         run(connection, "DELETE FROM meta WHERE key LIKE ? OR key IN (?, ?)", (f"{PROGRESS}%", SOURCE, MOVED))
-
-
-_NO_WORDS = "INSERT INTO facts_fts (facts_fts) VALUES ('delete-all')"
 
 
 def _see_empty(target: Store) -> None:

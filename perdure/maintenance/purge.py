@@ -26,13 +26,18 @@ from perdure.store.seals import bury, seal
 from perdure.store.search import MIN_PREFIX
 from perdure.store.sql import Backend, Connection, run
 from perdure.store.store import Store
-from perdure.store.transaction import Author, Transaction
+from perdure.store.transaction import Author
 from perdure.text.pluralize import counted
 
 PENDING = "pending"
 CERTIFIED = "certified"
 Place = tuple[str, str, str]
 _BODIES: tuple[Place, ...] = (("receipts", "id", "body"), ("inbox_parked", "entry_id", "entry"))
+# A pattern may be of a word of each of its facts. What a person linked by hand is not derived in this sense.
+_DERIVED = (
+    "SELECT facts.id FROM memory_links JOIN facts ON facts.id = source_fact_id WHERE target_fact_id = ?"
+    " AND link_type = 'DERIVED_FROM' AND extraction_method IN ('reflected', 'consolidated')"
+)
 _TEXTS = ("text", "why", "summary", "value", "metadata", "entity", "key")
 
 
@@ -46,40 +51,23 @@ class Doomed:
 
 @dataclass(frozen=True, slots=True)
 class Purge:
-    """How far a purge is.
-
-    Attributes:
-        id: its name.
-        asked_at: epoch seconds.
-        state: "pending" or "certified".
-        facts: ids of what was removed.
-        waiting: what a pending one waits for.
-        files, size: how many files and bytes were searched for the certificate.
-        damaged: how many turns went as well that were damaged and kept aside: no search finds a text in them.
-        kept: files of the data folder that still hold something and that are not cleaned, with what they are.
-        beyond: what no search here can see.
-    """
+    """How far a purge is."""
 
     id: str
-    asked_at: float
-    state: str
-    facts: tuple[str, ...]
-    waiting: str | None = None
-    files: int = 0
+    asked_at: float  # epoch seconds
+    state: str  # "pending" or "certified"
+    facts: tuple[str, ...]  # ids of what was removed
+    waiting: str | None = None  # what a pending one waits for
+    files: int = 0  # how many files and bytes were searched for the certificate
     size: int = 0
+    # files of the data folder that still hold something and that are not cleaned, with what they are
     kept: tuple[tuple[str, str], ...] = ()
-    damaged: int = 0
-    beyond: tuple[str, ...] = BEYOND
+    damaged: int = 0  # how many turns went as well that were damaged and kept aside: no search finds a text in them
+    beyond: tuple[str, ...] = BEYOND  # what no search here can see
 
 
 def resolve(connection: Connection, prefix: str) -> str:
-    """Return the only id that begins so, of any scope, forgotten and superseded facts included.
-
-    Raises:
-        InputError: the prefix has fewer than 8 characters.
-        NotFoundError: there is none.
-        AmbiguousIdError: there are several.
-    """
+    """Return the only id that begins so, of any scope, forgotten and superseded facts included."""
     prefix = prefix.strip().lower()
     if len(prefix) < MIN_PREFIX:
         raise InputError(f"id {prefix!r} must be at least {MIN_PREFIX} digits of a fact's id")
@@ -101,11 +89,7 @@ def holding(connection: Connection, text: str) -> list[str]:
 
 
 def plan(connection: Connection, fact_ids: Iterable[str]) -> list[Doomed]:
-    """Return what a purge of these facts removes: them, and every fact that says or carries the same.
-
-    Raises:
-        NotFoundError: there is no such fact.
-    """
+    """Return what a purge of these facts removes: them, and every fact that says or carries the same."""
     doomed: dict[str, Doomed] = {}
     for fact_id in fact_ids:
         rows = run(connection, "SELECT text, normalized_hash FROM facts WHERE id = ?", (fact_id,))
@@ -115,20 +99,11 @@ def plan(connection: Connection, fact_ids: Iterable[str]) -> list[Doomed]:
         doomed[fact_id] = Doomed(fact_id, "asked for")
         for (same,) in run(connection, "SELECT id FROM facts WHERE normalized_hash = ?", (digest,)):
             doomed.setdefault(same, Doomed(same, "the same text"))
-        for derived in _derived(connection, fact_id):
+        for (derived,) in run(connection, _DERIVED, (fact_id,)):
             doomed.setdefault(derived, Doomed(derived, "derived from it"))
         for carrier in holding(connection, text) if len(text) >= MIN_TEXT else ():
             doomed.setdefault(carrier, Doomed(carrier, "carries the text"))
     return list(doomed.values())
-
-
-def _derived(connection: Connection, fact_id: str) -> list[str]:
-    # A pattern may be of a word of each of its facts. What a person linked by hand is not derived in this sense.
-    sql = (
-        "SELECT facts.id FROM memory_links JOIN facts ON facts.id = source_fact_id WHERE target_fact_id = ?"
-        " AND link_type = 'DERIVED_FROM' AND extraction_method IN ('reflected', 'consolidated')"
-    )
-    return [row[0] for row in run(connection, sql, (fact_id,))]
 
 
 def bodies(database: Backend) -> tuple[Place, ...]:
@@ -137,16 +112,7 @@ def bodies(database: Backend) -> tuple[Place, ...]:
 
 
 def purge(store: Store, fact_ids: Sequence[str], author: Author) -> Purge:
-    """Remove facts for good, over all scopes. When this returns they are in no table any more.
-
-    Returns:
-        The purge, pending: call `certify` until it is certified.
-
-    Raises:
-        InputError: no fact is named.
-        NotFoundError: there is no such fact; nothing was removed.
-        StoreError: it could not be written; nothing was removed.
-    """
+    """Remove facts for good, over all scopes: they are in no table any more. `certify` until the purge is certified."""
     if not fact_ids:
         raise InputError("no fact is named; give at least one id")
     name = str(uuid.uuid4())
@@ -154,7 +120,9 @@ def purge(store: Store, fact_ids: Sequence[str], author: Author) -> Purge:
         ids = [doomed.id for doomed in plan(tx.connection, fact_ids)]
         needles = needles_of(tx.connection, ids)
         for fact_id in ids:
-            _remove(tx, store.key, fact_id, name)
+            [(text,)] = run(tx.connection, "SELECT text FROM facts WHERE id = ?", (fact_id,))
+            bury(tx.connection, store.key, text)
+            tx.remove(fact_id, "purge", {"purge": name})
         needles = without_survivors(tx.connection, needles)
         _scrub(tx.connection, bodies(store.database), needles.texts, ids)
         detail = json.dumps({"facts": ids, "waiting": "not yet begun"})
@@ -174,17 +142,9 @@ def purges(store: Store) -> list[Purge]:
 
 
 def certify(store: Store, clean: Callable[[Sequence[str]], None] = lambda texts: None) -> list[Purge]:
-    """Bring pending purges to their end, if nobody else has the store open. Can be repeated after a kill.
+    """Bring pending purges to their end, if nobody else has the store open, and return them; repeatable after a kill.
 
-    Args:
-        store: the truth.
-        clean: takes texts out of what is kept beside the store, as the index of files and conversations is.
-
-    Returns:
-        The purges that were pending, as they are now.
-
-    Raises:
-        StoreError: the database could not be read or written; they are still pending.
+    `clean` takes texts out of what is kept beside the store, as the index of files and conversations is.
     """
     with store.database.read() as connection:
         rows = run(connection, "SELECT id, needles, detail FROM purges WHERE state = ?", (PENDING,))
@@ -265,12 +225,6 @@ def without_survivors(connection: Connection, needles: Needles) -> Needles:
     kept = tuple(text for text in texts if not holding(connection, text))
     vectors = tuple(v for v in needles.vectors if not run(connection, "SELECT 1 FROM vectors WHERE vector = ?", (v,)))
     return Needles(kept, vectors)
-
-
-def _remove(tx: Transaction, key: bytes, fact_id: str, purge_id: str) -> None:
-    [(text,)] = run(tx.connection, "SELECT text FROM facts WHERE id = ?", (fact_id,))
-    bury(tx.connection, key, text)
-    tx.remove(fact_id, "purge", {"purge": purge_id})
 
 
 def _scrub(connection: Connection, places: Sequence[Place], texts: Sequence[str], ids: Sequence[str] = ()) -> None:

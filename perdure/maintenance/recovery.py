@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import apsw
 
@@ -33,7 +32,7 @@ from perdure.store.rollback_guard import Remembered, Truth, Verdict, judge
 from perdure.store.scope import Scope
 from perdure.store.seals import is_intact, store_key
 from perdure.store.snapshot import snapshot
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Connection, Row, run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 
@@ -41,7 +40,7 @@ EXPORTS = ("exports/facts-????-??-??.jsonl", "backups/memory-backup-????-??-??.j
 ORIGIN = "recovered_from"
 """Under this name the metadata of a recovered memory says where it came from."""
 CHUNK = 200
-LINK_COLUMNS = "id, source_fact_id, target_fact_id, link_type, strength, created_at"
+_LINK_COLUMNS = "id, source_fact_id, target_fact_id, link_type, strength, created_at"
 _COLUMNS = ("id", "text", "category", "scope", "importance", "created_at", "expires_at")
 HOST = "recover"
 """Stands in the journal with what was brought back."""
@@ -53,42 +52,39 @@ _ONE_OF = ("export", "backup")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Something that holds memories of a store.
+    """Something that holds memories of a store."""
 
-    Attributes:
-        name: its path from the data folder.
-        kind: "facts.db", "export", "backup" or "lancedb".
-        at: when it was written, epoch seconds.
-        load: what it holds. Called and used up inside of a `recover`; raises InputError or StoreError.
-    """
-
-    name: str
-    kind: str
-    at: float
+    name: str  # its path from the data folder
+    kind: str  # "facts.db", "export", "backup" or "lancedb"
+    at: float  # when it was written, epoch seconds
+    # what it holds. Called and used up inside of a `recover`; raises InputError or StoreError.
     load: Callable[[], Load]
 
 
 def sources(folder: Path, key: bytes | None, scratch: Path, *, salvage: bool) -> Iterator[Source]:
     """Yield what there is, in the order in which it is believed; of exports and backups the newest first.
 
-    What the store's key vouches for keeps its channel. What nothing vouches for waits for review.
-
-    Args:
-        folder: the data folder.
-        key: of the store; None: nothing can be vouched for.
-        scratch: an existing folder for copies.
-        salvage: whether facts.db itself is damaged and may be read row by row.
+    What the store's key vouches for keeps its channel. What nothing vouches for waits for review. `salvage`: facts.db
+    itself is damaged and may be read row by row.
     """
     facts = folder / "facts.db"
     if salvage and facts.is_file():
         yield Source("facts.db", "facts.db", facts.stat().st_mtime, partial(_database, facts, key, "facts.db"))
-    yield from _exports(folder, key)
-    yield from _backups(folder, key, scratch)
+    # The day stands in the name: a copied file has another time.
+    exports = sorted((path for pattern in EXPORTS for path in folder.glob(pattern)), key=lambda path: path.stem[-10:])
+    for path in reversed(exports):
+        name = path.relative_to(folder).as_posix()
+        yield Source(name, "export", _written(path), partial(_export, path, key, name))
+    # Not those that were kept before a restore: from these somebody has gone back on purpose.
+    for file in backups(folder):
+        if file.kind in ("backup", "before a migration"):
+            name = f"{backups_folder(folder).name}/{file.path.name}"
+            yield Source(name, "backup", file.at, partial(_copied, file.path, key, name, scratch))
     for path in sorted((folder / "lancedb").glob("*.lance"), key=_written, reverse=True):
         yield Source(f"lancedb/{path.name}", "lancedb", _written(path), partial(_table, path))
 
 
-def key_of_backups(folder: Path) -> bytes | None:
+def _key_of_backups(folder: Path) -> bytes | None:
     """Return the key of the newest backup of a folder that remembers none; None if there is no backup."""
     for file in backups(folder):
         if file.kind == "backup":
@@ -100,25 +96,9 @@ def key_of_backups(folder: Path) -> bytes | None:
     return None
 
 
-def _exports(folder: Path, key: bytes | None) -> Iterator[Source]:
-    # The day stands in the name: a copied file has another time.
-    found = sorted((path for pattern in EXPORTS for path in folder.glob(pattern)), key=lambda path: path.stem[-10:])
-    for path in reversed(found):
-        name = path.relative_to(folder).as_posix()
-        yield Source(name, "export", _written(path), partial(_export, path, key, name))
-
-
 def _export(path: Path, key: bytes | None, name: str) -> Load:
     load = ExportFile(path).load(key or b"")
     return replace(load, facts=lambda: (_named(item, name, load.sealed) for item in load.facts()))
-
-
-def _backups(folder: Path, key: bytes | None, scratch: Path) -> Iterator[Source]:
-    # Not those that were kept before a restore: from these somebody has gone back on purpose.
-    for file in backups(folder):
-        if file.kind in ("backup", "before a migration"):
-            name = f"{backups_folder(folder).name}/{file.path.name}"
-            yield Source(name, "backup", file.at, partial(_copied, file.path, key, name, scratch))
 
 
 def _copied(path: Path, key: bytes | None, name: str, scratch: Path) -> Load:
@@ -130,11 +110,8 @@ def _copied(path: Path, key: bytes | None, name: str, scratch: Path) -> Load:
             if store_key(source) != key:
                 raise InputError(f"{path} is a backup of another store")
             snapshot(source, copy)
-        database = Database(copy)
-        try:
+        with closing(Database(copy)) as database:
             migrate(database, keep=False)
-        finally:
-            database.close()
     return _database(copy, key, name)
 
 
@@ -149,7 +126,7 @@ def _database(path: Path, key: bytes | None, name: str) -> Load:
 
     def links() -> Iterator[Link]:
         with opened(path, looks=True) as connection:
-            for row in _links(connection):
+            for row in _legible(connection, f"SELECT {_LINK_COLUMNS} FROM memory_links ORDER BY rowid") or ():
                 if key is not None and _intact(connection, key, f"{row[1]}/l/{row[0]}"):
                     yield Link(*row)
 
@@ -158,20 +135,13 @@ def _database(path: Path, key: bytes | None, name: str) -> Load:
     return Load("perdure", total, facts, links, sealed=True)
 
 
-def _links(connection: Connection) -> list[tuple[Any, ...]]:
-    try:
-        return run(connection, f"SELECT {LINK_COLUMNS} FROM memory_links ORDER BY rowid")
-    except (apsw.Error, UnicodeDecodeError):
-        return []
-
-
 def _readable(connection: Connection) -> Iterator[Fact]:
     [(last,)] = run(connection, "SELECT coalesce(max(seq), 0) FROM facts")
+    sql = f"SELECT {SELECT} FROM facts WHERE seq > ? AND seq <= ?"
     for start in range(0, last, CHUNK):
-        try:
-            rows = run(connection, f"SELECT {SELECT} FROM facts WHERE seq > ? AND seq <= ?", (start, start + CHUNK))
-        except (apsw.Error, UnicodeDecodeError):
-            rows = [row for seq in range(start + 1, start + CHUNK + 1) for row in _row(connection, seq)]
+        rows = _legible(connection, sql, start, start + CHUNK)
+        if rows is None:
+            rows = [row for seq in range(start, start + CHUNK) for row in _legible(connection, sql, seq, seq + 1) or ()]
         for row in rows:
             try:
                 yield from_row(row)
@@ -179,11 +149,12 @@ def _readable(connection: Connection) -> Iterator[Fact]:
                 continue
 
 
-def _row(connection: Connection, seq: int) -> list[tuple[Any, ...]]:
+def _legible(connection: Connection, sql: str, *values: int) -> list[Row] | None:
+    """Return the rows of a database that may be damaged; None if any of them cannot be read."""
     try:
-        return run(connection, f"SELECT {SELECT} FROM facts WHERE seq = ?", (seq,))
+        return run(connection, sql, values)
     except (apsw.Error, UnicodeDecodeError):
-        return []
+        return None
 
 
 def _intact(connection: Connection, key: bytes, seal_id: str) -> bool:
@@ -199,17 +170,10 @@ def _table(path: Path) -> Load:
     def facts() -> Iterator[Incoming]:
         for row in rows:
             scope = Scope.parse(row["scope"])
-            fact = Fact(
-                row["text"],
-                id=row["id"],
-                category=row["category"],
-                importance=row["importance"],
-                created_at=row["created_at"],
-                expires_at=None if math.isinf(row["expires_at"]) else row["expires_at"],
-                scope=scope.kind,
-                scope_target=scope.target,
-                extraction_method="rescued",
-            )
+            same = {name: row[name] for name in ("text", "id", "category", "importance", "created_at")}
+            expires_at = None if math.isinf(row["expires_at"]) else row["expires_at"]
+            fact = Fact(**same, expires_at=expires_at, scope=scope.kind, scope_target=scope.target)
+            fact = replace(fact, extraction_method="rescued")
             yield _named(Incoming(fact), f"lancedb/{path.name}", sealed=False)
 
     return Load("lancedb", len(rows), facts, lambda: (), sealed=True)
@@ -228,54 +192,32 @@ def _written(path: Path) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """What one source brings back.
+    """What one source brings back."""
 
-    Attributes:
-        source: its path from the data folder.
-        kind: "facts.db", "export", "backup" or "lancedb".
-        at: when it was written, epoch seconds.
-        holds: memories in it.
-        brings: memories that nothing before it had.
-        waits: whether they wait for review: nothing vouches for them.
-        purged: memories that stay gone, because they were purged.
-        problem: why it cannot be used; None: it can.
-    """
-
-    source: str
-    kind: str
-    at: float
-    holds: int = 0
-    brings: int = 0
-    waits: int = 0
-    purged: int = 0
-    problem: str | None = None
+    source: str  # its path from the data folder
+    kind: str  # "facts.db", "export", "backup" or "lancedb"
+    at: float  # when it was written, epoch seconds
+    holds: int = 0  # memories in it
+    brings: int = 0  # memories that nothing before it had
+    waits: int = 0  # whether they wait for review: nothing vouches for them
+    purged: int = 0  # memories that stay gone, because they were purged
+    problem: str | None = None  # why it cannot be used; None: it can
 
 
 @dataclass(slots=True)
 class Recovery:
-    """What a recovery did, or would do.
+    """What a recovery did, or would do."""
 
-    Attributes:
-        truth: how facts.db was; see `perdure.store.rollback_guard.Truth`.
-        said: that in a sentence.
-        facts: memories that were there to begin with.
-        brought: what each source brings, in the order in which they were asked.
-        purged: memories of facts.db itself that were purged since, and go.
-        turns: acknowledged turns in the inbox; the next start of a host captures them.
-        conversations: recorded conversations; `perdure distill` finds in them what is still missing.
-        applied: whether facts.db was changed.
-        kept: where the former facts.db lies now; None if there was none.
-    """
-
-    truth: Truth
-    said: str
-    facts: int = 0
+    truth: Truth  # how facts.db was; see `perdure.store.rollback_guard.Truth`
+    said: str  # that in a sentence
+    facts: int = 0  # memories that were there to begin with
+    # what each source brings, in the order in which they were asked
     brought: list[Brought] = field(default_factory=list)
-    purged: int = 0
-    turns: int = 0
-    conversations: int = 0
-    applied: bool = False
-    kept: Path | None = None
+    purged: int = 0  # memories of facts.db itself that were purged since, and go
+    turns: int = 0  # acknowledged turns in the inbox; the next start of a host captures them
+    conversations: int = 0  # recorded conversations; `perdure distill` finds in them what is still missing
+    applied: bool = False  # whether facts.db was changed
+    kept: Path | None = None  # where the former facts.db lies now; None if there was none
 
     @property
     def total(self) -> int:
@@ -286,18 +228,8 @@ class Recovery:
 def recover(folder: Path, *, apply: bool = False, accept: bool = False, clock: Clock | None = None) -> Recovery:
     """Put together what is left of a store, and say what that is.
 
-    What was purged never comes back. Killed at any moment, facts.db is the former one or the new one.
-
-    Args:
-        folder: the data folder.
-        apply: let it take the place of facts.db; else nothing is changed.
-        accept: take facts.db as it is, or begin an empty one, instead of looking anywhere else.
-        clock: where the time comes from.
-
-    Raises:
-        InputError: the folder holds no store; or facts.db is to be taken as it is, and cannot be read.
-        StoreBusyError: somebody has the store open.
-        StoreError: another of its kinds; nothing was changed.
+    What was purged never comes back. Killed at any moment, facts.db is the former one or the new one. Without `apply`
+    nothing is changed; `accept` takes facts.db as it is, or begins an empty one, and looks nowhere else.
     """
     clock = clock or SystemClock()
     if judge(folder).truth is Truth.NEW:
@@ -334,13 +266,12 @@ def _stage(folder: Path) -> Iterator[Path]:
 def _begin(folder: Path, stage: Path, verdict: Verdict, found: Recovery, clock: Clock, *, keep: bool) -> bytes | None:
     """Make the database that all is brought into; return the key by which sources are vouched for."""
     remembered = verdict.remembered
-    key = remembered.key if remembered is not None and remembered.key else key_of_backups(folder)
+    key = remembered.key if remembered is not None and remembered.key else _key_of_backups(folder)
     taken = verdict.truth in _KEEPS or (keep and verdict.truth is Truth.FOREIGN)
     if taken:
         with opened(folder / "facts.db", looks=True) as source:
             snapshot(source, stage / "facts.db")
-    database = Database(stage / "facts.db")
-    try:
+    with closing(Database(stage / "facts.db")) as database:
         migrate(database, keep=False)
         with database.write() as connection:
             if key is not None and verdict.truth is not Truth.SOUND and not (taken and verdict.truth is Truth.FOREIGN):
@@ -348,8 +279,6 @@ def _begin(folder: Path, stage: Path, verdict: Verdict, found: Recovery, clock: 
             found.purged = drop_purged(connection, _graves(folder, verdict, remembered), clock.now())
             outbox.begin_anew(connection, clock.now())
             [(found.facts,)] = run(connection, "SELECT count(*) FROM facts")
-    finally:
-        database.close()
     return key
 
 
@@ -361,10 +290,9 @@ def _graves(folder: Path, verdict: Verdict, remembered: Remembered | None) -> di
 
 
 def _bring(folder: Path, stage: Path, key: bytes | None, found: Recovery, clock: Clock, *, salvage: bool) -> None:
-    store = Store(stage, clock=clock)
     scratch = prepare_folder(stage / "copies")
     read: set[str] = set()
-    try:
+    with closing(Store(stage, clock=clock)) as store:
         with store.database.read() as connection:
             marks = ", ".join("?" * len(REMOVALS))
             rows = run(connection, f"SELECT DISTINCT fact_id FROM journal WHERE action IN ({marks})", REMOVALS)
@@ -378,8 +306,6 @@ def _bring(folder: Path, stage: Path, key: bytes | None, found: Recovery, clock:
             if brought.problem is None:
                 read.add(source.kind)
                 since = max(since, source.at)
-    finally:
-        store.close()
 
 
 def _one(store: Store, source: Source, removed: frozenset[str], since: float) -> Brought:
@@ -399,13 +325,9 @@ def _one(store: Store, source: Source, removed: frozenset[str], since: float) ->
 
 def _forget(store: Store, load: Load, since: float) -> None:
     """Forget what was forgotten after the sources before this one were written."""
-    late = {
-        item.fact.id: item.fact.forgotten_at
-        for item in load.facts()
-        if (item.fact.forgotten_at or 0.0) > since and item.fact.channel is not Channel.IMPORT
-    }
+    facts = (item.fact for item in load.facts() if item.fact.channel is not Channel.IMPORT)
+    late = {fact.id: fact.forgotten_at for fact in facts if (fact.forgotten_at or 0.0) > since}
     with store.write(Author(Channel.IMPORT, host=HOST)) as tx:
         for fact_id, forgotten_at in late.items():
-            sql = "SELECT 1 FROM facts WHERE id = ? AND forgotten_at IS NULL"
-            if run(tx.connection, sql, (fact_id,)):
+            if run(tx.connection, "SELECT 1 FROM facts WHERE id = ? AND forgotten_at IS NULL", (fact_id,)):
                 tx.change(fact_id, "forget", {"forgotten_at": forgotten_at}, reason="forgotten before it was lost")

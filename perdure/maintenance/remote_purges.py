@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,16 +43,7 @@ def follow(store: Store, options: FilesOptions) -> bool:
     """Clean the folder after purges that other machines have made; cheap while there are none.
 
     It waits until nobody else has the folder open: who does may be about to write what was read before the purge.
-
-    Args:
-        store: the truth.
-        options: of the index of files.
-
-    Returns:
-        Whether there was something to do, and it is done.
-
-    Raises:
-        StoreError, OSError: something could not be read or written; repeat it later.
+    Return whether there was something to do, and it is done; repeat it later after an error.
     """
     if not store.database.shared:
         return False
@@ -70,11 +61,7 @@ def follow(store: Store, options: FilesOptions) -> bool:
 
 @contextmanager
 def turn(patience: float = PATIENCE) -> Iterator[bool]:
-    """Keep two threads of this process from taking each other for another process that works alone in a folder.
-
-    Args:
-        patience: seconds to wait for the other thread.
-    """
+    """Keep two threads of this process from taking each other for another process that works alone in a folder."""
     mine = _turn.acquire(timeout=patience)
     try:
         yield mine
@@ -112,13 +99,10 @@ def _clean(store: Store, options: FilesOptions) -> None:
     store.inbox.empty()
     log = log_of(store)
     log.pull()
-    index = FileIndex(store, options)
-    try:
+    with closing(FileIndex(store, options)) as index:
         if index.generations.live() is not None:
             index.sync(registry.roots(store, log), patience=-1)
             drop_unused(index)
-    finally:
-        index.close()
     if exports_folder(store.folder).is_dir():
         take_out(store, *_changed(store))
 

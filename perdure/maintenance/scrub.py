@@ -28,19 +28,12 @@ BATCH = 200
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Where the present redactor finds a secret.
+    """Where the present redactor finds a secret."""
 
-    Attributes:
-        facts: ids of facts.
-        receipts: ids of receipts.
-        parked: ids of parked turns.
-        waiting: ids of turns that wait in the database.
-    """
-
-    facts: tuple[str, ...]
-    receipts: tuple[str, ...]
-    parked: tuple[str, ...]
-    waiting: tuple[str, ...] = ()
+    facts: tuple[str, ...]  # ids of facts
+    receipts: tuple[str, ...]  # ids of receipts
+    parked: tuple[str, ...]  # ids of parked turns
+    waiting: tuple[str, ...] = ()  # ids of turns that wait in the database
 
     def __bool__(self) -> bool:
         """Return whether anything was found."""
@@ -59,12 +52,7 @@ def done(store: Store) -> None:
 
 
 def find(store: Store, pause: Callable[[], object] = lambda: None) -> Found:
-    """Look through all facts, receipts, and turns that were parked or wait in the database, and change nothing.
-
-    Args:
-        store: the truth.
-        pause: called between batches of rows, to let turns go first.
-    """
+    """Look through all facts, receipts, and turns that were parked or wait in the database, and change nothing."""
     facts: list[str] = []
     after = 0
     while rows := _batch(store, after):
@@ -77,21 +65,13 @@ def find(store: Store, pause: Callable[[], object] = lambda: None) -> Found:
 
 
 def scrub(store: Store, found: Found, author: Author) -> str | None:
-    """Rewrite what `find` has found, in one transaction.
-
-    Returns:
-        The name of the purge that takes the old bytes away: call `certify`. None if there was nothing.
-
-    Raises:
-        StoreError: it could not be written; nothing has changed.
-    """
+    """Rewrite what `find` has found in one transaction; return the purge that takes the old bytes away, if any."""
     if not found:
         return None
     name = str(uuid.uuid4())
     with store.write(author) as tx:
-        there = [
-            fact_id for fact_id in found.facts if run(tx.connection, "SELECT 1 FROM facts WHERE id = ?", (fact_id,))
-        ]
+        known = "SELECT 1 FROM facts WHERE id = ?"
+        there = [fact_id for fact_id in found.facts if run(tx.connection, known, (fact_id,))]
         needles = needles_of(tx.connection, there)
         said: list[str] = []
         for fact_id in there:

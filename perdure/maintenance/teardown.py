@@ -42,25 +42,15 @@ BEYOND = (
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What is in a data folder.
+    """What is in a data folder."""
 
-    Attributes:
-        made: what perdure made, sorted.
-        others: what it did not; it stays.
-        size: of what perdure made, in bytes.
-    """
-
-    made: Sequence[Path]
-    others: Sequence[Path]
-    size: int
+    made: Sequence[Path]  # what perdure made, sorted
+    others: Sequence[Path]  # what it did not; it stays
+    size: int  # of what perdure made, in bytes
 
 
 def contents(folder: Path) -> Contents:
-    """Return what is in a data folder.
-
-    Raises:
-        InputError: it holds no store.
-    """
+    """Return what is in a data folder."""
     if not was_opened(folder) and judge(folder).truth is Truth.NEW:
         raise InputError(f"{folder} holds no store; name its folder with --home")
     made = sorted({path for pattern in MADE for path in folder.glob(pattern)})
@@ -70,13 +60,7 @@ def contents(folder: Path) -> Contents:
 
 
 def remove(folder: Path) -> Contents:
-    """Remove what perdure made in a data folder, and the folder if nothing else is in it. There is no way back.
-
-    Raises:
-        InputError: it holds no store.
-        StoreBusyError: somebody has the store open.
-        StoreUnavailableError: something could not be removed.
-    """
+    """Remove what perdure made in a data folder, and the folder if nothing else is in it. There is no way back."""
     found = contents(folder)
     try:
         with alone(folder) as free:
@@ -99,14 +83,8 @@ def remove(folder: Path) -> Contents:
 def doomed(folder: Path, *, copies: bool = False) -> list[Path]:
     """Return what a machine's folder has of a shared store that was purged as a whole.
 
-    Nothing, if the folder holds a store of its own as well.
-
-    Args:
-        folder: the data folder, which the machine has for that store.
-        copies: also a store that was moved to that one, with its backups and exports.
-
-    Raises:
-        StoreUnavailableError: the key of the shared store is no key.
+    Nothing, if the folder holds a store of its own as well. With `copies` also a store that was moved to that one,
+    with its backups and exports.
     """
     if _has_own(folder, known_key(folder)):
         return []
@@ -115,11 +93,7 @@ def doomed(folder: Path, *, copies: bool = False) -> list[Path]:
 
 
 def clear(folder: Path, *, copies: bool = False) -> list[Path]:
-    """Remove what a folder has of a shared store that was purged as a whole, and return that; see `doomed`.
-
-    Raises:
-        StoreUnavailableError: the key of the shared store is no key.
-    """
+    """Remove what a folder has of a shared store that was purged as a whole, and return that; see `doomed`."""
     gone = doomed(folder, copies=copies)
     for path in gone:
         _remove(path)
@@ -154,35 +128,20 @@ def _remove(path: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TenantPurge:
-    """What was purged.
+    """What was purged."""
 
-    Attributes:
-        tenant: whose memories.
-        at: when, epoch seconds; of a purge that was cut off, when it was begun.
-        rows: how many each table had; those that went before it was cut off are not counted.
-        left: rows of the tenant that a count has found since; 0 is what is certified.
-        files: what was removed from this machine's folder, as paths in it.
-        stays: what else perdure made there, such as the vault, or a store of the folder's own.
-        beyond: what perdure cannot reach, in words.
-        certificate: a hash of all that, made with the store's key, which nobody else can make.
-    """
-
-    tenant: str
-    at: float
-    rows: Mapping[str, int]
-    left: int
-    files: tuple[str, ...]
-    stays: tuple[str, ...]
-    beyond: tuple[str, ...]
-    certificate: str = ""
+    tenant: str  # whose memories
+    at: float  # when, epoch seconds; of a purge that was cut off, when it was begun
+    rows: Mapping[str, int]  # how many each table had; those that went before it was cut off are not counted
+    left: int  # rows of the tenant that a count has found since; 0 is what is certified
+    files: tuple[str, ...]  # what was removed from this machine's folder, as paths in it
+    stays: tuple[str, ...]  # what else perdure made there, such as the vault, or a store of the folder's own
+    beyond: tuple[str, ...]  # what perdure cannot reach, in words
+    certificate: str = ""  # a hash of all that, made with the store's key, which nobody else can make
 
 
 def tenant_of(store: Store) -> str:
-    """Return whose memories a store on a server holds.
-
-    Raises:
-        InputError: the store is in a folder.
-    """
+    """Return whose memories a store on a server holds."""
     if store.server is None:
         raise InputError("the store is in a folder, and has no tenant; `perdure uninstall` removes it as a whole")
     return store.server.tenant
@@ -198,10 +157,6 @@ def purge_tenant(store: Store) -> TenantPurge:
     """Remove all memories of a tenant, of every scope. There is no way back, and its name is not used again.
 
     Of a tenant that was purged already it removes what is left, and certifies that.
-
-    Raises:
-        InputError: the store is in a folder.
-        StoreError: one of its kinds; either all rows went, or none. Called again, it goes on where it was.
     """
     tenant, now, before = tenant_of(store), store.clock.now(), purged_at(store)
     rows, left = store.database.erase(now)

@@ -6,17 +6,18 @@ The truth is never repaired by guessing: a damaged facts.db is reported and left
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from datetime import UTC, datetime
 
-from perdure.errors import StoreError, StoreUnavailableError
+from perdure.errors import InputError, StoreError, StoreUnavailableError
 from perdure.files.shared_log import log_of
 from perdure.hooks.types import Channel
 from perdure.maintenance import checks
-from perdure.maintenance.checks import rebuild_words
 from perdure.parts import part
+from perdure.regex import lazy
 from perdure.store import outbox
 from perdure.store.finding import Finding
 from perdure.store.folder import FILE_MODE, FOLDER_MODE
-from perdure.store.rollback_guard import Remembered
+from perdure.store.rollback_guard import Place, Remembered
 from perdure.store.seals import drop_parts, seal, seal_fact
 from perdure.store.sql import run
 from perdure.store.store import Store
@@ -45,15 +46,11 @@ HARMLESS = frozenset({"permissions"})
 """Repairs that are done also while facts.db is damaged: then what is derived from it may be all that is left."""
 REPAIRABLE_UNASKED = HARMLESS | {"row", "index", "words", "vectors", "outbox", "orphans", "tombstones", "files"}
 """Repairs that only make anew what is derived; all others accept or note something."""
+_LINE = lazy(r"perdure-anchor 1 ([0-9a-f]{16}) (\d+) ([0-9A-F]{32}|-) (\S+)")
 
 
 def verify(store: Store, done: Callable[[str], None] = lambda name: None) -> list[Finding]:
-    """Look at everything and return what is not as it should be; nothing is changed.
-
-    Args:
-        store: an open store.
-        done: called with the name of each check when it is done.
-    """
+    """Look at everything and return what is not as it should be; nothing is changed."""
     found: list[Finding] = []
     for name, check in CHECKS.items():
         if store.database.shared and name in OF_A_FILE:
@@ -73,18 +70,8 @@ def verify(store: Store, done: Callable[[str], None] = lambda name: None) -> lis
 def fix(store: Store, findings: Iterable[Finding], only: Collection[str] | None = None) -> list[Finding]:
     """Repair what can be repaired, then look again.
 
-    If facts.db is damaged, or not what the folder remembers, nothing in it or derived from it is touched.
-
-    Args:
-        store: an open store.
-        findings: all that `verify` has found.
-        only: repairs that may be done; None: all.
-
-    Returns:
-        What is left.
-
-    Raises:
-        StoreError: a repair could not be written.
+    If facts.db is damaged, or not what the folder remembers, nothing in it or derived from it is touched. `only` names
+    the repairs that may be done. Return what is left.
     """
     found = list(findings)
     damaged = any(not finding.fixable and finding.hint in checks.UNSOUND for finding in found)
@@ -99,9 +86,8 @@ def fix(store: Store, findings: Iterable[Finding], only: Collection[str] | None 
     return verify(store)
 
 
-def _orphans(store: Store, places: list[str]) -> None:
+def _orphans(store: Store, _: list[str]) -> None:
     # Looked up again: a fact that has just been brought back has its vector and links again.
-    del places
     with store.database.write() as connection:
         for table, row, *_ in run(connection, "PRAGMA foreign_key_check"):
             column = {"vectors": "fact_id", "memory_links": "source_fact_id"}.get(table)
@@ -143,30 +129,22 @@ def _seals(store: Store, places: list[str]) -> None:
         seal(tx.connection)
 
 
-def _words(store: Store, places: list[str]) -> None:
-    del places
+def _words(store: Store, _: list[str]) -> None:
     with store.database.write() as connection:
-        rebuild_words(connection)
+        checks.rebuild_words(connection)
         run(connection, "UPDATE meta SET value = ? WHERE key = 'normaliser'", (str(NORMALISER_VERSION),))
 
 
-def _tombstones(store: Store, places: list[str]) -> None:
-    del places
+def _tombstones(store: Store, _: list[str]) -> None:
     remembered = Remembered.read(store.folder)
     with store.database.write() as connection:
         rows = [(tombstone,) for tombstone in remembered.tombstones] if remembered else []
         connection.executemany("INSERT OR IGNORE INTO tombstones VALUES (?)", rows)
 
 
-def _outbox(store: Store, places: list[str]) -> None:
-    del places
+def _outbox(store: Store, _: list[str]) -> None:
     with store.database.write() as connection:
         run(connection, "UPDATE outbox SET parked = NULL, attempts = 0 WHERE parked IS NOT NULL")
-
-
-def _index(store: Store, places: list[str]) -> None:
-    del places
-    part("lance.drift").drop_index(store)
 
 
 def _rows(store: Store, places: list[str]) -> None:
@@ -181,17 +159,7 @@ def _permissions(store: Store, places: list[str]) -> None:
         path.chmod(FOLDER_MODE if path.is_dir() else FILE_MODE)
 
 
-def _files(store: Store, places: list[str]) -> None:
-    del places
-    checks.drop_index_of_files(store)
-
-
-def _conversations(store: Store, places: list[str]) -> None:
-    del places
-    log_of(store).accept()
-
-
-REPAIRS: dict[str, Callable[[Store, list[str]], None]] = {
+REPAIRS: dict[str, Callable[[Store, list[str]], object]] = {
     "permissions": _permissions,
     "lost": _lost,
     "orphans": _orphans,
@@ -201,8 +169,41 @@ REPAIRS: dict[str, Callable[[Store, list[str]], None]] = {
     "outbox": _outbox,
     "tombstones": _tombstones,
     "row": _rows,
-    "index": _index,
-    "files": _files,
-    "conversations": _conversations,
+    "index": lambda store, _: part("lance.drift").drop_index(store),
+    "files": lambda store, _: checks.drop_index_of_files(store),
+    "conversations": lambda store, _: log_of(store).accept(),
 }
 """In the order in which they are done."""
+
+
+# An anchor says where a store was, for its owner to keep elsewhere: who puts a whole data folder back as it was puts
+# back what it remembers, too. Only what lies outside tells.
+
+
+def anchor(store: Store) -> str:
+    """Return the anchor of a store as it is now: a line of its name, the change it is at, that change's seal, the time.
+
+    Nobody can tell from it what is stored, and it need not be kept secret.
+    """
+    with store.database.read() as connection:
+        place = Place.of(connection)
+    at = datetime.fromtimestamp(store.clock.now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"perdure-anchor 1 {place.store} {place.seq} {place.seal or '-'} {at}"
+
+
+def unanchored(store: Store, text: str) -> Iterator[Finding]:
+    """Yield every anchor in a text, one a line, that the store does not come through; InputError if there is none."""
+    found = _LINE.findall(text)
+    if not found:
+        raise InputError("there is no anchor in it; `perdure anchor` prints one")
+    with store.database.read() as connection:
+        own = Place.of(connection).store
+        for name, seq, sealed, at in found:
+            where = f"anchor of {at}, change {seq}"
+            if name != own:
+                yield Finding("anchor is of another store", where, "look whether this is the folder that you mean")
+            elif not Place(name, int(seq), sealed.strip("-")).is_in(connection):
+                shared = store.database.shared
+                todo = "restore a later backup of the server" if shared else checks.RECOVER
+                hint = f"{todo}; if you went back on purpose, keep a new anchor"
+                yield Finding(f"{'the database' if shared else 'facts.db'} is older than an anchor", where, hint)

@@ -19,8 +19,7 @@ from perdure.hooks.types import Channel
 from perdure.importers.sources import load_source
 from perdure.maintenance.exchange import fact_line
 from perdure.maintenance.importing import Imported, bring_in
-from perdure.maintenance.markdown_entry import read_entries, write_entry
-from perdure.maintenance.markdown_export import export_pages
+from perdure.maintenance.markdown import export_pages, read_entries, write_entry
 from perdure.maintenance.purge import purge
 from perdure.store.fact import Fact
 from perdure.store.lifecycle import Request, Wish, request_of
