@@ -8,15 +8,7 @@ from perdure.errors import ExtensionError
 
 
 def need(module: str, extra: str) -> None:
-    """Import a module of a host, so that a later import of it works.
-
-    Args:
-        module: its name.
-        extra: the extra of perdure that brings it.
-
-    Raises:
-        ExtensionError: it cannot be imported; the message names the extra.
-    """
+    """Import a module of a host so that a later import works, or raise ExtensionError naming the extra to install."""
     try:
         import_module(module)
     except ImportError as error:

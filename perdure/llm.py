@@ -11,17 +11,11 @@ Tier = Literal["nano", "default", "heavy"]
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """A kind of question.
+    """A kind of question."""
 
-    Attributes:
-        name: as docs/providers.md has it, with what such a question carries.
-        tier: how large a model it wants.
-        answer_tokens: of the answer at the most.
-    """
-
-    name: str
+    name: str  # as in docs/providers.md, which says what such a question carries
     tier: Tier
-    answer_tokens: int = 500
+    answer_tokens: int = 500  # at most
 
 
 WORDINGS: Final = Purpose("wordings", "nano", 300)
@@ -36,9 +30,5 @@ class Asker(Protocol):
     """A language model, as `perdure.models.llm.Llm` is one. It takes the secrets out of what it is asked."""
 
     def ask_json(self, prompt: str, *, purpose: Purpose, system: str = "", timeout: float | None = None) -> Any | None:
-        """Return the JSON of the answer, or None if there is none.
-
-        Raises:
-            ModelError: it did not answer as it should.
-        """
+        """Return the JSON of the answer, or None if there is none; ModelError if it did not answer as it should."""
         ...

@@ -45,11 +45,7 @@ def at_exit(close: Callable[[], object]) -> None:
 
 @contextmanager
 def native_call() -> Iterator[None]:
-    """Have the end of the interpreter wait for the block, and let none begin after that. Keep the block short.
-
-    Raises:
-        ModelError: the interpreter is ending.
-    """
+    """Make the interpreter's exit wait for the block, which must be short; ModelError once the exit has begun."""
     calls = _calls
     with calls.changed:
         if calls.ending:

@@ -22,12 +22,7 @@ def parts(text: str) -> Iterator[str]:
 
 
 def trimmed(value: str, *, bare: bool = False) -> str:
-    """Return a value without the reason behind it and the words that only say that it is so now.
-
-    Args:
-        value: the rest of a clause.
-        bare: also without what is said beside it: since when, with whom, as what.
-    """
+    """Return a value without its reason and its "now"; if `bare`, also without since when, with whom or as what."""
     value = _REASON.sub("", value.strip())
     if bare:
         value = _BESIDE.sub("", value)

@@ -18,10 +18,7 @@ from perdure.store.scope import Scope
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the caller says about a memory beside its text; None: to be made out.
-
-    Attributes: as those of `Fact`.
-    """
+    """What the caller says about a memory beside its text, in the fields of `Fact`; None: to be made out."""
 
     category: str | None = None
     importance: float = 0.5
@@ -37,19 +34,7 @@ class Given:
 def explicit_fact(
     text: str, given: Given, scope: Scope, channel: Channel, now: float, categories: CategoryPatterns = ()
 ) -> SafeFact:
-    """Return the fact to be stored, without secrets; tags that are not given are found when it is written.
-
-    Args:
-        text: the memory, as it was given.
-        given: what is not to be made out.
-        scope: to whom it belongs.
-        channel: by which way it comes in.
-        now: epoch seconds.
-        categories: configured ones.
-
-    Raises:
-        InputError: importance or decay class do not fit.
-    """
+    """Return the fact to store, without secrets; missing tags are found when it is written. `now`: epoch seconds."""
     checked({"importance": given.importance} | ({"decay_class": given.decay_class} if given.decay_class else {}))
     # Redacted first: a slot's value cut out of "my password is ..." no longer shows what it is.
     given_fact = Fact(

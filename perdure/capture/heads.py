@@ -52,12 +52,7 @@ class Read:
 
 
 def read(heard: Heard, common: frozenset[str]) -> Read:
-    """Read a sentence.
-
-    Args:
-        heard: the sentence where it stands.
-        common: words that say how a sentence is built, in lower case; of all others the shape alone counts.
-    """
+    """Read a sentence; of words outside `common` (lower-case words of sentence structure) only the shape counts."""
     said = tokens(heard.text)
     low = [token.lower() for token in said]
     shapes = [word if word in common else _shape(token) for token, word in zip(said, low, strict=True)]
@@ -131,11 +126,10 @@ class Heads:
     def __init__(self, weights: Mapping[str, NDArray[Any]]) -> None:
         """Take weights.
 
-        Args:
-            weights: "words" and "shapes", shape (heads, BUCKETS); "exact", shape (heads, len(NAMES)); "base", shape
-                (heads,); "common", the words that count in shapes; "categories", the names of all heads but the
-                first, which says whether to keep; "codes", the languages they decide for; "least", the probability
-                from which on is kept: in general, and where the rules see a shape of its own.
+        "words" and "shapes" have the shape (heads, BUCKETS), "exact" (heads, len(NAMES)), "base" (heads,). "common"
+        holds the words that count in shapes, "categories" the names of all heads but the first, which says whether to
+        keep, "codes" the languages they decide for, "least" the thresholds of its probability: in general, and where
+        the rules see a shape of its own.
         """
         self._weights = weights
         self._common = frozenset(weights["common"].tolist())

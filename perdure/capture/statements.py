@@ -82,41 +82,24 @@ _LEANS = lazy(r"\b(?:it|that|this|them|him|her|so|too|there)[.!]*$")
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence worth keeping, with what gave it away.
+    """A sentence worth keeping, with what gave it away."""
 
-    Attributes:
-        text: the statement; says something without what stood around it.
-        cue: what marked it.
-        confidence: how sure it is that it is worth keeping, 0 to 1.
-        category: what it is, where that is known before its words are read.
-        after: what the user said before, if the statement says too little without it.
-    """
-
-    text: str
-    cue: str
-    confidence: float = STRONG
-    category: str | None = None
-    after: str = ""
+    text: str  # makes sense without what stood around it
+    cue: str  # what marked it
+    confidence: float = STRONG  # that it is worth keeping, 0 to 1
+    category: str | None = None  # where it is known before the words are read
+    after: str = ""  # what the user said before, if the statement says too little without it
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A sentence where it stands, as a choice sees it.
+    """A sentence where it stands, as a choice sees it."""
 
-    Attributes:
-        text: the sentence.
-        code: its language; see `perdure.capture.language`.
-        stated: what the rules would keep of it.
-        number: its place in the message, from nought.
-        of: sentences of the message.
-        message: the message.
-    """
-
-    text: str
-    code: str
-    stated: tuple[Statement, ...]
-    number: int
-    of: int
+    text: str  # the sentence alone
+    code: str  # its language; see `perdure.capture.language`
+    stated: tuple[Statement, ...]  # what the rules would keep of it
+    number: int  # its place in the message, from 0
+    of: int  # number of sentences in the message
     message: str
 
 
@@ -127,13 +110,9 @@ Choice = Callable[[Heard], Sequence[Statement] | None]
 def statements(
     text: str, rules: tuple[CaptureRule, ...] = (), choice: Choice | None = None, before: str = ""
 ) -> list[Statement]:
-    """Return the statements of a message, in order.
+    """Return the statements of a redacted message, in order; a `choice` decides in place of the rules.
 
-    Args:
-        text: the message, redacted.
-        rules: further rules, asked after the built-in ones.
-        choice: decides in the place of the rules.
-        before: the user's message before it, redacted.
+    `rules` are asked after the built-in ones. `before` is the user's previous message, redacted.
     """
     words = language(language_of(text))
     found: list[Statement] = []
@@ -165,12 +144,7 @@ def statements(
 
 
 def heard(text: str, rules: tuple[CaptureRule, ...] = ()) -> Iterator[Heard]:
-    """Yield the sentences of a message with what the rules would keep of each.
-
-    Args:
-        text: the message, redacted.
-        rules: further rules, asked after the built-in ones.
-    """
+    """Yield the sentences of a redacted message, each with what the built-in rules, then `rules`, would keep of it."""
     words = language(language_of(text))
     told = sentences(prose(text), words.code)
     for number, sentence in enumerate(told):

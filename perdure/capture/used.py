@@ -28,16 +28,7 @@ _GERMAN = frozenset(["der", "und", "ist", "nicht", "ein", "eine", "im", "ich", "
 
 
 def used_in(reply: str, injected: Sequence[tuple[str, str]], prompt: str) -> list[str]:
-    """Return which memories a reply made use of. Takes time linear in the length of the texts.
-
-    Args:
-        reply: what the assistant answered.
-        injected: id and text of each memory that stood in the prompt.
-        prompt: what the user said.
-
-    Returns:
-        The ids, in the order of `injected`.
-    """
+    """Return the ids of the injected memories (id, text) that a reply used, in order. Takes linear time."""
     asked, asked_tokens = _words(prompt), {fold(token) for token in _TOKEN.findall(clean(prompt))}
     own = [_words(text) - asked for _, text in injected]
     marks = [{mark for mark in _marks(text) if fold(mark) not in asked_tokens} for _, text in injected]

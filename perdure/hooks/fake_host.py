@@ -12,46 +12,30 @@ from perdure.hooks.types import Message, Messages, Placement, Recall, TurnContex
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What happened in one turn.
-
-    Attributes:
-        user: what the user said.
-        reply: what the agent answered.
-        prompt_seen: what the model saw: the recalled blocks and the user's text, blank lines between.
-        recalls: what the plugins returned.
-        recall_seconds: how long `before_agent_start` took.
-        capture_seconds: how long `agent_end` took.
-    """
+    """What happened in one turn."""
 
     user: str
     reply: str
-    prompt_seen: str
-    recalls: tuple[Recall, ...]
-    recall_seconds: float
-    capture_seconds: float
+    prompt_seen: str  # what the model saw: the recalled blocks and the user's text, blank lines between
+    recalls: tuple[Recall, ...]  # what the plugins returned
+    recall_seconds: float  # duration of `before_agent_start`
+    capture_seconds: float  # duration of `agent_end`
 
 
 @dataclass(eq=False)
 class FakeHost:
     """A host with a scripted model, for demos, replays and tests.
 
-    Its history holds the messages as they were said, as OpenClaw's does, or, with `keeps_block`, the user's
-    message with the recalled block. A block for the system prompt never enters the history.
-
-    Attributes:
-        runner: fires the hooks.
-        agent_id: who answers; None for a host without agents.
-        session_id: the conversation, at first the first one.
-        keeps_block: whether the recalled block stays in the history.
-        now: the time in epoch seconds; None for the machine's, and the plugins use their own clock.
+    Its history holds the messages as they were said, as OpenClaw's does, or, with `keeps_block`, the user's message
+    with the recalled block. A block for the system prompt never enters the history.
     """
 
     runner: HookRunner
     _: KW_ONLY
-    agent_id: str | None = None
-    session_id: str = "session-1"
+    agent_id: str | None = None  # who answers; None for a host without agents
+    session_id: str = "session-1"  # of the current conversation
     keeps_block: bool = False
-    now: Callable[[], float] | None = None
+    now: Callable[[], float] | None = None  # epoch seconds; None: the machine's time, and plugins use their own
     _history: list[Message] = field(default_factory=list, init=False)
     _turns: int = field(default=0, init=False)
 
@@ -78,15 +62,7 @@ class FakeHost:
         self.runner.host_stopping(self._context())
 
     def turn(self, user_text: str, reply: str | Callable[[str], str] = "OK.") -> Turn:
-        """Play one turn.
-
-        Args:
-            user_text: what the user says.
-            reply: what the agent answers, or a function from the text that the model sees to the answer.
-
-        Returns:
-            What happened.
-        """
+        """Play one turn; a `reply` that is a function gets the text that the model sees."""
         self._turns += 1
         context = self._context(turn_id=f"turn-{self._turns}")
         began = time.perf_counter()

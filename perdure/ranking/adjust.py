@@ -21,26 +21,17 @@ ADJUSTED = ("salience", "confidence", "directive")
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What is known of a memory apart from the prompt.
+    """What is known of a memory apart from the prompt."""
 
-    Attributes:
-        importance: 0 to 1.
-        confidence: 0 to 1, at the time of asking; see `perdure.ranking.decay.confidence_at`.
-        uses: how often it was used: opened by a tool, confirmed or said again by the user, or needed for a reply.
-            To be put into a prompt is no use: what comes up often would come up ever more often.
-        age_days: days since it was said.
-        remaining_days: days until it expires; None: never.
-        decay_class: one of `perdure.ranking.decay.LIFETIMES`.
-        directive: whether a directive brings it up for this prompt.
-    """
-
-    importance: float
-    confidence: float
+    importance: float  # 0 to 1
+    confidence: float  # 0 to 1, at the time of asking; see `perdure.ranking.decay.confidence_at`
+    # Times it was used: opened by a tool, confirmed or repeated by the user, or needed for a reply. Being put into a
+    # prompt does not count: what comes up often would come up ever more often.
     uses: int
-    age_days: float
-    remaining_days: float | None
-    decay_class: str
-    directive: bool = False
+    age_days: float  # since it was said
+    remaining_days: float | None  # until it expires; None: never
+    decay_class: str  # one of `perdure.ranking.decay.LIFETIMES`
+    directive: bool = False  # whether a directive brings it up for this prompt
 
 
 def adjusted(score: float, standing: Standing, names: Collection[str]) -> tuple[float, Mapping[str, float]]:

@@ -6,17 +6,9 @@ from collections.abc import Sequence
 
 
 def fit(costs: Sequence[int], budget: int, limit: int) -> list[int]:
-    """Choose from items in order of rank.
+    """Return the indexes of at most `limit` ranked items whose costs fit into a budget of tokens.
 
-    An item that does not fit is passed over, so that a long one does not shut out the short ones behind it.
-
-    Args:
-        costs: tokens of each item.
-        budget: tokens in all.
-        limit: items in all.
-
-    Returns:
-        Indexes of the chosen items, in order.
+    An item that does not fit is passed over, so that a long one does not shut out the short ones after it.
     """
     chosen: list[int] = []
     left = budget

@@ -27,17 +27,11 @@ LEAST_SPAN: Final = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """Where the cosines of a model lie, measured on pairs of a question and the memory that answers it.
+    """Where the cosines of a model lie, measured on pairs of a question and the memory that answers it."""
 
-    Attributes:
-        unrelated: mean of a question and the memories of the other pairs.
-        chance: what one in a hundred of these exceeds.
-        answer: mean of a question and its own memory.
-    """
-
-    unrelated: float
-    chance: float
-    answer: float
+    unrelated: float  # mean cosine of a question and the memories of the other pairs
+    chance: float  # exceeded by one in a hundred of those cosines
+    answer: float  # mean cosine of a question and its own memory
 
 
 REFERENCE: Final = Levels(unrelated=0.0571, chance=0.2764, answer=0.4541)
@@ -48,15 +42,10 @@ DEFAULT: Final = Levels(unrelated=0.0736, chance=0.3291, answer=0.4877)
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Brings the cosines of a model onto the scale of the reference.
+    """Maps the cosines of a model onto the scale of the reference."""
 
-    Attributes:
-        stretch: what a difference of two cosines is multiplied by.
-        offset: what is added then.
-    """
-
-    stretch: float = 1.0
-    offset: float = 0.0
+    stretch: float = 1.0  # factor applied to a cosine
+    offset: float = 0.0  # added to the stretched cosine
 
     @classmethod
     def of(cls, levels: Levels) -> Scale:
@@ -96,19 +85,14 @@ class Scale:
 class Calibration:
     """Sets the floor for each query by how the store answers it.
 
-    One floor for all queries fits none: a question that names someone whom half of the store is about
-    comes near all of it, a paraphrase comes near nothing but its answer. So the floor lies halfway between
-    a clear hit and the query's own background, the mean cosine of the neighbours behind the best hit.
-
-    Attributes:
-        scale: brings the model's cosines onto the scale of all that follows.
-        lift: how much nearer than `CLEAR` a clear hit must be in this store.
-        fixed: one floor for all queries instead; it counts in the model's own cosines.
+    One floor for all queries fits none: a question that names someone whom half of the store is about comes near all of
+    it, a paraphrase comes near nothing but its answer. So the floor lies halfway between a clear hit and the query's
+    own background, the mean cosine of the neighbours behind the best hit.
     """
 
-    scale: Scale = Scale()
-    lift: float = 0.0
-    fixed: float | None = None
+    scale: Scale = Scale()  # maps the model's cosines onto the scale of `CLEAR` and the floor
+    lift: float = 0.0  # how far above `CLEAR` a clear hit must be in this store
+    fixed: float | None = None  # one floor for all queries instead, in the model's own cosines
 
     def common(self, cosine: float) -> float:
         """Return a cosine of the model as it is compared with the floor."""
@@ -120,13 +104,11 @@ class Calibration:
 
 
 def lift(nearest: Sequence[Sequence[float]]) -> float:
-    """Return how much nearer a clear hit must be for questions that have nothing to do with a store to find nothing.
+    """Return how far above `CLEAR` a clear hit must be so that unrelated questions find nothing in a store.
 
-    The more a store holds, the nearer chance comes to some question. All but one in 20 of them must find nothing; but
-    a store that is about such questions is not silenced for it.
-
-    Args:
-        nearest: for each such question the cosines of its nearest facts, best first.
+    The more a store holds, the nearer chance comes to some question. All but one in 20 of them must find nothing; but a
+    store that is about such questions is not silenced for it. `nearest` holds, for each question, the cosines of its
+    nearest facts, best first.
     """
     needed = sorted(2 * cosines[0] - background(cosines) - CLEAR for cosines in nearest if cosines)
     if not needed:

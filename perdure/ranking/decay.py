@@ -30,14 +30,9 @@ OLD_AGE_FACTOR = 0.5
 
 
 def expiry(decay_class: str, confirmed_at: float, freeze_until: float | None = None) -> float | None:
-    """Return when a fact confirmed at this time expires, in epoch seconds; None: never.
+    """Return when a fact expires, in epoch seconds (None: never), but not before `freeze_until`.
 
     An unknown class, as an import may bring, lives as long as the default class.
-
-    Args:
-        decay_class: one of `LIFETIMES`.
-        confirmed_at: epoch seconds.
-        freeze_until: a time that the fact speaks of: it does not expire before.
     """
     lifetime = LIFETIMES.get(decay_class, LIFETIMES[DEFAULT_CLASS])
     if lifetime is None:
@@ -46,14 +41,7 @@ def expiry(decay_class: str, confirmed_at: float, freeze_until: float | None = N
 
 
 def confidence_at(confidence: float, confirmed_at: float, expires_at: float | None, now: float) -> float:
-    """Return how certain a fact is at a time, 0 to 1.
-
-    Args:
-        confidence: what it was stored with.
-        confirmed_at: when it was said last, epoch seconds.
-        expires_at: when it expires; None: never.
-        now: the time of asking.
-    """
+    """Return a fact's confidence at `now`, 0 to 1. Times are epoch seconds; without `expires_at` it never expires."""
     if expires_at is None or now <= confirmed_at + OLD_AGE * (expires_at - confirmed_at):
         return confidence
     return confidence * OLD_AGE_FACTOR

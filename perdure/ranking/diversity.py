@@ -8,15 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What decides whether two memories may stand in one block.
-
-    Attributes:
-        id: the memory.
-        said: what it says, in a form that is equal for memories of which one may stand for both.
-    """
+    """What decides whether two memories may stand in one block."""
 
     id: str
-    said: Hashable
+    said: Hashable  # equal for memories of which one may stand for both
 
 
 def diverse(ranked: Sequence[Shown]) -> dict[str, str]:

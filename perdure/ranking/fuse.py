@@ -10,17 +10,11 @@ Scores = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Fused:
-    """A candidate's place in the common order.
-
-    Attributes:
-        id: the candidate.
-        score: 0 to 1; 1 would be the best of every leg.
-        parts: what each leg gave; they add up to the score.
-    """
+    """A candidate's place in the common order."""
 
     id: str
-    score: float
-    parts: Mapping[str, float]
+    score: float  # 0 to 1; 1 is the best of every leg
+    parts: Mapping[str, float]  # what each leg gave; they add up to the score
 
     @property
     def leg(self) -> str:
@@ -29,17 +23,11 @@ class Fused:
 
 
 def fuse(legs: Mapping[str, Scores], weights: Mapping[str, float]) -> list[Fused]:
-    """Blend the legs: each leg's scores divided by its maximum, weighted, added up.
+    """Add up the legs' scores, each divided by its leg's maximum and weighted; return all, best first, ties by id.
 
-    Reciprocal rank fusion was measured to be worse than the better leg alone when one leg is weak;
-    the linear blend of max-normalised scores is better than both.
-
-    Args:
-        legs: per leg, score by candidate id; scores below 0 count as 0.
-        weights: per leg; those of the legs that found something are scaled to add up to 1.
-
-    Returns:
-        All candidates, best first; equals by id, so that the order never depends on the caller's.
+    Scores below 0 count as 0; the weights of the legs that found something are scaled to add up to 1. Reciprocal rank
+    fusion was measured to be worse than the better leg alone when one leg is weak; the linear blend of max-normalised
+    scores is better than both.
     """
     tops = {leg: max(scores.values(), default=0.0) for leg, scores in legs.items()}
     ran = {leg: weights[leg] for leg, top in tops.items() if top > 0 and weights[leg] > 0}

@@ -13,42 +13,25 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What speaks for a candidate.
+    """What speaks for a candidate."""
 
-    Attributes:
-        cosine: of its vector and the query's, or None if there was no vector leg.
-        coverage: share of the query's weighted words that it holds, 0 to 1.
-        rare: whether one of these words is rare in the store.
-        named: whether the prompt names the slot that it fills, entity and key.
-        probability: that it helps, 0 to 1, or None if no model can tell.
-    """
-
-    cosine: float | None = None
-    coverage: float = 0.0
-    rare: bool = False
-    named: bool = False
-    probability: float | None = None
+    cosine: float | None = None  # between its vector and the query's; None: no vector leg
+    coverage: float = 0.0  # share of the query's weighted words that it holds, 0 to 1
+    rare: bool = False  # whether one of these words is rare in the store
+    named: bool = False  # whether the prompt names the slot that it fills, entity and key
+    probability: float | None = None  # that it helps, 0 to 1; None: no model can tell
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The absolute thresholds.
+    """The absolute thresholds."""
 
-    Attributes:
-        floor: cosine that is evidence by itself.
-        threshold: probability that is evidence by itself.
-        coverage: share of the query's words that is evidence by itself, if one of them is rare.
-        supported_coverage: share that is enough when the cosine comes near the floor.
-        support: how near, as a share of the floor.
-        blind_coverage: share that is enough when there is no vector leg.
-    """
-
-    floor: float
-    threshold: float = 0.5
-    coverage: float = 0.75
-    supported_coverage: float = 0.45
-    support: float = 0.75
-    blind_coverage: float = 0.34
+    floor: float  # cosine that suffices by itself
+    threshold: float = 0.5  # probability that suffices by itself
+    coverage: float = 0.75  # share of the query's words that suffices by itself if one of them is rare
+    supported_coverage: float = 0.45  # share that suffices when the cosine is near the floor
+    support: float = 0.75  # how near, as a share of the floor
+    blind_coverage: float = 0.34  # share that suffices when there is no vector leg
 
     def verdict(self, evidence: Evidence) -> str | None:
         """Return why the candidate may pass, in a word, or None if nothing speaks for it."""

@@ -24,73 +24,47 @@ FULL_LENGTH = 200
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What counts how much.
+    """Weights of what makes up the score of a passage.
 
     The two legs are scaled to add up to 1 over those that ran. The others are added to them.
-
-    Attributes:
-        keyword: of the share of the query's words.
-        vector: of the cosine.
-        alone: of the better leg, where that is more than the mean of both: a paraphrase shares no word with what is
-            asked, an error code has no meaning that is near.
-        neighbour: of what stands before and after, each.
-        document: of the whole file or conversation.
-        answer: of the question that a turn follows, on top of what it counts as a neighbour: an answer leaves out the
-            words that it was asked with.
-        first: for the turn that opens a conversation: it says what is new.
-        period: for what was said at a time that the query names: "last week" stands in no turn of that week.
-        speaker: for turns of the one speaker whom the query names.
-        question: against turns that only ask.
-        short: against turns below 200 characters, in proportion.
     """
 
-    keyword: float
-    vector: float
+    keyword: float  # share of the query's words
+    vector: float  # cosine
+    # The better leg, where that is more than the mean of both: a paraphrase shares no word with what is asked, an error
+    # code has no meaning that is near.
     alone: float = 0.0
-    neighbour: float = 0.0
-    document: float = 0.0
+    neighbour: float = 0.0  # the passages before and after, each
+    document: float = 0.0  # the whole file or conversation
+    # The question that a turn follows, on top of `neighbour`: an answer leaves out the words of its question.
     answer: float = 0.0
-    first: float = 0.0
-    period: float = 0.0
-    speaker: float = 0.0
-    question: float = 0.0
-    short: float = 0.0
+    first: float = 0.0  # the turn that opens a conversation: it says what is new
+    period: float = 0.0  # what was said at a time that the query names: "last week" stands in no turn of that week
+    speaker: float = 0.0  # turns of the one speaker whom the query names
+    question: float = 0.0  # subtracted for turns that only ask
+    short: float = 0.0  # subtracted for turns below 200 characters, in proportion
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A candidate.
+    """A candidate passage."""
 
-    Attributes:
-        document: the file or conversation it is of.
-        place: its number in there, from 0; the next one is its neighbour.
-        scores: per leg that ran, 0 to 1.
-        whole: the document's keyword score, 0 to 1.
-        timely: whether it is of a time that the query names.
-        named: whether its speaker is the one whom the query names.
-        asks: whether it is a question.
-        length: characters.
-    """
-
-    document: int
-    place: int
-    scores: Mapping[str, float]
-    whole: float = 0.0
-    timely: bool = False
-    named: bool = False
-    asks: bool = False
-    length: int = FULL_LENGTH
+    document: int  # identifies its file or conversation
+    place: int  # its position in the document, from 0; neighbours differ by 1
+    scores: Mapping[str, float]  # per leg that ran, 0 to 1
+    whole: float = 0.0  # the document's keyword score, 0 to 1
+    timely: bool = False  # whether it is from a time that the query names
+    named: bool = False  # whether the query names its speaker
+    asks: bool = False  # whether it is a question
+    length: int = FULL_LENGTH  # characters
 
 
 def keyword_score(bm25: float, whole_weight: float) -> float:
-    """Return how much of a query a text says, 0 to 1.
+    """Return how much of a query a text says, 0 to 1, from its BM25, where more is better.
 
-    BM25 gives a text of average length that has a word once just the word's weight (Robertson and Zaragoza 2009,
-    with f = 1 and |d| = avgdl), so the score is measured by a text that has every word of the query once.
-
-    Args:
-        bm25: more is better.
-        whole_weight: sum of the inverse document frequencies of all words of the query, also those found nowhere.
+    BM25 gives a text of average length that has a word once just the word's weight (Robertson and Zaragoza 2009, f = 1,
+    |d| = avgdl), so the score is measured by a text that has every word of the query once: `whole_weight` is the sum of
+    the inverse document frequencies of all words of the query, also those found nowhere.
     """
     return min(1.0, max(0.0, bm25) / whole_weight) if whole_weight > 0 else 0.0
 
@@ -114,15 +88,7 @@ def blend(scores: Mapping[str, float], weights: Weights) -> float:
 
 
 def score(passages: Mapping[int, Passage], weights: Weights) -> dict[int, float]:
-    """Score candidates by themselves, by what stands around them and by what they are part of.
-
-    Args:
-        passages: by id. A neighbour that is not among them counts as 0.
-        weights: of their kind.
-
-    Returns:
-        By id, 0 or more.
-    """
+    """Score passages by themselves, their neighbours (0 if not among them) and their document; 0 or more, by id."""
     base = {key: blend(passage.scores, weights) for key, passage in passages.items()}
     around = {(passage.document, passage.place): base[key] for key, passage in passages.items()}
     asked = {(passage.document, passage.place): base[key] for key, passage in passages.items() if passage.asks}
@@ -144,15 +110,10 @@ def temporal_decay(age_days: float, half_life_days: float = HALF_LIFE_DAYS) -> f
 
 
 def mmr(ranked: Sequence[tuple[float, frozenset[str]]], limit: int, weight: float = LAMBDA) -> list[int]:
-    """Choose by maximal marginal relevance (Carbonell and Goldstein 1998), with the overlap of words as likeness.
+    """Choose by maximal marginal relevance (Carbonell and Goldstein 1998); return positions in the order chosen.
 
-    Args:
-        ranked: scores, best first, with the words of each.
-        limit: how many to choose.
-        weight: of the score, 0 to 1, against the likeness to what is chosen; 1 keeps the order.
-
-    Returns:
-        Positions in `ranked`, in the order chosen.
+    Likeness is the overlap of words. `weight` (0 to 1) is the weight of the score against the likeness to what is
+    already chosen; 1 keeps the order.
     """
     best = ranked[0][0] if ranked and ranked[0][0] > 0 else 1.0
     likeness = [0.0] * len(ranked)

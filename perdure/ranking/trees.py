@@ -28,39 +28,22 @@ _EXTREME: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Trees:
-    """Trees over named features.
+    """Trees over named features; the module docstring says what `base`, `slope` and `shift` do."""
 
-    Attributes:
-        names: of the features, in the order of a row.
-        base, slope, shift: see above.
-        roots: first node of each tree.
-        feature, threshold, value: of each node. Inside a tree the value is the mean of its leaves.
-        children: of each node, where it is right and where it is left; a leaf is its own.
-        depth: steps from a root to the furthest leaf.
-    """
-
-    names: Sequence[str]
+    names: Sequence[str]  # of the features, in the order of a row
     base: float
     slope: float
     shift: float
-    roots: NDArray[np.int32]
-    feature: NDArray[np.int32]
-    threshold: Floats
-    children: NDArray[np.int32]
-    value: Floats
-    depth: int
+    roots: NDArray[np.int32]  # first node of each tree
+    feature: NDArray[np.int32]  # of each node
+    threshold: Floats  # of each node
+    children: NDArray[np.int32]  # of each node, the right one, then the left one; a leaf is its own child
+    value: Floats  # of each node; inside a tree the mean of its leaves
+    depth: int  # steps from a root to the furthest leaf
 
     @classmethod
     def of(cls, plain: Mapping[str, Any], names: Sequence[str]) -> Trees:
-        """Make trees of their JSON.
-
-        Args:
-            plain: see above.
-            names: of the features that they will be asked with.
-
-        Raises:
-            ModelError: they were fitted on other features.
-        """
+        """Build trees from their JSON to be asked with these features; ModelError if they were fitted on others."""
         import numpy as np
 
         if plain["features"] != list(names):

@@ -35,44 +35,27 @@ FORMATS = (FULL, SHORT, MINIMAL, PROGRESSIVE)
 
 @dataclass(frozen=True, slots=True)
 class RecallOptions:
-    """How recall works.
+    """How recall works."""
 
-    Attributes:
-        limit: facts in a block at the most.
-        passages: passages of files and conversations at the most.
-        max_tokens: tokens of a block at the most.
-        format: one of `FORMATS`.
-        placement: where the host should put the block.
-        deadline: seconds after which the turn goes on with what there is.
-        threshold: the probability from which a memory comes up, or the name of one, as of
-            `perdure.recall.gate.POINTS`.
-        relative_cut: share of the best memory's score that the others must reach, where no model judges them.
-        weights: of the legs in the blend.
-        candidates: how many each leg brings.
-        summaries: when a summary stands for a fact's text.
-        profile: "pinned" (what the user pinned comes up in every turn that recalls), "standing" (also standing
-            preferences and instructions), or "off".
-        profile_limit: facts of the profile at the most.
-        link_depth: how many links far facts are followed from those that passed; 0: not at all.
-        directives: rules that bring up facts whatever a search finds.
-        adjustments: what else counts than how well a fact fits, by the names of `perdure.ranking.adjust`.
-    """
-
-    limit: int = 10
-    passages: int = 8
-    max_tokens: int = 800
-    format: str = FULL
-    placement: Placement = Placement.HEAD
-    deadline: float = 0.8
+    limit: int = 10  # facts in a block at most
+    passages: int = 8  # passages of files and conversations at most
+    max_tokens: int = 800  # tokens of a block at most
+    format: str = FULL  # one of `FORMATS`
+    placement: Placement = Placement.HEAD  # where the host should put the block
+    deadline: float = 0.8  # seconds after which the turn goes on with what there is
+    # The probability from which a memory is recalled, or its name in `perdure.recall.gate.POINTS`.
     threshold: float | str = BALANCED
-    relative_cut: float = 0.7
+    relative_cut: float = 0.7  # share of the best memory's score that the others must reach where no model judges them
+    # Weights of the legs in the blend.
     weights: Mapping[str, float] = field(
         default_factory=lambda: MappingProxyType({LEXICAL: 0.5, VECTOR: 0.5, LOOKUP: 0.5})
     )
-    candidates: int = 50
-    summaries: Summaries = USUAL
+    candidates: int = 50  # how many each leg brings
+    summaries: Summaries = USUAL  # when a summary stands for a fact's text
+    # "pinned" (what the user pinned comes up in every turn that recalls), "standing" (also standing preferences and
+    # instructions), or "off".
     profile: str = "pinned"
-    profile_limit: int = 5
-    link_depth: int = 2
-    directives: tuple[Directive, ...] = ()
-    adjustments: Collection[str] = ADJUSTED
+    profile_limit: int = 5  # facts of the profile at most
+    link_depth: int = 2  # how many links away facts are followed from those that passed; 0: none
+    directives: tuple[Directive, ...] = ()  # rules that bring up facts whatever a search finds
+    adjustments: Collection[str] = ADJUSTED  # what counts besides the fit, by the names of `perdure.ranking.adjust`

@@ -45,11 +45,7 @@ outlives it."""
 
 
 def main(arguments: list[str]) -> None:
-    """Run a hook and end the process.
-
-    Args:
-        arguments: the event; `--host NAME`; `--home FOLDER` if it is not the usual one.
-    """
+    """Run a hook and end the process. The arguments are the event, `--host NAME` and, if unusual, `--home FOLDER`."""
     ends = time.monotonic() + SECONDS
     try:
         event, host, home = _read(arguments)
@@ -72,11 +68,7 @@ def stamp() -> str:
 
 
 def runtime_folder(environ: Mapping[str, str] = os.environ) -> str:
-    """Return the folder for sockets and locks, made if need be: for this user alone.
-
-    Raises:
-        OSError: it cannot be made, or belongs to somebody else.
-    """
+    """Return the folder for sockets and locks, created for this user alone; OSError if it is somebody else's."""
     base = environ.get("XDG_RUNTIME_DIR") or ""
     if not os.path.isdir(base):  # noqa: PTH112 - as above
         base = environ.get("TMPDIR") or "/tmp"  # noqa: S108 - the folder in it is checked
@@ -91,11 +83,7 @@ def runtime_folder(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def lock_of(endpoint: str) -> int | None:
-    """Return the lock of a helper, which is the caller's until its handle is closed; None: somebody else holds it.
-
-    Raises:
-        OSError: it cannot be made.
-    """
+    """Return a helper's lock, the caller's until its handle is closed; None if somebody else holds it."""
     # Windows has no helpers, nor this module.
     import fcntl
 
@@ -111,10 +99,7 @@ def lock_of(endpoint: str) -> int | None:
 def endpoint(home: str, environ: Mapping[str, str] = os.environ) -> str:
     """Return the path of the socket of a data folder's helper; beside it lie its lock and its log.
 
-    The folder is made if it is not there: what tells it from others is its place on the disk, whatever it is called.
-
-    Raises:
-        OSError: it cannot be made; or see `runtime_folder`.
+    The folder is created if it is absent: what tells it from others is its place on the disk, whatever it is called.
     """
     os.makedirs(home, 0o700, exist_ok=True)  # noqa: PTH103 - as above
     state = os.stat(home)  # noqa: PTH116 - as above
@@ -122,21 +107,10 @@ def endpoint(home: str, environ: Mapping[str, str] = os.environ) -> str:
 
 
 def ask(home: str, method: str, body: bytes, seconds: float, *, begin: bool = True) -> tuple[str, bytes] | None:
-    """Ask the helper of a data folder.
+    """Ask the helper of a data folder; return "ok" or what is wrong, and the answer.
 
-    Args:
-        home: the data folder.
-        method: what is asked.
-        body: with these values.
-        seconds: how long it may take.
-        begin: start one if there is none.
-
-    Returns:
-        "ok" or what is wrong, and the answer; None: there is no helper, or it died.
-
-    Raises:
-        TimeoutError: it has been told, and is still at it.
-        OSError: there can be no helper here.
+    None means that there is no helper (with `begin` one is started for later requests), or that it died. After a
+    TimeoutError the helper is still at work on the request; any other OSError means that there can be no helper here.
     """
     if not possible():
         raise OSError("there are no helpers on this machine")
@@ -165,21 +139,10 @@ def dismiss(home: Path) -> None:
 
 
 def ask_at(path: str, method: str, body: bytes, seconds: float) -> tuple[str, bytes] | None:
-    """Ask whoever of this user listens on a socket.
+    """Ask this user's listener on a socket; return "ok" or what is wrong, and the answer, or None if it died.
 
-    Args:
-        path: of the socket.
-        method: what is asked.
-        body: with these values.
-        seconds: how long it may take.
-
-    Returns:
-        "ok" or what is wrong, and the answer; None: it died.
-
-    Raises:
-        FileNotFoundError, ConnectionRefusedError: nobody listens there.
-        TimeoutError: it has been told, and is still at it.
-        OSError: it is another user's.
+    FileNotFoundError or ConnectionRefusedError means that nobody listens there. After a TimeoutError the listener is
+    still at work on the request; any other OSError means that it belongs to another user.
     """
     to = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
@@ -204,11 +167,7 @@ def possible() -> bool:
 
 
 def received(of: Socket | _socket.socket) -> bytes:
-    """Return all that comes through a socket.
-
-    Raises:
-        OSError: it is broken, too much comes, or it takes too long.
-    """
+    """Return all that comes through a socket; OSError if it breaks, sends too much or takes too long."""
     held = bytearray()
     while chunk := of.recv(CHUNK):
         held += chunk
@@ -230,13 +189,6 @@ def start(home: str, path: str) -> None:
     """Start the helper of a data folder. One that finds another at work ends by itself.
 
     A host may read a hook's stdout to its end, so the helper has none of its descriptors.
-
-    Args:
-        home: the data folder.
-        path: its endpoint.
-
-    Raises:
-        OSError: it cannot be started.
     """
     lock = lock_of(path)
     if lock is None:

@@ -47,16 +47,9 @@ class Helper:
         idle: float = IDLE_SECONDS,
         look: Callable[[], None] = lambda: None,
     ) -> None:
-        """Listen.
+        """Listen on a socket; end after `idle` seconds without a request, and call `look` every few seconds.
 
-        Args:
-            path: of the socket.
-            methods: what may be asked, and what it comes to; each may block and be called from any thread.
-            idle: seconds without a request after which it ends.
-            look: called every few seconds.
-
-        Raises:
-            OSError: nobody can listen there.
+        A method may block, and may be called from any thread.
         """
         self._path, self._methods, self._idle, self._look = path, methods, idle, look
         self._stamp = stamp()

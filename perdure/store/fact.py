@@ -18,83 +18,57 @@ CATEGORIES = ("preference", "fact", "decision", "entity", "other")
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One thing that is remembered. All times are epoch seconds.
-
-    Attributes:
-        id: UUID.
-        text: the memory itself.
-        why: the reason that was given for it.
-        category: one of the five categories, or a configured one.
-        importance: 0 to 1.
-        entity, key, value: the slot it fills, such as ("user", "birthday", "3 May").
-        source: a word for people, such as "conversation".
-        channel: by which way it came in; decides what it may do.
-        source_date: when it was said, if that is not when it was stored.
-        decay_class, expires_at, decay_freeze_until, last_confirmed_at: its lifetime.
-        confidence: 0 to 1, falls with age.
-        summary: stands for a long text in a recalled block.
-        tags: topic labels.
-        recall_count: how often it reached an agent, in a block or through a tool; it changes no rank.
-        injected_count: how often it was put into a prompt.
-        access_count, last_accessed: how often it was used, and when last; this lets it count for more and live longer.
-        reinforced_count: how often it was said again.
-        valid_from, valid_until: when it was true in the world.
-        superseded_at, superseded_by, supersedes_id: its place in a chain of versions.
-        forgotten_at: when it was forgotten; a forgotten fact is in no answer, but can be brought back.
-        tier: hot, warm or cold.
-        scope, scope_target: to whom it belongs.
-        provenance_session, source_turn: where it was said.
-        extraction_method, extraction_confidence: how it was made out.
-        pinned: never evicted.
-        review_state: approved, pending or rejected; only approved facts are recalled unasked.
-        metadata: anything else, JSON values.
-        change_seq: the journal entry that changed it last.
-    """
+    """One thing that is remembered. All times are epoch seconds."""
 
     text: str
-    id: str = ""
-    why: str | None = None
-    category: str = "other"
-    importance: float = 0.5
+    id: str = ""  # UUID
+    why: str | None = None  # the reason that was given for it
+    category: str = "other"  # one of `CATEGORIES`, or a configured one
+    importance: float = 0.5  # 0 to 1
+    # The slot it fills (entity, key and value), such as ("user", "birthday", "3 May").
     entity: str | None = None
     key: str | None = None
     value: str | None = None
-    source: str = "conversation"
-    channel: Channel = Channel.UNKNOWN
+    source: str = "conversation"  # a word for people
+    channel: Channel = Channel.UNKNOWN  # which way it came in; decides what it may do
     created_at: float = 0.0
-    source_date: float | None = None
+    source_date: float | None = None  # when it was said, if that is not when it was stored
     decay_class: str = DEFAULT_CLASS
     expires_at: float | None = None
     decay_freeze_until: float | None = None
     last_confirmed_at: float | None = None
-    confidence: float = 1.0
-    summary: str | None = None
-    tags: tuple[str, ...] = ()
+    confidence: float = 1.0  # 0 to 1, falls with age
+    summary: str | None = None  # stands for a long text in a recalled block
+    tags: tuple[str, ...] = ()  # topic labels
     preserve_tags: bool = False
     normalized_hash: str = ""
-    recall_count: int = 0
-    access_count: int = 0
-    injected_count: int = 0
-    reinforced_count: int = 0
-    last_accessed: float | None = None
+    recall_count: int = 0  # how often it reached an agent, in a block or through a tool; changes no rank
+    access_count: int = 0  # how often it was used; this lets it count for more and live longer
+    injected_count: int = 0  # how often it was put into a prompt
+    reinforced_count: int = 0  # how often it was said again
+    last_accessed: float | None = None  # when it was last used
+    # From when and until when it was true in the world.
     valid_from: float | None = None
     valid_until: float | None = None
+    # Its place in a chain of versions: when and by what it was replaced, and what it replaces.
     superseded_at: float | None = None
     superseded_by: str | None = None
     supersedes_id: str | None = None
-    forgotten_at: float | None = None
-    tier: str = "warm"
+    forgotten_at: float | None = None  # a forgotten fact is in no answer, but can be brought back
+    tier: str = "warm"  # hot, warm or cold
+    # To whom it belongs.
     scope: str = "global"
     scope_target: str = ""
     embedding_model: str | None = None
+    # The session and the turn in which it was said.
     provenance_session: str | None = None
     source_turn: str | None = None
-    extraction_method: str | None = None
+    extraction_method: str | None = None  # how it was derived
     extraction_confidence: float = 1.0
-    pinned: bool = False
-    review_state: str = "approved"
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    change_seq: int = 0
+    pinned: bool = False  # never evicted
+    review_state: str = "approved"  # approved, pending or rejected; only approved facts are recalled unasked
+    metadata: Mapping[str, Any] = field(default_factory=dict)  # anything else, JSON values
+    change_seq: int = 0  # the journal entry that changed it last
 
     @property
     def effective_date(self) -> float:

@@ -12,16 +12,9 @@ _SPACE = lazy(r"\s")
 
 
 def clean(text: str) -> str:
-    """Remove NUL characters and replace lone surrogates by U+FFFD.
+    """Remove NUL characters, replace lone surrogates by U+FFFD, and join each surrogate pair into its character.
 
-    Neither can be stored: SQLite ends a text at NUL, and a lone surrogate has no UTF-8 form. A high
-    surrogate followed by a low one becomes the character that both stand for.
-
-    Args:
-        text: any string.
-
-    Returns:
-        A string that can be encoded as UTF-8; `text` itself when nothing is to be done.
+    Neither NUL nor a lone surrogate can be stored: SQLite ends a text at NUL, and a lone surrogate has no UTF-8 form.
     """
     if "\0" in text:
         text = text.replace("\0", "")
@@ -35,20 +28,10 @@ def clean(text: str) -> str:
 
 
 def clip(text: str, limit: int) -> str:
-    """Cut a text to at most `limit` characters.
+    """Cut a text to at most `limit` characters and strip white space at the cut.
 
-    The cut is made behind the last sentence that ends in the final tenth, else at the last space
-    there, else at the limit.
-
-    Args:
-        text: any string.
-        limit: the greatest length of the result, in characters.
-
-    Returns:
-        The beginning of `text`, without white space at a cut.
-
-    Raises:
-        InputError: `limit` is negative.
+    The cut is made after the last sentence that ends in the final tenth, else at the last space there, else at the
+    limit.
     """
     if limit < 0:
         raise InputError(f"limit is {limit}, but a text has at least 0 characters; give 0 or more")
@@ -64,15 +47,7 @@ def clip(text: str, limit: int) -> str:
 
 
 def message_text(message: Mapping[str, object]) -> str:
-    """Return the text of a host's message.
-
-    Args:
-        message: its `content` is a string or a list of parts. Parts of another type than "text",
-            parts whose text is not a string, and any other content count as empty.
-
-    Returns:
-        The cleaned text, parts joined by newlines.
-    """
+    """Return the cleaned text of a host's message, its "text" parts joined by newlines; other content is empty."""
     content = message.get("content")
     if isinstance(content, str):
         return clean(content)

@@ -38,26 +38,15 @@ _QUOTED = lazy(
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What is left of a text when its words are gone.
+    """What is left of a text when its words are gone."""
 
-    Attributes:
-        words: a keyed hash of each content word, 8 hex digits, in the order in which they first come.
-        details: those of them that hold a digit, or say when, who or whose: a name, a relative, a weekday.
-        senses: what else its words say: "not", "third person", "past", "future".
-    """
-
-    words: tuple[str, ...]
-    details: frozenset[str]
-    senses: frozenset[str]
+    words: tuple[str, ...]  # keyed hash of each distinct content word, 8 hex digits, in order of first appearance
+    details: frozenset[str]  # those that hold a digit, or say when, who or whose: a name, a relative, a weekday
+    senses: frozenset[str]  # what else the words say: "not", "third person", "past", "future"
 
 
 def trace(text: str, key: bytes) -> Trace:
-    """Return the trace of a text. Persons and forms of words do not count: "I like" is "you like" and "liked".
-
-    Args:
-        text: any text; its first 128 content words count.
-        key: the store's key.
-    """
+    """Return the trace of a text's first 128 content words. Person and form do not count: "I like" is "you liked"."""
     terms = [term for term in match_terms(text, MAX_WORDS) if term not in _REPORTING]
     hashes = {term: _hash(_stem(term), key) for term in terms}
     named = telling(text)

@@ -17,12 +17,9 @@ MAX_RAW = 16_384
 def mark(message: object, key: bytes = b"") -> str:
     """Return 16 hex digits that tell a message from others.
 
-    Hosts write the newest message in another shape than the older ones, so only role and text count.
-
-    Args:
-        message: as the host has it.
-        key: a secret, at most 64 bytes, without which nobody can find out a short text by trying; needed wherever
-            the text may hold what must not be written (keyed BLAKE2b, RFC 7693).
+    Hosts write the newest message in another shape than the older ones, so only role and text count. A secret `key` of
+    at most 64 bytes (keyed BLAKE2b, RFC 7693) keeps a short text from being guessed: it is needed wherever the text may
+    hold what must not be written.
     """
     content = ""
     if isinstance(message, Mapping):
@@ -36,15 +33,11 @@ def unread(messages: Messages, tail: str, key: bytes) -> tuple[Messages, str]:
 
 
 def new_messages(messages: Messages, tail: str, mark_of: Callable[[Message], str] = mark) -> tuple[Messages, str]:
-    """Return the messages behind the cursor, and the new cursor.
+    """Return the messages after the cursor, and the new cursor.
 
-    Hosts resend the whole history each turn, or only the turn; some cut its beginning. The new messages
-    are those behind the longest end of the history that the cursor knows; without any such, all are new.
-
-    Args:
-        messages: the history, or a part of it.
-        tail: the cursor: the marks of the last `TAIL` known messages, oldest first, with spaces between.
-        mark_of: how a message is marked; asked only for as many messages as are needed.
+    Hosts resend the whole history each turn, or only the turn; some cut its beginning. The new messages are those after
+    the longest end of the history that the cursor knows; if it knows none, all are new. The cursor (`tail`) holds the
+    marks of the last `TAIL` known messages, oldest first, separated by spaces.
     """
     known = tail.split()
     if 0 < len(known) < TAIL and [mark_of(message) for message in messages[: len(known)]] == known:

@@ -58,17 +58,11 @@ _TRAILING = " .!?,;:\u3001\u3002"
 
 
 def fold(text: str) -> str:
-    """Bring spellings of the same words together.
+    """Bring spellings of the same words together: NFKD, marks removed, case-folded, NFC (Unicode Standard Annex 15).
 
-    Case, accents, compatibility forms (full-width letters, ligatures), zero-width characters and
-    typographic apostrophes no longer tell two texts apart. Kana keep their sound marks and Hangul
-    syllables stay whole. Folding twice is the same as folding once.
-
-    Args:
-        text: any string.
-
-    Returns:
-        The folded text: NFKD, marks removed, case-folded, NFC (Unicode Standard Annex 15).
+    Case, accents, compatibility forms (full-width letters, ligatures), zero-width characters and typographic
+    apostrophes no longer tell two texts apart. Kana keep their sound marks and Hangul syllables stay whole. Folding
+    twice is the same as folding once.
     """
     text = clean(text)
     if text.isascii():
@@ -78,14 +72,7 @@ def fold(text: str) -> str:
 
 
 def fts_text(text: str) -> str:
-    """Return what is written to the full-text index for a text.
-
-    Args:
-        text: any string.
-
-    Returns:
-        The folded text in which every character of a script without spaces is a token of its own.
-    """
+    """Return the folded text for the full-text index, each character of a script without spaces as its own token."""
     folded = fold(text)
     if folded.isascii():
         return folded
@@ -93,32 +80,18 @@ def fts_text(text: str) -> str:
 
 
 def acronyms(text: str) -> frozenset[str]:
-    """Return the words, folded, that a text writes in capitals: two letters or more, among words that are not so.
-
-    Args:
-        text: any string; of one that is all in capitals none stands out.
-    """
+    """Return the words of two or more letters that a text writes in capitals, folded; none if it is all capitals."""
     if text.isupper():
         return frozenset()
     return frozenset(fold(word) for word in _CAPITALS.findall(text) if word.isupper())
 
 
 def match_terms(text: str, limit: int = 64) -> tuple[str, ...]:
-    """Return what to look for in the full-text index for a question.
+    """Return at most `limit` distinct full-text terms of a question, in its order.
 
-    A term is a folded word, or a phrase of characters with spaces between them where the script has
-    none. Function words, single ASCII letters and contractions with "not" are left out; what is written in capitals
-    is no function word, as "IT" or "WHO".
-
-    Args:
-        text: the question.
-        limit: the greatest number of terms.
-
-    Returns:
-        Distinct terms in the order of the question.
-
-    Raises:
-        InputError: `limit` is less than one.
+    A term is a folded word or, where the script has no spaces, a phrase of characters with spaces between them.
+    Function words, single ASCII letters and contractions with "not" are left out; a word in capitals, such as "IT" or
+    "WHO", is no function word.
     """
     if limit < 1:
         raise InputError(f"limit is {limit}, but a query has at least 1 term; give 1 or more")
@@ -136,27 +109,15 @@ def match_terms(text: str, limit: int = 64) -> tuple[str, ...]:
 
 
 def match_query(terms: Iterable[str]) -> str:
-    """Return the FTS5 expression that finds rows with any of the terms.
-
-    Args:
-        terms: any strings; each is looked for as one phrase and can contain no operator.
-
-    Returns:
-        Quoted phrases joined by OR; empty if there is no term, and then there is nothing to ask.
-    """
+    """Return the FTS5 query for rows with any of the terms, each quoted as a phrase; "" if there is no term."""
     phrases = (clean(term).translate(_SIGNS).replace('"', '""') for term in terms)
     return " OR ".join(f'"{phrase}"' for phrase in phrases if phrase.strip())
 
 
 def fingerprint(text: str) -> str:
-    """Return a digest that is the same for texts which differ only in spelling details.
+    """Return the sha256 of the folded text with its white space collapsed and its final punctuation removed.
 
-    Args:
-        text: any string.
-
-    Returns:
-        The sha256 (64 hex digits) of the folded text, white space collapsed, punctuation at its end
-        removed. A text of nothing but punctuation keeps it.
+    Texts that differ only in spelling details share it. A text of nothing but punctuation keeps its punctuation.
     """
     folded = " ".join(fold(text).split())
     return hashlib.sha256((folded.rstrip(_TRAILING) or folded).encode()).hexdigest()

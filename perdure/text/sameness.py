@@ -67,21 +67,13 @@ _TELLING = _MARKED | _TURNING | _PERSON.keys()
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """What must be equal in two texts before they can mean the same.
+    """What must be equal in two texts before they can mean the same."""
 
-    Attributes:
-        figures: numbers, number words, weekdays and months, sorted.
-        names: capitalised words inside a sentence, folded, sorted.
-        people: who it speaks of: the speaker, others, relatives; sorted.
-        polarity: words that turn or limit a statement, or move it into another tense, sorted.
-        relative: whether it speaks of a time that depends on when it is said, as "tomorrow".
-    """
-
-    figures: tuple[str, ...]
-    names: tuple[str, ...]
-    people: tuple[str, ...]
-    polarity: tuple[str, ...]
-    relative: bool
+    figures: tuple[str, ...]  # numbers, number words, weekdays and months, sorted
+    names: tuple[str, ...]  # capitalised words inside a sentence, folded, sorted
+    people: tuple[str, ...]  # whom the text speaks of: the speaker, others, relatives; sorted
+    polarity: tuple[str, ...]  # words that negate or limit a statement, or change its tense, sorted
+    relative: bool  # whether a time in it depends on when it is said ("tomorrow")
 
 
 def details(text: str) -> Details:

@@ -44,14 +44,9 @@ DENSE_CLASS = "".join(f"{chr(start)}-{chr(end)}" for start, end, _ in _RANGES)
 
 @lru_cache(maxsize=8192)
 def dense_script(char: str) -> str | None:
-    """Return the script of a character that is written without spaces.
+    """Return the script of a character ("han", "thai", ...) if it is written without spaces, else None.
 
-    Args:
-        char: one character.
-
-    Returns:
-        "han", "kana", "hangul", "thai", "lao", "khmer", "myanmar", or None for every other script.
-        Korean does put spaces between words, but glues particles to them, so it counts.
+    Korean does put spaces between words, but attaches particles to them, so "hangul" counts.
     """
     code = ord(char)
     at = bisect_right(_STARTS, code) - 1

@@ -12,28 +12,16 @@ _DENSE = lazy(f"[{DENSE_CLASS}]+")
 
 
 def estimate_tokens(text: str) -> int:
-    """Return about how many tokens a language model makes of a text.
+    """Estimate how many tokens a language model makes of a text, rounded up.
 
-    Four characters count as one token, as in English prose. In a script without spaces (Han, kana, Hangul,
-    Thai, Lao, Khmer, Burmese) each character counts as one. Takes time linear in the length of the text.
-
-    Args:
-        text: any string.
-
-    Returns:
-        Tokens, rounded up; 0 for an empty text.
+    Four characters count as one token, as in English prose. In a script without spaces (Han, kana, Hangul, Thai, Lao,
+    Khmer, Burmese) each character counts as one. Takes time linear in the length of the text.
     """
     return -(-token_quarters(text) // QUARTERS)
 
 
 def token_quarters(text: str) -> int:
-    """Return the estimate in quarters of a token, not rounded.
-
-    Quarters add up: those of two texts together are those of the one plus those of the other.
-
-    Args:
-        text: any string.
-    """
+    """Return the estimate in quarters of a token, not rounded, so that the quarters of two texts add up."""
     if text.isascii():
         return len(text)
     dense = sum(end - start for start, end in (match.span() for match in _DENSE.finditer(text)))

@@ -37,23 +37,14 @@ _OFTEN = lazy(
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Something that a text speaks of.
+    """Something that a text speaks of."""
 
-    Attributes:
-        key: what its forms have in common: "dance studio" and "dance studios" have one key.
-        form: as the text has it, folded.
-        way: "likes", "dislikes" or "speaks".
-        name: whether it is written like a name and could be what somebody is called by: "Thanks, Gina".
-        said: the sentence that it stands in.
-        wish: what is liked or disliked, word by word to the end of the sentence: only all of it is what was meant.
-    """
-
-    key: str
-    form: str
-    way: str
-    name: bool = False
-    said: str = ""
-    wish: tuple[str, ...] = ()
+    key: str  # shared by all its forms: "dance studio" and "dance studios"
+    form: str  # as in the text, folded
+    way: str  # "likes", "dislikes" or "speaks"
+    name: bool = False  # whether it is written like a name that somebody may be addressed by: "Thanks, Gina"
+    said: str = ""  # the sentence it stands in
+    wish: tuple[str, ...] = ()  # what is liked or disliked, word by word; only all of it was meant
 
 
 def topics(text: str) -> list[Topic]:

@@ -36,21 +36,14 @@ Ask = Callable[[bool], str]
 
 @dataclass(frozen=True, slots=True)
 class KeyRow:
-    """What the vault knows of a key. None of it is secret.
+    """What the vault knows of a key. None of it is secret."""
 
-    Attributes:
-        generation: 1 for the first key, one more with each rotation.
-        source: where the key comes from.
-        entry: its name in the OS keyring; empty for a passphrase.
-        salt, cost: of scrypt (r 8, p 1); empty and 0 for the keyring.
-        nonce, proof: a known text sealed with the key: by it a wrong key is told before anything is done.
-    """
-
-    generation: int
-    source: str
-    entry: str
-    salt: bytes
-    cost: int
+    generation: int  # 1 for the first key, one more with each rotation
+    source: str  # "keyring" or "passphrase"
+    entry: str  # its name in the OS keyring; empty for a passphrase
+    salt: bytes  # of scrypt (r 8, p 1); empty for the keyring
+    cost: int  # of scrypt; 0 for the keyring
+    # With `proof`, a known text sealed with the key: it reveals a wrong key before anything is done.
     nonce: bytes
     proof: bytes
 
@@ -65,12 +58,7 @@ class Key:
         self._cipher = AESGCM(secret)
 
     def seal(self, value: bytes, bound: tuple[object, ...]) -> tuple[bytes, bytes]:
-        """Return a fresh nonce and the ciphertext.
-
-        Args:
-            value: what to hide.
-            bound: what the ciphertext is tied to; it opens only together with the same.
-        """
+        """Return a fresh nonce and the ciphertext, which opens only together with the same `bound`."""
         nonce = os.urandom(NONCE_BYTES)
         return nonce, self._cipher.encrypt(nonce, value, self._aad(bound))
 
@@ -91,11 +79,7 @@ class KeyringKeys:
     """Random keys that the keyring of the operating system keeps."""
 
     def create(self, generation: int) -> tuple[KeyRow, Key]:
-        """Make a key and have the keyring keep it, under a name that no key had before.
-
-        Raises:
-            StoreUnavailableError: there is no keyring, or it did not keep the key.
-        """
+        """Make a key and keep it in the keyring under a fresh name; StoreUnavailableError if that fails."""
         secret = os.urandom(KEY_BYTES)
         entry = str(uuid.uuid4())
         with _keyring() as ring:
@@ -106,11 +90,7 @@ class KeyringKeys:
         return KeyRow(generation, "keyring", entry, b"", 0, *key.seal(_PROOF, ())), key
 
     def unlock(self, row: KeyRow) -> Key:
-        """Return the key of a row.
-
-        Raises:
-            StoreUnavailableError: the keyring does not have it, or has another one.
-        """
+        """Return the key of a row; StoreUnavailableError if the keyring does not have it, or has another one."""
         secret = self._load(row.entry)
         if secret is None:
             raise StoreUnavailableError(
@@ -120,11 +100,7 @@ class KeyringKeys:
         return _proven(Key(secret, row.generation), row, f"the key in the OS keyring (entry {row.entry})")
 
     def discard(self, row: KeyRow) -> None:
-        """Remove a key from the keyring; it is no error if it is not there.
-
-        Raises:
-            StoreUnavailableError: the keyring refuses.
-        """
+        """Remove a key from the keyring; it is no error if it is not there."""
         if self._load(row.entry) is not None:
             with _keyring() as ring:
                 ring.delete_password(KEYRING_SERVICE, row.entry)
@@ -145,12 +121,7 @@ class PassphraseKeys:
     """Keys made of a passphrase by scrypt. The salt stands in the vault, the passphrase nowhere."""
 
     def __init__(self, passphrase: str | None, ask: Ask | None) -> None:
-        """Take the passphrase, else that of the environment, else ask for it when it is needed.
-
-        Args:
-            passphrase: as given in code.
-            ask: asks a person.
-        """
+        """Take the passphrase, else that of the environment, else ask a person for it when it is needed."""
         self._given = passphrase if passphrase is not None else os.environ.get(PASSPHRASE_VARIABLE)
         self._ask = ask
 
@@ -160,12 +131,7 @@ class PassphraseKeys:
         return bool(self._given)
 
     def create(self, generation: int) -> tuple[KeyRow, Key]:
-        """Make a key, with a salt of its own.
-
-        Raises:
-            InputError: the passphrase is too short.
-            StoreUnavailableError: there is none.
-        """
+        """Make a key with a fresh salt; InputError for a short passphrase, StoreUnavailableError without one."""
         passphrase = self._passphrase(new=True)
         if len(passphrase) < MIN_PASSPHRASE:
             raise InputError(
@@ -177,11 +143,9 @@ class PassphraseKeys:
         return KeyRow(generation, "passphrase", "", salt, SCRYPT_COST, *key.seal(_PROOF, ())), key
 
     def unlock(self, row: KeyRow) -> Key:
-        """Return the key of a row.
+        """Return the key of a row; StoreUnavailableError if the passphrase is missing or wrong.
 
-        Raises:
-            StoreUnavailableError: there is no passphrase, or it is another one.
-            StoreCorruptError: the vault's record of the key is damaged.
+        StoreCorruptError means that the vault's record of the key is damaged.
         """
         if row.cost not in _SCRYPT_COSTS or len(row.salt) != SALT_BYTES:
             raise StoreCorruptError(f"the vault's record of key {row.generation} is damaged; restore a backup")
@@ -210,20 +174,12 @@ def keys_for(row: KeyRow, phrase: PassphraseKeys) -> KeyringKeys | PassphraseKey
 
 
 def keys_for_new(phrase: PassphraseKeys) -> KeyringKeys | PassphraseKeys:
-    """Return what makes the first key: a passphrase that was given, else the OS keyring, else a passphrase asked for.
-
-    Raises:
-        StoreUnavailableError: the extra is not installed.
-    """
+    """Return what makes the first key: a given passphrase, else the OS keyring, else a passphrase asked for."""
     return phrase if phrase.given or not has_keyring() else KeyringKeys()
 
 
 def has_keyring() -> bool:
-    """Return whether the system has a keyring that is fit for secrets.
-
-    Raises:
-        StoreUnavailableError: the extra is not installed.
-    """
+    """Return whether the system has a keyring fit for secrets; StoreUnavailableError without the extra."""
     with needs_extra():
         import keyring
     ring = keyring.get_keyring()
@@ -235,11 +191,7 @@ def has_keyring() -> bool:
 
 @contextmanager
 def needs_extra() -> Iterator[None]:
-    """Say what to install if an import in the block fails.
-
-    Raises:
-        StoreUnavailableError: the extra is not installed.
-    """
+    """Raise StoreUnavailableError, saying what to install, if an import in the block fails."""
     try:
         yield
     except ImportError as error:
