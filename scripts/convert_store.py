@@ -12,9 +12,11 @@ import apsw
 import click
 
 from perdure.errors import PerdureError
+from perdure.maintenance.backup import backups_folder
 from perdure.maintenance.verify import verify
 from perdure.store.access import CLOSE, opened
-from perdure.store.folder import alone
+from perdure.store.folder import alone, prepare_folder
+from perdure.store.inbox import waiting_in
 from perdure.store.migrations import APPLICATION_ID, STEPS
 from perdure.store.snapshot import snapshot, unused
 from perdure.store.sql import run
@@ -34,10 +36,13 @@ def convert(folder: Path) -> list[str]:
     with alone(folder) as free, opened(path) as connection:
         if not free:
             raise PerdureError(f"{folder} is in use; {CLOSE}")
+        if waiting := waiting_in(folder / "inbox"):
+            raise PerdureError(f"{waiting} turns wait in {folder}; run the perdure that wrote them once more before")
         marks = (run(connection, "PRAGMA application_id"), run(connection, "PRAGMA user_version"))
         if marks != ([(APPLICATION_ID,)], [(SCHEMA,)]):
             raise PerdureError(f"{path} has not schema {SCHEMA}; it was left untouched")
-        done = [f"a copy is kept: {snapshot(connection, unused(folder, f'facts-schema-{SCHEMA}'))}"]
+        copy = unused(prepare_folder(backups_folder(folder)), "facts-before-schema-1")
+        done = [f"a copy is kept: {snapshot(connection, copy)}"]
         with connection:
             run(connection, "DELETE FROM meta WHERE key IN ('earlier_rules', 'reviving', 'revived')")
             run(connection, "DELETE FROM cursors WHERE tail NOT GLOB 'k1:*'")

@@ -54,6 +54,11 @@ def migrate(url: str) -> bool:
 def _version(raw: psycopg.Connection[Row]) -> int:
     if raw.execute("SELECT to_regclass('perdure_schema')").fetchall() == [(None,)]:
         return 0
+    if raw.execute("SELECT to_regclass('perdure_steps')").fetchall() != [(None,)]:
+        raise StoreUnavailableError(
+            "the database was made before perdure's first release; export its memories with the perdure that made it, and"
+            " import them into a new one"
+        )
     [(version,)] = raw.execute("SELECT version FROM perdure_schema").fetchall()
     if version > len(STEPS):
         raise StoreTooNewError(

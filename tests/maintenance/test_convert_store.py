@@ -41,7 +41,9 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_store_of_before_is_converted_once(folder: Path) -> None:
     copied, cursors, sound = convert(folder)
-    assert Path(copied.rpartition(": ")[2]).is_file()
+    copy = Path(copied.rpartition(": ")[2])
+    assert copy.is_file()
+    assert copy.parent == folder / "backups"
     assert cursors.endswith(": 1")
     assert sound.endswith("schema 1 now, and perdure verify finds: nothing")
     store = Store(folder)
