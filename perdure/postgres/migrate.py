@@ -56,8 +56,8 @@ def _version(raw: psycopg.Connection[Row]) -> int:
         return 0
     if raw.execute("SELECT to_regclass('perdure_steps')").fetchall() != [(None,)]:
         raise StoreUnavailableError(
-            "the database was made before perdure's first release; export its memories with the perdure that made it, and"
-            " import them into a new one"
+            "the database was made before perdure's first release; export its memories with the perdure that made it,"
+            " and import them into a new one"
         )
     [(version,)] = raw.execute("SELECT version FROM perdure_schema").fetchall()
     if version > len(STEPS):
