@@ -46,12 +46,7 @@ class Canary:
         self._recalled = recalled
 
     def sing(self, pause: Pause) -> str:
-        """Send one through; return one line about it.
-
-        Raises:
-            CanaryError: it was not captured, not recalled, or something of it stayed.
-            StoreError: the store cannot be read or written.
-        """
+        """Send one through; return one line about it."""
         self._clear()
         name = uuid.uuid4().hex
         scope = Scope("custom", f"{PREFIX}{name}")

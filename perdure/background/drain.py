@@ -52,15 +52,7 @@ class Drain:
         gate: TurnGate,
         restore: Callable[[Sequence[Entry]], None] = lambda entries: None,
     ) -> None:
-        """Capture for `store` on the keeper's thread.
-
-        Args:
-            store: the truth, with its inbox.
-            capturer: makes facts of entries.
-            keeper: the thread that works in the background.
-            gate: which turns come first.
-            restore: records the conversations of entries that a dead process left.
-        """
+        """Capture for `store` on the keeper's thread."""
         self._restore = restore
         self._store = store
         self._capturer = capturer

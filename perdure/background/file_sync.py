@@ -41,8 +41,7 @@ RUNNING = 1024
 class Folders:
     """Where the files of a store are. No turn waits for a writer: what it names counts at once. Usable from any thread.
 
-    Attributes:
-        on_new: called on the keeper's thread when there is another folder.
+    `on_new`: called on the keeper's thread when there is another folder.
     """
 
     def __init__(self, store: Store, log: TranscriptLog, keeper: Keeper, on_new: Callable[[], None]) -> None:
@@ -67,11 +66,7 @@ class Folders:
         ]
 
     def name(self, scope: Scope, path: str, kind: Kind) -> None:
-        """Search a folder from now on; it is registered soon. Whoever names it again has it tried again, if need be.
-
-        Raises:
-            InputError: the path cannot be searched. That is said once.
-        """
+        """Search a folder from now on; it is registered soon. Whoever names it again has it tried again, if need be."""
         name = (scope, path, kind)
         if self._known.get(name):
             return
@@ -81,11 +76,7 @@ class Folders:
         self._keeper.submit("folder", lambda: self._register(name))
 
     def drop(self, root: Root) -> None:
-        """Search a folder no longer.
-
-        Raises:
-            StoreError: it could not be written.
-        """
+        """Search a folder no longer."""
         with self._writing:
             for name in [name for name, other in self._waiting.items() if other == root]:
                 del self._waiting[name]
@@ -125,17 +116,8 @@ class FileSync:
     ) -> None:
         """Prepare; `start` begins to watch.
 
-        Args:
-            store: knows where the files are.
-            index: what is kept fresh.
-            log: perdure's own record of conversations.
-            keeper: the thread that works in the background.
-            gate: which turns come first.
-            clock: the time of messages that bring none.
-            embedder: returns the embedder, or None while there is none.
-            start_worker: starts the process that embeds in bulk.
-            watch: whether to watch at all; without, files are looked at before each search.
-            debounce: seconds of quiet before a change is looked at.
+        `embedder`: returns the embedder, or None while there is none. `watch`: whether to watch at all; without, files
+        are looked at before each search. `debounce`: seconds of quiet before a change is looked at.
         """
         self._store = store
         self._index = index
@@ -207,11 +189,7 @@ class FileSync:
             self._running.put(stem, True)
 
     def fresh(self) -> int:
-        """Bring the index up to date unless it has just been; return how many changed files are left for later.
-
-        Raises:
-            StoreError: the index cannot be written.
-        """
+        """Bring the index up to date unless it has just been; return how many changed files are left for later."""
         if not self._lock.acquire(timeout=PATIENCE):
             return max(1, self._left)
         try:

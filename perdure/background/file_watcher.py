@@ -35,19 +35,13 @@ _log = logging.getLogger("perdure.background")
 
 @dataclass(frozen=True, slots=True)
 class WatcherState:
-    """How changes are noticed.
+    """How changes are noticed."""
 
-    Attributes:
-        mode: "events" and polling, "polling" alone for at least one root, or "stopped".
-        reason: why there are no events.
-        roots: how many files and folders are watched.
-        last_event: when the last event came, by the watcher's clock.
-    """
-
+    # "events" and polling, "polling" alone for at least one root, or "stopped"
     mode: Literal["events", "polling", "stopped"]
-    reason: str | None
-    roots: int
-    last_event: float | None
+    reason: str | None  # why there are no events
+    roots: int  # how many files and folders are watched
+    last_event: float | None  # when the last event came, by the watcher's clock
 
 
 class Observer(Protocol):
@@ -123,12 +117,9 @@ class FileWatcher:
     ) -> None:
         """Prepare the watcher; nothing starts yet.
 
-        Args:
-            on_change: called from one thread, never twice at a time. A PerdureError or OSError is logged.
-            debounce: seconds of quiet after the last event before the call.
-            poll_seconds: time between two looks without an event.
-            monotonic: a clock, in seconds.
-            observer: makes the source of events; None: watchdog's for this system.
+        `debounce`: seconds of quiet after the last event before the call. `poll_seconds`: time between two looks
+        without an event. `monotonic`: a clock, in seconds. `observer`: makes the source of events; None: watchdog's for
+        this system.
         """
         self._on_change = on_change
         self._poll_seconds = poll_seconds

@@ -15,15 +15,7 @@ class IndexFeed:
     def __init__(
         self, store: Store, feeding: Feeding, start_worker: Callable[[], None], *, batch: int, seconds: float
     ) -> None:
-        """Prepare.
-
-        Args:
-            store: the truth.
-            feeding: whether there is to be a table.
-            start_worker: starts the process that writes to it.
-            batch: so many facts that wait start it.
-            seconds: so long a fact waits for it.
-        """
+        """Prepare."""
         self._store = store
         self._feeding = feeding
         self._start_worker = start_worker

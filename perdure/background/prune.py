@@ -16,26 +16,17 @@ RECEIPTS = 500
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long things are kept, in seconds.
+    """How long things are kept, in seconds."""
 
-    Attributes:
-        expired: memories, from their expiry on.
-        receipts: what was considered in a turn.
-        conversations: perdure's own record of a conversation, from its last message on; None: for good.
-    """
-
-    expired: float
-    receipts: float
-    conversations: float | None
+    expired: float  # memories, from their expiry on
+    receipts: float  # what was considered in a turn
+    conversations: float | None  # perdure's own record of a conversation, from its last message on; None: for good
 
 
 def prune(store: Store, log: TranscriptLog, keep: Retention, pause: Pause) -> str:
     """Expire and drop what is due; return one line about it.
 
     If so much would expire at once that the clock may be wrong, nothing is done at all: see `perdure.store.expiry`.
-
-    Raises:
-        StoreError: something could not be written or removed.
     """
     done = expiry.prune(store, keep.expired, pause=pause)
     if done.parked is not None:

@@ -47,24 +47,15 @@ class Stopping(PerdureError):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Something that is done again and again.
+    """Something that is done again and again."""
 
-    Attributes:
-        name: unique.
-        every: seconds between two runs; 0: never by itself.
-        first: seconds after the start of the host before it runs at all; its interval if that is shorter.
-        work: does it, and returns one line about what was done, or why there was nothing to do.
-        in_worker: it holds the interpreter too long for the host's process.
-        at_start: it runs once at each start as well.
-        here: it is about the files of this machine, so that each machine does it, where several have the store open.
-    """
-
-    name: str
-    every: float
-    first: float
-    work: Callable[[Pause], str]
-    in_worker: bool = False
-    at_start: bool = False
+    name: str  # unique
+    every: float  # seconds between two runs; 0: never by itself
+    first: float  # seconds after the start of the host before it runs at all; its interval if that is shorter
+    work: Callable[[Pause], str]  # does it, and returns one line about what was done, or why there was nothing to do
+    in_worker: bool = False  # it holds the interpreter too long for the host's process
+    at_start: bool = False  # it runs once at each start as well
+    # it is about the files of this machine, so that each machine does it, where several have the store open
     here: bool = False
 
 
@@ -84,14 +75,7 @@ class Scheduler:
     ) -> None:
         """Prepare; `start` begins.
 
-        Args:
-            store: keeps when each job is due.
-            jobs: what is to be done.
-            clock: tells what is due.
-            gate: turns that go first.
-            start_worker: starts the worker process, if it is not at work.
-            chance: 0 to 1, for the spread.
-            stop: set when the process is to end.
+        `chance`: 0 to 1, for the spread.
         """
         self._store = store
         self._jobs: Mapping[str, Job] = {job.name: job for job in jobs}
@@ -153,11 +137,7 @@ class Scheduler:
         return {name: known[row] for name, row in self._rows.items() if row in known}
 
     def run_due(self) -> list[str]:
-        """Run every job that is due, the longest overdue first; return their names.
-
-        Raises:
-            StoreError: the plan cannot be read or written.
-        """
+        """Run every job that is due, the longest overdue first; return their names."""
         done = []
         for name in self._due():
             if self._stop.is_set():
@@ -167,11 +147,7 @@ class Scheduler:
         return done
 
     def run_wanted(self) -> list[str]:
-        """Run what is wanted from the worker process, which this one is; return the names.
-
-        Raises:
-            StoreError: the plan cannot be read or written.
-        """
+        """Run what is wanted from the worker process, which this one is; return the names."""
         done = []
         for name, state in self.states().items():
             if state.state == "wanted" and not self._stop.is_set():
@@ -184,12 +160,7 @@ class Scheduler:
         return done
 
     def run(self, name: str) -> str:
-        """Run a job now, or hand it to the worker process; return one line about it.
-
-        Raises:
-            InputError: there is no such job.
-            StoreError: that it ran cannot be noted.
-        """
+        """Run a job now, or hand it to the worker process; return one line about it."""
         job = self._jobs.get(name)
         if job is None:
             raise InputError(f"job {name!r} is unknown; use one of {', '.join(self._jobs)}")

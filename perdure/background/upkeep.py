@@ -17,14 +17,7 @@ UNFINISHED = 86_400.0
 
 
 def rotate(store: Store, keep: int) -> str:
-    """Write a verified backup and remove the oldest ones beyond `keep`, and what was never finished.
-
-    Returns:
-        One line about it.
-
-    Raises:
-        StoreError: it could not be written; then none is removed either.
-    """
+    """Write a verified backup, remove the oldest beyond `keep` and what was never finished; return one line about it."""
     if store.database.shared:
         return "PostgreSQL has backups of its own"
     made = backup(store)
@@ -37,11 +30,7 @@ def rotate(store: Store, keep: int) -> str:
 
 
 def export_day(store: Store, keep: int, pause: Pause) -> str:
-    """Write the day's export if anything has changed since the last one; return one line about it.
-
-    Raises:
-        StoreError: it could not be written; then no older one is removed either.
-    """
+    """Write the day's export if anything has changed since the last one; return one line about it."""
     made = daily_export(store, keep, pause=pause)
     if made is None:
         last = newest_export(store)
@@ -54,9 +43,6 @@ def reconcile(store: Store, pause: Pause) -> str:
     """Compare everything with everything, and mend what can be made anew from the facts; return one line about it.
 
     What only a person can judge, as a fact that was changed behind our back, is named and left as it is.
-
-    Raises:
-        StoreError: a repair could not be written.
     """
     found = verify(store, lambda name: pause())
     ours = [finding for finding in found if finding.repair in REPAIRABLE_UNASKED]

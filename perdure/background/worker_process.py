@@ -26,13 +26,7 @@ class WorkerProcess:
     """
 
     def __init__(self, module: str, home: Path, settings: Mapping[str, Any]) -> None:
-        """Prepare a worker for a data folder.
-
-        Args:
-            module: what `python -m` runs.
-            home: the data folder.
-            settings: JSON values, handed over on stdin.
-        """
+        """Prepare a worker for a data folder."""
         self._module = module
         self._order = json.dumps({"home": str(home), "settings": dict(settings)}).encode() + b"\n"
         self._process: subprocess.Popen[bytes] | None = None

@@ -23,23 +23,14 @@ MAX_FIELD = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A checkpoint.
+    """A checkpoint."""
 
-    Attributes:
-        id: of its fact.
-        at: when it was made, epoch seconds.
-        expires_at: until when it can be restored, epoch seconds.
-        intent: what was about to be done.
-        state: where things stood.
-        expected: what should come of it; empty if it was not said.
-    """
-
-    id: str
-    at: float
-    expires_at: float
-    intent: str
-    state: str
-    expected: str
+    id: str  # of its fact
+    at: float  # when it was made, epoch seconds
+    expires_at: float  # until when it can be restored, epoch seconds
+    intent: str  # what was about to be done
+    state: str  # where things stood
+    expected: str  # what should come of it; empty if it was not said
 
     def to_dict(self) -> dict[str, Any]:
         """Return the values as JSON can hold them."""
@@ -49,12 +40,7 @@ class Checkpoint:
 def save(
     store: Store, writer: Writer, home: Scope, author: Author, intent: str, state: str, expected: str = ""
 ) -> Checkpoint:
-    """Keep a checkpoint; it is on disk when this returns.
-
-    Raises:
-        InputError: a part is too long, or the intent is empty.
-        StoreError: it could not be written.
-    """
+    """Keep a checkpoint; it is on disk when this returns."""
     parts = {"intent": intent.strip(), "state": state.strip(), "expected": expected.strip()}
     if not parts["intent"]:
         raise InputError("a checkpoint needs an intent; say what is about to be done")
@@ -82,22 +68,14 @@ def save(
 
 
 def saved(store: Store, home: Scope, limit: int = 20) -> list[Checkpoint]:
-    """Return the checkpoints of a scope that can still be restored, newest first.
-
-    Raises:
-        InputError: the limit is out of range.
-    """
+    """Return the checkpoints of a scope that can still be restored, newest first."""
     view = View(Audience(frozenset({home}), home), store.clock.now())
     with store.database.read() as connection:
         return [_checkpoint(fact) for fact in list_facts(connection, view, Filter(category=CATEGORY), limit)]
 
 
 def newest(store: Store, home: Scope) -> Checkpoint:
-    """Return the newest checkpoint of a scope.
-
-    Raises:
-        NotFoundError: there is none, or it was made more than four hours ago.
-    """
+    """Return the newest checkpoint of a scope."""
     found: Sequence[Checkpoint] = saved(store, home, 1)
     if not found:
         raise NotFoundError("there is no checkpoint of the last four hours; make one with checkpoint save")

@@ -51,17 +51,11 @@ _SYSTEM = (
 
 @dataclass(frozen=True, slots=True)
 class Classified:
-    """A memory that got a category.
+    """A memory that got a category."""
 
-    Attributes:
-        id: of the memory.
-        category: its new one.
-        by: "language model", "rules", or "neighbours" with how sure they are.
-    """
-
-    id: str
-    category: str
-    by: str
+    id: str  # of the memory
+    category: str  # its new one
+    by: str  # "language model", "rules", or "neighbours" with how sure they are
 
 
 def classify(
@@ -77,18 +71,8 @@ def classify(
 ) -> Sequence[Classified]:
     """Classify what an audience may write; `undo` takes each batch of 20 back.
 
-    Args:
-        store: where they are.
-        audience: who asks.
-        author: for the journal.
-        pause: called between two batches; lets turns go first.
-        own: configured categories.
-        llm: is asked first, about each memory once; None, or if it fails: the rules alone.
-        dry_run: only say what would be done.
-        progress: called with how many of how many memories were looked at.
-
-    Raises:
-        StoreError: it could not be written; the batches before are kept.
+    `pause`: called between two batches; lets turns go first. `llm`: is asked first, about each memory once; None, or if
+    it fails: the rules alone.
     """
     view = View(audience, store.clock.now())
     index = _index(store)
@@ -177,11 +161,7 @@ class CategoryModel:
     def __init__(self, store: Store, llm: Asker | None, scope: Scope | None, names: Collection[str]) -> None:
         """Prepare.
 
-        Args:
-            store: keeps up to which memory the model was asked.
-            llm: the model; None: nothing is ever asked.
-            scope: whose memories; None: nobody's.
-            names: the categories that there are.
+        `llm`: the model; None: nothing is ever asked. `scope`: whose memories; None: nobody's.
         """
         self._store = store
         self._llm = llm if scope is not None else None
@@ -192,12 +172,7 @@ class CategoryModel:
     def categories(self, facts: Sequence[Fact], *, keep: bool = True) -> Mapping[str, str]:
         """Return categories by id, of those memories that the model was not asked about before and has one for.
 
-        Args:
-            facts: of the scope, in the order of their rows.
-            keep: remember that it was asked; False: only try.
-
-        Raises:
-            StoreError: that it was asked cannot be read or written.
+        `keep`: remember that it was asked; False: only try.
         """
         rows = self._fresh(facts) if self._llm is not None else {}
         fresh = [fact for fact in facts if fact.id in rows]

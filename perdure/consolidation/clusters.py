@@ -28,15 +28,10 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Facts each of which says the same as every other.
+    """Facts each of which says the same as every other."""
 
-    Attributes:
-        facts: at least two, oldest first.
-        cosine: of the two that are least alike.
-    """
-
-    facts: tuple[Fact, ...]
-    cosine: float
+    facts: tuple[Fact, ...]  # at least two, oldest first
+    cosine: float  # of the two that are least alike
 
 
 def _key(fact: Fact, found: Details) -> Hashable:
@@ -56,12 +51,7 @@ def clusters(
 
     Only facts with equal details are compared, so the work grows with the largest group of these, not with all.
 
-    Args:
-        store: where their vectors are; without vectors only texts that differ in spelling come together.
-        facts: any.
-        least: the cosine from where on two texts may mean the same.
-        pause: called between steps.
-        progress: called with groups done, and groups.
+    `store`: where their vectors are; without vectors only texts that differ in spelling come together.
     """
     groups: dict[Hashable, list[Fact]] = defaultdict(list)
     for fact in facts:

@@ -40,38 +40,23 @@ _SYSTEM = (
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Facts that became one, or would.
+    """Facts that became one, or would."""
 
-    Attributes:
-        texts: of the facts, oldest first.
-        ids: of the facts, in the same order.
-        text: of the fact that takes their place.
-        cosine: of the two that are least alike.
-        id: of the new fact; empty in a dry run.
-    """
-
-    texts: tuple[str, ...]
-    ids: tuple[str, ...]
-    text: str
-    cosine: float
-    id: str = ""
+    texts: tuple[str, ...]  # of the facts, oldest first
+    ids: tuple[str, ...]  # of the facts, in the same order
+    text: str  # of the fact that takes their place
+    cosine: float  # of the two that are least alike
+    id: str = ""  # of the new fact; empty in a dry run
 
 
 @dataclass(frozen=True, slots=True)
 class Consolidated:
-    """What a consolidation did.
+    """What a consolidation did."""
 
-    Attributes:
-        examined: facts that were compared.
-        merges: what became one.
-        skipped: clusters of which a fact was changed or removed meanwhile.
-        batch: what `undo` takes back at once; empty if nothing was changed.
-    """
-
-    examined: int
-    merges: tuple[Merge, ...]
-    skipped: int
-    batch: str
+    examined: int  # facts that were compared
+    merges: tuple[Merge, ...]  # what became one
+    skipped: int  # clusters of which a fact was changed or removed meanwhile
+    batch: str  # what `undo` takes back at once; empty if nothing was changed
 
 
 _Draft = tuple[Cluster, Fact, StoredVector | None]
@@ -91,19 +76,9 @@ def consolidate(
 ) -> Consolidated:
     """Merge what says the same, among the facts of each scope that the view shows.
 
-    Args:
-        store: whose facts.
-        view: which of them; its audience must be allowed to write them all.
-        author: for the journal.
-        writer: embeds what a language model has worded.
-        cosine: from where on two facts may say the same; their words decide whether they do.
-        llm: words the new facts; None, or if it fails: the best of the old texts stays.
-        dry_run: only tell.
-        pause: called between steps, so that a turn that begins meanwhile need not wait.
-        progress: called with groups of facts compared, and how many there are.
-
-    Raises:
-        StoreError: it could not be read or written; a cluster is merged wholly or not at all.
+    `view`: which of them; its audience must be allowed to write them all. `cosine`: from where on two facts may say the
+    same; their words decide whether they do. `llm`: words the new facts; None, or if it fails: the best of the old
+    texts stays.
     """
     facts = _facts(store, replace(view, approved_only=True))
     found = list(clusters(store, facts, cosine, pause, progress))

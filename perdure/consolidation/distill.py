@@ -31,18 +31,12 @@ MAX_BYTES = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class Distilled:
-    """What a distillation did.
+    """What a distillation did."""
 
-    Attributes:
-        sessions: conversations looked at.
-        messages: of people in them, that had not been captured.
-        added: facts that are new.
-        skipped: files that were passed over, with the reason; also conversations captured while they went on.
-    """
-
-    sessions: int
-    messages: int
-    added: int
+    sessions: int  # conversations looked at
+    messages: int  # of people in them, that had not been captured
+    added: int  # facts that are new
+    # files that were passed over, with the reason; also conversations captured while they went on
     skipped: Mapping[str, str]
 
 
@@ -80,19 +74,7 @@ def distill(
 ) -> Distilled:
     """Capture the recorded conversations of a scope.
 
-    Args:
-        store: where facts go.
-        writer: compares and writes them.
-        rules: capture rules of extensions.
-        roots: where files lie; those of sessions of this scope are read.
-        home: whose conversations, and to whom the facts belong.
-        strip: takes the blocks that we put into a session out of a text of that session.
-        dry_run: only count.
-        pause: called between steps, so that a turn that begins meanwhile need not wait.
-        progress: called with files done and files to do.
-
-    Raises:
-        StoreError: it could not be written; repeat it, and it goes on from there.
+    `roots`: where files lie; those of sessions of this scope are read.
     """
     capturer = Capturer(store, TranscriptWriter(writer), rules)
     talks, skipped = _talks([root for root in roots if root.kind == "sessions" and root.scope == home], strip)

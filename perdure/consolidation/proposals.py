@@ -36,23 +36,14 @@ OPEN, ACCEPTED, REFUSED = "open", "accepted", "refused"
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A line for MEMORY.md.
+    """A line for MEMORY.md."""
 
-    Attributes:
-        id: its name.
-        text: the line.
-        state: "open", "accepted" or "refused".
-        made_at: epoch seconds.
-        expires_at: until when it waits for an answer, epoch seconds.
-        evidence: the texts that speak for it.
-    """
-
-    id: str
-    text: str
-    state: str
-    made_at: float
-    expires_at: float
-    evidence: tuple[str, ...]
+    id: str  # its name
+    text: str  # the line
+    state: str  # "open", "accepted" or "refused"
+    made_at: float  # epoch seconds
+    expires_at: float  # until when it waits for an answer, epoch seconds
+    evidence: tuple[str, ...]  # the texts that speak for it
 
     def to_dict(self) -> dict[str, Any]:
         """Return the values as JSON can hold them."""
@@ -64,9 +55,6 @@ def propose(store: Store, home: Scope, *, dry_run: bool = False) -> list[Proposa
 
     What was proposed before is not proposed again, whatever the answer was; what nobody answered may be, once its
     time is over.
-
-    Raises:
-        StoreError: it could not be read or written.
     """
     now = store.clock.now()
     view = _view(home, now)
@@ -88,16 +76,7 @@ def propose(store: Store, home: Scope, *, dry_run: bool = False) -> list[Proposa
 
 
 def proposals(store: Store, home: Scope, *, everything: bool = False) -> list[Proposal]:
-    """Return the proposals of a scope that wait for an answer, oldest first.
-
-    Args:
-        store: where they are.
-        home: the scope.
-        everything: also what was answered, or was not in time.
-
-    Raises:
-        StoreError: it could not be read.
-    """
+    """Return the proposals of a scope that wait for an answer, oldest first."""
     now = store.clock.now()
     with store.database.read() as connection:
         found = _listed(connection, _view(home, now))
@@ -107,16 +86,7 @@ def proposals(store: Store, home: Scope, *, everything: bool = False) -> list[Pr
 def answer(store: Store, home: Scope, name: str, folder: Path | None) -> Proposal:
     """Accept a proposal: its line is written into MEMORY.md of the folder; or refuse it, if there is no folder.
 
-    Args:
-        store: where it is.
-        home: the scope.
-        name: its id, or the first eight digits.
-        folder: the agent's workspace; None: refuse.
-
-    Raises:
-        NotFoundError, AmbiguousIdError: no proposal, or several, have an id that begins so.
-        InputError: it was answered already, its time is over, or see `perdure.files.managed.add_line`.
-        StoreError: it could not be written; the proposal is still open.
+    `folder`: the agent's workspace; None: refuse.
     """
     if len(name) < MIN_PREFIX:
         raise InputError(f"id {name!r} must be at least {MIN_PREFIX} digits of a proposal's id")

@@ -73,30 +73,16 @@ _SYSTEM = (
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A pattern before it is stored.
+    """A pattern before it is stored."""
 
-    Attributes:
-        kind: "topic", "preference", "aversion", "habit" or, of a language model, "insight".
-        subject: what it is about, the same whenever it is found again; empty for an insight.
-        text: in a sentence, without the evidence.
-        evidence: the facts it was found in, oldest first.
-    """
-
-    kind: str
-    subject: str
-    text: str
-    evidence: tuple[Fact, ...]
+    kind: str  # "topic", "preference", "aversion", "habit" or, of a language model, "insight"
+    subject: str  # what it is about, the same whenever it is found again; empty for an insight
+    text: str  # in a sentence, without the evidence
+    evidence: tuple[Fact, ...]  # the facts it was found in, oldest first
 
 
 def find(facts: Sequence[Fact], vectors: Vectors, minimum: int = 2, limit: int = LIMIT) -> list[Found]:
-    """Return what comes back in facts of at least two days, strongest first.
-
-    Args:
-        facts: of one window and one scope.
-        vectors: of those facts that have one.
-        minimum: observations that make a pattern.
-        limit: so many at the most.
-    """
+    """Return what comes back in facts of at least two days, strongest first."""
     seen: dict[str, list[_Seen]] = defaultdict(list)
     for fact in sorted(facts, key=lambda fact: fact.effective_date):
         for topic in topics(fact.text):
@@ -184,21 +170,13 @@ def _day(fact: Fact) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A pattern that a reflection found.
+    """A pattern that a reflection found."""
 
-    Attributes:
-        id: of its fact; empty in a dry run.
-        kind: "topic", "preference", "aversion", "habit" or "insight".
-        text: what the fact says.
-        evidence: ids of the facts it was found in, oldest first.
-        action: "new", "updated" (there is more evidence) or "known".
-    """
-
-    id: str
-    kind: str
-    text: str
-    evidence: tuple[str, ...]
-    action: str
+    id: str  # of its fact; empty in a dry run
+    kind: str  # "topic", "preference", "aversion", "habit" or "insight"
+    text: str  # what the fact says
+    evidence: tuple[str, ...]  # ids of the facts it was found in, oldest first
+    action: str  # "new", "updated" (there is more evidence) or "known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,24 +190,14 @@ class Reflected:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Which facts are looked at.
+    """Which facts are looked at."""
 
-    Attributes:
-        days: said within so many days before now.
-        minimum: observations that make a pattern.
-        limit: patterns at the most.
-    """
-
-    days: float = DAYS
-    minimum: int = OBSERVATIONS
-    limit: int = LIMIT
+    days: float = DAYS  # said within so many days before now
+    minimum: int = OBSERVATIONS  # observations that make a pattern
+    limit: int = LIMIT  # patterns at the most
 
     def __post_init__(self) -> None:
-        """Check the values.
-
-        Raises:
-            InputError: one is out of range.
-        """
+        """Check the values."""
         if not 0 < self.days <= 36_500:
             raise InputError(f"the window is {self.days} days; give more than 0 and at most 36500")
         if self.minimum < 2:
@@ -251,18 +219,8 @@ def reflect(
 ) -> Reflected:
     """Find the patterns of a scope and keep them there.
 
-    Args:
-        store: whose facts.
-        home: the scope; facts of other scopes are no evidence, or a pattern would tell of them.
-        author: for the journal.
-        writer: embeds the patterns.
-        window: which facts, how many observations.
-        llm: also looks for patterns; None, or if it fails: counting alone.
-        dry_run: only tell.
-        pause: called between steps, so that a turn that begins meanwhile need not wait.
-
-    Raises:
-        StoreError: it could not be read or written; what was not written is found again.
+    `home`: the scope; facts of other scopes are no evidence, or a pattern would tell of them. `llm`: also looks for
+    patterns; None, or if it fails: counting alone.
     """
     now = store.clock.now()
     view = View(Audience(frozenset({home}), home), now, channels=[each.value for each in TRUSTED], approved_only=True)

@@ -36,23 +36,14 @@ FORGET, SUPERSEDE, LINK, NONE = "forget", "supersede", "link", "none"
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A memory that does more harm than good.
+    """A memory that does more harm than good."""
 
-    Attributes:
-        id: of the memory.
-        kind: "secret", "echo", "junk", "stale", "duplicate" or "contradiction".
-        text: its beginning, redacted.
-        evidence: what speaks against it.
-        remedy: "forget", "supersede" (by the other), "link" (to the other) or "none" (somebody must decide).
-        other_id: the other memory it has to do with.
-    """
-
-    id: str
-    kind: str
-    text: str
-    evidence: str
-    remedy: str
-    other_id: str | None = None
+    id: str  # of the memory
+    kind: str  # "secret", "echo", "junk", "stale", "duplicate" or "contradiction"
+    text: str  # its beginning, redacted
+    evidence: str  # what speaks against it
+    remedy: str  # "forget", "supersede" (by the other), "link" (to the other) or "none" (somebody must decide)
+    other_id: str | None = None  # the other memory it has to do with
 
 
 Check = Callable[["Desk", Fact], Suspect | None]
@@ -65,11 +56,7 @@ class Desk:
     def __init__(self, store: Store, rules: Sequence[CaptureRule], now: float, same_cosine: float) -> None:
         """Start an audit.
 
-        Args:
-            store: what is audited.
-            rules: capture rules of extensions.
-            now: the time of the audit, epoch seconds.
-            same_cosine: from this cosine on two texts mean the same.
+        `now`: the time of the audit, epoch seconds.
         """
         self.store = store
         self.same_cosine = same_cosine

@@ -31,19 +31,12 @@ _FILE = lazy(r"conversations(?:-\d+)?\.json")
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One file of an export.
+    """One file of an export."""
 
-    Attributes:
-        name: its path within the export.
-        size: bytes, unpacked.
-        open: opens it to be read.
-        at: when it was changed last, epoch seconds; 0 if that is not known.
-    """
-
-    name: str
-    size: int
-    open: Callable[[], IO[bytes]]
-    at: float = 0.0
+    name: str  # its path within the export
+    size: int  # bytes, unpacked
+    open: Callable[[], IO[bytes]]  # opens it to be read
+    at: float = 0.0  # when it was changed last, epoch seconds; 0 if that is not known
 
     @property
     def path(self) -> PurePosixPath:
@@ -51,21 +44,13 @@ class Member:
         return PurePosixPath(self.name)
 
     def text(self) -> str:
-        """Return all of it as text.
-
-        Raises:
-            InputError: it cannot be read.
-        """
+        """Return all of it as text."""
         with opened(self) as file:
             return file.read().decode("utf-8-sig", "replace").replace("\r\n", "\n")
 
 
 def members(path: Path, suffix: str) -> list[Member]:
-    """Return the files below a path whose names end so, by name. The path may be a folder, a zip, or one such file.
-
-    Raises:
-        InputError: the path cannot be read.
-    """
+    """Return the files below a path whose names end so, by name. The path may be a folder, a zip, or one such file."""
     if path.is_file():
         return _within(path, suffix) if zipfile.is_zipfile(path) else _plain(path, path.name, suffix)
     found: list[Member] = []
@@ -81,11 +66,7 @@ def members(path: Path, suffix: str) -> list[Member]:
 
 
 def opened(member: Member) -> IO[bytes]:
-    """Open a file of an export.
-
-    Raises:
-        InputError: it cannot be read.
-    """
+    """Open a file of an export."""
     try:
         return member.open()
     except (OSError, RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
@@ -96,9 +77,6 @@ def elements(member: Member) -> Iterator[tuple[Any, int]]:
     """Yield the values of a JSON array, each with its characters; no more than one and what is read ahead is kept.
 
     The array may be the file, or stand in an object as its "results", "memories" or "conversations".
-
-    Raises:
-        InputError: it is no such file, or it is cut off.
     """
     decode = cast(Callable[[bytes], str], codecs.getincrementaldecoder("utf-8-sig")("replace").decode)
     decoder, step = json.JSONDecoder(), STEP
@@ -121,11 +99,7 @@ def elements(member: Member) -> Iterator[tuple[Any, int]]:
 
 
 def lines(member: Member, having: bytes = b"") -> Iterator[Any]:
-    """Yield the objects in a file of JSON lines that hold some bytes; what is no JSON is passed over.
-
-    Raises:
-        InputError: it cannot be read.
-    """
+    """Yield the objects in a file of JSON lines that hold some bytes; what is no JSON is passed over."""
     with opened(member) as file:
         for line in file:
             if having in line:

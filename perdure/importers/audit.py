@@ -34,36 +34,22 @@ _LONGEST = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is wrong with a text.
+    """Something that is wrong with a text."""
 
-    Attributes:
-        kind: one of `KINDS`.
-        where: the file, conversation or id that it stands in.
-        text: its beginning, redacted.
-        evidence: what speaks against it.
-    """
-
-    kind: str
-    where: str
-    text: str
-    evidence: str
+    kind: str  # one of `KINDS`
+    where: str  # the file, conversation or id that it stands in
+    text: str  # its beginning, redacted
+    evidence: str  # what speaks against it
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignAudit:
-    """What an audit of another system's memories found.
+    """What an audit of another system's memories found."""
 
-    Attributes:
-        kind: what was looked at, one of `perdure.importers.sources.KINDS`.
-        texts: so many memories, and statements in conversations.
-        findings: what is wrong, in the order of the texts; then what contradicts each other.
-        unreadable: entries that could not be read.
-    """
-
-    kind: str
-    texts: int
-    findings: tuple[Finding, ...]
-    unreadable: int
+    kind: str  # what was looked at, one of `perdure.importers.sources.KINDS`
+    texts: int  # so many memories, and statements in conversations
+    findings: tuple[Finding, ...]  # what is wrong, in the order of the texts; then what contradicts each other
+    unreadable: int  # entries that could not be read
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -84,14 +70,7 @@ def audit_source(
 ) -> ForeignAudit:
     """Look through what a path holds, and change nothing anywhere.
 
-    Args:
-        path: a file or folder, as for an import.
-        now: epoch seconds.
-        kind: one of `perdure.importers.sources.KINDS`; None: found out.
-        advance: called with 1 after each text.
-
-    Raises:
-        InputError: it cannot be read, or is nothing that is known.
+    `now`: epoch seconds. `kind`: one of `perdure.importers.sources.KINDS`; None: found out.
     """
     desk = _Desk(now)
     # No store is there whose seals could hold, so nothing is vouched for.

@@ -17,11 +17,7 @@ def is_chatgpt(path: Path) -> bool:
 
 
 def load_chatgpt(path: Path) -> Talks:
-    """Return what a person said to ChatGPT.
-
-    Raises:
-        InputError: the path cannot be read.
-    """
+    """Return what a person said to ChatGPT."""
     return talks_of("chatgpt", conversation_files(path), _talk)
 
 

@@ -29,11 +29,7 @@ def is_claude_ai(path: Path) -> bool:
 
 
 def load_claude_ai(path: Path) -> Talks:
-    """Return what a person said to Claude, and what Claude remembered of them.
-
-    Raises:
-        InputError: the path cannot be read.
-    """
+    """Return what a person said to Claude, and what Claude remembered of them."""
     talks = talks_of(KIND, conversation_files(path), _talk)
     facts = list(_notes(path))
     notes = Load(KIND, len(facts), lambda: facts, lambda: ()) if facts else None

@@ -22,11 +22,7 @@ def is_claude_code(path: Path) -> bool:
 
 
 def load_claude_code(path: Path) -> Talks:
-    """Return what a person typed in Claude Code.
-
-    Raises:
-        InputError: the path cannot be read.
-    """
+    """Return what a person typed in Claude Code."""
     files = _files(path)
 
     def read() -> Iterator[Talk]:

@@ -20,11 +20,7 @@ def is_codex(path: Path) -> bool:
 
 
 def load_codex(path: Path) -> Talks:
-    """Return what a person typed in Codex.
-
-    Raises:
-        InputError: the path cannot be read.
-    """
+    """Return what a person typed in Codex."""
     files = _files(path)
     return Talks("codex", sum(member.size for member in files), lambda: map(_talk, files))
 

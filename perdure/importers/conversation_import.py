@@ -41,72 +41,43 @@ _UNLIMITED = Quota(turn=10**9, session=10**9, day=10**9)
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """What a person said in one conversation.
+    """What a person said in one conversation."""
 
-    Attributes:
-        session: its id.
-        messages: the person's, oldest first, as hosts have them: role, content, timestamp.
-        size: characters or bytes that it takes in the export, for the progress.
-        folder: where the agent worked, if it is told.
-        broken: whether it could not be read.
-    """
-
-    session: str
-    messages: Sequence[Message]
-    size: int
-    folder: str = ""
-    broken: bool = False
+    session: str  # its id
+    messages: Sequence[Message]  # the person's, oldest first, as hosts have them: role, content, timestamp
+    size: int  # characters or bytes that it takes in the export, for the progress
+    folder: str = ""  # where the agent worked, if it is told
+    broken: bool = False  # whether it could not be read
 
 
 @dataclass(frozen=True, slots=True)
 class Talks:
-    """Conversations that can be imported.
+    """Conversations that can be imported."""
 
-    Attributes:
-        kind: one of `perdure.importers.sources.KINDS`.
-        size: the sum of the sizes of all conversations, about.
-        read: yields them; may be called again.
-        notes: memories that are beside them, if there are any.
-    """
-
-    kind: str
-    size: int
-    read: Callable[[], Iterator[Talk]]
-    notes: Load | None = None
+    kind: str  # one of `perdure.importers.sources.KINDS`
+    size: int  # the sum of the sizes of all conversations, about
+    read: Callable[[], Iterator[Talk]]  # yields them; may be called again
+    notes: Load | None = None  # memories that are beside them, if there are any
 
 
 @dataclass(slots=True)
 class Heard:
-    """What an import of conversations did, or would do.
+    """What an import of conversations did, or would do."""
 
-    Attributes:
-        kind: where they came from.
-        dry_run: whether nothing was written.
-        mine: whether the person's messages count as theirs.
-        conversations: how many were read.
-        messages: what the person said in them that is new here.
-        known: conversations that the hooks of the host captured while they went on; they are left alone.
-        statements: what is worth keeping in the messages.
-        added: memories that are new; None in a dry run, which does not compare them.
-        secrets: how many secrets were left out, by kind.
-        first, last: when the oldest and the newest message was said, epoch seconds; None: no message says when.
-        unreadable: conversations that could not be read.
-        batch: what `undo` takes to take all of it back; None if nothing was added.
-    """
-
-    kind: str
-    dry_run: bool
-    mine: bool
-    conversations: int = 0
-    messages: int = 0
-    known: int = 0
-    statements: int = 0
-    added: int | None = None
-    secrets: Counter[str] = field(default_factory=Counter)
+    kind: str  # where they came from
+    dry_run: bool  # whether nothing was written
+    mine: bool  # whether the person's messages count as theirs
+    conversations: int = 0  # how many were read
+    messages: int = 0  # what the person said in them that is new here
+    known: int = 0  # conversations that the hooks of the host captured while they went on; they are left alone
+    statements: int = 0  # what is worth keeping in the messages
+    added: int | None = None  # memories that are new; None in a dry run, which does not compare them
+    secrets: Counter[str] = field(default_factory=Counter)  # how many secrets were left out, by kind
+    # when the oldest and the newest message was said, epoch seconds; None: no message says when
     first: float | None = None
     last: float | None = None
-    unreadable: int = 0
-    batch: str | None = None
+    unreadable: int = 0  # conversations that could not be read
+    batch: str | None = None  # what `undo` takes to take all of it back; None if nothing was added
 
     def note(self, at: float | None) -> None:
         """Take note of when a message was said."""
@@ -128,19 +99,7 @@ def hear(
 ) -> Heard:
     """Import what a person said in conversations. Done again it adds nothing; broken off, it goes on where it was.
 
-    Args:
-        store: where to.
-        talks: the conversations.
-        mine: whether the person's messages count as those of the store's owner.
-        dry_run: change nothing; tell what is in them.
-        batch: of the journal; one is made without it.
-        categories: the configured ones.
-        project: returns the scope of what is said of the repository in a folder.
-        advance: called with the size of each conversation.
-
-    Raises:
-        InputError: the export cannot be read to its end.
-        StoreError: it could not be written; the conversations before are kept.
+    `dry_run`: change nothing; tell what is in them. `batch`: of the journal; one is made without it.
     """
     report = Heard(talks.kind, dry_run, mine, added=None if dry_run else 0)
     channel = Channel.TRANSCRIPT_USER if mine else Channel.IMPORT
@@ -169,9 +128,7 @@ def hear(
 def typed(content: Any, kind: str) -> str:
     """Return what a person typed in a message to a coding agent, without what hosts and memory plugins put there.
 
-    Args:
-        content: a text, or a list of parts; empty if one of these is the result of a tool.
-        kind: the type of a part that holds text.
+    `content`: a text, or a list of parts; empty if one of these is the result of a tool.
     """
     parts = content if isinstance(content, list) else [{"type": kind, "text": content}]
     parts = [part for part in parts if isinstance(part, Mapping)]

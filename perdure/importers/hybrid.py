@@ -37,19 +37,13 @@ _CAMEL = {
 
 @dataclass(slots=True)
 class _Pending:
-    """What memory.wal changes.
+    """What memory.wal changes."""
 
-    Attributes:
-        facts: facts that had not reached the database.
-        successors: the id of a fact, to when and by which fact it was replaced.
-        forgotten: the id of a fact, to when it was deleted.
-        unreadable: how many lines of it were torn.
-    """
-
-    facts: list[Fact] = field(default_factory=list)
+    facts: list[Fact] = field(default_factory=list)  # facts that had not reached the database
+    # the id of a fact, to when and by which fact it was replaced
     successors: dict[str, tuple[float, str]] = field(default_factory=dict)
-    forgotten: dict[str, float] = field(default_factory=dict)
-    unreadable: int = 0
+    forgotten: dict[str, float] = field(default_factory=dict)  # the id of a fact, to when it was deleted
+    unreadable: int = 0  # how many lines of it were torn
 
 
 def _is_ours(connection: apsw.Connection) -> bool:
@@ -66,11 +60,7 @@ def is_hybrid(path: Path) -> bool:
 
 
 def load_hybrid(path: Path) -> Load:
-    """Return what a facts.db, and the memory.wal beside it, hold. Neither is changed.
-
-    Raises:
-        InputError: it is not what it should be.
-    """
+    """Return what a facts.db, and the memory.wal beside it, hold. Neither is changed."""
     with _opened(path) as connection:
         if _is_ours(connection):
             raise InputError(f"{path} is a store of perdure itself; import what `perdure export` writes of it")

@@ -34,11 +34,7 @@ def is_lancedb_pro(path: Path) -> bool:
 
 
 def load_lancedb_pro(path: Path) -> Load:
-    """Return what the table of memories in a LanceDB folder holds, without its vectors: they are of another space.
-
-    Raises:
-        InputError: it cannot be read, or has not the columns of memory-lancedb-pro.
-    """
+    """Return what the table of memories in a LanceDB folder holds, without its vectors: they are of another space."""
     rows = _rows(path)
     times = {row["id"]: row["timestamp"] for row in rows}
 

@@ -20,11 +20,7 @@ def is_mem0(path: Path) -> bool:
 
 
 def load_mem0(path: Path) -> Load:
-    """Return the memories in files of mem0.
-
-    Raises:
-        InputError: the path cannot be read.
-    """
+    """Return the memories in files of mem0."""
     files = [member for member in members(path, ".json") if _is_memory(beginning(member))]
     users: set[str] = set()
     good = every = 0

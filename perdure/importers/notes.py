@@ -69,12 +69,7 @@ def is_obsidian(path: Path) -> bool:
 def load_notes(path: Path, kind: str) -> Load:
     """Return what stands in notes.
 
-    Args:
-        path: a note, or a folder of notes; of a workspace of OpenClaw only MEMORY.md and the folder `memory`.
-        kind: "openclaw", "basic-memory" or "obsidian".
-
-    Raises:
-        InputError: the path cannot be read.
+    `path`: a note, or a folder of notes; of a workspace of OpenClaw only MEMORY.md and the folder `memory`.
     """
     files = members(path, ".md")
     if kind == OPENCLAW and path.is_dir():

@@ -48,8 +48,7 @@ def scope_of(kind: object, target: object) -> Scope:
 def fact_of(values: Mapping[str, Any]) -> Fact:
     """Make a fact of another system's values by our column names; those that do not fit go into the metadata.
 
-    Args:
-        values: at least `id` and `text`; `scope` and `scope_target` as that system has them.
+    `values`: at least `id` and `text`; `scope` and `scope_target` as that system has them.
     """
     rest = dict(values)
     metadata = _object(rest.pop("metadata", None))

@@ -27,17 +27,11 @@ _FOLDERS = ("lancedb-pro", "lancedb")
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """Something that can be imported.
+    """Something that can be imported."""
 
-    Attributes:
-        what: it is, in words.
-        fits: tells it by what is in it.
-        load: reads it; takes the path and the key of the store it is for.
-    """
-
-    what: str
-    fits: Callable[[Path], bool]
-    load: Callable[[Path, bytes], Load | Talks]
+    what: str  # it is, in words
+    fits: Callable[[Path], bool]  # tells it by what is in it
+    load: Callable[[Path, bytes], Load | Talks]  # reads it; takes the path and the key of the store it is for
 
 
 FORMATS: Mapping[str, Format] = {
@@ -73,11 +67,7 @@ KINDS = tuple(FORMATS)
 
 
 def kind_of(path: Path) -> str:
-    """Return which of `KINDS` a path holds, told by what is in it.
-
-    Raises:
-        InputError: none of them, or it cannot be read.
-    """
+    """Return which of `KINDS` a path holds, told by what is in it."""
     for kind, form in FORMATS.items():
         if form.fits(path):
             return kind
@@ -86,11 +76,7 @@ def kind_of(path: Path) -> str:
 
 
 def load_source(path: Path, key: bytes, kind: str | None = None, *, trust: bool = False) -> Load:
-    """Return the memories that a path holds, ready for `bring_in`; arguments as for `open_source`.
-
-    Raises:
-        InputError: it is not there, not what it should be, or holds conversations.
-    """
+    """Return the memories that a path holds, ready for `bring_in`; arguments as for `open_source`."""
     source = open_source(path, key, kind, trust=trust)
     if isinstance(source, Talks):
         raise InputError(f"{path} holds conversations ({source.kind}); take them in with: perdure import")
@@ -100,14 +86,7 @@ def load_source(path: Path, key: bytes, kind: str | None = None, *, trust: bool 
 def open_source(path: Path, key: bytes, kind: str | None = None, *, trust: bool = False) -> Load | Talks:
     """Return what a path holds: memories, ready for `bring_in`, or conversations, ready for `hear`.
 
-    Args:
-        path: a file or folder.
-        key: the key of the store it is for: `Store.key`.
-        kind: one of `KINDS`; None: told by what is in it.
-        trust: as for `bring_in`: vouch for what is in it.
-
-    Raises:
-        InputError: it is not there, or not what it should be.
+    `kind`: one of `KINDS`; None: told by what is in it.
     """
     if not path.exists():
         raise InputError(f"{path} is not there; name a file or folder to import")

@@ -52,8 +52,7 @@ class Keys:
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         """Draw a prefix.
 
-        Args:
-            now: seconds of a clock that is never set.
+        `now`: seconds of a clock that is never set.
         """
         self.prefix = f"/{secrets.token_urlsafe(16)}"
         self._now = now
@@ -94,13 +93,7 @@ class Door:
     """Lets in who has a key, and puts the headers on every answer."""
 
     def __init__(self, app: ASGIApp, keys: Keys, port: int) -> None:
-        """Stand in front of an app.
-
-        Args:
-            app: the pages.
-            keys: what opens them.
-            port: on which they are served.
-        """
+        """Stand in front of an app."""
         self._app = app
         self._keys = keys
         self._host = f"127.0.0.1:{port}"

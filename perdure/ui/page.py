@@ -37,19 +37,12 @@ MAX_ASKED = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request for a page.
+    """A request for a page."""
 
-    Attributes:
-        memory: the open store.
-        now: the time by the store's clock, epoch seconds.
-        request: what the browser asks for.
-        form: what a form has sent; empty where nothing was.
-    """
-
-    memory: Memory
-    now: float
-    request: Request
-    form: Mapping[str, str]
+    memory: Memory  # the open store
+    now: float  # the time by the store's clock, epoch seconds
+    request: Request  # what the browser asks for
+    form: Mapping[str, str]  # what a form has sent; empty where nothing was
 
     def asked(self, name: str) -> str:
         """Return what the address says under a name, without spaces around it; empty: nothing."""
@@ -65,13 +58,7 @@ class Call:
         return f"{self.request.scope['root']}/{page}{f'?{told}' if told else ''}"
 
     def render(self, name: str, code: int = 200, **values: Any) -> Response:
-        """Return a page.
-
-        Args:
-            name: of its template.
-            code: of the answer.
-            values: what the template shows.
-        """
+        """Return a page."""
         shown = {
             "call": self, "path": self.path, "pages": PAGES, "here": name.partition(".")[0],
             "said": self.asked("said")[:MAX_SAID], "undo": self.asked("undo"), "wrong": self.asked("wrong")[:MAX_SAID],
@@ -80,14 +67,7 @@ class Call:
         return HTMLResponse(templates().get_template(name).render(shown | values), code)
 
     def button(self, action: str, name: str, values: Mapping[str, str], kind: str = "") -> Markup:
-        """Return a button that makes a change.
-
-        Args:
-            action: the change's path.
-            name: what stands on the button.
-            values: what its form sends.
-            kind: how it looks: "quiet", "danger", "main" or plain.
-        """
+        """Return a button that makes a change."""
         token, part = self.request.scope["form_token"], templates().get_template("button.html")
         shown = {"action": action, "name": name, "values": values, "kind": kind, "path": self.path, "form_token": token}
         return Markup(part.render(shown))  # noqa: S704 - the template has escaped it

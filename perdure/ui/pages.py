@@ -199,11 +199,7 @@ def one(call: Call) -> Response:
 
 
 def steps(versions: Sequence[Fact]) -> Sequence[Step]:
-    """Return the versions of a memory, newest first, each with its difference to the one before.
-
-    Args:
-        versions: oldest first.
-    """
+    """Return the versions of a memory, newest first, each with its difference to the one before."""
     found, before = [], ""
     for fact in versions:
         found.append(Step(fact, difference(before, fact.text) if before else [("same", fact.text)]))
@@ -394,14 +390,7 @@ ROUTES = [
 
 
 def pages(memory: Memory, keys: Keys, port: int, clock: Clock | None = None) -> ASGIApp:
-    """Return the pages of an open store, as a server takes them.
-
-    Args:
-        memory: the store, as its caller may use it.
-        keys: who may come in.
-        port: on which they are served.
-        clock: the store's, if it is not the system's.
-    """
+    """Return the pages of an open store, as a server takes them."""
     app = Starlette(
         routes=[
             Mount(

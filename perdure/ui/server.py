@@ -47,18 +47,8 @@ def serve(
 ) -> None:
     """Serve the pages of a store until Ctrl-C; or, if they are served already, open them and return.
 
-    Args:
-        home: the data folder; None: the usual one.
-        agent: act for this agent.
-        user: another user than the owner of this machine.
-        port: on which; 0: any that is free.
-        browser: open them in a browser; otherwise the address is told.
-        told: takes the lines for whoever has started it.
-
-    Raises:
-        InputError: the port is taken.
-        HostError: the server that runs already does not answer.
-        PerdureError: the store cannot be opened.
+    `home`: the data folder; None: the usual one. `port`: on which; 0: any that is free. `browser`: open them in a
+    browser; otherwise the address is told.
     """
     place = _place(data_folder(home), agent, user)
     lock = FileLock(f"{place}.lock", mode=0o600)
