@@ -17,7 +17,7 @@ UNFINISHED = 86_400.0
 
 
 def rotate(store: Store, keep: int) -> str:
-    """Write a verified backup, remove the oldest beyond `keep` and what was never finished; return one line about it."""
+    """Write a verified backup, remove the oldest beyond `keep` and what was unfinished; return one line about it."""
     if store.database.shared:
         return "PostgreSQL has backups of its own"
     made = backup(store)
