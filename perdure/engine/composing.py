@@ -14,7 +14,7 @@ from perdure.embed.base import Embedder
 from perdure.engine.extensions import ExtensionManager, Register, hookimpl
 from perdure.engine.settings import Settings
 from perdure.errors import ModelError, SettingsError
-from perdure.index.feeding import GrowingIndex, VectorCount
+from perdure.index.feeding import GrowingIndex
 from perdure.index.vector_index import ExactIndex, Surveyor
 from perdure.llm import Tier
 from perdure.parts import part
@@ -76,7 +76,7 @@ def vector_index(store: Store, space: VectorSpace, settings: Settings, on_troubl
     exact = ExactIndex(store.database, space.id, space.dims)
     if settings.vector_index == "exact" or store.database.shared:
         # LanceDB's table is one machine's, and is not fed for a store that several share.
-        return exact
+        return GrowingIndex(exact, store.database, space.id)
 
     def tiered() -> Surveyor:
         made: Surveyor = part("lance.tiered").TieredIndex(
@@ -87,7 +87,7 @@ def vector_index(store: Store, space: VectorSpace, settings: Settings, on_troubl
 
     if settings.vector_index == "lance":
         return tiered()
-    return GrowingIndex(exact, VectorCount(store.database, space.id), settings.index_crossover, tiered)
+    return GrowingIndex(exact, store.database, space.id, settings.index_crossover, tiered)
 
 
 def python_host(**arguments: Any) -> object:

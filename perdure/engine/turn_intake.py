@@ -34,7 +34,7 @@ class Taken:
     at: float  # the time of the turn, epoch seconds
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class TurnIntake:
     """Writes what is new in a turn into the inbox. Usable from any thread."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
-from perdure.index.vector_index import ExactIndex, Survey, Surveyor, VectorHit
+from perdure.index.vector_index import ExactIndex, Survey, Surveyor, VectorHit, scan, surveyed
 from perdure.store import outbox
 from perdure.store.search import View
 from perdure.store.spaces import VectorSpace
@@ -87,25 +88,42 @@ class Feeding:
 
 
 class GrowingIndex:
-    """Asks the exact index below the crossover; from there on one that knows LanceDB, made of it when first needed."""
+    """Asks the exact index, from the crossover on one that knows LanceDB, and the database itself for other times.
 
-    def __init__(self, exact: ExactIndex, count: VectorCount, crossover: int, tiered: Callable[[], Surveyor]) -> None:
-        self._exact, self._count, self._crossover, self._make = exact, count, crossover, tiered
+    Usable from any thread. Without `tiered` there is no LanceDB, however large the store.
+    """
+
+    def __init__(
+        self, exact: ExactIndex, database: Backend, space_id: str, crossover: int = CROSSOVER,
+        tiered: Callable[[], Surveyor] | None = None,
+    ) -> None:  # fmt: skip
+        self._exact, self._database, self._space_id = exact, database, space_id
+        self._count, self._crossover, self._make = VectorCount(database, space_id), crossover, tiered
+        self._lock = threading.Lock()
         self._tiered: Surveyor | None = None
 
     def search(self, query: Vector, view: View, limit: int) -> list[VectorHit]:
         """Return up to `limit` facts that the view's audience may read, nearest first."""
+        if view.as_of is not None:
+            # What the matrix holds is true now; later facts would take the places of those of then.
+            return scan(self._database, self._space_id, query, view, limit)
         return self._present().search(query, view, limit)
 
     def survey(self, queries: Vectors, view: View, limit: int) -> Survey:
         """Return up to `limit` facts that are nearest to any of the queries, and how far the queries are from all."""
+        if view.as_of is not None:
+            return surveyed(self._database, self._space_id, self, queries, view, limit)
         return self._present().survey(queries, view, limit)
 
     def close(self) -> None:
-        """Release what is held."""
+        """Release what is held, and begin with LanceDB no more."""
+        with self._lock:
+            self._make = None
         (self._tiered or self._exact).close()
 
     def _present(self) -> Surveyor:
-        if self._tiered is None and self._count.reaches(self._crossover):
-            self._tiered = self._make()
+        if self._tiered is None and self._make is not None and self._count.reaches(self._crossover):
+            with self._lock:
+                if self._tiered is None and self._make is not None:
+                    self._tiered = self._make()
         return self._tiered or self._exact

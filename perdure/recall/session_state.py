@@ -44,7 +44,7 @@ class _Shown:
     texts: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Ledger:
     """Keeps, per conversation, what recall has brought up. Usable from any thread."""
 

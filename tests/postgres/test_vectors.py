@@ -10,6 +10,7 @@ import pytest
 
 from bench.ann import DIMS, SPACE, Synthetic, fill
 from perdure import Memory
+from perdure.index.feeding import GrowingIndex
 from perdure.index.vector_index import ExactIndex, scan
 from perdure.maintenance.teardown import purge_tenant
 from perdure.postgres import vectors
@@ -118,7 +119,7 @@ def test_without_pgvector_a_process_holds_the_vectors(server: Server, tenant: st
         assert not memory._engine.store.database.compares
         leg = memory._engine.model.leg()
         assert leg is not None
-        assert isinstance(leg.index, ExactIndex)
+        assert isinstance(leg.index, GrowingIndex)
         found = memory.recall("What is the staging database called?")
         assert found is not None
         assert [item.id for item in found.items] == [kept]

@@ -1,4 +1,4 @@
--- The index of files and conversations: made anew whenever its version, in perdure/files/generation.py, changes.
+-- The index of files and conversations: made anew whenever its version, in perdure/files/index.py, changes.
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE files (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
