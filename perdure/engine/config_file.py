@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure.engine.setting_sources import refuse_password
-from perdure.engine.settings import Settings, check_known
+from perdure.engine.settings import Settings, check_known, table_of
 from perdure.errors import SettingsError
 from perdure.secrets.redact import redact
 
@@ -30,7 +30,11 @@ def set_setting(file: Path, name: str, text: str) -> Any:
             f"the value for {name} looks like a secret, and settings hold none; put it into an environment variable,"
             " and name that in embedder_key_env or llm_key_env"
         )
-    _write(file, with_setting(_read(file), name, value))
+    content = _read(file)
+    if table_of(name) is not None:
+        # A table's other keys stay as they are.
+        value = {**tomllib.loads(content).get(name, {}), **value}
+    _write(file, with_setting(content, name, value))
     return value
 
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from perdure.engine.paths import config_file
 from perdure.engine.setting_sources import PREFIX, from_environment, from_file, refuse_password, snake
@@ -22,6 +22,20 @@ from perdure.index.feeding import CROSSOVER
 
 _Adjustment = Literal["salience", "confidence", "importance_recency", "long_term", "freshness"]
 _Share = Annotated[float, Field(ge=0, le=1)]
+
+
+def _none_or_near(cosine: float) -> float:
+    if 0 < cosine < 0.5:
+        raise ValueError("takes 0, or a cosine from 0.5 to 1")
+    return cosine
+
+
+def _no_switch(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("takes a number of links, 0 for none")
+    return value
+
+
 _Hours = Annotated[float, Field(ge=0)]
 _Days = Annotated[float, Field(ge=0)]
 _Facts = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -88,7 +102,7 @@ class _Compare(Table):
     """Take the same text for the same fact."""
     normalised: bool = True
     """Take a text in other letters for the same fact."""
-    vector: _Share = 0.95
+    vector: Annotated[_Share, AfterValidator(_none_or_near)] = 0.95
     """From this cosine on a text means the same; 0: it is not asked."""
     classify: bool = True
     """Find out which older fact a new one replaces."""
@@ -262,7 +276,7 @@ class Settings(Table):
     """Own tags: regular expressions by tag."""
     compare: _Compare = _Compare()
     """What a new memory is compared by with those that are there."""
-    auto_link: Annotated[int, Field(ge=0, le=50)] = 0
+    auto_link: Annotated[int, Field(ge=0, le=50), BeforeValidator(_no_switch)] = 0
     """Links that a new fact gets to those that are near; 0: none."""
     timers: bool = True
     """Look after the store in the background."""

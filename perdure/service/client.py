@@ -90,7 +90,7 @@ def lock_of(endpoint: str) -> int | None:
     lock = os.open(f"{endpoint}.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    except OSError:
         os.close(lock)
         return None
     return lock

@@ -76,6 +76,12 @@ def test_what_cannot_be_set_is_refused_and_the_file_stays() -> None:
     assert config_file().read_bytes() == before
 
 
+def test_the_other_keys_of_a_table_stay_as_they_were_set() -> None:
+    assert call("config", "set", "jobs", '{"backup": 12}').code == 0
+    assert call("config", "set", "jobs", '{"prune": 2}').code == 0
+    assert tomllib.loads(config_file().read_text())["jobs"] == {"backup": 12.0, "prune": 2.0}
+
+
 def test_a_key_that_is_no_setting_is_named_with_its_file_and_can_be_taken_out() -> None:
     config_file().parent.mkdir(parents=True)
     config_file().write_text("recal_limit = 5\n")
