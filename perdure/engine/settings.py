@@ -22,6 +22,9 @@ from perdure.index.feeding import CROSSOVER
 
 _Adjustment = Literal["salience", "confidence", "importance_recency", "long_term", "freshness"]
 _Share = Annotated[float, Field(ge=0, le=1)]
+_Hours = Annotated[float, Field(ge=0)]
+_Days = Annotated[float, Field(ge=0)]
+_Facts = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 def _none_or_near(cosine: float) -> float:
@@ -34,11 +37,6 @@ def _no_switch(value: Any) -> Any:
     if isinstance(value, bool):
         raise ValueError("takes a number of links, 0 for none")
     return value
-
-
-_Hours = Annotated[float, Field(ge=0)]
-_Days = Annotated[float, Field(ge=0)]
-_Facts = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 class Table(BaseModel):

@@ -255,6 +255,13 @@ def test_the_file_that_the_environment_names_is_read(tmp_path: Path) -> None:
     assert Settings.load(environ={"PERDURE_CONFIG": str(path)}).recall_limit == 4
 
 
+def test_numbers_that_mean_nothing_are_refused_in_words(empty: Path) -> None:
+    with pytest.raises(SettingsError, match=r"compare\.vector = 0\.3: .*0, or a cosine from 0\.5 to 1"):
+        Settings.load({"compare": {"vector": 0.3}}, file=empty)
+    with pytest.raises(SettingsError, match=r"auto_link = True: .*a number of links, 0 for none"):
+        Settings.load({"auto_link": True}, file=empty)
+
+
 def test_settings_do_not_change(empty: Path) -> None:
     settings = load(file=empty)
     with pytest.raises(ValueError, match="frozen"):
