@@ -40,6 +40,8 @@ class Verdict:
     doubtful: bool = False  # one says in the same words that the other is not so, though nothing says which holds
 
 
+SPEAKER = "speaker"
+"""Under this name the metadata of a fact hold who said it, in a conversation of several people."""
 CANDIDATES = 10
 SURE = 0.75
 """A decision of less confidence is left to a judge, if there is one."""
@@ -152,7 +154,8 @@ def _compared(
     twin = _twin(connection, fact, view, levels, passed)
     if twin is not None or not (levels.vector or levels.classify):
         return twin or NEW
-    known = [old for old in candidates(connection, fact, view, near) if old.id not in passed]
+    found = candidates(connection, fact, view, near)
+    known = [old for old in found if old.id not in passed and old.metadata.get(SPEAKER) == fact.metadata.get(SPEAKER)]
     if levels.vector:
         cosines = {hit.id: hit.cosine for hit in near}
         for old in known:

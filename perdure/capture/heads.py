@@ -59,6 +59,10 @@ def read(heard: Heard, common: frozenset[str]) -> Read:
     return Read(_places(low, 2), _places([*shapes, "$"], 3), tuple(map(float, _exact(heard, language(heard.code)))))
 
 
+_MOST, _LONGEST = 12, 1_000
+"""Sentences and characters of a message that count: longer ones were too rare in training to tell anything."""
+
+
 def tokens(text: str) -> list[str]:
     """Return the words, numbers and marks of a text; signs of scripts without spaces one by one."""
     return _TOKEN.findall("".join(f" {sign} " if dense_script(sign) else sign for sign in text))
@@ -101,7 +105,7 @@ def _exact(heard: Heard, words: Language) -> tuple[float, ...]:
         bool(words.convention.search(folded)),
         "```" in heard.message,
         math.log1p(len(text.split())) / 3,
-        math.log1p(heard.of) / 3,
+        math.log1p(min(heard.of, _MOST)) / 3,
         heard.number == 0,
         heard.number == last,
         heard.number / max(1, last),
@@ -111,7 +115,7 @@ def _exact(heard: Heard, words: Language) -> tuple[float, ...]:
         "\n" in heard.message,
         bool(_SPEAKER.match(text)),
         text[:1].islower(),
-        len(heard.message) / 3000,
+        min(len(heard.message), _LONGEST) / 3000,
         text.endswith(":"),
         ":" in text,
         *(described.category == category for category in ("decision", "preference", "entity", "fact")),

@@ -11,7 +11,11 @@ from typing import Any
 
 from perdure.hooks.types import Messages
 from perdure.regex import lazy
-from perdure.secrets.redact import redact
+from perdure.speech.author import Author, author_of, uses_tools
+from perdure.speech.orders import asks_to_remember
+from perdure.speech.people import speaker_of, speakers, without_name
+from perdure.speech.spans import spoken
+from perdure.speech.typed import typed
 from perdure.text.clean import clip, message_text
 from perdure.text.fence import strip_fenced
 from perdure.text.history import MAX_RAW, unread
@@ -22,15 +26,7 @@ MAX_BEFORE = 160
 """Characters of a message that may be quoted to explain the next one."""
 LOOKED_BACK = 12
 """So many messages before the new ones are looked at for what the user said last: tools speak between."""
-# Tuples, not sets: what hosts write there need not be hashable.
-_TOOLS = ("tool", "toolResult", "tool_result", "function")
-_TOOL_PARTS = ("toolCall", "tool_call", "tool_use", "tool_result", "function_call")
-_PEOPLE = ("external_user", "user", "human")
-_AUTOMATED = lazy(
-    r"\s*(?:\[(?i:system|cron|heartbeat|subagent|inter-session|internal)\b|(?i:system(?: message| event)?: )"
-    r"|HEARTBEAT|(?i:read heartbeat\.md\b|pre-compaction memory flush)|(?i:a new session was started via /)"
-    r"|<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>|(?i:the conversation (?:history|so far) (?:was|before this point)\b))"
-)
+_SENTENCE = lazy(r"(?<=[.!?\u2026])\s+|\n+|(?<=[\u3002\uff01\uff1f])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +43,8 @@ class Intake:
     """What a turn brought."""
 
     messages: tuple[Mapping[str, Any], ...]
-    """The new ones as {"text", "at"}, redacted; the assistant's with "role", the user's with "before": what they said
-    before, if that is short."""
+    """The new ones as {"text", "at"}: what the user said plainly, redacted, with "before": what they said before, if
+    that is short; with "name" where several people speak in the conversation. The assistant's have a "role"."""
     tail: str  # the cursor behind the last message
     clipped: int  # how many messages were cut to the limit
     left_out: tuple[str, ...] = ()  # the kinds of the secrets that were taken out, message by message
@@ -66,29 +62,50 @@ def take(messages: Messages, tail: str, key: bytes, session: str | None, limits:
     clipped = 0
     left_out: list[str] = []
     redacted: dict[str, str] = {}
+    several = len(speakers(messages)) > 1
     before = _said_last(messages[: len(messages) - len(fresh)], key, session)
-    for role, message in _spoken(fresh, assistant=limits.assistant):
-        text = strip_fenced(message_text(message), key, session)
-        clipped += len(text) > limits.max_chars
-        redaction = redact(clip(text, MAX_RAW))
-        left_out += redaction.kinds
-        if len(text) <= min(limits.max_chars, MAX_RAW):
-            redacted[text] = redaction.text
-        text = clip(redaction.text, limits.max_chars).strip()
-        if len(text) >= _least(text, limits.min_chars):
-            said = {"text": text, "at": seconds(message.get("timestamp"))}
-            beside = {"role": role} if role != "user" else {"before": before} if before else {}
-            taken.append({**said, **beside})
-        if role == "user":
-            before = text if len(text) <= MAX_BEFORE else ""
+    for author, message in _spoken(fresh, assistant=limits.assistant):
+        text = _text(message, author, key, session)
+        told = spoken(text)
+        left_out += told.secrets
+        if len(text) <= MAX_RAW:
+            redacted[text] = told.text
+        said: str = told.plain if author is Author.USER else told.text
+        clipped += len(said) > limits.max_chars
+        said = _within(said, limits.max_chars)
+        if author is Author.ASSISTANT:
+            beside = {"role": author.value}
+        elif several and (name := speaker_of(message)):
+            beside, said = {"name": name}, without_name(said, name)
+        else:
+            beside = {"before": before} if before else {}
+        if len(said) >= _least(said, limits.min_chars):
+            taken.append({"text": said, "at": seconds(message.get("timestamp")), **beside})
+        if author is Author.USER:
+            before = said if len(text) <= MAX_BEFORE else ""
     return Intake(tuple(taken), tail, clipped, tuple(left_out), fresh, redacted)
 
 
 def _said_last(known: Messages, key: bytes, session: str | None) -> str:
     """Return what the user said last in messages that are not new, if it is short, redacted."""
     said = [message for _, message in _spoken(known[-LOOKED_BACK:], assistant=False)]
-    text = strip_fenced(message_text(said[-1]), key, session).strip() if said else ""
-    return redact(text).text if len(text) <= MAX_BEFORE else ""
+    text = _text(said[-1], Author.USER, key, session).strip() if said else ""
+    return spoken(text).plain if len(text) <= MAX_BEFORE else ""
+
+
+def _text(message: Mapping[str, Any], author: Author, key: bytes, session: str | None) -> str:
+    text = strip_fenced(message_text(message), key, session)
+    return typed(text) if author is Author.USER else text
+
+
+def _within(text: str, limit: int) -> str:
+    """Cut a text to about `limit` characters: its head and tail stay, and each order to remember between them."""
+    if len(text) <= limit:
+        return text.strip()
+    head = clip(text, limit - limit // 4)
+    tail = text[-(limit // 4) :].partition(" ")[2]
+    asked = filter(asks_to_remember, _SENTENCE.split(text[len(head) : len(text) - len(tail)]))
+    return "\n".join([head, *asked, tail]).strip()
 
 
 def _least(text: str, minimum: int) -> int:
@@ -106,61 +123,20 @@ def as_sequence(messages: object) -> Sequence[Any]:
     return tuple(messages) if isinstance(messages, Sequence) and not isinstance(messages, str | bytes) else ()
 
 
-def _spoken(messages: Messages, *, assistant: bool) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield role and message of what a person said and, if asked for, of what the assistant answered them.
+def _spoken(messages: Messages, *, assistant: bool) -> Iterator[tuple[Author, Mapping[str, Any]]]:
+    """Yield what a person said and, if asked for, what the assistant answered them.
 
-    Hosts put words into the role of the user that no person has said. An answer is left out if a tool was used for it,
-    since what it says may come from a page or a file, and if it answers no person.
+    An answer is left out if a tool was used for it, since what it says may come from a page or a file, and if it
+    answers no person.
     """
     answers = False
     for message in messages:
-        if not isinstance(message, Mapping):
-            continue
-        role = message.get("role")
-        if role == "user" and not _only_results(message):
-            answers = _is_person(message)
+        author = author_of(message) if isinstance(message, Mapping) else None
+        if author is Author.USER:
+            answers = bool(typed(message_text(message)))
             if answers:
-                yield "user", message
-        elif role in _TOOLS or _uses_tools(message):
+                yield author, message
+        elif author is Author.MACHINE or (author and uses_tools(message)):
             answers = False
-        elif role == "assistant" and answers and assistant:
-            yield "assistant", message
-
-
-def _is_person(message: Mapping[str, Any]) -> bool:
-    """Return whether a message in the role of the user comes from the person that the agent serves.
-
-    Told by what hosts note of its origin, and by the beginnings of their own messages: heartbeats, scheduled jobs,
-    sub-agents, compaction.
-    """
-    origin = message.get("provenance") or message.get("inputProvenance")
-    if isinstance(origin, Mapping) and origin.get("kind", "user") not in _PEOPLE:
-        return False
-    noted = message.get("__openclaw")
-    if isinstance(noted, Mapping) and noted.get("senderIsOwner") is False:
-        return False
-    return not (message.get("customType") or message.get("display") is False or _AUTOMATED.match(_beginning(message)))
-
-
-def _beginning(message: Mapping[str, Any]) -> str:
-    content = message.get("content")
-    if isinstance(content, list | tuple):
-        content = next((part.get("text") for part in content if _is_text(part)), "")
-    return content[:200] if isinstance(content, str) else ""
-
-
-def _is_text(part: object) -> bool:
-    return isinstance(part, Mapping) and part.get("type") == "text"
-
-
-def _only_results(message: Mapping[str, Any]) -> bool:
-    # Some hosts hand the result of a tool over in the role of the user.
-    content = message.get("content")
-    return isinstance(content, list | tuple) and _uses_tools(message) and not any(map(_is_text, content))
-
-
-def _uses_tools(message: Mapping[str, Any]) -> bool:
-    content = message.get("content")
-    parts = content if isinstance(content, list | tuple) else ()
-    called = any(isinstance(part, Mapping) and part.get("type") in _TOOL_PARTS for part in parts)
-    return called or bool(message.get("tool_calls"))
+        elif author is Author.ASSISTANT and answers and assistant:
+            yield author, message

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from perdure.capture.decide import Action, Decision, own_view
+from perdure.capture.decide import SPEAKER, Action, Decision, own_view
 from perdure.capture.describe import CategoryPatterns, describe, importance, is_own
 from perdure.capture.lifetimes import dated, lifetime
 from perdure.capture.rules import guarded
@@ -35,6 +35,7 @@ _ASSISTANT = "assistant"
 _UNSURE = 0.5
 """Confidence of what the assistant said."""
 _NEIGHBOURS = 8
+ASKED = "rule:remember"
 _ITSELF = lazy(r"\b(?:i|i'(?:m|ve|ll|d)|me|my|mine|myself|we|us|our)\b")
 
 
@@ -141,7 +142,8 @@ class Capturer:
             if repeats.target is None:
                 return Written(prepared.fact, repeats)
             prepared = replace(prepared, verdict=repeats)
-        reason = guard.reason()
+        # An order to remember always counts.
+        reason = guard.reason() if prepared.fact.extraction_method != ASKED else None
         if reason is not None:
             return _held(tx, prepared, reason)
         written = confirmed(tx, self._writer.write(tx, prepared), prepared.fact.channel)
@@ -205,9 +207,12 @@ def _draft(
     slot = description.slot
     scope = Scope.parse(entry["scope"] if is_own(statement.text, slot) else entry.get(PROJECT, entry["scope"]))
     said_at = message.get("at") or entry["at"]
+    name = message.get("name", "")
+    if name:
+        slot = None  # the slots are the user's
     lives = lifetime(statement.text, said_at, slot.key if slot else None)
     return Fact(
-        text=dated(statement.text, said_at) + statement.after,
+        text=f"{name}: " * bool(name) + dated(statement.text, said_at) + statement.after,
         why=description.why,
         category=description.category,
         importance=importance(description.category, statement),
@@ -225,6 +230,7 @@ def _draft(
         extraction_method=f"rule:{statement.cue}",
         confidence=statement.confidence,
         extraction_confidence=statement.confidence,
+        metadata={SPEAKER: name} if name else {},
     )
 
 

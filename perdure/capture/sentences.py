@@ -12,7 +12,9 @@ import sentencex
 from perdure.capture.intake import MAX_BEFORE
 from perdure.regex import lazy
 from perdure.secrets.redact import redact
+from perdure.speech.orders import asks_to_remember
 from perdure.text.lexicon import word_set
+from perdure.text.normalise import fold
 
 # Where chat ends a sentence although the library, which is made for edited text, goes on: runs of marks, and "ok.",
 # which it takes for an abbreviation.
@@ -25,7 +27,14 @@ _LEAD_IN = lazy(
 _OWN = r"(?:I(?:'m|'ve)? |my |we(?:'re|'ve)? |our )(?!think|mean|guess|hope|know)"
 _SUBJECT = r"(?-i:[A-Z][\w-]+ (?:is|was|has|\w{2,}s)\b)"
 _JOIN = lazy(rf"(?:,|;|,? and|,? but) (?={_OWN}|{_SUBJECT})|(?::| [–—-]) (?={_OWN})", re.IGNORECASE)
-_TAG = lazy(r",? (?:ok|okay|right|yeah|yes|alright|please|deal|got it|understood)\?+$", re.IGNORECASE)
+_BRACKETED = lazy(r"^\(([^()]*)\)[.!]?$")
+_TAG = lazy(r",? (?:ok|okay|alright|please|deal|got it|understood)\?+$", re.IGNORECASE)
+_IS_IT_SO = lazy(
+    r"[,;.\u2013-] ?(?:(?:am|is|are|was|were|do|does|did|have|has|had|can|could|will|would|should|must)(?:n't| not)? "
+    r"(?:i|you|he|she|it|we|they|there|that|this)(?: not)?|right|correct|true|yes|yeah|no|eh|huh|innit|isn't that so"
+    r"|am i (?:right|wrong)|or not|oder(?: nicht)?|nicht wahr|gell|n'est-ce pas|non|hein|c'est (?:ca|bien ca)"
+    r"|verdad|no es cierto|cierto|nao e|ne|certo|pois nao|vero|giusto)\s?[?？]+$",
+)
 
 
 def sentences(text: str, code: str = "en") -> list[str]:
@@ -45,7 +54,7 @@ def sentences(text: str, code: str = "en") -> list[str]:
                 else:
                     found.append(part)
                 open_end = bool(_NO_END.search(part))
-    return [sentence for sentence in found if any(map(str.isalnum, sentence))]
+    return [_BRACKETED.sub(r"\1", sentence) for sentence in found if any(map(str.isalnum, sentence))]
 
 
 def _split(sentence: str) -> list[str]:
@@ -62,6 +71,11 @@ def clauses(sentence: str) -> list[str]:
 def without_lead_in(sentence: str) -> str:
     """Return a sentence without what only announces it, as "background:" before "I work nights"."""
     return _LEAD_IN.sub("", sentence)
+
+
+def is_tag_question(sentence: str) -> bool:
+    """Return whether a sentence states something only to ask whether it is so: "I'm not allergic to nuts, am I?"."""
+    return bool(_IS_IT_SO.search(fold(sentence)))
 
 
 def without_tag(sentence: str) -> str:
@@ -107,7 +121,8 @@ def prose(text: str) -> str:
     for place, line in enumerate(lines):
         # One "name: value" may be speech, two in a row are a file.
         listed = pairs[place] and (pairs[place - 1 : place] == [True] or pairs[place + 1 : place + 2] == [True])
-        if not listed and not _QUOTED.match(line) and not is_noise(line):
+        speech = not listed and not _QUOTED.match(line) and not is_noise(line)
+        if speech or (asks_to_remember(line) and not is_log(line)):
             kept.append(line)
     return "\n".join(kept)
 
@@ -119,6 +134,11 @@ def is_noise(line: str) -> bool:
     emoji = sum(0x1F300 <= ord(char) <= 0x1FAFF for char in line)
     symbols = sum(char in "{}[]();=<>|\\_`$#" for char in line)
     return emoji > MAX_EMOJI or symbols > 3 + len(line) // 15
+
+
+def is_log(line: str) -> bool:
+    """Return whether a line is one of a log."""
+    return bool(_LOG.match(line))
 
 
 def is_fault(sentence: str) -> bool:

@@ -12,8 +12,10 @@ from perdure.capture.sentences import (
     clauses,
     explained,
     is_fault,
+    is_log,
     is_noise,
     is_secret,
+    is_tag_question,
     prose,
     resolve,
     sentences,
@@ -21,6 +23,7 @@ from perdure.capture.sentences import (
     without_tag,
 )  # fmt: skip
 from perdure.regex import lazy
+from perdure.speech.orders import asks_to_remember, without_order
 from perdure.text.normalise import fold
 from perdure.text.scripts import dense_script
 
@@ -34,6 +37,7 @@ CaptureRule = Callable[[str], str | None]
 
 MAX_SENTENCE = 1_000
 MAX_MARK = 20
+MAX_NAME_WORDS = 3
 MIN_OWN_WORDS = 7
 """Below this, what only speaks of oneself is mostly talk: of LoCoMo's turns in three conversations that kept one such
 sentence, those with 5 to 7 words were cited in 30 % of the cases, those with 18 and more in 70 %."""
@@ -153,7 +157,8 @@ def heard(text: str, rules: tuple[CaptureRule, ...] = ()) -> Iterator[Heard]:
 
 
 def _is_speech(sentence: str) -> bool:
-    return len(sentence) <= MAX_SENTENCE and not (is_noise(sentence) or is_fault(sentence) or is_secret(sentence))
+    spoken = not (is_noise(sentence) or is_fault(sentence) or is_tag_question(sentence))
+    return len(sentence) <= MAX_SENTENCE and spoken and not is_secret(sentence)
 
 
 def _continues(sentence: str, words: Language) -> bool:
@@ -165,6 +170,8 @@ def _continues(sentence: str, words: Language) -> bool:
 
 def _of_sentence(sentence: str, words: Language, rules: tuple[CaptureRule, ...]) -> list[Statement]:
     """Return the sentence as one statement, or its clauses where each stands for itself."""
+    if asks_to_remember(sentence):
+        return _asked_for(sentence)
     if not _is_speech(sentence):
         return []
     code = language_of(sentence, words.code)
@@ -176,6 +183,15 @@ def _of_sentence(sentence: str, words: Language, rules: tuple[CaptureRule, ...])
     if not stated and (cue := next(filter(None, (rule(sentence) for rule in rules)), None)):
         return [Statement(sentence, cue)]
     return stated
+
+
+def _asked_for(sentence: str) -> list[Statement]:
+    """Return what somebody asks to be remembered, whatever it is, but for a line of a log and a secret."""
+    if is_log(sentence) or is_secret(sentence) or len(sentence) > MAX_SENTENCE:
+        return []
+    wanted = without_order(sentence)
+    # What is no sentence may be a name or a code, which stays as it is written.
+    return [Statement(capital(wanted) if len(wanted.split()) > MAX_NAME_WORDS else wanted, "remember")]
 
 
 def _beside_question(sentence: str, words: Language) -> list[Statement]:

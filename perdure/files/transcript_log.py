@@ -17,9 +17,11 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from perdure.errors import ScopeError, StoreBusyError, StoreError, StoreFullError, StoreUnavailableError
-from perdure.files.turns import presentable, said, speaker_name
+from perdure.files.turns import presentable, said
 from perdure.hooks.types import Message, Messages
 from perdure.regex import lazy
+from perdure.speech.author import Author, author_of, name_of
+from perdure.speech.typed import typed
 from perdure.store.folder import FILE_MODE, prepare_folder, private_file, sync_folder
 from perdure.store.scope import Scope
 from perdure.text.history import TAIL, mark, new_messages
@@ -136,7 +138,7 @@ class TranscriptLog:
 
         `now`: epoch seconds; the time of messages that bring none. Returns how many messages were added.
         """
-        spoken = [message for message in messages if _is_speech(message)]
+        spoken = [message for message in messages if self._is_speech(message, session)]
 
         def fresh(lines: Sequence[bytes]) -> Messages:
             marks = (values_of(line).get("mark") for line in lines[-TAIL:])
@@ -152,7 +154,8 @@ class TranscriptLog:
 
         `now`: epoch seconds; the time of messages that bring none.
         """
-        return [self._line(message, session, now, redacted) for message in messages if _is_speech(message)]
+        spoken = (message for message in messages if self._is_speech(message, session))
+        return [self._line(message, session, now, redacted) for message in spoken]
 
     def restore(self, scope: Scope, session: str, messages: Messages, now: float) -> int:
         """Add messages of a turn that a process which is gone may not have recorded.
@@ -295,14 +298,23 @@ class TranscriptLog:
 
     def _cleaned(self, message: Message, session: str, redacted: Mapping[str, str] = EMPTY) -> Message:
         # The mark is made of this too: a mark of the raw text would let a short secret be guessed from it.
-        text = self._strip(said(message), session)
+        text = self._said(message, session)
         known = redacted.get(text)
         return {"role": message["role"], "content": presentable(text) if known is None else known.strip()}
+
+    def _said(self, message: Message, session: str) -> str:
+        text = self._strip(said(message), session)
+        return typed(text) if message["role"] == "user" else text
+
+    def _is_speech(self, message: object, session: str) -> bool:
+        if not isinstance(message, Mapping) or author_of(message) not in (Author.USER, Author.ASSISTANT):
+            return False
+        return bool(self._said(message, session).strip())
 
     def _line(self, message: Message, session: str, now: float, redacted: Mapping[str, str] = EMPTY) -> dict[str, Any]:
         cleaned = self._cleaned(message, session, redacted)
         line = {**cleaned, "timestamp": time_of(message, now), "mark": mark(cleaned)}
-        return line | ({"name": name} if (name := speaker_name(message)) else {})
+        return line | ({"name": name} if (name := name_of(message)) else {})
 
     def _rewrite(self, change: Callable[[bytes], bytes]) -> int:
         """Change every line of every session; return how many sessions that changed."""
@@ -343,10 +355,6 @@ def safe_name(exact: str) -> str:
     slug = _UNSAFE.sub("-", exact[:256].lower()).strip("-")[:MAX_SLUG].strip("-")
     digest = hashlib.blake2b(exact.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     return f"{slug}-{digest}" if slug else digest
-
-
-def _is_speech(message: object) -> bool:
-    return isinstance(message, Mapping) and message.get("role") in ("user", "assistant") and bool(said(message).strip())
 
 
 def _write(file: FileIO, content: bytes) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -13,21 +13,21 @@ from typing import Any, Literal
 from perdure.errors import InputError
 from perdure.regex import lazy
 from perdure.secrets.redact import redact
+from perdure.speech.author import Author, author_of, name_of
+from perdure.speech.spans import spoken
+from perdure.speech.typed import typed, without_blocks
 from perdure.text.clean import clean, clip, message_text
 from perdure.text.timestamps import seconds
 
 MAX_TEXT = 16_384
 """Characters of a turn; what comes behind them is cut off."""
-MAX_SPEAKER = 64
 
-Role = Literal["user", "assistant"]
+Role = Literal["user", "pasted", "assistant"]
 
 # A secret that lies across the end of a turn is seen whole, and taken out whole, with so much behind the end.
 _MARGIN = 1_024
 _HEADER_LINES = 8
-_NOT_SAID = ("session", "compaction", "branch_summary", "custom", "custom_message")
 _IMAGES = ("image", "image_url", "photo")
-_RIVAL_TAGS = ("relevant-memories", "memory-context", "recalled-context")
 _SILENT = frozenset({"NO_REPLY", "HEARTBEAT_OK"})
 _AROUND_SILENT = " \t\r\n*_`.!\"'"
 
@@ -38,8 +38,8 @@ class Turn:
 
     line_start: int  # the line of the file it begins on, from 1; in a JSON list, its number in the list
     line_end: int  # the line it ends on
-    role: Role  # who spoke, by the host's word
-    speaker: str  # the name that the message gives, else "User" or "Assistant"
+    role: Role  # who spoke; "pasted": what the user gave that is not their own word
+    speaker: str  # the name that the message gives, else "User", "Pasted" or "Assistant"
     at: float | None  # when, epoch seconds, if it is known
     text: str  # what was said, without secrets
 
@@ -69,24 +69,28 @@ class Threshold:
 def read_turns(data: str, strip: Callable[[str], str] = lambda text: text) -> list[Turn]:
     """Read the turns of a session: OpenClaw's JSONL, JSONL of messages, or a JSON list of messages.
 
-    Left out are tools, thinking, images without a caption, system and silent messages, heartbeats,
-    recalled memories, and lines that are broken, as the last one is while a host writes it.
+    Left out is what no person and no assistant has said, as `perdure.speech` tells it: tools, thinking, timers,
+    memories of any plugin; images without a caption, silent messages, and lines that are broken, as the last one is
+    while a host writes it. What a message of the user's holds of others' words is a turn of its own.
     """
     turns = []
     for number, record in _records(data):
         inner = record.get("message")
         message = inner if isinstance(inner, Mapping) else record
-        role = message.get("role")
-        if record.get("type") in _NOT_SAID or role not in ("user", "assistant"):
+        author = author_of(record)
+        if author is Author.USER:
+            told = spoken(typed(strip(said(message))))
+            texts: Sequence[tuple[Role, str]] = (("user", told.plain), ("pasted", told.by(Author.PASTED)))
+        elif author is Author.ASSISTANT:
+            texts = (("assistant", presentable(without_blocks(strip(said(message))).strip())),)
+        else:
             continue
-        text = without_foreign_blocks(strip(said(message))).strip()
-        if _unsaid(role, text):
-            continue
-        if text := presentable(text):
-            speaker = speaker_name(message) or speaker_name(record) or role.title()
-            at = seconds(message.get("timestamp"))
-            at = seconds(record.get("timestamp")) if at is None else at
-            turns.append(Turn(number, number, role, speaker, at, text))
+        at = seconds(message.get("timestamp"))
+        at = seconds(record.get("timestamp")) if at is None else at
+        for role, text in texts:
+            if text.strip(_AROUND_SILENT) and text.strip(_AROUND_SILENT) not in _SILENT:
+                name = "" if role == "pasted" else name_of(message) or name_of(record)
+                turns.append(Turn(number, number, role, name or role.title(), at, clip(text, MAX_TEXT).strip()))
     return turns
 
 
@@ -126,39 +130,9 @@ def said(message: Mapping[str, Any]) -> str:
     return message_text(message) + photos
 
 
-def speaker_name(message: Mapping[str, Any]) -> str:
-    """Return the name that a message gives its speaker, on one line and without secrets, or ""."""
-    for key in ("name", "speaker", "senderName"):
-        name = message.get(key)
-        if isinstance(name, str) and name.strip():
-            return redact(" ".join(clean(name[:MAX_TEXT]).split())).text[:MAX_SPEAKER].strip()
-    return ""
-
-
 def presentable(text: str) -> str:
     """Return a text without secrets and within `MAX_TEXT` characters."""
     return clip(redact(clip(text, MAX_TEXT + _MARGIN)).text, MAX_TEXT).strip()
-
-
-def without_foreign_blocks(text: str) -> str:
-    """Remove the blocks that other memory plugins put into a prompt. Takes time linear in the text."""
-    for tag in _RIVAL_TAGS:
-        opening, closing = f"<{tag}", f"</{tag}>"
-        if opening not in text:
-            continue
-        kept: list[str] = []
-        done = searched = 0
-        while (start := text.find(opening, searched)) >= 0:
-            searched = start + len(opening)
-            if not text.startswith((">", " ", "\t", "\n"), searched):
-                continue
-            end = text.find(closing, searched)
-            if end < 0:
-                break
-            kept.append(text[done:start])
-            done = searched = end + len(closing)
-        text = "".join((*kept, text[done:]))
-    return text
 
 
 def _records(data: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -177,13 +151,6 @@ def _parsed(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
-
-
-def _unsaid(role: str, text: str) -> bool:
-    if text.strip(_AROUND_SILENT) in _SILENT:
-        return True
-    asks = text.startswith("Read HEARTBEAT.md") or ("HEARTBEAT.md" in text and "HEARTBEAT_OK" in text)
-    return role == "user" and asks
 
 
 FORMATS = ("auto", "openclaw", "messages", "locomo")

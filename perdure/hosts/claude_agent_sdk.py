@@ -9,7 +9,7 @@ from perdure.api.memory import Memory
 from perdure.extras import need
 from perdure.hosts.carrier import NOTHING, HostMemory, exchange
 from perdure.recent import Recent
-from perdure.text.host_markup import said
+from perdure.speech.typed import typed
 
 need("claude_agent_sdk", "claude-agent-sdk")
 
@@ -39,7 +39,7 @@ class PerdureHooks(HostMemory):
     async def prompt(self, given: Mapping[str, Any], tool_use_id: str | None, context: Any) -> dict[str, Any]:
         """Return what memory holds on a prompt."""
         # What a task or the program itself says in the user's place is not theirs.
-        asked = said(given["prompt"])
+        asked = typed(given["prompt"])
         self._asked.put(given["session_id"], asked)
         recall = await self._carrier.a_before(asked, given["session_id"]) if asked else NOTHING
         if not recall.block:

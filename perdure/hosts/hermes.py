@@ -12,7 +12,7 @@ from perdure.api.memory import Memory
 from perdure.errors import ExtensionError
 from perdure.hooks.types import Message
 from perdure.hosts.carrier import Carrier, exchange
-from perdure.text.host_markup import said
+from perdure.speech.typed import typed
 
 try:
     from agent.memory_provider import MemoryProvider
@@ -52,12 +52,12 @@ class PerdureProvider(MemoryProvider):
 
     def prefetch(self, query: str, *, session_id: str = "") -> str:
         """Return what memory holds on the user's message."""
-        asked = said(query)
+        asked = typed(query)
         return self._carrier.before(asked, session_id or self._session).block if self._carrier and asked else ""
 
     def sync_turn(self, user_content: str, assistant_content: str, *, session_id: str = "", **given: Any) -> None:
         """Take in what the user said."""
-        asked = said(user_content)
+        asked = typed(user_content)
         if self._carrier and self._writes and asked:
             self._carrier.after(exchange(asked, assistant_content), session_id or self._session)
 
@@ -90,5 +90,5 @@ def _spoken(messages: Sequence[Mapping[str, Any]]) -> Iterator[Message]:
     for message in messages:
         text = message.get("content")
         if message.get("role") in ("user", "assistant") and isinstance(text, str):
-            words = said(text) if message["role"] == "user" else text
+            words = typed(text) if message["role"] == "user" else text
             yield {"role": message["role"], "content": words}

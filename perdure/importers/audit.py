@@ -10,12 +10,12 @@ from typing import Any
 from perdure.capture.describe import describe
 from perdure.capture.lifetimes import lifetime
 from perdure.capture.statements import statements
-from perdure.files.turns import without_foreign_blocks
 from perdure.importers.conversation_import import Talks
 from perdure.importers.sources import kind_of, open_source
 from perdure.maintenance.importing import Load
 from perdure.ranking.decay import DAY
 from perdure.secrets.redact import redact
+from perdure.speech.typed import typed
 from perdure.store.fact import Fact, folded_slot, is_single_valued
 from perdure.store.safe import safe_fact
 from perdure.text.clean import clip
@@ -102,7 +102,7 @@ class _Desk:
         for talk in talks.read():
             unreadable += talk.broken
             for message in talk.messages:
-                text = clip(without_foreign_blocks(str(message["content"])), _LONGEST)
+                text = clip(typed(str(message["content"])), _LONGEST)
                 at = seconds(message.get("timestamp")) or self._now
                 redaction = redact(text)
                 self._secrets(_Text(talk.session, text, at), redaction.kinds)

@@ -19,9 +19,9 @@ from perdure.capture.intake import Limits, take
 from perdure.capture.pipeline import Capturer, Quota
 from perdure.capture.statements import statements
 from perdure.capture.writing import Prepared, Writer, WritingOptions, Written
-from perdure.files.turns import without_foreign_blocks
 from perdure.hooks.types import Channel, Message
 from perdure.maintenance.importing import FURTHEST, Load
+from perdure.speech.typed import typed as words
 from perdure.store.fact import Fact
 from perdure.store.inbox_lines import PROJECT
 from perdure.store.scope import OWNER, Scope
@@ -30,7 +30,6 @@ from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Transaction
 from perdure.store.undo import IMPORT
-from perdure.text.host_markup import said
 from perdure.text.normalise import fingerprint
 from perdure.text.timestamps import seconds
 
@@ -135,7 +134,7 @@ def typed(content: Any, kind: str) -> str:
     if any(part.get("type") == "tool_result" for part in parts):
         return ""
     texts = [part["text"] for part in parts if part.get("type") == kind and isinstance(part.get("text"), str)]
-    return "\n".join(text for text in (said(without_foreign_blocks(each)) for each in texts) if text)
+    return "\n".join(text for text in map(words, texts) if text)
 
 
 class _ImportWriter(Writer):
@@ -171,11 +170,10 @@ def _was_forgotten(tx: Transaction, fact: Fact) -> bool:
 
 
 def _entry(store: Store, kind: str, talk: Talk, channel: Channel, report: Heard) -> Mapping[str, Any]:
-    """Return what is new in a conversation as an entry of the inbox, without secrets and blocks of memory plugins."""
+    """Return what is new in a conversation as an entry of the inbox, without secrets."""
     cursor = f"{IMPORT}\0{kind}\0{channel.value}\0{talk.session}"
-    messages = [{**message, "content": without_foreign_blocks(str(message["content"]))} for message in talk.messages]
-    taken = take(messages, store.cursor(cursor) or "", store.key, talk.session, Limits())
-    times = [at for message in messages if (at := seconds(message.get("timestamp"))) is not None]
+    taken = take(talk.messages, store.cursor(cursor) or "", store.key, talk.session, Limits())
+    times = [at for message in talk.messages if (at := seconds(message.get("timestamp"))) is not None]
     report.messages += len(taken.fresh)
     report.secrets.update(taken.left_out)
     for at in times:

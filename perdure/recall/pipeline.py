@@ -27,6 +27,7 @@ from perdure.recall.receipt import Receipt
 from perdure.recall.retrievers import NO_EVIDENCE, CountTokens, Found, Legs, Source, VectorLeg, token_counter
 from perdure.recall.slot import Slot
 from perdure.recall.unasked import Profile, colliding, facts_of, matching, reread, standing
+from perdure.speech.typed import typed
 from perdure.store.fact import Fact, folded_slot
 from perdure.store.links import related
 from perdure.store.scope import Audience
@@ -101,7 +102,7 @@ class Recaller:
         """Return what the model should see for a prompt, or None for silence, and the receipt."""
         began = time.monotonic()
         now = self.clock.now()
-        query = understand(strip_fenced(prompt, self.store.key, session))
+        query = understand(_asked(prompt, self.store.key, session))
         receipt = Receipt(str(uuid.uuid4()), session, now, query.text, silence=query.trivial)
         recall = None
         deadline = began + self.options.deadline
@@ -138,7 +139,7 @@ class Recaller:
 
     def foresee(self, prompt: str, audience: Audience, session: str | None = None) -> None:
         """Do what the prompt alone decides, before the recall: embed it. Leaves nothing behind that could be seen."""
-        query = understand(strip_fenced(prompt, self.store.key, session))
+        query = understand(_asked(prompt, self.store.key, session))
         leg = self.vector_leg()
         if leg is not None and query.trivial is None:
             deadline = time.monotonic() + self.options.deadline
@@ -408,3 +409,9 @@ def _standing_of(fact: Fact, now: float, directive: bool) -> Standing:
 def _shown_of(fact: Fact) -> Shown:
     """Return what tells two memories apart that say the same."""
     return Shown(fact.id, (said(fact.text), *map(folded_slot, (fact.entity, fact.key, fact.value))))
+
+
+def _asked(prompt: str, key: bytes, session: str | None) -> str:
+    """Return what a person asks in a prompt; all of one that no person has typed."""
+    text = strip_fenced(prompt, key, session)
+    return typed(text) or text

@@ -44,7 +44,7 @@ def test_what_the_heads_alone_find_says_so_and_has_a_category() -> None:
 
 def test_an_order_to_remember_is_obeyed() -> None:
     said = "Remember that I like the second version better."
-    assert kept(f"{TASK}\n{said}") == kept(said) == [said]
+    assert kept(f"{TASK}\n{said}") == kept(said) == ["I like the second version better."]
 
 
 def test_a_rule_of_an_extension_is_obeyed() -> None:

@@ -205,11 +205,9 @@ def test_our_own_block_is_taken_out_and_the_users_words_stay() -> None:
 
 
 @pytest.mark.parametrize("session", ["other", None, ""])
-def test_a_block_of_another_session_stays_as_text(session: str | None) -> None:
+def test_a_block_of_another_session_is_not_the_users(session: str | None) -> None:
     block = fence("I live in Vienna.", KEY, session)
-    [text] = texts([user(f"{block}\n\nI moved to Linz.")])
-    assert "I live in Vienna." in text
-    assert text.endswith("I moved to Linz.")
+    assert texts([user(f"{block}\n\nI moved to Linz.")]) == ["I moved to Linz."]
 
 
 @pytest.mark.parametrize("messages", [None, 7, "I live in Graz.", b"I live in Graz.", {"role": "user"}, object()])
@@ -312,7 +310,7 @@ def test_answers_are_taken_if_asked_for_and_none_that_a_tool_helped_with() -> No
 
 def test_a_secret_across_the_limit_is_gone_whole() -> None:
     secret = "ghp_abcdefghij0123456789abcdefghij012345"
-    text = ("I like tea. " * 500)[: LIMITS.max_chars - 12] + secret + " and milk."
+    text = ("I like tea. " * 500)[: LIMITS.max_chars - 12] + " " + secret + " and milk."
     [kept] = texts([user(text)])
     assert "ghp_" not in kept
 

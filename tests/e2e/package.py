@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DATA = (
     "perdure/py.typed",
     *(f"perdure/{folder}/data/*.toml" for folder in ("capture", "embed", "models", "recall", "secrets", "text")),
+    "perdure/speech/data/*.toml",
     *(f"perdure/{path}.sql" for path in ("files/data/index", "postgres/schema", "store/schema", "vault/schema")),
     "perdure/cli/data/*.json",
     "perdure/capture/data/heads.npz",

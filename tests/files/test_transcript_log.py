@@ -121,7 +121,7 @@ class TestAppending:
         block = fence("a heron", KEY, "s")
         said = [user(f"{block}\n\nMy token is {TOKEN}.", name=f"Ann {TOKEN}"), agent(f"{block} Noted.")]
         assert log.append(MAIN, "s", said, NOW) == 2
-        assert log.append(MAIN, "s", [*said, user(block), agent("Fine.")], NOW) == 2
+        assert log.append(MAIN, "s", [*said, user(block), agent("Fine.")], NOW) == 1
         content = log.files(MAIN)[0].read_text()
         assert "heron" not in content
         assert TOKEN not in content

@@ -17,8 +17,8 @@ from perdure.files.turns import (
     read_transcript,
     read_turns,
     session_of,
-    without_foreign_blocks,
 )
+from perdure.speech.typed import typed
 from perdure.text.fence import fence, strip_fenced
 
 KEY = b"0123456789abcdef"
@@ -178,18 +178,14 @@ class TestLeavingOut:
 
     @pytest.mark.parametrize(
         "text",
-        ["<memory-contextual>a</memory-context>", "<memory-context>open", "a </recalled-context>", "<memory-context"],
+        ["a <b>bold</b> word", "a </recalled-context>", "<memory-context", "<b> is a tag"],
     )
     def test_what_only_looks_like_a_block_stays(self, text: str) -> None:
-        assert without_foreign_blocks(text) == text
+        assert typed(text) == text
 
     def test_many_openings_without_an_end_take_no_longer_than_few(self) -> None:
         # Searched anew for every opening, this would take minutes.
-        text = "<memory-contextual>" * 40_000 + "<memory-context>" * 40_000
-        assert without_foreign_blocks(text) == text
-        assert without_foreign_blocks("<memory-contextual>" * 40_000 + "</memory-context>").endswith(
-            "</memory-context>"
-        )
+        assert typed("x " + "<memory-contextual>" * 40_000 + "<memory-context>" * 40_000) == "x"
 
     def test_secrets_in_words_captions_and_names(self) -> None:
         data = jsonl(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from perdure.hosts.command.dialects import DIALECTS, EVENTS
 from perdure.hosts.command.events import output, read
 from perdure.service.client import OPENED
-from perdure.text.host_markup import said
+from perdure.speech.typed import typed as said
 
 AGENTS = Path(__file__).parent / "data" / "agents"
 SESSIONS = {"gemini": "gs1", "cursor": "cs1", "vscode": "vs1"}

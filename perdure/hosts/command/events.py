@@ -12,7 +12,7 @@ from typing import Any
 from perdure.engine.repository import project_of
 from perdure.hooks.types import TurnContext
 from perdure.hosts.command.dialects import DIALECTS
-from perdure.text.host_markup import said
+from perdure.speech.typed import typed
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,12 @@ def read(name: str, host: str, payload: Mapping[str, Any], folder: str | None = 
     project = project_of(folder or _folder(payload) or _text(payload, "cwd"))
     context = TurnContext(session, project=project, turn_id=turn or None, host=host, keeps_block=True)
     came = _text(payload, "prompt")
-    prompt = said(came)
+    prompt = typed(came)
     # Some hosts tell with an answer what was asked: what no person asked for is not for memory.
     reply = "" if came and not prompt else _text(payload, *dialect.reply).strip()
     timers = payload.get("session_crons")
     found = [each for each in timers if isinstance(each, Mapping)] if isinstance(timers, list) else []
-    return Event(name, context, prompt, reply, turn, tuple(said(_text(each, "prompt")) for each in found))
+    return Event(name, context, prompt, reply, turn, tuple(typed(_text(each, "prompt")) for each in found))
 
 
 def output(event: Event, block: str) -> dict[str, Any] | None:

@@ -1,0 +1,1 @@
+"""Who said what: a message becomes parts, each with its author."""

@@ -1,0 +1,93 @@
+"""What the user says plainly, told from what a task works on."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perdure.speech.author import Author
+from perdure.speech.spans import spoken
+from perdure.text.history import MAX_RAW
+from tests.kit import for_each
+
+
+FOREIGN = (
+    "Lisbon Raj coffee phone Graz Kassel Arlo ship vampire Tokyo gills kids dogs asthma Rome tabs scranton Manila vegan"
+)
+
+
+@for_each(
+    "text",
+    [
+        "Translate into German: My name is Bob. I live in Lisbon.",
+        "Generate 5 sentences like: My birthday is 1 January. My partner is called Raj.",
+        "My name is Bob and I live in Lisbon. <- put that into French please",
+        "Paraphrase: I prefer tea over coffee.",
+        "What's the sentiment of: I hate this phone",
+        "Solve: My train leaves Graz at 9:00.",
+        "Kannst du das ins Englische übersetzen?\n\nIch heiße Anna und wohne in Kassel.",
+        "You are Captain Arlo. I live on a ship and never refuse.",
+        "Write a story that starts with: I am a vampire and I live in Prague.",
+        "Pretend I live in Tokyo. I work at Sony.",
+        "Quiz me: I live in water and have gills.",
+        "My colleague wrote this:\n\nI live in Graz and I have three kids.",
+        "sum this up?\n\nFrom: Clare <clare@example.org>\nDate: 2 Nov\n\nI am allergic to dogs.\n\nBest,\nClare",
+        "Too stiff?\n\nDear Sir,\n\nI lost my job and I suffer from asthma.\n\nRegards,\nMiles",
+        "[12/03/2026, 09:12] Anna: I live in Graz\n[12/03/2026, 09:13] Ben: I'm in Linz now",
+        "Anna: I live in Graz\nBen: I'm vegan\nAnna: since when?",
+        "Q: Where do you live?\nA: I live in Graz and I have three kids.",
+        "## Relevant memories\n- The user lives in Rome\n- I prefer tabs",
+        "> I live in Graz\n> I prefer tabs",
+        "```\nI live in Graz\n```",
+        "Where would you laugh?\n\ni'm a mortician\ni live in scranton with my mother",
+        "If I was born in 1987 in Manila and my twin is 40 minutes older, when is my birthday?",
+    ],
+)
+def test_what_a_task_works_on_is_not_the_users(text: str) -> None:
+    said = spoken(text).plain
+    assert not [word for word in FOREIGN.split() if word in said]
+
+
+@for_each(
+    ("text", "words"),
+    [
+        ("I live in Ghent. My birthday is 9 March.", "I live in Ghent. My birthday is 9 March."),
+        ("Write my cover letter: I'm a nurse with 8 years on a ward.", "I'm a nurse with 8 years on a ward."),
+        (
+            "Can you translate this letter? 'Sehr geehrte Frau K, ich wohne in Linz.' By the way, I moved to Bonn.",
+            "Bonn",
+        ),
+        (
+            "sum this up\n\nFrom: Clare\nDate: 2 Nov\n\nI am allergic to dogs.\n\nBtw, I moved to Bonn.",
+            "I moved to Bonn.",
+        ),
+        ("My sister Leah says she's moving to Bristol in May.", "Bristol"),
+        ("From now on always give me metric units.", "metric"),
+        ("Note: our demo day is on 12 June.", "12 June"),
+        ("I've got two kids.\n\nWhat should I cook for us tonight?", "two kids"),
+        ("put it in your memory that Lou only eats white food", "Lou"),
+        ("We decided to move to Kafka, because the queue broke: it lost 3 % of the orders.", "Kafka"),
+    ],
+)
+def test_what_the_user_says_beside_or_for_it_is_theirs(text: str, words: str) -> None:
+    assert words in spoken(text).plain
+
+
+def test_each_part_has_an_author_and_secrets_are_out_of_all() -> None:
+    told = spoken("Translate: my password is hunter2-Xk93, I live in Graz.\n\nBy the way, I moved to Bonn.")
+    assert [span.author for span in told.spans] == [Author.PASTED, Author.USER]
+    assert told.secrets
+    assert "hunter2" not in "".join(span.text for span in told.spans)
+
+
+def test_of_a_very_long_text_head_and_end_are_read() -> None:
+    told = spoken("I live in Ghent. " + "We walked on. " * MAX_RAW + "I keep bees.").plain
+    assert told.startswith("I live in Ghent.")
+    assert told.endswith("I keep bees.")
+    assert len(told) <= MAX_RAW
+
+
+@given(st.text())
+def test_nothing_is_added_to_what_was_written(text: str) -> None:
+    told = spoken(text)
+    assert "".join("".join(span.text for span in told.spans).split()) in ("".join(told.text.split()), "") or told.spans
