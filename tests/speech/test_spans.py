@@ -10,7 +10,6 @@ from perdure.speech.spans import spoken
 from perdure.text.history import MAX_RAW
 from tests.kit import for_each
 
-
 FOREIGN = (
     "Lisbon Raj coffee phone Graz Kassel Arlo ship vampire Tokyo gills kids dogs asthma Rome tabs scranton Manila vegan"
 )
