@@ -8,13 +8,14 @@ are asked in fresh sessions. A turn says what of it is to be kept (`keep`; `repl
 alternatives (`a|b`), stands in a text.
 
 told: of what still holds at the end, kept clean (one memory has all the words, and nothing outdated stands beside it),
-crippled (words are missing, or it is stale), passage (only a past conversation answers the question about it), lost.
-asked: the questions about it; at work: prompts that it matters for, unasked. Both are right, missed, or wrong: what is
-wrong comes up first, or alone. no need: prompts that need no memory, silent or with noise. second: prompts in another
-repository, and those that brought up what belongs to the first. kept: memories in the end, those that are junk, by
-kind, and those that no label speaks of. forget: orders to forget, obeyed, stored as memories themselves, and those
-whose matter still comes up. corrections: what comes up for the question, the new value first or the outdated one.
-false replacements: what is no longer held, though nothing corrected it. pasted: pieces of others' text, and those kept.
+crippled (words are missing, it is stale, or what is not to be kept hangs on it), passage (only a past conversation
+answers the question about it), lost. asked: the questions about it; at work: prompts that it matters for, unasked. Both
+are right, missed, or wrong: what is wrong comes up first, or alone. no need: prompts that need no memory, silent or
+with noise. second: prompts in another repository, and those that brought up what belongs to the first. kept: memories
+in the end; labelled nowhere, or junk, which is counted by kind below. forget: orders to forget, obeyed (nothing held
+says it; it may never have been kept), stored as memories themselves, and those whose matter still comes up.
+corrections: what comes up for the question, the new value first or the outdated one. replaced, falsely: what is no
+longer held, though nothing corrected it. pasted: pieces of others' text, passed over or kept as the user's.
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ def _context(session: str, project: str | None) -> TurnContext:
 
 
 def _asked(week: Week) -> list[tuple[str, Label]]:
-    kinds = ("questions", "work", "idle")
+    kinds = ("questions", "work", "second", "idle")
     return [(kind, each) for kind in kinds for each in week.script[kind]] + [("forget", each) for each in week.forgets]
 
 
@@ -156,7 +157,9 @@ def told(week: Week, name: str, answered: bool) -> str:
         old = week.keeps.get(label.get("replaces", ""))
         stale = old and any(holds(text, old["words"]) and not holds(text, label["words"][:1]) for text in clean)
         return "crippled" if stale else "clean"
-    if any(holds(fact.text, label["words"][:1]) for fact in week.live):
+    if any(holds(text, label["words"][:1]) for text in clean) or any(
+        holds(fact.text, label["words"]) for fact in week.live
+    ):
         return "crippled"
     return "passage" if answered else "lost"
 
@@ -202,7 +205,7 @@ class Tally:
             self._count("no need", "noise" if texts else "silent", bool(texts), case)
         if kind == "forget":
             self._order(label, texts, case)
-        if label.get("second"):
+        if kind == "second" or label.get("second"):
             others = [keep for keep in self.week.keeps.values() if keep["project"] not in (None, label["project"])]
             leak = any(holds(text, keep["words"][:1]) for text in texts for keep in others)
             self._count("second", "with the first's" if leak else "clean", leak, case)

@@ -32,6 +32,7 @@ SHORT: dict[str, Any] = {
         {"ask": "Do I prefer short answers?", "told": "short", "right": ["short answers"]},
     ],
     "work": [],
+    "second": [],
     "idle": [{"ask": "thanks!"}],
 }  # fmt: skip
 
