@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
+
+
+def _listed(value: Any) -> Any:
+    """Return a list that a client has written as text: in JSON, or with commas."""
+    if isinstance(value, str):
+        found = None
+        with suppress(ValueError, RecursionError):
+            found = json.loads(value)
+        value = found if isinstance(found, list) else [part.strip(" '\"") for part in value.strip(" []").split(",")]
+    return [each for each in value if each not in (None, "")] if isinstance(value, list) else value
+
 
 Words = Annotated[str, Field(min_length=1, max_length=2_000)]
 Id = Annotated[str, Field(min_length=1, max_length=200)]
 Short = Annotated[str, Field(min_length=1, max_length=200)]
 Share = Annotated[float, Field(ge=0, le=1)]
-Tags = Annotated[tuple[Short, ...], Field(max_length=20)]
+Tags = Annotated[tuple[Short, ...], BeforeValidator(_listed), Field(max_length=20)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 DecayClass = Literal["permanent", "durable", "normal", "short", "session", "ephemeral"]
 LinkType = Literal[
@@ -21,11 +35,24 @@ Maybe = SkipJsonSchema[None]
 """An argument that may be left out; providers differ in what they make of "null" in a schema."""
 
 
+def _is_empty(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
 class Arguments(BaseModel):
     """What all of them have in common."""
 
     # Models write a number in quotes, and an id of digits without.
     model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_empty(cls, values: Any) -> Any:
+        # There are clients that fill in every argument: of one that may be left out, nothing means that it was.
+        if not isinstance(values, Mapping):
+            return values
+        optional = {field.alias or name for name, field in cls.model_fields.items() if not field.is_required()}
+        return {key: value for key, value in values.items() if key not in optional or not _is_empty(value)}
 
 
 class Recall(Arguments):

@@ -113,7 +113,8 @@ def _refusal(text: str, error: str) -> ToolResult:
 
 def _wrong(name: str, error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(str(part) for part in first["loc"]) or "the arguments"
+    # The rest are names that pydantic has for types.
+    where = ".".join(str(part) for part in first["loc"] if str(part).isalnum() or "_" in str(part)) or "the arguments"
     return f"{name} did nothing: {where}: {first['msg'].removeprefix('Value error, ')}. Correct the call and try again."
 
 

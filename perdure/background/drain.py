@@ -28,7 +28,7 @@ from perdure.store.store import Store
 _log = logging.getLogger("perdure.background")
 Entry = Mapping[str, Any]
 Own = tuple[Entry, Callable[[], None] | None]
-WAITS = (StoreBusyError, StoreFullError, StoreLostError, StoreUnavailableError, OSError, MemoryError)
+WAITS = (StoreBusyError, StoreFullError, StoreLostError, StoreUnavailableError, ImportError, OSError, MemoryError)
 """What no entry is to blame for: it works later, or at the next start."""
 POISON = (PerdureError, ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 """What an entry may be to blame for."""
@@ -65,6 +65,11 @@ class Drain:
         self._looked = float("-inf")
         self.problem: str | None = None
 
+    @property
+    def waits(self) -> bool:
+        """Whether something could not be captured, and is tried again."""
+        return bool(self._later) or not self._recovered
+
     def accept(self, entry: Entry, record: Callable[[], None] | None = None) -> None:
         """Capture an entry that this process has just acknowledged, soon, and record its conversation."""
         self._keeper.submit("capture", lambda: self._own(entry, record))
@@ -91,9 +96,13 @@ class Drain:
         """Try again what could not be captured before. For quiet moments, on the keeper's thread."""
         if time.monotonic() < self._again_at:
             return
-        later, self._later = self._later, []
-        for entry, record in later:
-            self._own(entry, record)
+        for _ in range(len(self._later)):
+            # It counts as waiting meanwhile; one that fails again is put to the end.
+            try:
+                self._own(*self._later[0])
+            finally:
+                del self._later[0]
+        self._worked()
         if not self._recovered:
             self.recover()
         elif time.monotonic() - self._looked > ORPHANS:
@@ -144,7 +153,7 @@ class Drain:
         self._tell(str(error) if known else getattr(error, "strerror", None) or type(error).__name__)
 
     def _worked(self) -> None:
-        if not self._later and self._recovered:
+        if not self.waits:
             self._wait = RETRY
             self._tell(None)
 

@@ -70,6 +70,8 @@ from perdure.store.transaction import Author
 from perdure.text.pluralize import counted
 
 WORKER = "perdure.engine.worker"
+LOOK = 0.05
+"""Seconds between two looks whether a turn has been captured that could not be before."""
 CLOSING = 2.0
 """Seconds in which all is to be finished and closed."""
 _log = logging.getLogger("perdure.plugin")
@@ -241,8 +243,14 @@ class Engine:
         self.keeper.submit("recover", self.drain.recover)
 
     def settle(self, timeout: float) -> bool:
-        """Wait until what turns have left behind is done; return whether that happened in time (seconds)."""
-        return self.keeper.settle(timeout)
+        """Wait until what turns have left behind is done; return whether that happened in time (seconds).
+
+        What fails in that time is waited for, too, as it is tried again.
+        """
+        until = time.monotonic() + timeout
+        while self.keeper.settle(until - time.monotonic()) and self.drain.waits and time.monotonic() < until:
+            time.sleep(LOOK)
+        return self.keeper.settle(0) and not self.drain.waits
 
     def start_worker(self) -> None:
         """Start the worker process, which brings the derived index up to date."""

@@ -233,6 +233,10 @@ class Model:
     def _prepare(self) -> None:
         if self.load is None:
             return
+        # Native libraries import a part of numpy by its full name, and so wait for the whole while they hold the part;
+        # a thread that imports the whole at that moment holds it and needs the part, and one of both imports fails.
+        import numpy  # noqa: F401, ICN001
+
         embedder: Embedder = GuardedEmbedder(self.load())
         identity = embedder.identity
         plain = VectorSpace(identity.id, identity.dims, asdict(identity))

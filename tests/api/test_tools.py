@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from perdure.api.memory import Memory
+from perdure.api.tool_arguments import Store
 from perdure.api.tools import ALIKE, MAX_CHARS, TOOLS, call_tool
 from perdure.hooks.types import Channel, ToolResult, TurnContext
+from perdure.hosts.mcp.tools import TOOLS as CLIENTS
 from perdure.store.fact import Fact
 from tests.kit import OpenMemory, for_each
 
@@ -175,11 +177,37 @@ def test_secrets_do_not_come_in_by_a_tool(memory: Memory) -> None:
     assert not [path for path in home.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-def test_null_is_as_good_as_left_out(memory: Memory, tool: Any) -> None:
+@for_each(("tool", "nothing"), [(tool, nothing) for tool in (*TOOLS, *CLIENTS) for nothing in (None, "", " ")])
+def test_nothing_is_as_good_as_left_out(tool: Any, nothing: str | None) -> None:
     properties, required = tool.parameters["properties"], tool.parameters.get("required", ())
-    values: dict[str, Any] = {name: "The boat is blue." if name in required else None for name in properties}
-    assert isinstance(call(memory, tool.name, ASKED, **values), ToolResult)
+    filled = {name: "The boat is blue." if name in required else nothing for name in properties}
+    one = next((name for name in ("query", "memory", "id", "text") if name in properties), None)
+    given = {name: filled[name] for name in required} | ({one: "The boat is blue."} if one else {})
+    given |= {"text": "The boat is red."} if "update" in tool.name else {}
+    assert tool.takes.model_validate(filled | given) == tool.takes.model_validate(given)
+
+
+@for_each(
+    ("sent", "kept"),
+    [
+        (["db", "infra"], ("db", "infra")),
+        ('["db", "infra"]', ("db", "infra")),
+        ("['db', 'infra']", ("db", "infra")),
+        ("db, infra,", ("db", "infra")),
+        ('["a, b", null]', ("a, b",)),
+        ("2024", ("2024",)),
+        ("[" * 100_000, ()),
+        ("[]", ()),
+        ("", None),
+    ],
+)
+def test_a_list_may_be_written_as_text(sent: Any, kept: Any) -> None:
+    assert Store.model_validate({"text": "The boat is blue.", "tags": sent}).tags == kept
+
+
+@for_each("values", [{"text": ""}, {"text": None}, {"text": "The boat.", "tags": {"a": 1}}, {"text": "Boat", "x": None}])
+def test_what_must_be_given_and_what_is_unknown_are_refused(memory: Memory, values: dict[str, Any]) -> None:
+    assert call(memory, "memory_store", ASKED, **values).details == {"error": "arguments"}
 
 
 def test_the_name_of_a_file_is_data_too(memory: Memory, tmp_path: Path) -> None:

@@ -51,6 +51,17 @@ sys.stdin.read()
 """
 
 
+AT_ONCE = """
+import sys
+from perdure import Memory, TurnContext
+
+with Memory.open(sys.argv[1]) as memory:
+    memory.turns.after([{"role": "user", "content": "I own a boat."}], True, TurnContext(session_id="s"))
+    settled = memory.settle(30)
+    print(settled, [fact.text for fact in memory.admin.list()], memory.ready(60))
+"""
+
+
 class Desk:
     """A store with what captures for it."""
 
@@ -139,6 +150,33 @@ def long_entry(number: int) -> Entry:
     return {**ENTRY, "messages": [{"text": said(number), "at": None}]}
 
 
+class Broken:
+    """Heads that cannot be loaded at first, as where two threads import a library at once."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self, heard: object) -> None:
+        self.asked += 1
+        if self.asked == 1:
+            raise ImportError("partially initialized module")
+
+
+def test_what_cannot_be_imported_at_first_is_captured_in_the_same_process(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedder="none") as memory:
+        memory._engine.capturer._choice = broken = Broken()
+        assert memory.turns.after([{"role": "user", "content": "I own a boat."}], True, TurnContext(session_id="s")) == 1
+        assert memory.settle(20)
+        assert [fact.text for fact in memory.admin.list()] == ["I own a boat."]
+        assert broken.asked > 1
+
+
+def test_a_turn_that_comes_while_the_model_loads_is_captured(tmp_path: Path) -> None:
+    for number in range(3):
+        done = subprocess.run([sys.executable, "-c", AT_ONCE, str(tmp_path / str(number))], capture_output=True, text=True)
+        assert done.stdout == "True ['I own a boat.'] True\n", done.stderr
+
+
 def until_it_works(desk: Desk) -> None:
     """Have it tried again, as is done in quiet moments."""
     for _ in range(100):
@@ -192,12 +230,12 @@ def test_what_waits_and_why_shows_in_status_also_to_another_process(tmp_path: Pa
         for number in range(5):
             messages = [{"role": "user", "content": said(number)}]
             assert memory.turns.after(messages, True, TurnContext(session_id=f"s{number}")) == 1
-        assert memory.settle()
+        assert not memory.settle(1)
         status = memory.status()
         assert status.inbox > 0
         assert "disk is full" in (status.inbox_problem or "")
         with Memory.open(tmp_path, embedder="none") as other:
-            assert other.settle()
+            other.settle(1)
             assert other.status().inbox == status.inbox
             assert "disk is full" in (other.status().inbox_problem or "")
         crowd(engine.store, None)

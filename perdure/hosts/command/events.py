@@ -5,14 +5,18 @@ What arrives as a prompt is often not the user: reports of tasks in the backgrou
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from perdure.engine.repository import project_of
+from perdure.errors import ScopeError
 from perdure.hooks.types import TurnContext
 from perdure.hosts.command.dialects import DIALECTS
 from perdure.speech.typed import typed
+from perdure.store.scope import checked_id
+from perdure.text.clean import clean
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,7 @@ def read(name: str, host: str, payload: Mapping[str, Any], folder: str | None = 
         return None
     turn = _text(payload, *dialect.turn)
     project = project_of(folder or _folder(payload) or _text(payload, "cwd"))
-    context = TurnContext(session, project=project, turn_id=turn or None, host=host, keeps_block=True)
+    context = TurnContext(_name(session), project=project, turn_id=turn or None, host=host, keeps_block=True)
     came = _text(payload, "prompt")
     prompt = typed(came)
     # Some hosts tell with an answer what was asked: what no person asked for is not for memory.
@@ -65,10 +69,18 @@ def output(event: Event, block: str) -> dict[str, Any] | None:
 def _folder(payload: Mapping[str, Any]) -> str:
     """Return the first folder of a window that may have several."""
     roots = payload.get("workspace_roots")
-    return roots[0] if isinstance(roots, list) and roots and isinstance(roots[0], str) else ""
+    return clean(roots[0]) if isinstance(roots, list) and roots and isinstance(roots[0], str) else ""
 
 
 def _text(payload: Mapping[str, Any], *keys: str) -> str:
-    """Return the first text that stands under one of the keys."""
+    """Return the first text that stands under one of the keys, as it can be stored."""
     values = (payload.get(key) for key in keys)
-    return next((value for value in values if isinstance(value, str) and value), "")
+    return clean(next((value for value in values if isinstance(value, str) and value), ""))
+
+
+def _name(session: str) -> str:
+    """Return the name of a session whatever its host calls it: an id that cannot be one would lose what is said."""
+    try:
+        return checked_id(session.strip(), "session")
+    except ScopeError:
+        return hashlib.sha256(session.encode()).hexdigest()

@@ -84,7 +84,7 @@ class Desk:
         given = values.get("quote")
         quote = given if isinstance(given, str) and is_quote(given) and self._said(given) else ""
         result = call_tool(self.memory(), name, values, self._context, consent=consent, quote=quote, tools=TOOLS)
-        if given is None or result.details.get("outcome") != WAITING:
+        if not given or result.details.get("outcome") != WAITING:
             return result
         return replace(result, text=f"{result.text} {UNCLEAR if quote else UNHEARD}")
 

@@ -24,6 +24,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from perdure.errors import InputError, NotFoundError, PerdureError
 from perdure.hooks.types import Consent
 from perdure.hosts.mcp.client import INSTRUCTIONS, McpClient
+from perdure.hosts.mcp.lines import Mended
 
 if TYPE_CHECKING:
     from perdure.hosts.mcp.desk import Desk
@@ -222,7 +223,7 @@ class MemoryServer:
         server = self.server()
         try:
             async with stdio_server() as (read, write):
-                await server.run(read, write, server.create_initialization_options())
+                await server.run(Mended(read, write), write, server.create_initialization_options())
         finally:
             await self.close()
 
