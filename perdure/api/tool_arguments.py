@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
+from perdure.text.clean import clean
+
 
 def _listed(value: Any) -> Any:
     """Return a list that a client has written as text: in JSON, or with commas."""
@@ -18,7 +20,9 @@ def _listed(value: Any) -> Any:
         with suppress(ValueError, RecursionError):
             found = json.loads(value)
         value = found if isinstance(found, list) else [part.strip(" '\"") for part in value.strip(" []").split(",")]
-    return [each for each in value if each not in (None, "")] if isinstance(value, list) else value
+    if not isinstance(value, list):
+        return value
+    return [clean(each) if isinstance(each, str) else each for each in value if each not in (None, "")]
 
 
 Words = Annotated[str, Field(min_length=1, max_length=2_000)]
@@ -52,7 +56,8 @@ class Arguments(BaseModel):
         if not isinstance(values, Mapping):
             return values
         optional = {field.alias or name for name, field in cls.model_fields.items() if not field.is_required()}
-        return {key: value for key, value in values.items() if key not in optional or not _is_empty(value)}
+        told = {key: clean(value) if isinstance(value, str) else value for key, value in values.items()}
+        return {key: value for key, value in told.items() if key not in optional or not _is_empty(value)}
 
 
 class Recall(Arguments):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import os
@@ -61,6 +62,10 @@ _MODULE_OF = {name: f"perdure.{module}" for module, names in _MODULES.items() fo
 COMMANDS = {name: _MODULE_OF[name] for names in GROUPS.values() for name in names}
 """Each command with the module that it is in."""
 
+_WORDS = {"store": "add create note remember save", "forget": "del delete remove rm", "search": "find", "list": "ls"}
+_MEANT = {word: name for name, words in _WORDS.items() for word in words.split()}
+"""Other words for commands."""
+
 COMPLETES = "_PERDURE_COMPLETE"
 """By which the shell asks for completions; click derives it from the name of the program."""
 STOPPED = 130
@@ -85,6 +90,10 @@ class Commands(click.Group):
         command: click.Command = getattr(module, f"{name}_", None) or getattr(module, name)
         return command
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read what is typed; `help`, with or without a command, is what --help is."""
+        return super().parse_args(ctx, [*args[1:], "--help"] if args[:1] == ["help"] else args)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command. Whoever reads what it prints may stop reading at any moment."""
         try:
@@ -108,7 +117,10 @@ class Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.NoSuchCommand as error:
-            raise click.NoSuchCommand(error.command_name, possibilities=COMMANDS, ctx=ctx) from None
+            meant = _MEANT.get(error.command_name.lower())
+            told = f"No such command {error.command_name!r}. Did you mean {meant!r}?" if meant else None
+            names = None if meant else COMMANDS
+            raise click.NoSuchCommand(error.command_name, told, names, ctx) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return the commands, or options, that go on from what is typed, without importing any command."""
@@ -168,6 +180,10 @@ def main() -> None:
     if sys.stdout is None:
         # Closed by whoever called.
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
+    for stream in (sys.stdout, sys.stderr):
+        # What a console's encoding has no sign for is spelled out.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     logging.getLogger("perdure").addHandler(line_handler("%(message)s"))
     try:
         sys.exit(cli.main(prog_name="perdure", standalone_mode=False))
@@ -177,6 +193,9 @@ def main() -> None:
     except click.ClickException as error:
         complain_of_call(error)
         sys.exit(error.exit_code)
+    except UnicodeEncodeError as error:
+        complain("UnicodeEncodeError", f"{error.object[:200]!r} cannot be named here; set PYTHONUTF8=1")
+        sys.exit(1)
     except OSError as error:
         where = error.filename or "what it prints"
         # It may be stdout itself that takes no more.

@@ -6,6 +6,7 @@ memories, names of files and messages of errors may hold anything.
 
 from __future__ import annotations
 
+import codecs
 import datetime as dt
 import json
 import os
@@ -44,7 +45,9 @@ class Output:
         """Print one JSON object: a dataclass or a mapping, and what is said beside it."""
         if self.as_json:
             value = ({**_values(value)} | more) if more else value
-            sys.stdout.write(visible_json(json.dumps(value, ensure_ascii=False, indent=2, default=_values)) + "\n")
+            ascii_alone = codecs.lookup(sys.stdout.encoding).name != "utf-8"
+            written = json.dumps(value, ensure_ascii=ascii_alone, indent=2, default=_values)
+            sys.stdout.write(visible_json(written) + "\n")
 
     def both(self, value: object, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Print the value with --json, else the table."""
@@ -176,6 +179,10 @@ def complain(kind: str, message: str) -> None:
 
 def complain_of_call(error: click.ClickException) -> None:
     """Tell of a wrong call as `complain` does, with a hint at how the command is called."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        for line in error.format_message().splitlines():
+            tell(line)
+        return
     if isinstance(error, click.UsageError) and error.ctx is not None:
         for line in error.ctx.get_usage().splitlines():
             tell(line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from perdure.errors import InputError
 from perdure.regex import lazy
@@ -15,6 +16,7 @@ def clean(text: str) -> str:
     """Remove NUL characters, replace lone surrogates by U+FFFD, and join each surrogate pair into its character.
 
     Neither NUL nor a lone surrogate can be stored: SQLite ends a text at NUL, and a lone surrogate has no UTF-8 form.
+    Where a program's locale was not UTF-8, Python made a surrogate of each byte: if they are UTF-8, they are read so.
     """
     if "\0" in text:
         text = text.replace("\0", "")
@@ -23,6 +25,8 @@ def clean(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
+        with suppress(UnicodeError):
+            return text.encode(errors="surrogateescape").decode()
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
 

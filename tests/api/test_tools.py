@@ -195,6 +195,8 @@ def test_nothing_is_as_good_as_left_out(tool: Any, nothing: str | None) -> None:
         ("['db', 'infra']", ("db", "infra")),
         ("db, infra,", ("db", "infra")),
         ('["a, b", null]', ("a, b",)),
+        ("d\ud83db", ("d\ufffdb",)),
+        (["d\ud83db"], ("d\ufffdb",)),
         ("2024", ("2024",)),
         ("[" * 100_000, ()),
         ("[]", ()),

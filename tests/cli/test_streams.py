@@ -21,6 +21,7 @@ from perdure.hooks.types import Channel
 from perdure.store.fact import Fact
 from perdure.store.store import Store
 from perdure.store.transaction import Author
+from tests.kit import for_each
 
 ROOT = Path(__file__).resolve().parents[2]
 MANY = 2_000
@@ -46,10 +47,11 @@ def environment(home: Path) -> dict[str, str]:
     return {name: value for name, value in given.items() if name != "PYTHONUNBUFFERED"}
 
 
-def perdure(home: Path, *words: str, said: str | None = None) -> subprocess.CompletedProcess[str]:
+def perdure(home: Path, *words: str, said: str | None = None, **more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "perdure", *words],
-        env=environment(home), input=said or "", capture_output=True, text=True, timeout=60, check=False,
+        env=environment(home) | more, input=said or "", capture_output=True, encoding="utf-8", errors="replace",
+        timeout=60, check=False,
     )  # fmt: skip
 
 
@@ -75,6 +77,29 @@ def on_terminal(home: Path, *words: str, columns: int = 80, interrupt_at: bytes 
     finally:
         os.close(outer)
     return child.wait(60), seen.decode()
+
+
+ENCODINGS = (
+    {"PYTHONIOENCODING": "cp1252"}, {"PYTHONIOENCODING": "ascii"},
+    {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
+)  # fmt: skip
+SPOKEN = (
+    "store Žofie's_dog_is_called_Žuk.", "list", "list --json", "search Žuk", "recall Žuk", "show {id}", "history {id}",
+    "why", "status", "doctor", "--help", "stats --json", "nöpe", "show ž", "show ž --json", "list --limit ž",
+)  # fmt: skip
+
+
+@for_each("variables", ENCODINGS)
+def test_what_a_console_has_no_sign_for_is_spelled_out(tmp_path: Path, variables: dict[str, str]) -> None:
+    home, said = tmp_path / variables.get("PYTHONIOENCODING", "C"), "Žofie's boat is called 🐶 Ž."
+    made = perdure(home, "store", said, "--tags", "über", **variables)
+    assert made.returncode == 0, made.stderr
+    found = json.loads(perdure(home, "list", "--json", **variables).stdout)["facts"]
+    assert [(fact["text"], fact["tags"]) for fact in found] == [(said, ["über"])]
+    assert perdure(home, "search", "Žofie", "--tag", "über", **variables).stdout.count("boat") == 1
+    for words in SPOKEN:
+        done = perdure(home, *words.format(id=found[0]["id"][:8]).replace("_", " ").split(), **variables)
+        assert "Traceback" not in done.stderr, words
 
 
 @pytest.mark.parametrize("more", [[], ["--json"]])
