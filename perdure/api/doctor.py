@@ -22,6 +22,7 @@ from perdure.maintenance import checks
 from perdure.maintenance.exports import newest_export
 from perdure.parts import part
 from perdure.store import listing, notices
+from perdure.store.access import lockless
 from perdure.store.finding import Finding
 from perdure.store.rollback_guard import Truth, judge
 from perdure.store.store import Store
@@ -72,6 +73,9 @@ def examine(home: str | Path | None = None, environ: Mapping[str, str] = os.envi
         folder = data_folder(home, environ)
     except PerdureError:
         return found  # said by the look at the host's record
+    without = lockless(next(each for each in (folder, *folder.parents) if each.is_dir()))
+    if without:
+        return [*found, Checkup("store", str(without), "do what the message says")]
     try:
         verdict = judge(folder)
         shared = Settings.load().store_url is not None

@@ -15,7 +15,7 @@ from perdure.engine.composing import in_search
 from perdure.engine.engine import Engine, audience_of
 from perdure.engine.paths import data_folder
 from perdure.engine.settings import Settings
-from perdure.errors import AmbiguousIdError, NotFoundError, ScopeError
+from perdure.errors import AmbiguousIdError, InputError, NotFoundError, ScopeError, SettingsError, StoreClosedError
 from perdure.hooks.types import Channel, Recall, TurnContext
 from perdure.parts import part
 from perdure.recall.pipeline import Asked
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from perdure.vault.vault import Vault
 
 PATIENCE = 30.0
+_MEANT = {"user_id": "user", "agent_id": "agent", "path": "home", "folder": "home", "scope": "scopes"}
+"""Arguments of `Memory.open` by other names."""
 
 
 class Memory:
@@ -53,7 +55,9 @@ class Memory:
             print(memory.recall("Which database is staging?"))
     """
 
-    def __init__(self, engine: Engine, context: TurnContext) -> None:
+    def __init__(self, engine: Engine | None = None, context: TurnContext | None = None) -> None:
+        if not isinstance(engine, Engine) or context is None:
+            raise InputError("a memory is opened by Memory.open(), or by Memory.open(FOLDER)")
         self._engine = engine
         self._context = context
 
@@ -88,6 +92,8 @@ class Memory:
             SettingsError: a setting is unknown or does not fit.
             StoreError: the folder cannot be used; nothing in it has been changed.
         """
+        for name in settings.keys() & _MEANT.keys():
+            raise SettingsError(f"setting {name!r} is unknown; did you mean {_MEANT[name]}?")
         loaded = Settings.load(settings, host_config=host_config)
         engine = Engine(data_folder(home), loaded, clock=clock, guest=guest)
         context = TurnContext(agent_id=agent, user_id=user, scopes=tuple(scopes), host="library")
@@ -158,7 +164,7 @@ class Memory:
             done = written(tx, engine.writer, prepared, channel, replaced.id if replaced else None)
         return redacted(engine.store, done, clean.redacted, channel)
 
-    def update(self, fact_id: str, **values: Any) -> Stored:
+    def update(self, fact_id: str | Fact, **values: Any) -> Stored:
         """Change a memory. New words make a new version with a new id; the old one stays for `as_of` and undo.
 
         Args:
@@ -172,7 +178,7 @@ class Memory:
         from perdure.api.stored import Outcome, redacted, stored
         from perdure.capture.lifetimes import renewed
 
-        old = self._own(fact_id)
+        old, values = self._own(fact_id), lifecycle.checked(values)
         engine = self._engine
         clean = safe_fact(replace(old, **{name: value for name, value in values.items() if name in TEXTS}))
         now = engine.clock.now()
@@ -185,37 +191,37 @@ class Memory:
             done = stored(fact, Outcome.REPLACED if gone else Outcome.STORED, gone, tx.batch)
         return redacted(engine.store, done, clean.redacted, author.channel)
 
-    def forget(self, fact_id: str) -> Fact:
+    def forget(self, fact_id: str | Fact) -> Fact:
         """Leave a memory out of every answer from now on; `unforget` and `undo` bring it back."""
         old = self._own(fact_id)
         with self._engine.store.write(self._author()) as tx:
             return lifecycle.forget(tx, old.id)
 
-    def unforget(self, fact_id: str) -> Fact:
+    def unforget(self, fact_id: str | Fact) -> Fact:
         """Bring a forgotten memory back."""
         old = self._own(fact_id)
         with self._engine.store.write(self._author()) as tx:
             return lifecycle.unforget(tx, old.id)
 
-    def pin(self, fact_id: str, pinned: bool = True) -> Fact:
+    def pin(self, fact_id: str | Fact, pinned: bool = True) -> Fact:
         """Keep a memory from ever being evicted, or no longer."""
         old = self._own(fact_id)
         with self._engine.store.write(self._author()) as tx:
             return lifecycle.pin(tx, old.id, pinned)
 
-    def link(self, source: str, target: str, link_type: str = "RELATED_TO", strength: float = 1.0) -> Link:
+    def link(self, source: str | Fact, target: str | Fact, link_type: str = "RELATED_TO", strength: float = 1.0) -> Link:
         """Link two memories; see `perdure.store.links.TYPES`."""
         one, other = self._own(source), self._own(target)
         with self._engine.store.write(self._author()) as tx:
             return links.link(tx, one.id, other.id, link_type, strength)
 
-    def unlink(self, source: str, target: str, link_type: str = "RELATED_TO", *, dry_run: bool = False) -> None:
+    def unlink(self, source: str | Fact, target: str | Fact, link_type: str = "RELATED_TO", *, dry_run: bool = False) -> None:
         """Remove a link; `dry_run` only sees whether that can be done."""
         one, other = self._own(source), self._own(target)
         with self._engine.store.write(self._author(), keep=not dry_run) as tx:
             links.unlink(tx, one.id, other.id, link_type)
 
-    def related(self, fact_id: str, depth: int = 2, *, as_of: float | None = None) -> list[Related]:
+    def related(self, fact_id: str | Fact, depth: int = 2, *, as_of: float | None = None) -> list[Related]:
         """Return the memories that links lead to from one, in both directions, nearest first."""
         view = replace(self._view(), as_of=as_of)
         with self._engine.store.database.read() as connection:
@@ -253,6 +259,10 @@ class Memory:
             receipt_to: takes the receipt, for `why`; then nothing is counted or written to the store.
         """
         asked = Asked(as_of, include_superseded, tag, expand=in_search(self._engine.settings, expand))
+        if not isinstance(prompt, str):
+            raise InputError(f"a prompt is of type {type(prompt).__name__}; it must be a text")
+        if self._engine.closed:
+            raise StoreClosedError("this memory is closed; Memory.open() opens it anew")
         return self._engine.recall(prompt, self._context, asked, receipt_to)
 
     def evaluate(self, size: int = 50, seed: int = 0) -> Evaluation:
@@ -284,7 +294,7 @@ class Memory:
 
         return why_not(self._engine.store, self._view(), fact_id, turn)
 
-    def get(self, fact_id: str) -> Fact:
+    def get(self, fact_id: str | Fact) -> Fact:
         """Return the fact with this id, or the only one whose id begins so (at least 8 digits).
 
         Raises:
@@ -294,7 +304,7 @@ class Memory:
         with self._engine.store.database.read() as connection:
             return search.by_prefix(connection, fact_id, view)
 
-    def has(self, fact_id: str) -> bool:
+    def has(self, fact_id: str | Fact) -> bool:
         """Return whether there is a fact with this id, or exactly one whose id begins so."""
         try:
             return bool(self.get(fact_id))
@@ -415,7 +425,7 @@ class Memory:
     def _author(self, channel: Channel = Channel.LIBRARY) -> Author:
         return Author(channel, self._context.host, self._context.session_id)
 
-    def _own(self, fact_id: str) -> Fact:
+    def _own(self, fact_id: str | Fact) -> Fact:
         """Return a fact that is to be changed, also if it is forgotten or superseded."""
         view = replace(self._view(), everything=True)
         with self._engine.store.database.read() as connection:

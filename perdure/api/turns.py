@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from perdure.api.files import Files
+from perdure.capture.intake import as_sequence
 from perdure.engine.composing import in_turn
 from perdure.engine.engine import Engine, audience_of, overheard
+from perdure.errors import InputError
 from perdure.hooks.types import Messages, Recall, TurnContext
 from perdure.recall.pipeline import Asked
 
 if TYPE_CHECKING:
     from perdure.api.explain import Why
     from perdure.api.turn_history import PastTurn
+
+
+_ROLES = {"human": "user", "ai": "assistant", "model": "assistant"}
+"""Other words for roles."""
+
+
+def _history(messages: Messages) -> Messages:
+    """Return a host's messages with roles as they are known here."""
+    if isinstance(messages, str | bytes | Mapping):
+        kind = type(messages).__name__
+        raise InputError(f"messages are a {kind}; give a list, as [{{'role': 'user', 'content': 'I own a boat.'}}]")
+    known = as_sequence(messages)
+    roles = [each.get("role") if isinstance(each, Mapping) else None for each in known]
+    if not any(role in _ROLES for role in roles if isinstance(role, str)):
+        return messages
+    return [{**each, "role": _ROLES[role]} if role in _ROLES else each for each, role in zip(known, roles, strict=True)]
 
 
 class Turns:
@@ -62,10 +80,12 @@ class Turns:
             else it is recorded in the background.
 
         Raises:
+            InputError: it is one text, or one message, and no list of messages.
             StoreError: they could not be written.
         """
         if not success or context.trigger != "user":
             return 0
+        messages = _history(messages)
         self._engine.note_use(messages, context)
         if not self._engine.settings.auto_capture:
             return 0

@@ -35,7 +35,8 @@ def explicit_fact(
     text: str, given: Given, scope: Scope, channel: Channel, now: float, categories: CategoryPatterns = ()
 ) -> SafeFact:
     """Return the fact to store, without secrets; missing tags are found when it is written. `now`: epoch seconds."""
-    checked({"importance": given.importance} | ({"decay_class": given.decay_class} if given.decay_class else {}))
+    values = {name: value for name in Given.__slots__ if (value := getattr(given, name)) is not None}
+    fitting = checked({**values, "text": text, "importance": given.importance})
     # Redacted first: a slot's value cut out of "my password is ..." no longer shows what it is.
     given_fact = Fact(
         text=text,
@@ -44,7 +45,7 @@ def explicit_fact(
         entity=given.entity,
         key=given.key,
         value=given.value,
-        tags=tuple(given.tags or ()),
+        tags=fitting.get("tags", ()),
         metadata=dict(given.metadata or {}),
     )
     clean = safe_fact(given_fact)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from perdure.secrets.redact import redact
-from perdure.text.clean import clean
+from perdure.text.clean import clean, part_text
 
 MAX_NAME = 64
 MAX_RAW_NAME = 1_024
@@ -83,4 +83,4 @@ def _only_results(message: Mapping[str, Any]) -> bool:
     content = message.get("content")
     if not isinstance(content, list | tuple) or not uses_tools(message):
         return False
-    return not any(isinstance(part, Mapping) and part.get("type") == "text" for part in content)
+    return all(part_text(part) is None for part in content)

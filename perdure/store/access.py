@@ -8,8 +8,9 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import apsw
@@ -19,6 +20,7 @@ from perdure.errors import StoreBusyError, StoreCorruptError, StoreError, StoreF
 CLOSE = "close every program that uses this memory, and retry"
 FULL = 65_536
 """Bytes. With less free room a disk is full: what SQLite needs to open a database does not fit on it."""
+_LOCKLESS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 _UNREADABLE = (apsw.CantOpenError, apsw.IOError, apsw.ReadOnlyError, apsw.FullError, apsw.PermissionsError)
 _WORDS = {
     apsw.CantOpenError: "it cannot be opened",
@@ -54,9 +56,33 @@ def unavailable(path: Path, error: OSError) -> StoreError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StoreFullError(f"the disk is full; {path} was not written. Free some space and retry")
     why = error.strerror or type(error).__name__
+    if error.errno in _LOCKLESS:
+        return StoreUnavailableError(
+            f"the drive of {path} knows no locks ({why}), and memory needs them; name a folder on another drive, with"
+            " PERDURE_HOME or --home"
+        )
     return StoreUnavailableError(
         f"{path} cannot be used ({why}); name a folder that can be written, for the store with PERDURE_HOME"
     )
+
+
+def lockless(folder: Path) -> StoreError | None:
+    """Return the error that says that the drive of a folder knows no locks, as NFS without its lock service, or None.
+
+    SQLite tells nobody: to it each lock is one that another process holds.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return None  # on Windows every drive knows them
+    with suppress(OSError), tempfile.TemporaryFile(dir=folder) as file:
+        for lock in (fcntl.lockf, fcntl.flock):
+            try:
+                lock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock(file, fcntl.LOCK_UN)
+            except OSError as error:
+                return unavailable(folder, error) if error.errno in _LOCKLESS else None
+    return None
 
 
 def unreadable(path: Path, error: apsw.Error) -> StoreError:

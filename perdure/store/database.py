@@ -23,7 +23,7 @@ from perdure.errors import (
     StoreUnavailableError,
 )
 from perdure.failpoints import fail_point
-from perdure.store.access import reader, unreadable
+from perdure.store.access import lockless, reader, unreadable
 from perdure.store.folder import private_file
 from perdure.store.sql import run
 
@@ -79,6 +79,8 @@ class Database:
         self._closed = self._forked = self._held = False
         self._lent = 0
         if refusal is None and not memory:
+            if not path.exists() and (without := lockless(path.parent)):
+                raise without
             private_file(path)
         with self._translated():
             first = self._opened()
@@ -330,7 +332,7 @@ def _translate(error: apsw.Error, path: Path) -> StoreError:
         case apsw.InterruptError():
             return StoreBusyError(f"reading {name} took too long and was broken off")
         case apsw.BusyError() | apsw.LockedError():
-            return StoreBusyError(f"{name} is locked by another process; retry, or close that process")
+            return lockless(path.parent) or StoreBusyError(f"{name} is locked by another process; retry, or close that process")
         case apsw.NotADBError() | apsw.CorruptError():
             how = "Move it away or restore a backup over it"
             if name == "facts.db":

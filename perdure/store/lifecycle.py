@@ -20,6 +20,7 @@ from perdure.store.trust import strength
 _UNLINKED = "superseded_at superseded_by supersedes_id forgotten_at valid_until embedding_model"
 """What a new version does not take over from the old one."""
 _NEW_VERSION = frozenset({"text", "why", "entity", "key", "value", "summary", "metadata"})
+_WORDS = {"text", "why", "category", "entity", "key", "value", "summary"}
 UPDATABLE = _NEW_VERSION | {"category", "importance", "tags", "decay_class", "confidence", "valid_from", "valid_until"}
 
 
@@ -115,13 +116,23 @@ def succeed(tx: Transaction, old_id: str, fact: Fact, vector: StoredVector | Non
 
 
 def checked(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values of a fact if they fit."""
+    """Return values of a fact if they fit; a tag that stands alone is a list of one."""
+    for name in _WORDS & values.keys():
+        if not isinstance(values[name], str) and (name == "text" or values[name] is not None):
+            raise InputError(f"{name} is of type {type(values[name]).__name__}; it must be a text")
     for name in ("importance", "confidence"):
-        if name in values and not 0 <= values[name] <= 1:
-            raise InputError(f"{name} is {values[name]}; it must be from 0 to 1")
+        number = values.get(name, 1)
+        if not isinstance(number, int | float) or not 0 <= number <= 1:
+            raise InputError(f"{name} is {number!r}; it must be from 0 to 1")
+    if not isinstance(values.get("metadata") or {}, Mapping):
+        raise InputError(f"metadata is of type {type(values['metadata']).__name__}; it must be a mapping")
+    tags = values.get("tags") or ()
+    tags = (tags,) if isinstance(tags, str) else tuple(tags) if isinstance(tags, Iterable) else (tags,)
+    if not all(isinstance(tag, str) for tag in tags):
+        raise InputError(f"tags are {tags!r}; give texts, as ['drinks']")
     if values.get("decay_class", DEFAULT_CLASS) not in LIFETIMES:
         raise InputError(f"decay class {values['decay_class']!r} is unknown; use one of {', '.join(LIFETIMES)}")
-    return dict(values)
+    return {**values, "tags": tags} if "tags" in values else dict(values)
 
 
 def _renewed(fact: Fact, values: Mapping[str, Any]) -> dict[str, Any]:

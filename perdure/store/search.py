@@ -110,8 +110,11 @@ def ids(connection: Connection, view: View) -> set[str]:
     return {row[0] for row in run(connection, f"SELECT facts.id FROM facts WHERE {condition}", values)}
 
 
-def by_prefix(connection: Connection, prefix: str, view: View) -> Fact:
-    """Return the fact with this id, or with the only id that begins so."""
+def by_prefix(connection: Connection, prefix: str | Fact, view: View) -> Fact:
+    """Return the fact with this id, or with the only id that begins so; or a fact as it is now."""
+    prefix = prefix.id if isinstance(prefix, Fact) else prefix
+    if not isinstance(prefix, str):
+        raise InputError(f"an id is of type {type(prefix).__name__}; give a memory, or its id as a text")
     prefix = prefix.strip().lower()
     if len(prefix) < MIN_PREFIX or not set(prefix) <= set("0123456789abcdef-"):
         raise InputError(f"id {prefix[:40]!r} must be at least {MIN_PREFIX} hex digits of a fact's id")

@@ -9,6 +9,7 @@ from perdure.errors import InputError
 from perdure.regex import lazy
 
 _SENTENCE_END = lazy(r"[.!?\u2026][\"'\u201d\u2019)\]]{0,3}(?=\s)|[\u3002\uff01\uff1f\uff61]")
+_TEXT_PARTS = ("text", "input_text", "output_text")
 _SPACE = lazy(r"\s")
 
 
@@ -51,11 +52,16 @@ def clip(text: str, limit: int) -> str:
 
 
 def message_text(message: Mapping[str, object]) -> str:
-    """Return the cleaned text of a host's message, its "text" parts joined by newlines; other content is empty."""
-    content = message.get("content")
+    """Return the cleaned text of a host's message, its parts of text joined by newlines; other content is empty."""
+    content = message.get("content", message.get("parts"))
     if isinstance(content, str):
         return clean(content)
-    if not isinstance(content, list | tuple):
-        return ""
-    parts = (part.get("text") for part in content if isinstance(part, Mapping) and part.get("type") == "text")
-    return clean("\n".join(part for part in parts if isinstance(part, str)))
+    parts = map(part_text, content) if isinstance(content, list | tuple) else ()
+    return clean("\n".join(part for part in parts if part is not None))
+
+
+def part_text(part: object) -> str | None:
+    """Return the text of a part of a message; None: it is of another kind, as an image, a tool's, or a thought."""
+    if isinstance(part, Mapping) and part.get("type", "text") in _TEXT_PARTS and not part.get("thought"):
+        part = part.get("text")
+    return part if isinstance(part, str) else None
