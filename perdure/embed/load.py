@@ -61,7 +61,10 @@ def models_folder() -> Path:
     """Return the folder of all fetched models: one per user, filled only by an explicit fetch."""
     import platformdirs
 
-    return Path(platformdirs.user_cache_dir("perdure", appauthor=False)) / "models"
+    try:
+        return Path(platformdirs.user_cache_dir("perdure", appauthor=False)) / "models"
+    except RuntimeError:
+        raise ModelError("this user has no home folder, in which fetched models are kept; set HOME") from None
 
 
 def fetch_folder(model: OnnxModel) -> Path | None:
@@ -71,7 +74,10 @@ def fetch_folder(model: OnnxModel) -> Path | None:
 
 def fetched(model: OnnxModel) -> Path | None:
     """Return the folder that a model was fetched into, whole and verified; None: it was not."""
-    folder = fetch_folder(model)
+    try:
+        folder = fetch_folder(model)
+    except ModelError:
+        return None
     if folder is None:
         return None
     try:
@@ -94,7 +100,7 @@ def hub_cache(environ: Mapping[str, str] = os.environ) -> Path:
     if environ.get("HF_HOME"):
         return Path(environ["HF_HOME"]).expanduser() / "hub"
     # The hub's own library takes this folder on every system.
-    return Path(environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "huggingface" / "hub"
+    return Path(environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "huggingface" / "hub"
 
 
 def hub_snapshot(repo: str, environ: Mapping[str, str] = os.environ) -> Path | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import platformdirs
@@ -18,16 +18,16 @@ CONFIG_VARIABLE = "PERDURE_CONFIG"
 def data_folder(explicit: str | Path | None = None, environ: Mapping[str, str] = os.environ) -> Path:
     """Return the data folder: the argument, else PERDURE_HOME, else the recorded host's, else the user's own."""
     if explicit is not None:
-        return Path(explicit).expanduser().absolute()
+        return _with_home(lambda: Path(explicit).expanduser().absolute())
     if environ.get(HOME_VARIABLE):
-        return Path(environ[HOME_VARIABLE]).expanduser().absolute()
-    return recorded_home() or Path(platformdirs.user_data_dir("perdure", appauthor=False))
+        return _with_home(lambda: Path(environ[HOME_VARIABLE]).expanduser().absolute())
+    return recorded_home() or _with_home(lambda: Path(platformdirs.user_data_dir("perdure", appauthor=False)))
 
 
 def config_file(environ: Mapping[str, str] = os.environ) -> Path:
     """Return where the settings file is: PERDURE_CONFIG, else `config.toml` in the user's config folder."""
     if environ.get(CONFIG_VARIABLE):
-        return Path(environ[CONFIG_VARIABLE]).expanduser()
+        return _with_home(lambda: Path(environ[CONFIG_VARIABLE]).expanduser())
     return _config_folder() / "config.toml"
 
 
@@ -74,4 +74,17 @@ def _record_file() -> Path:
 
 
 def _config_folder() -> Path:
-    return Path(platformdirs.user_config_dir("perdure", appauthor=False))
+    try:
+        return Path(platformdirs.user_config_dir("perdure", appauthor=False))
+    except RuntimeError:
+        return _with_home(config_file).absolute().parent if os.environ.get(CONFIG_VARIABLE) else _with_home(Path.home)
+
+
+def _with_home(find: Callable[[], Path]) -> Path:
+    """Return a folder that may lie in the user's home; in a container the user may have neither home nor name."""
+    try:
+        return find()
+    except RuntimeError:
+        raise SettingsError(
+            f"this user has no home folder; set {HOME_VARIABLE} and {CONFIG_VARIABLE} to full paths, or HOME"
+        ) from None

@@ -24,7 +24,10 @@ def project_of(folder: str | Path | None, home: str | Path | None = None) -> str
     if not folder or not Path(folder).is_absolute():
         return None
     root = root_of(folder)
-    home = Path(os.path.realpath(home or Path.home()))
+    try:
+        home = Path(os.path.realpath(home or Path.home()))
+    except RuntimeError:
+        home = Path("/")  # the user has none
     if root == home or root in home.parents:
         return None
     shown = "".join(" " if unicodedata.category(char).startswith(("C", "Z")) else char for char in root.name)

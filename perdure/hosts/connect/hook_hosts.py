@@ -342,7 +342,7 @@ class PlainHost(HookHost):
 
 def plain_hosts(environ: Mapping[str, str] = os.environ) -> Mapping[str, PlainHost]:
     """Return these hosts by name, as the environment places them."""
-    home, path = Path(environ.get("HOME") or Path.home()), environ.get("PATH")
+    home, path = home_of(environ), environ.get("PATH")
     programs: Sequence[str | None] = [shutil.which(each, path=path) for each in ("cursor", "code", "gemini")]
     cursor, code, gemini = home / ".cursor", _code(home, environ), home / ".gemini"
     settings = gemini / "settings.json"

@@ -31,6 +31,10 @@ _HOOK = ["-I", "-m", NAME, "hook"]
 _BOM = "\ufeff"
 _INDENT = lazy(r"\n([ \t]+)\S")
 _LONE = lazy("[\ud800-\udfff]")
+_STRING = r'("(?:[^"\\\n]|\\.)*")'
+_COMMENT = lazy(rf"{_STRING}|//[^\r\n]*|/\*[\s\S]*?\*/")
+_COMMA = lazy(rf"{_STRING}|,(?=\s*[}}\]])")
+_GAP = lazy(r"[\s,:]*")
 MISSING = object()
 
 
@@ -66,7 +70,7 @@ def parse(path: Path, content: bytes | None) -> Values:
     """Return what a config file says; an absent or empty one says nothing."""
     try:
         text = (content or b"").decode().removeprefix(_BOM)
-        values: Any = tomlkit.parse(text) if path.suffix == ".toml" else json.loads(text or "{}")
+        values: Any = tomlkit.parse(text) if path.suffix == ".toml" else json.loads(_plain(path, text) or "{}")
     except (ValueError, RecursionError, TOMLKitError) as error:
         kind = path.suffix.lstrip(".").upper()
         raise HostError(f"{path} is no {kind} ({error}); mend it first. Nothing was changed") from None
@@ -81,21 +85,62 @@ def read_values(path: Path) -> Values:
 
 
 def dump(path: Path, values: Values, former: bytes | None) -> bytes:
-    """Return the file that says this: in TOML all else stays as it was written, in JSON the indentation."""
+    """Return the file that says this: in TOML, and JSON with comments, all else stays as it was written.
+
+    In plain JSON the indentation does.
+    """
     text = (former or b"").decode()
     bom = _BOM if text.startswith(_BOM) else ""
     if isinstance(values, tomlkit.TOMLDocument):
         return (bom + _written(path, values)).encode()
     indent = _INDENT.search(text)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    if _plain(path, text) != text:
+        changes = _changes(_plain(path, text), 0, parse(path, former), values, indent[1] if indent else "  ", "\n")
+        for start, end, new in sorted(changes, reverse=True):
+            text = text[:start] + new.replace("\n", newline) + text[end:]
+        if parse(path, text.encode()) != values:
+            raise HostError(f"{path} cannot be changed safely as it is written; mend it first. Nothing was changed")
+        return text.encode()
     try:
         written = json.dumps(values, ensure_ascii=False, allow_nan=False, indent=indent[1] if indent else 2)
     except ValueError:
         raise HostError(f"{path} holds a number that JSON cannot name; mend it first. Nothing was changed") from None
     # JSON can name half of a character, UTF-8 cannot.
     written = _LONE.sub(lambda match: f"\\u{ord(match[0]):04x}", written)
-    newline = "\r\n" if "\r\n" in text else "\n"
     ending = newline if not text or text.endswith("\n") else ""
     return (bom + written.replace("\n", newline) + ending).encode()
+
+
+def _plain(path: Path, text: str) -> str:
+    """Return JSON without the comments and trailing commas that some hosts allow; what is left keeps its place."""
+    allowed = path.name == "mcp.json" or path.parent.name == ".gemini"
+    for extra in (_COMMENT, _COMMA) if allowed else ():
+        text = extra.sub(lambda match: match[1] or " " * len(match[0]), text)
+    return text
+
+
+def _changes(plain: str, at: int, old: Values, new: Values, step: str, line: str) -> Iterator[tuple[int, int, str]]:
+    """Yield from where to where the text of an object changes, and into what."""
+    decoder, kept = json.JSONDecoder(), False
+    at = end = plain.index("{", at) + 1
+    while plain[at := _GAP.match(plain, at).end()] != "}":
+        begins, before = at, end
+        key, at = decoder.raw_decode(plain, at)
+        start = _GAP.match(plain, at).end()
+        at = end = decoder.raw_decode(plain, start)[1]
+        if key not in new:
+            # With the comma before it, or behind it if nothing before it stays.
+            comma = plain.find(",", before, begins) if kept else plain.find(",", end, _GAP.match(plain, end).end())
+            yield from ((begins, end, ""), (comma, comma + 1, ""))[: 1 + (comma > 0)]
+        elif isinstance(old[key], dict) and isinstance(new[key], dict):
+            yield from _changes(plain, start, old[key], new[key], step, line + step)
+        elif new[key] != old[key]:
+            yield start, end, json.dumps(new[key], ensure_ascii=False, indent=step).replace("\n", line + step)
+        kept = kept or key in new
+    if added := {key: value for key, value in new.items() if key not in old}:
+        body = json.dumps(added, ensure_ascii=False, indent=step)[1:-2].replace("\n", line)
+        yield end, end, "," + body if kept else body + line
 
 
 def at(values: Any, *keys: str) -> Any:
@@ -197,7 +242,10 @@ def folder_of(environ: Mapping[str, str], variable: str, usual: str) -> Path:
 
 def home_of(environ: Mapping[str, str]) -> Path:
     """Return the user's home folder."""
-    return Path(environ.get("HOME") or Path.home())
+    try:
+        return Path(environ.get("HOME") or Path.home())
+    except RuntimeError:
+        raise HostError("this user has no home folder, in which hosts keep their settings; set HOME") from None
 
 
 class Part:

@@ -17,7 +17,7 @@ from perdure.errors import HostError
 from perdure.hosts.command.dialects import DIALECTS
 from perdure.hosts.connect.hermes import Hermes
 from perdure.hosts.connect.hook_hosts import PLAIN, ClaudeCode, Codex, plain_hosts
-from perdure.hosts.connect.parts import HookHost, interpreter
+from perdure.hosts.connect.parts import HookHost, home_of, interpreter
 from perdure.hosts.openclaw.install import Installation, OpenClaw, config_file
 from perdure.hosts.openclaw.manifest import ID
 
@@ -44,6 +44,10 @@ def survey(environ: Mapping[str, str] = os.environ, names: Sequence[str] = HOSTS
 
     Of OpenClaw its own commands are asked, which takes seconds.
     """
+    try:
+        home_of(environ)
+    except HostError:
+        return []
     hosts: Sequence[HookHost] = (ClaudeCode(environ), Codex(environ), *plain_hosts(environ).values())
     looks: dict[str, tuple[str | None, Path, Callable[[], Found]]] = {
         host.name: (host.program, host.folder, partial(_by_hooks, host)) for host in hosts

@@ -26,7 +26,8 @@ def state_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """Return OpenClaw's state folder: OPENCLAW_STATE_DIR, else `.openclaw` in OPENCLAW_HOME or the home folder."""
     if environ.get("OPENCLAW_STATE_DIR"):
         return Path(environ["OPENCLAW_STATE_DIR"]).expanduser().absolute()
-    return Path(environ.get("OPENCLAW_HOME") or "~").expanduser().absolute() / ".openclaw"
+    # For a user without a home it does not raise, as pathlib does.
+    return Path(os.path.expanduser(environ.get("OPENCLAW_HOME") or "~")).absolute() / ".openclaw"  # noqa: PTH111
 
 
 def data_home(config: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> Path | None:
