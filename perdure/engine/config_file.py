@@ -61,8 +61,16 @@ def with_setting(document: str, name: str, value: Any) -> str:
     lines = io.StringIO(document).readlines()
     head = list(_statements(lines))
     place = next((span for span in head if name in _parsed("".join(lines[slice(*span)]))), None)
+    table = next((at for at, line in enumerate(lines) if _is_toml(line) and _parsed(line) == {name: {}}), None)
     written = [] if value is None else [f"{name} = {_toml(value)}"]
-    if place is not None:
+    if place is None and table is not None and isinstance(value, dict | None):
+        end = next((at for at in range(table + 1, len(lines)) if lines[at].lstrip().startswith("[")), len(lines))
+        body = "".join(lines[table + 1 : end])
+        former = _parsed(body)
+        for key in [key for key in former | (value or {}) if former.get(key) != (value or {}).get(key)]:
+            body = with_setting(body, key, (value or {}).get(key))
+        lines[table if value is None else table + 1 : end] = [body] * (value is not None)
+    elif place is not None:
         kept = _comment("".join(lines[slice(*place)])) if written else ""
         lines[slice(*place)] = [f"{line}{kept}\n" for line in written]
     elif written:

@@ -345,10 +345,11 @@ class Settings(Table):
 
     @classmethod
     def origins(cls, *, environ: Mapping[str, str] = os.environ, file: Path | None = None) -> dict[str, str]:
-        """Return where each setting comes from that is set: its environment variable, or the settings file."""
+        """Return where each setting comes from that is set: its environment variable, the settings file, or both."""
         path = str(file or config_file(environ))
         of_file = dict.fromkeys(from_file(file, environ), path)
-        return of_file | {key: f"{PREFIX}{key.upper()}" for key in from_environment(environ)}
+        both = {key: f" over {path}" for key in of_file if table_of(key)}
+        return of_file | {key: f"{PREFIX}{key.upper()}{both.get(key, '')}" for key in from_environment(environ)}
 
     @classmethod
     def parse(cls, name: str, text: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from perdure.engine.paths import config_file, data_folder, record_home, recorded
 from perdure.engine.settings import Settings
 from perdure.errors import InputError, SettingsError, StoreBusyError
 from tests.cli.calling import call, call_json
+from tests.kit import for_each
 
 
 def test_a_setting_is_written_read_and_taken_out_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,8 +106,34 @@ def test_comments_and_everything_else_in_the_file_stay() -> None:
         '# mine\nrecall_limit = 6   # few\nsources = ["memory", "sessions"]\n\nwatch = false\n'
         '[tag_patterns]\nbird = "heron|egret"\n'
     )
-    with pytest.raises(SettingsError, match="by hand"):
-        call("config", "set", "tag_patterns", '{"bird": "crane"}')
+
+
+@for_each(
+    ("file", "name", "value", "after"),
+    [
+        ("[keep]\n", "keep", {"copies": 3}, "[keep]\ncopies = 3\n"),
+        (
+            "watch = true\n\n[keep] # mine\ncopies = 5 # few\nreceipt_days = 1.0\n\n[jobs]\nprune = 2.0\n", "keep",
+            {"copies": 3}, "watch = true\n\n[keep] # mine\ncopies = 3 # few\nreceipt_days = 1.0\n\n[jobs]\nprune = 2.0\n",
+        ),
+        ("[jobs]\n# often\nprune = 2.0", "jobs", {"files": 1}, "[jobs]\n# often\nprune = 2.0\nfiles = 1.0\n"),
+        ('[tag_patterns]\nbird = "heron"\n', "tag_patterns", {"cat": "tom"}, '[tag_patterns]\ncat = "tom"\n'),
+        ("# top\n[keep]\ncopies = 5\n[jobs]\nprune = 2.0\n", "keep", None, "# top\n[jobs]\nprune = 2.0\n"),
+    ],
+)  # fmt: skip
+def test_a_table_under_its_own_heading_is_changed_within(file: str, name: str, value: object, after: str) -> None:
+    config_file().parent.mkdir(parents=True, exist_ok=True)
+    config_file().write_text(file)
+    call("config", *(("unset", name) if value is None else ("set", name, json.dumps(value))))
+    assert config_file().read_text() == after
+
+
+def test_a_table_that_is_set_in_two_places_names_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    call("config", "set", "keep", '{"copies": 3}')
+    monkeypatch.setenv("PERDURE_KEEP", '{"receipt_days": 2}')
+    shown = call_json("config", "get", "keep")
+    assert (shown["value"]["copies"], shown["value"]["receipt_days"]) == (3, 2)
+    assert shown["from"] == f"PERDURE_KEEP over {config_file()}"
 
 
 VALUES = st.one_of(
