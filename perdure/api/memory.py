@@ -209,13 +209,17 @@ class Memory:
         with self._engine.store.write(self._author()) as tx:
             return lifecycle.pin(tx, old.id, pinned)
 
-    def link(self, source: str | Fact, target: str | Fact, link_type: str = "RELATED_TO", strength: float = 1.0) -> Link:
+    def link(
+        self, source: str | Fact, target: str | Fact, link_type: str = "RELATED_TO", strength: float = 1.0
+    ) -> Link:
         """Link two memories; see `perdure.store.links.TYPES`."""
         one, other = self._own(source), self._own(target)
         with self._engine.store.write(self._author()) as tx:
             return links.link(tx, one.id, other.id, link_type, strength)
 
-    def unlink(self, source: str | Fact, target: str | Fact, link_type: str = "RELATED_TO", *, dry_run: bool = False) -> None:
+    def unlink(
+        self, source: str | Fact, target: str | Fact, link_type: str = "RELATED_TO", *, dry_run: bool = False
+    ) -> None:
         """Remove a link; `dry_run` only sees whether that can be done."""
         one, other = self._own(source), self._own(target)
         with self._engine.store.write(self._author(), keep=not dry_run) as tx:

@@ -235,7 +235,7 @@ class Model:
             return
         # Native libraries import a part of numpy by its full name, and so wait for the whole while they hold the part;
         # a thread that imports the whole at that moment holds it and needs the part, and one of both imports fails.
-        import numpy  # noqa: F401, ICN001
+        import numpy  # noqa: F401
 
         embedder: Embedder = GuardedEmbedder(self.load())
         identity = embedder.identity

@@ -332,7 +332,8 @@ def _translate(error: apsw.Error, path: Path) -> StoreError:
         case apsw.InterruptError():
             return StoreBusyError(f"reading {name} took too long and was broken off")
         case apsw.BusyError() | apsw.LockedError():
-            return lockless(path.parent) or StoreBusyError(f"{name} is locked by another process; retry, or close that process")
+            busy = f"{name} is locked by another process; retry, or close that process"
+            return lockless(path.parent) or StoreBusyError(busy)
         case apsw.NotADBError() | apsw.CorruptError():
             how = "Move it away or restore a backup over it"
             if name == "facts.db":

@@ -113,6 +113,8 @@ class Door:
             return _no("Another page has asked for this.")
         if path == ENTER:
             return self._entered(scope)
+        if path == "/favicon.ico":
+            return Response(status_code=204)  # browsers ask for one by themselves; there is none
         if not path.startswith(f"{self._keys.prefix}/"):
             return PlainTextResponse("There is no such page.", 404)
         cookie = cookie_of(headers)

@@ -25,7 +25,7 @@ from perdure.errors import (
 from perdure.hooks.types import Channel, TurnContext
 from perdure.store import receipts
 from perdure.store.store import Store
-from tests.kit import OpenMemory, kept
+from tests.kit import OpenMemory, for_each, kept
 
 TEXT = "The staging database is called heron."
 QUESTION = "What is the staging database called?"
@@ -345,3 +345,58 @@ def test_what_was_acknowledged_before_a_crash_is_captured_at_the_next_start(
     assert not list((home / "inbox").glob("*.jsonl"))
     open_memory().settle()
     assert kept(home) == ["My dog is called Fido."]
+
+
+@for_each(
+    ("call", "error"),
+    [
+        (lambda memory: Memory(), InputError),
+        (lambda memory: memory.store(None), InputError),
+        (lambda memory: memory.store(["I like tea."]), InputError),
+        (lambda memory: memory.store("I like tea.", importance="high"), InputError),
+        (lambda memory: memory.store("I like tea.", tags=5), InputError),
+        (lambda memory: memory.store("I like tea.", metadata=5), InputError),
+        (lambda memory: memory.forget(None), InputError),
+        (lambda memory: memory.recall(["tea"]), InputError),
+        (lambda memory: memory.turns.after("I like tea.", True, TurnContext()), InputError),
+        (
+            lambda memory: memory.turns.after({"role": "user", "content": "I like tea."}, True, TurnContext()),
+            InputError,
+        ),
+        (lambda memory: memory.update(memory.store("I like tea."), text=None), InputError),
+    ],
+)
+def test_what_is_of_the_wrong_kind_is_refused_in_words(open_memory: OpenMemory, call: Any, error: Any) -> None:
+    with pytest.raises(error):
+        call(open_memory())
+
+
+def test_a_memory_stands_for_its_id_and_one_tag_for_a_list(open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    stored = memory.store("I like tea.", tags="drinks")
+    assert stored.tags == ("drinks",)
+    assert memory.update(stored, tags="hot").tags == ("hot",)
+    assert memory.get(stored).id == stored.id
+    memory.forget(stored)
+    assert memory.recall("tea") is None
+
+
+def test_other_names_of_arguments_are_answered_with_the_right_ones(home: Path) -> None:
+    for name, right in (("user_id", "user"), ("agent_id", "agent"), ("path", "home")):
+        with pytest.raises(SettingsError, match=f"did you mean {right}\\?"):
+            Memory.open(home, **{name: "x"})
+
+
+def test_a_closed_memory_says_so(open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    memory.close()
+    with pytest.raises(StoreClosedError, match="anew"):
+        memory.recall("tea")
+
+
+def test_roles_by_other_names_are_understood(open_memory: OpenMemory, home: Path) -> None:
+    memory = open_memory()
+    said = [{"role": "human", "content": "I own a boat."}, {"role": "ai", "content": "Fine."}]
+    assert memory.turns.after(said, True, TurnContext(session_id="s")) == 1
+    memory.close()
+    assert kept(home) == ["I own a boat."]

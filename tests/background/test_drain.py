@@ -165,7 +165,7 @@ class Broken:
 def test_what_cannot_be_imported_at_first_is_captured_in_the_same_process(tmp_path: Path) -> None:
     with Memory.open(tmp_path, embedder="none") as memory:
         memory._engine.capturer._choice = broken = Broken()
-        assert memory.turns.after([{"role": "user", "content": "I own a boat."}], True, TurnContext(session_id="s")) == 1
+        memory.turns.after([{"role": "user", "content": "I own a boat."}], True, TurnContext(session_id="s"))
         assert memory.settle(20)
         assert [fact.text for fact in memory.admin.list()] == ["I own a boat."]
         assert broken.asked > 1
@@ -173,7 +173,8 @@ def test_what_cannot_be_imported_at_first_is_captured_in_the_same_process(tmp_pa
 
 def test_a_turn_that_comes_while_the_model_loads_is_captured(tmp_path: Path) -> None:
     for number in range(3):
-        done = subprocess.run([sys.executable, "-c", AT_ONCE, str(tmp_path / str(number))], capture_output=True, text=True)
+        home = str(tmp_path / str(number))
+        done = subprocess.run([sys.executable, "-c", AT_ONCE, home], capture_output=True, text=True, check=False)
         assert done.stdout == "True ['I own a boat.'] True\n", done.stderr
 
 

@@ -16,6 +16,7 @@ from perdure.capture.intake import Limits, as_sequence, take
 from perdure.capture.statements import statements
 from perdure.text.fence import fence
 from perdure.text.history import mark, new_messages
+from tests.kit import for_each
 
 KEY = b"0123456789abcdef"
 LIMITS = Limits()
@@ -136,7 +137,6 @@ def test_parts_that_are_no_text_are_passed_over() -> None:
         {"type": "image", "text": "hidden"},
         {"type": "text", "text": 7},
         None,
-        "loose",
         *parts("I like tea."),
     ]
     assert texts([user(content)]) == ["I like tea."]
@@ -381,3 +381,21 @@ def test_a_secret_in_the_message_before_is_taken_out() -> None:
     tail = take(history, "", KEY, "s", LIMITS).tail
     [said] = take([*history, user("It's for the staging server.")], tail, KEY, "s", LIMITS).messages
     assert "a1B2c3D4" not in said["before"]
+
+
+@for_each(
+    "message",
+    [
+        {"content": ["I like tea."]},
+        {"content": [{"type": "input_text", "text": "I like tea."}]},
+        {"content": [{"text": "I like tea."}]},
+        {"parts": [{"text": "I like tea."}]},
+    ],
+)
+def test_text_is_read_in_the_forms_of_other_providers(message: dict[str, Any]) -> None:
+    assert texts([{"role": "user", **message}]) == ["I like tea."]
+
+
+@for_each("name", ["content", "parts"])
+def test_words_of_a_machine_are_told_in_parts_too(name: str) -> None:
+    assert texts([{"role": "user", name: ["[system] I like tea."]}]) == []

@@ -197,3 +197,15 @@ def test_each_command_stands_in_one_group_of_the_help() -> None:
 def test_an_unknown_command_or_option_is_answered_with_what_may_be_meant() -> None:
     assert "'recall'" in CliRunner().invoke(cli, ["recal", "x"]).output
     assert "--state" in CliRunner().invoke(cli, ["list", "--stat", "x"]).output
+
+
+@for_each(
+    ("said", "meant"), [("add", "store"), ("remember", "store"), ("delete", "forget"), ("rm", "forget"), ("LS", "list")]
+)
+def test_another_word_for_a_command_is_answered_with_its_name(said: str, meant: str) -> None:
+    assert f"Did you mean '{meant}'?" in CliRunner().invoke(cli, [said, "x"]).output
+
+
+def test_help_is_a_word_too() -> None:
+    assert CliRunner().invoke(cli, ["help"]).output == CliRunner().invoke(cli, ["--help"]).output
+    assert CliRunner().invoke(cli, ["help", "alias", "add"]).output.startswith("Usage: cli alias add ")

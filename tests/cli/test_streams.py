@@ -102,6 +102,15 @@ def test_what_a_console_has_no_sign_for_is_spelled_out(tmp_path: Path, variables
         assert "Traceback" not in done.stderr, words
 
 
+@for_each("words", ["", "vault", "config", "files", "model", "scope", "alias", "proposals", "openclaw"])
+def test_a_group_alone_prints_its_help_in_lines(tmp_path: Path, words: str) -> None:
+    done = perdure(tmp_path, *words.split())
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"Usage: perdure {words}".strip())
+    assert max(map(len, done.stderr.splitlines())) <= 120
+    assert done.stderr == perdure(tmp_path, *words.split(), "--help").stdout
+
+
 @pytest.mark.parametrize("more", [[], ["--json"]])
 def test_a_pipe_that_is_closed_early_ends_the_command_without_a_word(home: Path, more: list[str]) -> None:
     with subprocess.Popen(

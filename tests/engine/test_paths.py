@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from perdure.engine.paths import config_file, data_folder, record_home, recorded_home
 from perdure.errors import SettingsError
+from tests.kit import for_each
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -64,3 +70,47 @@ def test_the_settings_file(tmp_path: Path) -> None:
     assert config_file({}).name == "config.toml"
     assert config_file({}).is_relative_to(tmp_path)
     assert config_file({"PERDURE_CONFIG": "~/mine.toml"}) == Path.home() / "mine.toml"
+
+
+NOBODY = """
+import pwd, sys
+
+def nobody(uid):
+    raise KeyError(uid)
+
+pwd.getpwuid = nobody
+from perdure import Memory, PerdureError
+from perdure.api.doctor import examine
+from perdure.engine.repository import project_of
+from perdure.hosts.connect.survey import checkups
+
+try:
+    with Memory.open(embedder="none") as memory:
+        memory.store("I like tea.")
+    print([each.name for each in (*examine(), *checkups()) if each.wrong], str(project_of(sys.argv[1]))[:8])
+except PerdureError as error:
+    print(error)
+"""
+
+
+@for_each(
+    ("named", "says"),
+    [
+        (("PERDURE_HOME", "PERDURE_CONFIG"), "[] project:"),
+        (("PERDURE_HOME", "XDG_CONFIG_HOME"), "[] project:"),
+        (("XDG_DATA_HOME", "XDG_CONFIG_HOME"), "[] project:"),
+        (("PERDURE_HOME",), "this user has no home folder; set PERDURE_HOME and PERDURE_CONFIG"),
+        ((), "this user has no home folder; set PERDURE_HOME and PERDURE_CONFIG"),
+    ],
+)
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such users")
+def test_who_has_no_home_names_the_folders(tmp_path: Path, named: tuple[str, ...], says: str) -> None:
+    folder = tmp_path / ("-".join(named) or "nothing")
+    folder.mkdir()
+    (folder / "config.toml").touch()
+    places = {name: str(folder / ("config.toml" if "CONFIG" in name else "data")) for name in named}
+    places |= {name: str(folder / name) for name in named if name.startswith("XDG")}
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **places}
+    command = [sys.executable, "-c", NOBODY, str(folder)]
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith(says), done.stderr

@@ -15,6 +15,7 @@ from perdure.engine.repository import project_of
 from perdure.hosts.command import hooks as module
 from perdure.hosts.command.dialects import DIALECTS
 from perdure.hosts.command.hooks import CommandHooks
+from tests.kit import for_each
 
 FOLDER = "/home/me/repo"
 PROJECT = str(project_of(FOLDER))
@@ -231,3 +232,10 @@ def test_what_a_machine_is_answered_is_not_recorded(hooks: CommandHooks) -> None
     with Memory.open(hooks.home, scopes=[PROJECT]) as memory:
         assert memory.files.search("Helix").results
         assert not any("zebra" in each.snippet for each in memory.files.search("the zebra task").results)
+
+
+@for_each("session", ["s1 ", " ", "a\tb", "x" * 500, "s user:eve", "half \ud83d"])
+def test_whatever_a_session_is_called_its_prompts_are_kept(tmp_path: Path, session: str) -> None:
+    hooks = CommandHooks(tmp_path / str(len(session)) / str(hash(session)), embedder="none")
+    Agent(hooks, session).turn("My doctor is called Ruiz \ud83d and I live in Ghent.", reply="Fine \ud83d.")
+    assert any("Ghent" in text for text in texts(hooks))

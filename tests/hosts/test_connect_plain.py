@@ -12,7 +12,7 @@ from perdure.errors import HostError, InputError
 from perdure.hosts.command.dialects import DIALECTS
 from perdure.hosts.connect.hermes import Hermes
 from perdure.hosts.connect.hook_hosts import PLAIN, PlainHost, plain_hosts
-from perdure.hosts.connect.parts import Wiring
+from perdure.hosts.connect.parts import Wiring, parse
 from perdure.hosts.connect.survey import survey
 from tests.cli.calling import call, call_json
 from tests.hosts.machine import PYTHON, Machine, values
@@ -200,3 +200,37 @@ def test_a_provider_that_hermes_does_not_use_is_told(machine: Machine, hermes: H
     [found] = survey(names=["hermes"])
     assert found.memory == "none"
     assert "does not name perdure" in found.problems[0]
+
+
+COMMENTED = {
+    "cursor": '{\n  // mine\n  "mcpServers": {\n    "docs": {"command": "npx"}, // "a": {},\n  }\n}\n',
+    "vscode": '// top\r\n{\r\n\t"servers": {},\r\n\t"inputs": [1, /* , } */ 2,],\r\n}\r\n',
+    "gemini": '\ufeff{"theme": "a // b", /* none yet */ }',
+}
+
+
+def test_comments_stay_where_the_host_allows_them(machine: Machine, host: PlainHost) -> None:
+    before = COMMENTED[host.name]
+    host.config.write_bytes(before.encode())
+    assert '"perdure"' in call("connect", host.name, "--dry-run").stdout
+    call("connect", host.name)
+    after = host.config.read_bytes().decode()
+    assert "perdure" in host.hooks_file.read_text()
+    assert host.has_server()
+    # What stood there stands there in its order: nothing but what is ours came between.
+    rest = iter(after)
+    assert all(char in rest for char in before)
+    host.config.write_bytes(after.replace("{", "{ // edited\n", 1).encode())
+    call("disconnect", host.name)
+    left = host.config.read_bytes().decode()
+    assert "perdure" not in left
+    assert "// edited" in left
+    assert parse(host.config, left.encode()) == parse(host.config, before.encode())
+
+
+def test_what_no_host_could_read_is_refused(machine: Machine, host: PlainHost) -> None:
+    for broken in ('{"a": 1', '{"a": 1 // }', '{"a" /* : */ 1}', '{,, "a": 1}', "// nothing"):
+        host.config.write_text(broken)
+        with pytest.raises(HostError, match="no JSON"):
+            call("connect", host.name)
+        assert host.config.read_text() == broken

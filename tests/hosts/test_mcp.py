@@ -6,6 +6,7 @@ import asyncio
 import datetime as dt
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -337,3 +338,37 @@ def test_a_store_that_cannot_be_opened_is_an_answer_and_not_the_end(home: Path) 
 def test_a_missing_package_is_named_with_its_extra() -> None:
     with pytest.raises(ExtensionError, match=r"perdure\[mcp\]"):
         need("no_such_module_anywhere", "mcp")
+
+
+def request(number: object, name: str, arguments: object) -> bytes:
+    params = {"name": name, "arguments": arguments}
+    return json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}).encode()
+
+
+def test_each_call_is_answered_whatever_stands_in_its_line(home: Path) -> None:
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    begin = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}
+    lines = [
+        b"\xef\xbb\xbf" + json.dumps(begin).encode(),
+        b'{"jsonrpc": "2.0", "method": "notifications/initialized"}',
+        b"noise", b"", b"[" * 9_000, b'{"id": NaN}',
+        request(1, "memory_store", {"text": "The cat is called \ud83d Mia."}),
+        request(2, "memory_store", {"text": "The dog is called Bruno."})[:-9],
+        b'{"jsonrpc": "2.0", "id": 3, "params": []}',
+        request("four", "nothing \udc00", {"\ud83d": 1}),
+        request(5, "memory_store", {"text": "The bird is called Pip.", "tags": '["small", "blue"]', "importance": None}),
+    ]  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "perdure", "mcp", "--home", str(home)]
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(b"".join(line + b"\n" for line in lines))
+        server.stdin.flush()
+        answers = {answer["id"]: answer for answer in (json.loads(server.stdout.readline()) for _ in range(6))}
+        server.stdin.close()
+    assert set(answers) == {0, 1, 2, 3, "four", 5}
+    assert [answers[number]["error"]["code"] for number in (2, 3)] == [-32700, -32600]
+    assert not answers[1]["result"]["isError"]
+    assert not answers[5]["result"]["isError"]
+    assert sorted(kept(home)) == ["The bird is called Pip.", "The cat is called \ufffd Mia."]

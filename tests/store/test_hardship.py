@@ -230,3 +230,33 @@ class TestFullDisk:
         inbox = Inbox(tmp_path)
         assert [entry["id"] for entries in inbox.adopt() for entry in entries] == said
         inbox.close()
+
+
+LOCKLESS = """
+import errno, fcntl, sys
+
+def refuse(*arguments):
+    raise OSError(errno.ENOLCK, "No locks available")
+
+fcntl.lockf = fcntl.flock = refuse
+from perdure.api.doctor import examine
+from perdure.store.store import Store
+
+[wrong] = [each for each in examine(sys.argv[1]) if each.wrong]
+print(wrong.name, wrong.state)
+try:
+    Store(__import__("pathlib").Path(sys.argv[1]))
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+@posix
+def test_a_drive_without_locks_is_named_with_the_way_out(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", LOCKLESS, str(tmp_path / "home")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    looked, opened = done.stdout.splitlines()
+    assert looked.startswith("store the drive of ")
+    assert opened.startswith("StoreUnavailableError the drive of ")
+    assert all("knows no locks" in line and "PERDURE_HOME" in line for line in (looked, opened))
+    assert not (tmp_path / "home" / "facts.db").exists()

@@ -27,6 +27,8 @@ def test_cleaned_text_can_be_stored(text: str) -> None:
         ("end \ud83d", "end \ufffd"),
         ("\ud83d\ude00", "\U0001f600"),  # a pair that JSON wrote in two escapes is no lone surrogate
         ("Řehoř 猫", "Řehoř 猫"),
+        ("caf\udcc3\udca9", "café"),  # bytes of UTF-8 that a program read as ASCII
+        ("caf\udce9", "caf\ufffd"),
     ],
 )
 def test_clean(text: str, expected: str) -> None:
@@ -66,8 +68,13 @@ def test_clip_refuses_a_negative_limit() -> None:
     [
         ({"content": "hello\0"}, "hello"),
         ({"content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]}, "one\ntwo"),
-        ({"content": [{"type": "image", "text": "no"}, {"type": "text", "text": 3}, "x", None]}, ""),
-        ({"content": [{"type": "text"}, {"text": "no type"}]}, ""),
+        ({"content": [{"type": "image", "text": "no"}, {"type": "text", "text": 3}, 7, None]}, ""),
+        ({"content": [{"type": "text"}, {"type": "thinking", "text": "no"}, {"text": "no", "thought": True}]}, ""),
+        (
+            {"content": ["one", {"type": "input_text", "text": "two"}, {"type": "output_text", "text": "3"}]},
+            "one\ntwo\n3",
+        ),
+        ({"parts": [{"text": "one"}, {"inlineData": {}}, {"text": "two"}]}, "one\ntwo"),
         ({"content": None}, ""),
         ({"content": 7}, ""),
         ({}, ""),

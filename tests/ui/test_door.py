@@ -151,3 +151,7 @@ def test_the_pages_name_no_other_server(browser: Browser) -> None:
     for text in found:
         assert not re.search(r"https?://|//[a-z]+\.", text)
         assert not re.search(r"<script(?! src=)|\son\w+=|\sstyle=|javascript:", text)
+
+
+def test_a_browser_that_asks_for_an_icon_is_told_of_no_fault(browser: Browser) -> None:
+    assert browser.client.get("/favicon.ico").status_code == 204
