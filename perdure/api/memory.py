@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from perdure.vault.vault import Vault
 
 PATIENCE = 30.0
+Named = str | Fact
+"""A memory, or its id, or the beginning of it."""
 _MEANT = {"user_id": "user", "agent_id": "agent", "path": "home", "folder": "home", "scope": "scopes"}
 """Arguments of `Memory.open` by other names."""
 
@@ -164,7 +166,7 @@ class Memory:
             done = written(tx, engine.writer, prepared, channel, replaced.id if replaced else None)
         return redacted(engine.store, done, clean.redacted, channel)
 
-    def update(self, fact_id: str | Fact, **values: Any) -> Stored:
+    def update(self, fact_id: Named, **values: Any) -> Stored:
         """Change a memory. New words make a new version with a new id; the old one stays for `as_of` and undo.
 
         Args:
@@ -191,19 +193,19 @@ class Memory:
             done = stored(fact, Outcome.REPLACED if gone else Outcome.STORED, gone, tx.batch)
         return redacted(engine.store, done, clean.redacted, author.channel)
 
-    def forget(self, fact_id: str | Fact) -> Fact:
+    def forget(self, fact_id: Named) -> Fact:
         """Leave a memory out of every answer from now on; `unforget` and `undo` bring it back."""
         old = self._own(fact_id)
         with self._engine.store.write(self._author()) as tx:
             return lifecycle.forget(tx, old.id)
 
-    def unforget(self, fact_id: str | Fact) -> Fact:
+    def unforget(self, fact_id: Named) -> Fact:
         """Bring a forgotten memory back."""
         old = self._own(fact_id)
         with self._engine.store.write(self._author()) as tx:
             return lifecycle.unforget(tx, old.id)
 
-    def pin(self, fact_id: str | Fact, pinned: bool = True) -> Fact:
+    def pin(self, fact_id: Named, pinned: bool = True) -> Fact:
         """Keep a memory from ever being evicted, or no longer."""
         old = self._own(fact_id)
         with self._engine.store.write(self._author()) as tx:
@@ -225,7 +227,7 @@ class Memory:
         with self._engine.store.write(self._author(), keep=not dry_run) as tx:
             links.unlink(tx, one.id, other.id, link_type)
 
-    def related(self, fact_id: str | Fact, depth: int = 2, *, as_of: float | None = None) -> list[Related]:
+    def related(self, fact_id: Named, depth: int = 2, *, as_of: float | None = None) -> list[Related]:
         """Return the memories that links lead to from one, in both directions, nearest first."""
         view = replace(self._view(), as_of=as_of)
         with self._engine.store.database.read() as connection:
@@ -298,7 +300,7 @@ class Memory:
 
         return why_not(self._engine.store, self._view(), fact_id, turn)
 
-    def get(self, fact_id: str | Fact) -> Fact:
+    def get(self, fact_id: Named) -> Fact:
         """Return the fact with this id, or the only one whose id begins so (at least 8 digits).
 
         Raises:
@@ -308,7 +310,7 @@ class Memory:
         with self._engine.store.database.read() as connection:
             return search.by_prefix(connection, fact_id, view)
 
-    def has(self, fact_id: str | Fact) -> bool:
+    def has(self, fact_id: Named) -> bool:
         """Return whether there is a fact with this id, or exactly one whose id begins so."""
         try:
             return bool(self.get(fact_id))
@@ -429,7 +431,7 @@ class Memory:
     def _author(self, channel: Channel = Channel.LIBRARY) -> Author:
         return Author(channel, self._context.host, self._context.session_id)
 
-    def _own(self, fact_id: str | Fact) -> Fact:
+    def _own(self, fact_id: Named) -> Fact:
         """Return a fact that is to be changed, also if it is forgotten or superseded."""
         view = replace(self._view(), everything=True)
         with self._engine.store.database.read() as connection:

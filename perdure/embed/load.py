@@ -100,7 +100,7 @@ def hub_cache(environ: Mapping[str, str] = os.environ) -> Path:
     if environ.get("HF_HOME"):
         return Path(environ["HF_HOME"]).expanduser() / "hub"
     # The hub's own library takes this folder on every system.
-    return Path(environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "huggingface" / "hub"
+    return Path(environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "huggingface/hub"  # noqa: PTH111
 
 
 def hub_snapshot(repo: str, environ: Mapping[str, str] = os.environ) -> Path | None:

@@ -383,8 +383,9 @@ def test_a_memory_stands_for_its_id_and_one_tag_for_a_list(open_memory: OpenMemo
 
 def test_other_names_of_arguments_are_answered_with_the_right_ones(home: Path) -> None:
     for name, right in (("user_id", "user"), ("agent_id", "agent"), ("path", "home")):
+        given: dict[str, Any] = {name: "x"}
         with pytest.raises(SettingsError, match=f"did you mean {right}\\?"):
-            Memory.open(home, **{name: "x"})
+            Memory.open(home, **given)
 
 
 def test_a_closed_memory_says_so(open_memory: OpenMemory) -> None:

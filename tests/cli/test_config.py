@@ -113,8 +113,8 @@ def test_comments_and_everything_else_in_the_file_stay() -> None:
     [
         ("[keep]\n", "keep", {"copies": 3}, "[keep]\ncopies = 3\n"),
         (
-            "watch = true\n\n[keep] # mine\ncopies = 5 # few\nreceipt_days = 1.0\n\n[jobs]\nprune = 2.0\n", "keep",
-            {"copies": 3}, "watch = true\n\n[keep] # mine\ncopies = 3 # few\nreceipt_days = 1.0\n\n[jobs]\nprune = 2.0\n",
+            "watch = true\n[keep] # mine\ncopies = 5 # few\nreceipt_days = 1.0\n\n[jobs]\nprune = 2.0\n", "keep",
+            {"copies": 3}, "watch = true\n[keep] # mine\ncopies = 3 # few\nreceipt_days = 1.0\n\n[jobs]\nprune = 2.0\n",
         ),
         ("[jobs]\n# often\nprune = 2.0", "jobs", {"files": 1}, "[jobs]\n# often\nprune = 2.0\nfiles = 1.0\n"),
         ('[tag_patterns]\nbird = "heron"\n', "tag_patterns", {"cat": "tom"}, '[tag_patterns]\ncat = "tom"\n'),

@@ -356,7 +356,7 @@ def test_each_call_is_answered_whatever_stands_in_its_line(home: Path) -> None:
         request(2, "memory_store", {"text": "The dog is called Bruno."})[:-9],
         b'{"jsonrpc": "2.0", "id": 3, "params": []}',
         request("four", "nothing \udc00", {"\ud83d": 1}),
-        request(5, "memory_store", {"text": "The bird is called Pip.", "tags": '["small", "blue"]', "importance": None}),
+        request(5, "memory_store", {"text": "The bird is called Pip.", "tags": '["small"]', "importance": None}),
     ]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "perdure", "mcp", "--home", str(home)]

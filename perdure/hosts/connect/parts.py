@@ -34,7 +34,7 @@ _LONE = lazy("[\ud800-\udfff]")
 _STRING = r'("(?:[^"\\\n]|\\.)*")'
 _COMMENT = lazy(rf"{_STRING}|//[^\r\n]*|/\*[\s\S]*?\*/")
 _COMMA = lazy(rf"{_STRING}|,(?=\s*[}}\]])")
-_GAP = lazy(r"[\s,:]*")
+_GAP = " \t\r\n,:"
 MISSING = object()
 
 
@@ -122,16 +122,22 @@ def _plain(path: Path, text: str) -> str:
 
 def _changes(plain: str, at: int, old: Values, new: Values, step: str, line: str) -> Iterator[tuple[int, int, str]]:
     """Yield from where to where the text of an object changes, and into what."""
+
+    def past(place: int) -> int:
+        while plain[place] in _GAP:
+            place += 1
+        return place
+
     decoder, kept = json.JSONDecoder(), False
     at = end = plain.index("{", at) + 1
-    while plain[at := _GAP.match(plain, at).end()] != "}":
+    while plain[at := past(at)] != "}":
         begins, before = at, end
         key, at = decoder.raw_decode(plain, at)
-        start = _GAP.match(plain, at).end()
+        start = past(at)
         at = end = decoder.raw_decode(plain, start)[1]
         if key not in new:
             # With the comma before it, or behind it if nothing before it stays.
-            comma = plain.find(",", before, begins) if kept else plain.find(",", end, _GAP.match(plain, end).end())
+            comma = plain.find(",", before, begins) if kept else plain.find(",", end, past(end))
             yield from ((begins, end, ""), (comma, comma + 1, ""))[: 1 + (comma > 0)]
         elif isinstance(old[key], dict) and isinstance(new[key], dict):
             yield from _changes(plain, start, old[key], new[key], step, line + step)
