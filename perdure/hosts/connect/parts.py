@@ -85,31 +85,23 @@ def read_values(path: Path) -> Values:
 
 
 def dump(path: Path, values: Values, former: bytes | None) -> bytes:
-    """Return the file that says this: in TOML, and JSON with comments, all else stays as it was written.
-
-    In plain JSON the indentation does.
-    """
+    """Return the file that says this; all else stays as it was written."""
     text = (former or b"").decode()
     bom = _BOM if text.startswith(_BOM) else ""
     if isinstance(values, tomlkit.TOMLDocument):
         return (bom + _written(path, values)).encode()
-    indent = _INDENT.search(text)
-    newline = "\r\n" if "\r\n" in text else "\n"
-    if _plain(path, text) != text:
-        changes = _changes(_plain(path, text), 0, parse(path, former), values, indent[1] if indent else "  ", "\n")
-        for start, end, new in sorted(changes, reverse=True):
-            text = text[:start] + new.replace("\n", newline) + text[end:]
-        if parse(path, text.encode()) != values:
-            raise HostError(f"{path} cannot be changed safely as it is written; mend it first. Nothing was changed")
-        return text.encode()
-    try:
-        written = json.dumps(values, ensure_ascii=False, allow_nan=False, indent=indent[1] if indent else 2)
-    except ValueError:
-        raise HostError(f"{path} holds a number that JSON cannot name; mend it first. Nothing was changed") from None
+    text = text if text.removeprefix(bom).strip() else f"{bom}{{}}\n"
+    indent, newline = _INDENT.search(text), "\r\n" if "\r\n" in text else "\n"
+    changes = _changes(_plain(path, text), 0, parse(path, former), values, indent[1] if indent else "  ", "\n")
+    for start, end, new in sorted(changes, reverse=True):
+        while not new and text[start - 1].isspace():
+            start -= 1
+        text = text[:start] + new.replace("\n", newline) + text[end:]
     # JSON can name half of a character, UTF-8 cannot.
-    written = _LONE.sub(lambda match: f"\\u{ord(match[0]):04x}", written)
-    ending = newline if not text or text.endswith("\n") else ""
-    return (bom + written.replace("\n", newline) + ending).encode()
+    text = _LONE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    if parse(path, text.encode()) != values:
+        raise HostError(f"{path} cannot be changed safely as it is written; mend it first. Nothing was changed")
+    return text.encode()
 
 
 def _plain(path: Path, text: str) -> str:
