@@ -28,11 +28,12 @@ def _history(messages: Messages) -> Messages:
     if isinstance(messages, str | bytes | Mapping):
         kind = type(messages).__name__
         raise InputError(f"messages are a {kind}; give a list, as [{{'role': 'user', 'content': 'I own a boat.'}}]")
-    known = as_sequence(messages)
-    roles = [each.get("role") if isinstance(each, Mapping) else None for each in known]
-    if not any(role in _ROLES for role in roles if isinstance(role, str)):
-        return messages
-    return [{**each, "role": _ROLES[role]} if role in _ROLES else each for each, role in zip(known, roles, strict=True)]
+    # What hosts write there need not be hashable.
+    others = tuple(_ROLES)
+    return [
+        {**each, "role": _ROLES[each["role"]]} if isinstance(each, Mapping) and each.get("role") in others else each
+        for each in as_sequence(messages)
+    ]
 
 
 class Turns:

@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 import pluggy
 
 from perdure.api.memory import Memory
-from perdure.capture.intake import Intake
+from perdure.capture.intake import Intake, as_sequence
 from perdure.clock import Clock, SystemClock
 from perdure.engine.engine import audience_of
 from perdure.engine.file_memory import is_recorded
@@ -171,7 +171,7 @@ class PerdurePlugin:
         """Take in what the user said; return how many messages were taken in, None if they could not be kept."""
         return self._guarded(
             "agent_end",
-            lambda memory: memory.turns.after(messages, success, context),
+            lambda memory: memory.turns.after(as_sequence(messages), success, context),
             lambda held: held.after(messages, success, context),
         )
 
@@ -183,7 +183,7 @@ class PerdurePlugin:
         """Take in what the host is about to drop; the result is as that of `agent_end`."""
         return self._guarded(
             "before_compaction",
-            lambda memory: memory.turns.before_compaction(messages, context),
+            lambda memory: memory.turns.before_compaction(as_sequence(messages), context),
             lambda held: held.after(messages, True, context),
         )
 
