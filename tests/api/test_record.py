@@ -147,7 +147,7 @@ def test_a_conversation_that_cannot_be_recorded_now_is_recorded_later(tmp_path: 
         in_the_way.write_text("no folder")
         said = [{"role": "user", "content": "My cat is called Tom."}, {"role": "assistant", "content": "A good name."}]
         assert memory.turns.after(said, True, TurnContext(session_id="s")) == 1
-        assert memory.settle()
+        assert not memory.settle(1)
         assert "transcripts" in (memory.status().inbox_problem or "")
         assert memory._engine.store.inbox.waiting == 1
         in_the_way.unlink()
