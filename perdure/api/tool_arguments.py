@@ -29,7 +29,7 @@ Words = Annotated[str, Field(min_length=1, max_length=2_000)]
 Id = Annotated[str, Field(min_length=1, max_length=200)]
 Short = Annotated[str, Field(min_length=1, max_length=200)]
 Share = Annotated[float, Field(ge=0, le=1)]
-Tags = Annotated[tuple[Short, ...], BeforeValidator(_listed), Field(max_length=20)]
+Tags = Annotated[tuple[Short, ...], Field(max_length=20), BeforeValidator(_listed)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 DecayClass = Literal["permanent", "durable", "normal", "short", "session", "ephemeral"]
 LinkType = Literal[
