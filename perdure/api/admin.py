@@ -224,16 +224,16 @@ class Admin:
         audience = audience_of(self._context)
         return review.take_back(self._engine.store, audience, self._author(), fact_ids, dry_run)
 
-    def audit(self, *, fix: bool = False, progress: Progress = no_progress) -> Audit:
-        """Look for memories that do more harm than good; see `perdure.api.audit`.
+    def audit(self, *, fix: bool | Collection[str] = False, progress: Progress = no_progress) -> Audit:
+        """Look for memories that may go: duplicates, echoes, and what by its own words is over.
 
         Args:
-            fix: mend what can be mended; `undo` with the batch of the result takes it back.
+            fix: forget all of them, or those with these ids; `undo` with the batch of the result takes it back.
             progress: called with how many of how many memories were looked at.
 
         Raises:
             ScopeError: the caller may write nothing.
-            StoreError: it could not be mended; nothing was changed.
+            StoreError: they could not be forgotten; nothing was changed.
         """
         return audit.audit(self._engine, audience_of(self._context), self._author(), fix=fix, progress=progress)
 

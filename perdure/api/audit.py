@@ -1,14 +1,13 @@
-"""Which memories do more harm than good: told with evidence, mended only softly, so that `undo` takes it back."""
+"""Which memories may go, each with its proof: told, and forgotten only if somebody says so; `undo` takes it back."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from perdure.consolidation.suspicions import NONE, SHARED, SINGLE, Desk, Suspect
+from perdure.consolidation.suspicions import CHECKS, KINDS, Desk, Suspect, duplicates
 from perdure.engine.engine import Engine
-from perdure.engine.settings import Settings
-from perdure.store import lifecycle, links
+from perdure.store import lifecycle
 from perdure.store.listing import Progress, every
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import View
@@ -22,8 +21,8 @@ class Audit:
 
     Attributes:
         facts: so many were looked at.
-        suspects: what is wrong, in the order of the memories.
-        fixed: so many of them were mended.
+        suspects: what may go, in the order of the memories.
+        fixed: so many of them were forgotten.
         batch: what `undo` takes to bring all of it back; None if nothing was changed.
     """
 
@@ -34,70 +33,54 @@ class Audit:
 
     def counts(self) -> Mapping[str, int]:
         """Return how many there are of each kind."""
-        kinds = sorted({each.kind for each in self.suspects})
-        return {kind: sum(each.kind == kind for each in self.suspects) for kind in kinds}
+        found = [each.kind for each in self.suspects]
+        return {kind: found.count(kind) for kind in KINDS if kind in found}
 
 
-def audit(engine: Engine, audience: Audience, author: Author, *, fix: bool, progress: Progress) -> Audit:
-    """Look at every memory that an audience may read, and mend those that it may write.
+def audit(
+    engine: Engine, audience: Audience, author: Author, *, fix: bool | Collection[str], progress: Progress
+) -> Audit:
+    """Look at every memory that an audience may read, and forget what is chosen of those that it may write.
 
     Args:
         engine: of the store.
         audience: who asks.
         author: for the journal.
-        fix: mend what can be mended: forget, supersede, link. What is pinned is only told.
+        fix: forget all that is found, or of it those with these ids.
         progress: see `Progress`.
 
     Raises:
-        StoreError: it could not be mended; nothing was changed.
+        StoreError: it could not be forgotten; nothing was changed.
     """
-    view = View(audience, engine.clock.now())
-    desk = Desk(engine.store, engine.rules, view.now, engine.settings.compare.vector or Settings().compare.vector)
-    suspects: dict[str, Suspect] = {}
+    desk = Desk(engine.store, View(audience, engine.clock.now()))
+    suspects: list[Suspect] = []
     looked = 0
-    for fact in every(engine.store, view, progress):
+    for fact in every(engine.store, desk.view, progress):
         engine.gate.pause()
         looked += 1
-        found = next((made for check in SINGLE if (made := check(desk, fact)) is not None), None)
+        found = next((made for check in CHECKS if (made := check(desk, fact)) is not None), None)
         if found is not None:
-            suspects[fact.id] = found
+            suspects.append(found)
         else:
             desk.remember(fact)
-    for compare in SHARED:
-        for found in compare(desk):
-            suspects.setdefault(found.id, found)
-    chosen = tuple(suspects.values())
-    if not fix:
-        return Audit(looked, chosen)
-    return _mended(engine.store, audience, author, Audit(looked, chosen))
+    suspects += duplicates(desk)
+    chosen = [each for each in suspects if fix is True or (fix and each.id in fix)]
+    forgotten, batch = _forget(engine.store, audience, author, chosen) if chosen else (0, None)
+    return Audit(looked, tuple(suspects), forgotten, batch)
 
 
-def _mended(store: Store, audience: Audience, author: Author, found: Audit) -> Audit:
-    wanted = [each for each in found.suspects if each.remedy != NONE]
-    if not wanted:
-        return found
-    fixed = 0
+def _forget(store: Store, audience: Audience, author: Author, chosen: Collection[Suspect]) -> tuple[int, str | None]:
+    forgotten = 0
     with store.write(author) as tx:
-        for suspect in wanted:
-            if _writable(tx, audience, suspect.id):
-                fixed += _mend(tx, suspect)
-        return Audit(found.facts, found.suspects, fixed, tx.batch if fixed else None)
+        for suspect in chosen:
+            fact = tx.fact(suspect.id)
+            may = audience.may_write(Scope(fact.scope, fact.scope_target)) and _lives(tx, suspect.id)
+            if may and (suspect.other_id is None or _lives(tx, suspect.other_id)):
+                lifecycle.forget(tx, suspect.id, f"audit: {suspect.kind}")
+                forgotten += 1
+        return forgotten, tx.batch if forgotten else None
 
 
-def _writable(tx: Transaction, audience: Audience, fact_id: str) -> bool:
+def _lives(tx: Transaction, fact_id: str) -> bool:
     fact = tx.fact(fact_id)
-    may = audience.may_write(Scope(fact.scope, fact.scope_target))
-    return may and fact.forgotten_at is None and fact.superseded_at is None
-
-
-def _mend(tx: Transaction, suspect: Suspect) -> bool:
-    reason = f"audit: {suspect.kind}"
-    if suspect.remedy == "forget":
-        lifecycle.forget(tx, suspect.id, reason)
-    elif suspect.other_id is None or tx.fact(suspect.other_id).superseded_at is not None:
-        return False
-    elif suspect.remedy == "supersede":
-        tx.supersede(suspect.id, suspect.other_id, reason)
-    else:
-        links.link(tx, suspect.other_id, suspect.id, "CONTRADICTS")
-    return True
+    return fact.forgotten_at is None and fact.superseded_at is None

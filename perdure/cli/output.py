@@ -27,6 +27,8 @@ OK = 0
 """A command that returns nothing ends so, too."""
 FOUND_NOTHING = 1
 """Nothing fits. Checks that found something, and errors of ours with a line on stderr, end so, too."""
+NOT_ASKED = 2
+"""Nothing was done, as nobody is there to be asked."""
 NARROW = 12
 """Characters of a cell that is never wrapped."""
 TEXTS = ("text", "its text")
@@ -225,6 +227,11 @@ def choose(question: str, count: int) -> int | None:
     if not is_asked():
         return None
     return int(click.prompt(visible(question), type=click.IntRange(1, count), err=True)) - 1
+
+
+def choose_word(question: str, words: Sequence[str]) -> str:
+    """Ask on stderr for one of some words; return it."""
+    return str(click.prompt(visible(question), type=click.Choice(words, case_sensitive=False), err=True))
 
 
 def edited(text: str) -> str | None:

@@ -12,9 +12,22 @@ import click
 from perdure.api.inbox import InboxTurn
 from perdure.api.memory import Memory
 from perdure.api.related_change import Beside, beside
-from perdure.cli.options import dry_run_option, limit_option, moment, on_memory, store_options
-from perdure.cli.output import FOUND_NOTHING, OK, SHORT_ID, Output, day, minute, steps
+from perdure.cli.options import dry_run_option, limit_option, moment, on_memory, store_options, yes_option
+from perdure.cli.output import (
+    FOUND_NOTHING,
+    NOT_ASKED,
+    OK,
+    SHORT_ID,
+    Output,
+    choose_word,
+    day,
+    is_asked,
+    minute,
+    steps,
+    tell,
+)
 from perdure.consolidation.proposals import Proposal
+from perdure.consolidation.suspicions import Suspect
 from perdure.store.fact import Fact
 from perdure.text.pluralize import counted
 
@@ -115,23 +128,50 @@ def replaced_(memory: Memory, output: Output, since: str | None, limit: int) -> 
 
 
 @click.command()
-@click.option("--fix", is_flag=True, help="Forget, supersede and link; `perdure undo` takes it back.")
+@click.option("--fix", is_flag=True, help="Ask of each whether to forget it; `perdure undo` takes it back.")
+@yes_option
 @dry_run_option
 @on_memory(reads=True)
-def audit(memory: Memory, output: Output, fix: bool, dry_run: bool) -> int:
-    """Find memories that do more harm than good. Exit code 1: there are some that were not mended.
+def audit(memory: Memory, output: Output, fix: bool, yes: bool, dry_run: bool) -> int:
+    """Find duplicates, echoes of what perdure itself had shown, and what by its own words is over.
+
+    Exit code 1: there are some that were not forgotten; 2: with --fix nobody is there to be asked, and --yes is missing.
 
     Example: perdure audit --fix --dry-run
     """
+    fix = fix and not dry_run
     with steps("looking", quiet=output.as_json) as moved:
-        found = memory.admin.audit(fix=fix and not dry_run, progress=moved)
+        found = memory.admin.audit(fix=fix and yes, progress=moved)
+    rows = [(each.id[:SHORT_ID], each.kind, each.evidence, each.text) for each in found.suspects]
+    nobody = fix and not yes and not is_asked()
+    if fix and not yes and rows and not nobody:
+        # As one is asked of each text, the table would show them twice.
+        rows, found = [], memory.admin.audit(fix=_wanted(found.suspects))
     output.json({"counts": found.counts(), **asdict(found)})
-    rows = [(each.id[:SHORT_ID], each.kind, each.remedy, each.evidence, each.text) for each in found.suspects]
-    output.table(("id", "kind", "remedy", "evidence", "text"), rows)
-    output.line(f"{counted(found.facts, 'memory')} looked at, {len(found.suspects)} suspect, {found.fixed} mended.")
+    if rows:
+        output.table(("id", "kind", "evidence", "text"), rows)
+    output.line(f"{counted(found.facts, 'memory')} looked at, {len(found.suspects)} may go, {found.fixed} forgotten.")
     if found.batch:
         output.line(f"Take it back with: perdure undo --batch {found.batch}")
+    if found.suspects and nobody:
+        tell("Nothing was forgotten: nobody is there to be asked. If you mean all of them, repeat this with --yes.")
+        return NOT_ASKED
     return int(found.fixed < len(found.suspects))
+
+
+def _wanted(suspects: Sequence[Suspect]) -> list[str]:
+    """Show each text with its reason, and return the ids of those that somebody wants forgotten."""
+    wanted: list[str] = []
+    answer = ""
+    for each in suspects:
+        if answer != "all":
+            tell(each.text)
+            tell(f"  {each.kind}: {each.evidence}")
+            answer = choose_word("Forget it?", ("y", "n", "all", "quit"))
+        if answer == "quit":
+            break
+        wanted += [each.id] if answer != "n" else []
+    return wanted
 
 
 @click.group()

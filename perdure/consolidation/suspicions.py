@@ -1,211 +1,151 @@
-"""What an audit looks for: checks of one memory, and comparisons of many."""
+"""What an audit can prove against a memory: that another says the same, or that by its own words it is over.
+
+It guesses nothing, and of what must not be lost it proposes nothing, proof or not: see `data/lasting.toml`.
+"""
 
 from __future__ import annotations
 
-import json
+import datetime as dt
+import re
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 
-from perdure.capture.decide import own_view
-from perdure.capture.evidence import replaces
-from perdure.capture.statements import LEARNT, CaptureRule, statements
-from perdure.hooks.types import Channel
-from perdure.index.calibrate import scaled
-from perdure.index.vector_index import VectorHit, VectorIndex
-from perdure.ranking.decay import DAY
-from perdure.recall.session_state import earlier
-from perdure.regex import lazy
+from perdure.capture.lifetimes import lifetime
 from perdure.secrets.redact import redact
-from perdure.store.fact import Fact, folded_slot, is_single_valued
-from perdure.store.safe import safe_fact
-from perdure.store.sql import run
+from perdure.store import receipts
+from perdure.store.fact import Fact, folded_slot
+from perdure.store.search import View, by_ids
 from perdure.store.store import Store
-from perdure.store.trust import SUPERSEDES, strength
-from perdure.text.echo import Trace, echoes, quotes, same, trace
+from perdure.store.trust import ON_PURPOSE, strength
+from perdure.text.lexicon import table
+from perdure.text.normalise import fold
+from perdure.text.sameness import details, plain_words, said
+from perdure.text.when import periods
 
-UNUSED_DAYS = 90
+KINDS = ("duplicate", "echo", "past")
+"""What an audit finds, in the order in which it is shown."""
 SHOWN_CHARACTERS = 120
-NEIGHBOURS = 5
-NEAR_LIMIT = 20_000
-"""In a larger store each memory is compared with the others by its words alone."""
-PAGE = 500
-_NAME = lazy(r"(?<=\w )[A-Z]\w+")
-FORGET, SUPERSEDE, LINK, NONE = "forget", "supersede", "link", "none"
+RECEIPTS = 64
+"""So many receipts of a conversation are looked at, the newest."""
+SHORT_ID = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A memory that does more harm than good."""
+    """A memory that may go."""
 
     id: str  # of the memory
-    kind: str  # "secret", "echo", "junk", "stale", "duplicate" or "contradiction"
+    kind: str  # one of `KINDS`
     text: str  # its beginning, redacted
-    evidence: str  # what speaks against it
-    remedy: str  # "forget", "supersede" (by the other), "link" (to the other) or "none" (somebody must decide)
-    other_id: str | None = None  # the other memory it has to do with
-
-
-Check = Callable[["Desk", Fact], Suspect | None]
-Comparison = Callable[["Desk"], Iterator[Suspect]]
+    evidence: str  # what proves it
+    other_id: str | None = None  # the memory that says the same and stays
 
 
 class Desk:
-    """What the checks of one audit need to know, and the memories that passed them, by what they share."""
+    """What the checks of one audit need to know, and the memories that passed them, by what they say."""
 
-    def __init__(self, store: Store, rules: Sequence[CaptureRule], now: float, same_cosine: float) -> None:
-        """Start an audit.
-
-        `now`: the time of the audit, epoch seconds.
-        """
+    def __init__(self, store: Store, view: View) -> None:
+        """Start an audit of what is seen in a view."""
         self.store = store
-        self.same_cosine = same_cosine
-        self.key = store.key
-        self.rules = tuple(rules)
-        self.now = now
+        self.view = view
         self.alike: dict[Hashable, list[Fact]] = defaultdict(list)
-        self.slots: dict[Hashable, list[Fact]] = defaultdict(list)
-        self._earlier = earlier(store)
-        self._shown: dict[str, Mapping[str, Sequence[Trace]]] = {}
+        self._shown: dict[str, Mapping[str, tuple[str, float]]] = {}
 
     def remember(self, fact: Fact) -> None:
-        """Keep a memory for the comparisons."""
-        said = trace(fact.text, self.key)
-        home = (fact.scope, fact.scope_target)
-        words: Hashable = (said.words, said.senses) if len(said.words) > 1 else fact.normalized_hash
-        self.alike[home, words].append(fact)
-        if fact.entity and fact.key and fact.value and is_single_valued(fact.key):
-            self.slots[home, folded_slot(fact.entity), folded_slot(fact.key)].append(fact)
+        """Keep a memory for the comparison."""
+        slot = folded_slot(fact.entity), folded_slot(fact.key), folded_slot(fact.value)
+        self.alike[fact.scope, fact.scope_target, said(fact.text), slot].append(fact)
 
-    def shown(self, fact: Fact) -> Mapping[str, Sequence[Trace]]:
-        """Return what the conversation was shown that a memory comes from."""
-        name = f"{fact.scope}:{fact.scope_target}" if fact.scope_target else fact.scope
-        conversation = f"{name}\0{fact.provenance_session}"
-        if conversation not in self._shown:
-            self._shown[conversation] = self._earlier(conversation)
-        return self._shown[conversation]
-
-
-def _secret(desk: Desk, fact: Fact) -> Suspect | None:
-    kinds = sorted(safe_fact(fact).redacted)
-    advice = f"holds a secret ({', '.join(kinds)}); remove it for good: perdure purge {fact.id[:8]}"
-    return _suspect(fact, "secret", advice, FORGET) if kinds else None
+    def shown(self, session: str) -> Mapping[str, tuple[str, float]]:
+        """Return which memories a conversation was shown: by id, the receipt that first tells so, and its time."""
+        if session not in self._shown:
+            with self.store.database.read() as connection:
+                told = receipts.of_session(connection, session, str(self.view.audience.home), 0.0, RECEIPTS)
+            self._shown[session] = {
+                each["id"]: (receipt.id, receipt.at)
+                for receipt in told
+                for each in receipt.body.get("candidates", ())
+                if each["verdict"] == "injected"
+            }
+        return self._shown[session]
 
 
 def _echo(desk: Desk, fact: Fact) -> Suspect | None:
-    if not _captured(fact):
+    captured = (fact.extraction_method or "").startswith("rule:")
+    if not captured or fact.provenance_session is None or _was_asked_for(fact) or _must_stay(fact):
         return None
-    if quotes(fact.text):
-        return _suspect(fact, "echo", "says of itself that it repeats the agent", FORGET)
-    if not fact.provenance_session:
-        return None
-    said = trace(fact.text, desk.key)
-    repeats = echoes if fact.channel is Channel.ASSISTANT else same
-    for shown_id, seen in desk.shown(fact).items():
-        if shown_id != fact.id and any(repeats(said, each) for each in seen):
-            return _suspect(fact, "echo", f"its conversation was shown {shown_id}", FORGET, shown_id)
+    before = {
+        shown_id: receipt
+        for shown_id, (receipt, at) in desk.shown(fact.provenance_session).items()
+        if shown_id != fact.id and at < fact.created_at
+    }
+    with desk.store.database.read() as connection:
+        known = by_ids(connection, before, desk.view) if before else {}
+    for other in known.values():
+        if other.created_at < fact.created_at and _stands_for(other, fact) and _says_the_same(other, fact):
+            evidence = f"turn {before[other.id][:SHORT_ID]} had shown its conversation {other.id[:SHORT_ID]}, the same"
+            return _suspect(fact, "echo", evidence, other.id)
     return None
 
 
-def _junk(desk: Desk, fact: Fact) -> Suspect | None:
-    # What the heads kept, the rules had not.
-    kept = not _captured(fact) or fact.extraction_method == f"rule:{LEARNT}" or statements(fact.text, desk.rules)
-    return None if kept else _suspect(fact, "junk", "the present rules would not keep it", FORGET)
-
-
-def _stale(desk: Desk, fact: Fact) -> Suspect | None:
-    past = fact.decay_freeze_until
-    before = desk.now - UNUSED_DAYS * DAY
-    last = max(fact.last_accessed or 0.0, fact.last_confirmed_at or 0.0, fact.created_at)
-    if past is None or past > before or last > before:
+def _past(desk: Desk, fact: Fact) -> Suspect | None:
+    told = lifetime(fact.text, max(fact.effective_date, fact.last_confirmed_at or 0.0), fact.key)
+    end = fact.valid_until or (told.freeze_until if told.words else None)
+    if end is None or end > desk.view.now or _was_asked_for(fact) or _must_stay(fact, dated=False):
         return None
-    days = round((desk.now - last) / DAY)
-    return _suspect(fact, "stale", f"its date is past, and it was not used for {days} days", FORGET)
+    day = dt.datetime.fromtimestamp(end, dt.UTC).date()
+    return _suspect(fact, "past", f'"{told.words}" is past' if told.words else f"it was true until {day}")
 
 
-def _duplicates(desk: Desk) -> Iterator[Suspect]:
+def duplicates(desk: Desk) -> Iterator[Suspect]:
+    """Yield what says to the letter the same as another, of the same scope and slot, that stays."""
     for facts in desk.alike.values():
-        if len(facts) > 1:
-            best = max(facts, key=_worth)
-            others = [fact for fact in facts if fact.id != best.id]
-            yield from (_suspect(fact, "duplicate", "says the same as the other", FORGET, best.id) for fact in others)
-
-
-def _near_duplicates(desk: Desk) -> Iterator[Suspect]:
-    """Find what means the same in other words, by the stored vectors: no model is needed."""
-    space = desk.store.space()
-    facts = {facts[0].id: facts[0] for facts in desk.alike.values()}
-    if space is None or len(facts) > NEAR_LIMIT:
-        return
-    index = scaled(desk.store, space)
-    gone: set[str] = set()
-    for fact_id, blob in _vectors(desk.store, space.id, list(facts)):
-        fact = facts[fact_id]
-        for hit in _nearest(index, blob, fact, desk.now):
-            other = facts.get(hit.id)
-            if other is None or other is fact or gone & {fact_id, hit.id} or hit.cosine < desk.same_cosine:
-                continue
-            if _details(fact, desk.key) == _details(other, desk.key):
-                lesser, better = sorted((fact, other), key=_worth)
-                gone.add(lesser.id)
-                evidence = f"means the same as the other (cosine {hit.cosine:.2f})"
-                yield _suspect(lesser, "duplicate", evidence, FORGET, better.id)
-    index.close()
-
-
-def _nearest(index: VectorIndex, blob: bytes, fact: Fact, now: float) -> Sequence[VectorHit]:
-    import numpy as np
-
-    return index.search(np.frombuffer(blob, dtype="<f4"), own_view(fact, now), NEIGHBOURS)
-
-
-def _vectors(store: Store, space_id: str, ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-    sql = (
-        "SELECT fact_id, vector FROM vectors WHERE embedding_id = ?"
-        " AND fact_id IN (SELECT value FROM json_each(?)) ORDER BY fact_id"
-    )
-    for start in range(0, len(ids), PAGE):
-        with store.database.read() as connection:
-            rows = run(connection, sql, (space_id, json.dumps(ids[start : start + PAGE])))
-        yield from ((fact_id, blob) for fact_id, blob in rows)
-
-
-def _details(fact: Fact, key: bytes) -> tuple[Hashable, ...]:
-    """Return what vectors hardly show: figures, names, a "not", the slot."""
-    said = trace(fact.text, key)
-    return frozenset(_NAME.findall(fact.text)), said.details, said.senses, fact.entity, fact.key, fact.value
-
-
-def _contradictions(desk: Desk) -> Iterator[Suspect]:
-    for facts in desk.slots.values():
-        newest = max(facts, key=lambda fact: (fact.effective_date, fact.change_seq))
+        best = max(facts, key=_worth)
         for fact in facts:
-            found = replaces(fact, newest)
-            if fact is newest or found is None:
-                continue
-            # What is not the user's own word takes the place of nothing, and nothing that says more is to go for it.
-            may = newest.channel in SUPERSEDES and newest.review_state == "approved" and not found.rest
-            evidence = f"another value of {fact.entity}/{fact.key} was said later"
-            yield _suspect(fact, "contradiction", evidence, SUPERSEDE if may else LINK, newest.id)
+            if fact is not best and _stands_for(best, fact) and not _must_stay(fact):
+                yield _suspect(fact, "duplicate", f"{best.id[:SHORT_ID]} says the same, and stays", best.id)
 
 
-def _worth(fact: Fact) -> tuple[int, bool, bool, int, float, int]:
+def _stands_for(other: Fact, fact: Fact) -> bool:
+    """Return whether a memory comes up wherever another one did, on a word that is as good."""
+    return other.review_state == "approved" and strength(other.channel) >= strength(fact.channel)
+
+
+def _says_the_same(one: Fact, other: Fact) -> bool:
+    return details(one.text) == details(other.text) and plain_words(one.text) == plain_words(other.text)
+
+
+def _was_asked_for(fact: Fact) -> bool:
+    return fact.extraction_method in ("explicit", "rule:remember") or fact.channel in ON_PURPOSE
+
+
+def _must_stay(fact: Fact, *, dated: bool = True) -> bool:
+    """Return whether a memory is of a kind that is never proposed; if `dated`, also for a day that it names."""
+    text = " ".join(filter(None, (fact.text, fact.entity, fact.key)))
+    if fact.pinned or _lasting().search(fold(text)):
+        return True
+    day = dt.datetime.fromtimestamp(fact.effective_date, dt.UTC).date()
+    return dated and (details(fact.text).relative or bool(periods(fact.text, day)))
+
+
+@cache
+def _lasting() -> re.Pattern[str]:
+    words = (word for listed in table("consolidation", "lasting").values() for word in listed.split())
+    either = "|".join(re.escape(word).replace(r"\*", r"\w*").replace("_", r"\W+") for word in words)
+    return re.compile(rf"(?<!\w)(?:{either})(?!\w)")
+
+
+def _worth(fact: Fact) -> tuple[bool, int, bool, int, float, int]:
     """Return what decides which of several equals stays: the greatest."""
     approved = fact.review_state == "approved"
-    return strength(fact.channel), approved, fact.pinned, fact.access_count, -fact.created_at, -fact.change_seq
+    return approved, strength(fact.channel), fact.pinned, fact.access_count, -fact.created_at, -fact.change_seq
 
 
-def _captured(fact: Fact) -> bool:
-    return (fact.extraction_method or "").startswith("rule:")
+def _suspect(fact: Fact, kind: str, evidence: str, other: str | None = None) -> Suspect:
+    return Suspect(fact.id, kind, redact(fact.text).text[:SHOWN_CHARACTERS], evidence, other)
 
 
-def _suspect(fact: Fact, kind: str, evidence: str, remedy: str, other: str | None = None) -> Suspect:
-    text = redact(fact.text).text[:SHOWN_CHARACTERS]
-    soft = remedy if not fact.pinned or remedy == LINK else NONE
-    return Suspect(fact.id, kind, text, evidence, soft, other)
-
-
-SINGLE: tuple[Check, ...] = (_secret, _echo, _junk, _stale)
+CHECKS: tuple[Callable[[Desk, Fact], Suspect | None], ...] = (_echo, _past)
 """Checks of one memory; the first that finds something counts."""
-SHARED: tuple[Comparison, ...] = (_duplicates, _near_duplicates, _contradictions)
-"""Comparisons of the memories that passed these."""

@@ -188,7 +188,8 @@ def visible(store: Store) -> Callable[[str], Iterable[str]]:
 
 def _receipts(store: Store, connection: Connection, conversation: str) -> Sequence[Mapping[str, Any]]:
     scope, _, session = conversation.partition("\0")
-    return receipts.of_session(connection, session or None, scope, store.clock.now() - SECONDS, RECEIPTS)
+    found = receipts.of_session(connection, session or None, scope, store.clock.now() - SECONDS, RECEIPTS)
+    return [receipt.body for receipt in found]
 
 
 def _read(seen: Sequence[Any]) -> tuple[Trace, ...]:

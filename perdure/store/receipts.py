@@ -86,10 +86,11 @@ def mark(connection: Connection, receipt_id: str, scope: str, fact_id: str, want
         run(connection, "UPDATE receipts SET body = ? WHERE id = ?", (json.dumps(body, ensure_ascii=False), receipt_id))
 
 
-def of_session(connection: Connection, session: str | None, scope: str, since: float, limit: int) -> Sequence[Body]:
-    """Return the bodies of up to `limit` receipts of a conversation since then, epoch seconds, newest first."""
-    sql = "SELECT body, details FROM receipts WHERE session IS ? AND scope = ? AND at > ? ORDER BY at DESC LIMIT ?"
-    return [_whole(*row) for row in run(connection, sql, (session, scope, since, limit))]
+def of_session(connection: Connection, session: str | None, scope: str, since: float, limit: int) -> Sequence[Kept]:
+    """Return up to `limit` receipts of a conversation since then, epoch seconds, newest first."""
+    sql = f"{_KEPT} WHERE session IS ? AND scope = ? AND at > ? ORDER BY at DESC LIMIT ?"
+    rows = run(connection, sql, (session, scope, since, limit))
+    return [Kept(name, at, of, _whole(*body)) for name, at, of, *body in rows]
 
 
 def compacted(connection: Connection, session: str, scope: str) -> None:

@@ -24,6 +24,7 @@ from perdure.api.explain import INJECTED, silence
 from perdure.api.memory import Memory
 from perdure.api.related_change import beside
 from perdure.clock import Clock, SystemClock
+from perdure.consolidation.suspicions import KINDS
 from perdure.errors import NotFoundError, ScopeError
 from perdure.maintenance.backup import backups
 from perdure.store.fact import Fact
@@ -303,10 +304,6 @@ def mark(call: Call) -> Response:
     answer = call.given("wanted")
     found = call.memory.turns.mark(call.given("turn"), call.given("id"), MARKS.get(answer))
     return call.back(f"turns/{found.id}", SAID.get(answer, SAID["clear"]))
-
-
-KINDS = ("contradiction", "duplicate", "stale", "junk", "echo", "secret")
-"""What an audit finds, in the order in which it is shown."""
 
 
 def review(call: Call) -> Response:

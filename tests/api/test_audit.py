@@ -1,6 +1,11 @@
-"""An audit finds what does harm, says why, and mends it so that all of it can be taken back."""
+"""An audit proposes what it can prove, never what must not be lost, and what goes can be taken back."""
 
 from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -11,17 +16,23 @@ from perdure.hooks.types import Channel, TurnContext
 from perdure.ranking.decay import DAY
 from perdure.store.fact import Fact
 from perdure.store.transaction import Author
-from tests.kit import OpenMemory
+from tests.kit import OpenHost, OpenMemory, for_each
 
-TOKEN = "ghp_abcdefghij0123456789abcdefghij012345"
+TEA = "I like strong tea in the morning."
 
 
-def put(memory: Memory, text: str, **values: object) -> str:
-    """Write a fact as an older version may have left it, past all checks."""
-    fact = Fact(text, channel=Channel.USER, scope="user", scope_target="owner", **values)  # type: ignore[arg-type]
+def put(memory: Memory, text: str, **values: Any) -> str:
+    """Write a fact as capture may have left it, past all checks."""
+    usual = {"channel": Channel.USER, "scope": "user", "scope_target": "owner", "extraction_method": "rule:factual"}
     with memory._engine.store.write(Author(Channel.USER)) as tx:
-        added = tx.add(fact)
-        return added.id
+        return tx.add(Fact(text, **{**usual, **values})).id
+
+
+@contextmanager
+def alone(**settings: Any) -> Iterator[Memory]:
+    """Open a memory in a folder of its own."""
+    with tempfile.TemporaryDirectory() as home, Memory.open(home, embedder="none", timers=False, **settings) as memory:
+        yield memory
 
 
 def kinds(found: Audit) -> dict[str, str]:
@@ -42,90 +53,133 @@ def test_a_store_in_order_has_no_suspects(memory: Memory) -> None:
     assert (found.facts, found.suspects, found.fixed, found.batch) == (4, (), 0, None)
 
 
-def test_the_lesser_of_two_that_say_the_same_goes(memory: Memory) -> None:
-    first = put(memory, "You like strong tea in the morning.")
-    pinned = memory.pin(put(memory, "I like strong tea in the morning")).id
+def test_nothing_of_a_familys_conversations_may_go(
+    open_host: OpenHost, open_memory: OpenMemory, clock: ManualClock
+) -> None:
+    host, memory = open_host(open_memory(embedder="none"))
+    for said in (
+        "My son Jonah turns 7 on the 21st of November and wants a dinosaur party.\nOh and he's coeliac so no normal cake",
+        "Jonah's birthday is on Saturday, and he wants a Minecraft party now. He is coeliac, what cake could I bake?",
+        "My new phone number is 07700 900999. I hate phone calls.\nMy son Jonah turns 7 on the 21st of November.",
+    ):
+        host.turn(said, "Noted.")
+        assert memory.settle()
+        clock.advance(3 * DAY)
+    # As they stood there.
+    put(memory, "Oh and he's coeliac so no normal cake (after: My son Jonah turns 7 ...)", provenance_session="s")
+    put(memory, "My son Jonah turns 7 on the 21st of November.", provenance_session="s")
+    for later in (0, 30, 400):
+        clock.advance(later * DAY)
+        assert memory.admin.audit(fix=True).suspects == ()
+
+
+NEVER = (
+    "Oh and he's coeliac so no normal cake.", "I am allergic to penicillin.", "I take sertraline in the morning.",
+    "Ich bin Diabetiker.", "Je suis allergique aux noix.", "Soy celíaca.", "Sou alérgica a amendoim.", "Sono diabetica.",
+    "My sister lives in Bergen.", "Meine Tochter wohnt in Graz.", "Ma fille habite à Lyon.", "Mi hijo vive en Madrid.",
+    "Tom's birthday is in spring.", "Ada was born in Riga.", "The fair in Riga is on 20 January.", "I fly on 3 May.",
+    "Always answer in French.", "Never push to main.", "Please keep the answers short.", "I prefer tabs to spaces.",
+    "The staging database is called heron.", "My name is Mira.", "Ich heiße Jonas.", "Call me Jo.",
+)  # fmt: skip
+
+
+def test_what_must_not_be_lost_is_never_proposed(memory: Memory, clock: ManualClock) -> None:
+    for text in NEVER:
+        put(memory, text, provenance_session="s")
+        put(memory, text)
+        if not any(map(str.isdigit, text)):
+            put(memory, f"{text[:-1]} until tomorrow.", source_date=clock.now())
+    # That a day is over is no reason to lose what else is said of it.
+    for text in NEVER:
+        if not any(map(str.isdigit, text)):
+            put(memory, text, valid_until=clock.now())
+    clock.advance(9 * DAY)
+    assert [each.text for each in memory.admin.audit(fix=True).suspects] == []
+
+
+@for_each("values", [{"extraction_method": "rule:remember"}, {"channel": Channel.LIBRARY}, {"pinned": True}])
+def test_what_was_asked_to_be_remembered_is_not_over_and_no_echo(values: dict[str, Any]) -> None:
+    with alone() as memory:
+        put(memory, "I'm in Lisbon until 3 May 2001.", source_date=980_000_000.0, **values)
+        assert memory.admin.audit().suspects == ()
+
+
+def test_the_lesser_of_two_that_say_the_same_goes_and_comes_back(memory: Memory) -> None:
+    first = put(memory, TEA)
+    pinned = memory.pin(put(memory, TEA.rstrip(".") + "!")).id
     found = memory.admin.audit()
     assert kinds(found) == {first: "duplicate"}
     assert found.suspects[0].other_id == pinned
     assert memory.has(first)  # without a word nothing is changed
+    assert memory.admin.audit(fix=[pinned]).fixed == 0
+    mended = memory.admin.audit(fix=[first])
+    assert (mended.fixed, memory.has(first), memory.has(pinned)) == (1, False, True)
+    memory.undo(mended.batch)
+    assert memory.has(first)
 
 
-def test_what_the_rules_would_not_keep_is_junk_unless_it_was_stored_on_purpose(memory: Memory) -> None:
-    junk = put(memory, "Can you rerun the tests, please?", extraction_method="rule:factual")
-    put(memory, "Can you rerun the tests?")
-    assert kinds(memory.admin.audit()) == {junk: "junk"}
+@for_each(("one", "other"), [
+    (TEA, "You like strong tea in the morning."), (TEA, "I liked strong tea in the morning."),
+    ("The train goes from Graz to Linz.", "The train goes from Linz to Graz."),
+    ("I am tired today.", "I am tired today."), (TEA, "I like strong tea in the morning, and toast."),
+    ("We use Postgres here.", "We don't use Postgres here."),
+])  # fmt: skip
+def test_what_says_something_else_stays(one: str, other: str) -> None:
+    with alone() as memory:
+        put(memory, one)
+        put(memory, other)
+        assert memory.admin.audit().suspects == ()
 
 
-def test_a_secret_is_told_by_its_kind_alone(memory: Memory) -> None:
-    harmless = put(memory, "The deploy token is in the safe of the office.")
-    with memory._engine.store.database.write() as connection:
-        connection.execute("UPDATE facts SET text = ? WHERE id = ?", (f"The deploy token is {TOKEN} now.", harmless))
-    found = memory.admin.audit()
-    assert kinds(found) == {harmless: "secret"}
-    assert TOKEN not in repr(found)
-    assert "perdure purge" in found.suspects[0].evidence
-
-
-def test_what_repeats_what_its_conversation_was_shown_is_an_echo(memory: Memory, clock: ManualClock) -> None:
-    shown = memory.store("The staging database of the ledger is called heron.").id
-    context = TurnContext(session_id="s")
-    assert memory.turns.before("What is the staging database of the ledger called?", context) is not None
-    memory.settle()
-    clock.advance(60.0)
-    same = put(
-        memory,
-        "Staging database of the ledger: called heron!",
-        provenance_session="s",
-        extraction_method="rule:factual",
-    )
-    found = memory.admin.audit()
-    assert kinds(found)[same] == "echo"
-    assert next(each for each in found.suspects if each.id == same).other_id == shown
-    assert shown not in kinds(found)
-
-
-def test_the_past_that_nobody_asks_for_is_stale(memory: Memory, clock: ManualClock) -> None:
-    past = clock.now() + 5 * DAY
-    old = put(memory, "The fair in Riga is on 20 January.", decay_freeze_until=past, decay_class="permanent")
-    clock.advance(200 * DAY)
-    put(memory, "The next fair in Riga is on 20 August.", decay_freeze_until=clock.now() + DAY, decay_class="permanent")
-    assert kinds(memory.admin.audit()) == {old: "stale"}
-
-
-def test_the_newer_of_two_values_stands_and_everything_can_be_taken_back(memory: Memory, clock: ManualClock) -> None:
+def test_of_two_values_of_a_slot_none_goes(memory: Memory, clock: ManualClock) -> None:
     slot = {"entity": "user", "key": "location"}
-    older = put(memory, "I live in Graz.", value="Graz", **slot)
+    put(memory, "I live in Graz.", value="Graz", **slot)
     clock.advance(DAY)
-    newer = put(memory, "I live in Linz.", value="Linz", **slot)
-    dup = put(memory, "I live in Linz!", value="Linz", **slot)
-    found = memory.admin.audit(fix=True)
-    assert sorted(kinds(found).values()) == ["contradiction", "duplicate"]
-    assert found.fixed == 2
-    assert [fact.value for fact in memory.lookup("user", "location")] == ["Linz"]
-    assert memory.get(older).superseded_by in (newer, dup)
-    memory.undo(found.batch)
-    assert sorted(fact.value or "" for fact in memory.lookup("user", "location")) == ["Graz", "Linz", "Linz"]
+    put(memory, "I live in Linz.", value="Linz", **slot)
+    assert memory.admin.audit().suspects == ()
 
 
-def test_what_the_agent_noted_replaces_nothing(memory: Memory, clock: ManualClock) -> None:
-    users = memory.store("I live in Graz.").id
-    clock.advance(DAY)
-    agents = memory.store(
-        "The user lives in Linz.", entity="user", key="location", value="Linz", channel=Channel.TOOL_UNASKED
-    )
-    found = memory.admin.audit(fix=True)
-    assert [(each.id, each.kind, each.remedy) for each in found.suspects] == [(users, "contradiction", "link")]
-    assert memory.get(users).superseded_at is None
-    assert [related.link.type for related in memory.related(agents.id)] == ["CONTRADICTS"]
+def test_the_users_word_does_not_go_for_the_agents(memory: Memory) -> None:
+    put(memory, TEA)
+    agents = put(memory, TEA, channel=Channel.TOOL_UNASKED)
+    assert kinds(memory.admin.audit()) == {agents: "duplicate"}
+    waits = put(memory, "I like green tea in the evening.", review_state="pending")
+    put(memory, "I like green tea in the evening.", channel=Channel.TOOL_UNASKED)
+    assert waits not in kinds(memory.admin.audit())
 
 
-def test_what_is_pinned_is_told_and_left_alone(memory: Memory) -> None:
-    junk = memory.pin(put(memory, "Can you rerun the tests, please?", extraction_method="rule:factual")).id
-    found = memory.admin.audit(fix=True)
-    assert [(each.id, each.remedy) for each in found.suspects] == [(junk, "none")]
-    assert found.fixed == 0
-    assert memory.has(junk)
+SHOWN = "The ledger's nightly batch runs on the small machine in the cellar."
+
+
+@for_each(("said", "echo"), [
+    ("Nightly batch of the ledger runs on the small machine in the cellar!", False),
+    ("Ledger's nightly batch runs on the small machine in the cellar!", True),
+    ("The ledger's nightly batch runs on the big machine in the cellar.", False),
+    ("The ledger's nightly batch ran on the small machine in the cellar.", False),
+])  # fmt: skip
+def test_an_echo_says_the_same_as_its_conversation_had_been_shown(said: str, echo: bool) -> None:
+    clock = ManualClock()
+    with alone(clock=clock) as memory:
+        shown = put(memory, SHOWN)
+        clock.advance(60.0)
+        assert memory.turns.before("Where does the nightly batch of the ledger run?", TurnContext(session_id="s"))
+        memory.settle()
+        clock.advance(60.0)
+        new = put(memory, said, provenance_session="s")
+        found = memory.admin.audit().suspects
+    assert [(each.id, each.kind, each.other_id) for each in found] == [(new, "echo", shown)] * echo
+
+
+def test_what_says_of_itself_that_it_ends_may_go_once_it_has(memory: Memory, clock: ManualClock) -> None:
+    lisbon = put(memory, "I'm in Lisbon until December.", source_date=clock.now())
+    porto = put(memory, "The office is in Porto.", valid_until=clock.now() + DAY)
+    put(memory, "I wanted to be in Lisbon until December.", source_date=clock.now())
+    assert memory.admin.audit().suspects == ()
+    clock.advance(370 * DAY)
+    found = memory.admin.audit()
+    assert kinds(found) == {lisbon: "past", porto: "past"}
+    assert "until December" in found.suspects[0].evidence
+    assert memory.admin.audit(fix=True).fixed == 2
 
 
 def test_progress_ends_with_all_of_them(memory: Memory) -> None:
@@ -134,16 +188,3 @@ def test_progress_ends_with_all_of_them(memory: Memory) -> None:
     steps: list[tuple[int, int]] = []
     memory.admin.audit(progress=lambda done, total: steps.append((done, total)))
     assert steps[-1] == (3, 3)
-
-
-def test_what_means_the_same_in_other_words_is_told_by_the_stored_vectors(open_memory: OpenMemory) -> None:
-    memory = open_memory(compare={"vector": 0, "classify": False})
-    first = memory.store("the heron release train leaves from platform nine")
-    second = memory.store("from platform nine leaves the heron release train")
-    memory.store("the heron release train leaves from platform nine on Mondays with Ann")
-    memory.store("the heron release train never leaves from platform nine")
-    memory.close()
-    found = open_memory(embedder="none", compare={"vector": 0.8}).admin.audit()
-    assert kinds(found) == {second.id: "duplicate"}
-    assert found.suspects[0].other_id == first.id
-    assert "cosine" in found.suspects[0].evidence

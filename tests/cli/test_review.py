@@ -10,7 +10,9 @@ import pytest
 from perdure.api.memory import Memory
 from perdure.api.tools import call_tool
 from perdure.errors import NotFoundError
-from perdure.hooks.types import Consent, TurnContext
+from perdure.hooks.types import Channel, Consent, TurnContext
+from perdure.store.fact import Fact
+from perdure.store.transaction import Author
 from tests.cli.calling import call, call_json
 
 FLOOD = "My sister lives in Bergen. My brother lives in Porto. My aunt lives in Riga."
@@ -53,17 +55,35 @@ def test_what_an_agent_asks_for_stands_beside_the_memory_it_is_about() -> None:
         call("review", "approve", forget["id"][:8])
 
 
-def test_an_audit_tells_before_it_mends(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Otherwise the duplicate might be found when it is stored, and nothing would be left to the audit.
-    monkeypatch.setenv("PERDURE_COMPARE", '{"classify": false}')
+def put_twins() -> None:
+    with Memory.open() as memory, memory._engine.store.write(Author(Channel.USER)) as tx:
+        for text in ("I like strong tea in the morning.", "I like strong tea in the morning!"):
+            tx.add(Fact(text, channel=Channel.USER, scope="user", scope_target="owner"))
+
+
+def test_an_audit_tells_before_it_forgets() -> None:
     call("audit")
-    call_json("store", "Your sister lives in Bergen!")
+    call("audit", "--fix")
+    put_twins()
     told = call_json("audit", "--fix", "--dry-run", code=1)
     assert (told["counts"], told["fixed"]) == ({"duplicate": 1}, 0)
-    mended = call_json("audit", "--fix")
+    nobody = call("audit", "--fix", code=2)
+    assert "says the same, and stays" in nobody.stdout
+    assert "--yes" in nobody.stderr
+    mended = call_json("audit", "--fix", "--yes")
     assert mended["fixed"] == 1
     call_json("undo", "--batch", mended["batch"])
     call("audit", code=1)
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("all", 0), ("n", 1), ("quit", 1)])
+def test_on_a_terminal_an_audit_asks_of_each(monkeypatch: pytest.MonkeyPatch, answer: str, code: int) -> None:
+    put_twins()
+    monkeypatch.setattr("perdure.cli.review.is_asked", lambda: True)
+    asked = call("audit", "--fix", input=f"{answer}\n", code=code)
+    assert "I like strong tea in the morning!" in asked.stderr
+    assert "says the same, and stays" in asked.stderr
+    assert ("perdure undo --batch" in asked.stdout) == (code == 0)
 
 
 def test_what_has_no_category_gets_one() -> None:

@@ -15,8 +15,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 DATA = (
     "perdure/py.typed",
-    *(f"perdure/{folder}/data/*.toml" for folder in ("capture", "embed", "models", "recall", "secrets", "text")),
-    "perdure/speech/data/*.toml",
+    *(
+        f"perdure/{folder}/data/*.toml"
+        for folder in ("capture", "consolidation", "embed", "models", "recall", "secrets", "speech", "text")
+    ),
     *(f"perdure/{path}.sql" for path in ("files/data/index", "postgres/schema", "store/schema", "vault/schema")),
     "perdure/cli/data/*.json",
     "perdure/capture/data/heads.npz",

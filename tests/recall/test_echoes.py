@@ -138,7 +138,7 @@ def test_a_passage_that_was_shown_is_known_after_a_restart(open_memory: OpenMemo
 
 def receipts_of(memory: Memory) -> list[Mapping[str, Any]]:
     with memory._engine.store.database.read() as connection:
-        return list(receipts.of_session(connection, "s", "user:owner", 0.0, 10))
+        return [each.body for each in receipts.of_session(connection, "s", "user:owner", 0.0, 10)]
 
 
 def test_what_was_shown_nowhere_is_news(open_memory: OpenMemory) -> None:
