@@ -65,7 +65,9 @@ _MARK = lazy(r"[0-9!#$%^&*+=@~]")
 _TURNS = 4
 SURE = 8
 """Characters of a password that counts in the middle of a sentence."""
-_UNITS = lazy(r"[ \t-]{1,3}(?:char|digit|letter|symbol|word|bit|byte|sec|min|hour|day|time|attempt)", re.IGNORECASE)
+_UNITS = lazy(
+    r"[ \t-]{1,3}(?:char|digit|letter|symbol|word|line|page|bit|byte|sec|min|hour|day|time|attempt)", re.IGNORECASE
+)
 _STOP = lazy(r"\s{0,3}(?:$|[.,;:!?)\]\"'}|\r\n\u3000-\u9fff\uac00-\ud7af]|(?:and|but|on|for|since|please|und|et)\b)")
 _CODE_STOP = lazy(r"\s{0,3}[;),}]")
 _ALGORITHM = lazy(

@@ -152,10 +152,12 @@ def _password(told: _Wording) -> Name:
 
 _OWNERS = ("api", "access", "private", "encryption", "account", "auth", "signing", "master", "license")
 _OWNED = "|".join(f"(?<={owner}[ _-])|(?<={owner})" for owner in _OWNERS)
-_LOCKS = "door gate alarm access entry lock safe security unlock garage keypad voicemail locker t\u00fcr"
-_CODED = "|".join(f"(?<={lock}[ -])|(?<={lock})" for lock in _LOCKS.split())
+_CODES = _either(_TOLD["codes"])
+_CODED = "|".join(f"(?<={lock}[ -])|(?<={lock})" for lock in map(re.escape, _words(_TOLD["locks"])))
+# "the code for the front door", "le code de l'alarme", "la combinazione della cassaforte".
+_OF_LOCK = rf"(?:\s{{1,2}}[^\W\d_]{{1,12}}){{1,3}}?(?:\s{{1,2}}|['\u2019])(?:{_either(_TOLD['locks'])})(?!\w)"
 _MADE = r".{8,}"  # by a machine
-_PIN = r"(?<!\d)(?:\d{4,12}|\d{3})$"
+_PIN = r"(?<!\d)[#*]?(?:\d{4,12}|\d{3}|\d{2,4}[A-Za-z]\d{1,4}|\d{1,2}(?:-\d{1,2}){2,3})[#*]?$"
 _MIXED = r"(?![\d.,]+[%\u20ac$\u00a3/])(?=\D{0,200}\d)(?=.{0,200}[A-Za-z]).{6,}"
 # A short name counts where a sign or a cell of a table ends it.
 _ENDED = r"[\"'`*_]{0,3}[ \t]{0,3}(?:[:=|;,\t\r\n]|\Z)"
@@ -176,10 +178,11 @@ NAMES = (
     _name("password", _TOLD["glued_names"], _either(_TOLD["glued_names"]), r"[!-~]{4,}", chosen=True),
     _name(
         "pin",
-        "pin, puk, cvv, cvc, code, digicode, geheimzahl, \u6697\u8a3c\u756a\u53f7, \u043f\u0438\u043d",
+        f"pin, puk, cvv, cvc, {_TOLD['codes']}, digicode, geheimzahl, \u6697\u8a3c\u756a\u53f7, \u043f\u0438\u043d",
         r"(?<![^\W\d_])(?:pin|puk|cvv2?|cvc2?|\u043f\u0438\u043d)"
         r"(?:[ -]?(?:code|number|nummer|kode?n?|kodu|\u043a\u043e\u0434))?(?![\w-])"
-        rf"|digicode|geheimzahl|\u6697\u8a3c\u756a\u53f7|(?:{_CODED})code(?:s? secret)?(?!\w)|code secret(?!\w)",
+        rf"|digicode|geheimzahl|\u6697\u8a3c\u756a\u53f7|(?:{_CODED})(?:{_CODES})(?:s? secret)?(?!\w)|code secret(?!\w)"
+        rf"|(?<![^\W_])(?:{_CODES}){_OF_LOCK}",
         _PIN,
         near=r"(?=\d{4,8}(?!\w))",
     ),

@@ -184,6 +184,18 @@ def _belgian(number: str) -> bool:
     return check in (97 - int(number[:9]) % 97, 97 - int("2" + number[:9]) % 97)
 
 
+def _rentenversicherung(number: str) -> bool:
+    # Germany: the letter counts as its place in the alphabet; the digits of the products, by 10.
+    plain = f"{number[:8]}{ord(number[8]) - 64:02}{number[9:11]}"
+    products = (int(digit) * weight for digit, weight in zip(plain, (2, 1, 2, 5, 7, 1, 2, 1, 2, 1, 2, 1), strict=True))
+    return sum(divmod(product, 10)[0] + product % 10 for product in products) % 10 == int(number[11])
+
+
+def _nif(number: str) -> bool:
+    # Portugal: by 11; what is over nine counts as 0.
+    return (11 - _weighted(number[:8], range(9, 1, -1)) % 11) % 11 % 10 == int(number[8])
+
+
 _ODD = dict(zip("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ",
                 (1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12,
                  14, 16, 10, 22, 25, 24, 23), strict=True))  # fmt: skip
@@ -222,7 +234,7 @@ def _ahv(number: str) -> bool:
 
 _UNMISTAKABLE: Mapping[str, tuple[str, Callable[[str], bool]]] = {
     "ssn": (r"(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}", _formal),
-    "nino": (r"(?!BG|GB|NK|KN|TN|NT|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-D]",
+    "nino": (r"(?:QQ|(?!BG|GB|NK|KN|TN|NT|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z]) ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-D]",
              _formal),
     "dni": (r"(?:[0-9]{8}|[XYZ]-?[0-9]{7})-?[A-Z]", _dni),
     "nir": (r"[12378] ?[0-9]{2} ?(?:0[1-9]|1[0-2]|[2-9][0-9]) ?(?:2[AB]|[0-9]{2}) ?[0-9]{3} ?[0-9]{3}[ /|-]{0,3}"
@@ -232,6 +244,8 @@ _UNMISTAKABLE: Mapping[str, tuple[str, Callable[[str], bool]]] = {
     "hetu": (r"[0-9]{6}[-+ABCDEFYXWVU][0-9]{3}[0-9A-FHJ-NPR-Y]", _hetu),
     "belgian": (r"[0-9]{2}\.[0-9]{2}\.[0-9]{2}-[0-9]{3}\.[0-9]{2}", _belgian),
     "codice_fiscale": (r"[A-Z]{6}[0-9]{2}[A-EHLMPR-T][0-9]{2}[A-Z][0-9]{3}[A-Z]", _codice_fiscale),
+    "rentenversicherung": (r"[0-9]{2} ?(?:0[1-9]|[12][0-9]|3[01])(?:0[1-9]|1[0-2])[0-9]{2} ?[A-Z] ?[0-9]{3}",
+                           _rentenversicherung),
     "ahv": (r"756\.[0-9]{4}\.[0-9]{4}\.[0-9]{2}", _ahv),
 }  # fmt: skip
 _NAMED: Mapping[str, tuple[tuple[str, ...], str, Callable[[str], bool]]] = {
@@ -244,6 +258,9 @@ _NAMED: Mapping[str, tuple[tuple[str, ...], str, Callable[[str], bool]]] = {
     "fodselsnummer": (("f\u00f8dselsnummer", "fodselsnummer"), r"[0-9]{6} ?[0-9]{5}", _fodselsnummer),
     "sin": (("sin", "social insurance"), r"[0-9]{3}[ -]?[0-9]{3}[ -]?[0-9]{3}", luhn),
     "aadhaar": (("aadhaar", "aadhar"), r"[2-9][0-9]{3} ?[0-9]{4} ?[0-9]{4}", _verhoeff),
+    "belgian": (("rijksregister", "registre national", "num\u00e9ro national", "nationaal nummer", "insz", "niss"),
+                r"[0-9]{2}[. -]?[0-9]{2}[. -]?[0-9]{2}[. -]?[0-9]{3}[. -]?[0-9]{2}", _belgian),
+    "nif": (("nif", "contribuinte", "n\u00famero fiscal"), r"[1-35689][0-9]{2} ?[0-9]{3} ?[0-9]{3}", _nif),
     "tfn": (("tfn", "tax file"), r"[0-9]{3} ?[0-9]{3} ?[0-9]{3}", _tfn),
 }  # fmt: skip
 """What each is called, its form, its check."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 
 from perdure.regex import lazy
-from perdure.secrets.filters import is_code, is_mixed, is_placeholder
+from perdure.secrets.filters import is_code, is_mixed, is_placeholder, is_sentence
 from perdure.secrets.shapes import Rule, is_documented, is_made, rules
 from perdure.secrets.views import Span, View
 
@@ -36,6 +36,11 @@ def _generated(secret: str) -> bool:
     return is_made(secret) and _telling(secret)
 
 
+def _answer(secret: str) -> bool:
+    named = any(word[0].isupper() or word[0].isdigit() for word in secret.split())
+    return _telling(secret) and (named or not is_sentence(secret))
+
+
 _JUDGEMENTS: Mapping[str, Callable[[str], bool]] = {
     "any": lambda secret: not is_documented(secret),
     "shown": lambda secret: not is_placeholder(secret),
@@ -43,6 +48,7 @@ _JUDGEMENTS: Mapping[str, Callable[[str], bool]] = {
     "telling pair": lambda secret: _telling(secret) and ":" not in secret,
     "mixed": lambda secret: is_mixed(secret) and _telling(secret),
     "generated": _generated,
+    "answer": _answer,
     # `token_type=bearer expires_in=3600`
     "bearer": lambda secret: _generated(secret) and _NEXT_FIELD.match(secret) is None,
 }

@@ -22,8 +22,8 @@ from perdure.store.trust import AGENTS_NOTE, SUPERSEDES
 from tests.cli.calling import call
 from tests.kit import OpenMemory
 
-TEXT = "My dentist is Doctor Wagner in Linz."
-QUESTION = "Who is my dentist?"
+TEXT = "My tailor is Mister Wagner in Linz."
+QUESTION = "Who is my tailor?"
 WEAK = sorted(set(Channel) - SUPERSEDES)
 OTHERS: dict[str, Any] = {
     "value": "Doctor Evil",
@@ -37,7 +37,7 @@ OTHERS: dict[str, Any] = {
 def put(home: Path, text: str = TEXT, **fields: Any) -> Fact:
     """Write a fact of the owner's just as it is, beside the open memory."""
     store = Store(home, clock=ManualClock())
-    fact = Fact(text, scope="user", scope_target="owner", entity="user", key="dentist", **fields)
+    fact = Fact(text, scope="user", scope_target="owner", entity="user", key="tailor", **fields)
     with store.write(Author(fact.channel)) as tx:
         added = tx.add(fact)
     store.close()
@@ -95,7 +95,7 @@ def test_what_the_user_says_takes_the_place_of_a_weaker_twin(
     say(memory, TEXT)
     [fact] = live(memory)
     assert fact.channel in SUPERSEDES
-    assert (fact.text, fact.value, fact.metadata) == (TEXT, "Doctor Wagner in Linz", {})
+    assert (fact.text, fact.value, fact.metadata) == (TEXT, "Mister Wagner in Linz", {})
     assert "planted" not in fact.tags
     recall = memory.recall(QUESTION)
     assert recall is not None
@@ -111,7 +111,7 @@ def test_what_the_user_says_takes_the_place_of_a_weaker_twin(
 
 
 @pytest.mark.parametrize("channel", WEAK)
-@pytest.mark.parametrize("text", [TEXT, "my dentist is doctor wagner in linz", "My dentist is Doctor Wagner (Linz)."])
+@pytest.mark.parametrize("text", [TEXT, "my tailor is doctor wagner in linz", "My tailor is Mister Wagner (Linz)."])
 def test_a_weaker_channel_that_repeats_the_user_changes_nothing(
     open_memory: OpenMemory, home: Path, channel: Channel, text: str
 ) -> None:
@@ -176,14 +176,14 @@ def test_a_twin_in_other_words_gives_way(
     open_memory: OpenMemory, home: Path, say: Callable[[Memory, str], None]
 ) -> None:
     memory = open_memory()
-    put(home, "By the way, my dentist is Doctor Wagner in Linz.", channel=Channel.IMPORT, value="Doctor Wagner in Linz")
+    put(home, "By the way, my tailor is Mister Wagner in Linz.", channel=Channel.IMPORT, value="Mister Wagner in Linz")
     say(memory, TEXT)
     assert [(fact.text, fact.channel in SUPERSEDES) for fact in live(memory)] == [(TEXT, True)]
 
 
 def test_a_note_that_was_shown_and_that_the_user_repeats_is_the_users(open_memory: OpenMemory) -> None:
     memory = open_memory(compare={"classify": False, "vector": 0})
-    note = memory.store("Your dentist is Doctor Wagner in Linz.", channel=Channel.TOOL_UNASKED)
+    note = memory.store("Your tailor is Mister Wagner in Linz.", channel=Channel.TOOL_UNASKED)
     assert memory.turns.before(QUESTION, TurnContext(session_id="s")) is not None
     in_a_turn(memory, TEXT)
     assert [(fact.text, fact.channel) for fact in live(memory)] == [(TEXT, Channel.USER)]
@@ -240,9 +240,9 @@ def test_new_words_of_the_user_for_an_agents_note_are_the_users(open_memory: Ope
     memory = open_memory()
     twin = put(home, channel=Channel.IMPORT)
     assert memory.update(twin.id, importance=0.9).channel is Channel.IMPORT
-    mended = memory.update(twin.id, text="My dentist is Doctor Berg.")
+    mended = memory.update(twin.id, text="My tailor is Doctor Berg.")
     assert mended.channel is Channel.LIBRARY
-    unasked = {"memory": mended.id[:8], "text": "My dentist is Doctor Evil."}
+    unasked = {"memory": mended.id[:8], "text": "My tailor is Doctor Evil."}
     assert call_tool(memory, "memory_update", unasked, TurnContext(), "Hello.").refused
 
 

@@ -80,7 +80,7 @@ def test_an_audit_tells_before_it_forgets() -> None:
 def test_on_a_terminal_an_audit_asks_of_each(monkeypatch: pytest.MonkeyPatch, answer: str, code: int) -> None:
     put_twins()
     monkeypatch.setattr("perdure.cli.review.is_asked", lambda: True)
-    asked = call("audit", "--fix", input=f"{answer}\n", code=code)
+    asked = call("audit", "--fix", stdin=f"{answer}\n", code=code)
     assert "I like strong tea in the morning!" in asked.stderr
     assert "says the same, and stays" in asked.stderr
     assert ("perdure undo --batch" in asked.stdout) == (code == 0)

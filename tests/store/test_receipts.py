@@ -34,7 +34,10 @@ def test_a_receipt_comes_back_whole_and_is_found_by_what_it_names(tmp_path: Path
         assert receipts.get(connection, "new", SCOPE) == body
         assert receipts.get(connection, "old", SCOPE) == body
         assert receipts.get(connection, "bare", SCOPE) == {"query": "", "silence": "nothing was asked"}
-        assert [each.body["query"] for each in receipts.of_session(connection, "s", SCOPE, 1.0, 9)] == [body["query"], ""]
+        assert [each.body["query"] for each in receipts.of_session(connection, "s", SCOPE, 1.0, 9)] == [
+            body["query"],
+            "",
+        ]
         assert receipts.naming(connection, [named]) == {"new", "old"}
         assert receipts.naming(connection, [str(uuid.uuid4())]) == set()
     store.close()
