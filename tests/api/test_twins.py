@@ -111,7 +111,7 @@ def test_what_the_user_says_takes_the_place_of_a_weaker_twin(
 
 
 @pytest.mark.parametrize("channel", WEAK)
-@pytest.mark.parametrize("text", [TEXT, "my tailor is doctor wagner in linz", "My tailor is Mister Wagner (Linz)."])
+@pytest.mark.parametrize("text", [TEXT, "my tailor is mister wagner in linz", "My tailor is Mister Wagner (Linz)."])
 def test_a_weaker_channel_that_repeats_the_user_changes_nothing(
     open_memory: OpenMemory, home: Path, channel: Channel, text: str
 ) -> None:
