@@ -51,7 +51,7 @@ class Turns:
         self._engine.files.meet(context, audience_of(context))
         settings, found = self._engine.settings, None
         if settings.auto_recall and not overheard(context, settings) and context.trigger == "user":
-            found = self._engine.recall(prompt, context, Asked(expand=in_turn(settings)))
+            found = self._told(self._engine.recall(prompt, context, Asked(expand=in_turn(settings))), context)
         sections = Files(self._engine, context).prompt_sections(context.prompt_mode)
         return replace(found or Recall(""), sections=sections) if sections else found
 
@@ -65,7 +65,15 @@ class Turns:
         settings = self._engine.settings
         if not settings.auto_recall or overheard(context, settings) or context.trigger != "user":
             return None
-        return self._engine.recall("", context, Asked(opening=True))
+        return self._told(self._engine.recall("", context, Asked(opening=True)), context)
+
+    def _told(self, found: Recall | None, context: TurnContext) -> Recall | None:
+        """Return a recall with what the user is to be told once of secrets that they asked to be remembered."""
+        told = self._engine.refused(context)
+        if not told:
+            return found
+        found = found or Recall("", placement=self._engine.settings.recall_placement)
+        return replace(found, block=f"{found.block}\n{told}".lstrip())
 
     def foresee(self, prompt: str, context: TurnContext) -> None:
         """Do what of a recall the prompt alone decides, for a host that has the prompt some time before its turn."""

@@ -135,7 +135,7 @@ def replaced_(memory: Memory, output: Output, since: str | None, limit: int) -> 
 def audit(memory: Memory, output: Output, fix: bool, yes: bool, dry_run: bool) -> int:
     """Find duplicates, echoes of what perdure itself had shown, and what by its own words is over.
 
-    Exit code 1: there are some that were not forgotten; 2: with --fix nobody is there to be asked, and --yes is missing.
+    Exit code 1: some were not forgotten; 2: with --fix and without --yes, nobody is there to be asked.
 
     Example: perdure audit --fix --dry-run
     """

@@ -24,8 +24,10 @@ from perdure.capture.decide import stale
 from perdure.capture.describe import compile_categories
 from perdure.capture.heads import learnt
 from perdure.capture.intake import as_sequence
+from perdure.capture.language import asks_to_remember
 from perdure.capture.pipeline import Capturer, Quota
 from perdure.capture.rules import pattern_rules
+from perdure.capture.sentences import sentences
 from perdure.capture.statements import CaptureRule
 from perdure.capture.used import used_in
 from perdure.capture.writing import Writer
@@ -47,7 +49,7 @@ from perdure.engine.jobs import DAY, HOUR, worker_jobs
 from perdure.engine.model import Model, Recipes
 from perdure.engine.opening import store_of
 from perdure.engine.settings import Settings
-from perdure.engine.turn_intake import TurnIntake
+from perdure.engine.turn_intake import Taken, TurnIntake
 from perdure.errors import StoreClosedError, StorePurgedError, StoreUnavailableError
 from perdure.hooks.types import Channel, Messages, Placement, Recall, TurnContext
 from perdure.index.feeding import Feeding
@@ -67,6 +69,7 @@ from perdure.store.lifecycle import note_recalled, used
 from perdure.store.scope import Audience, Scope
 from perdure.store.spaces import VectorSpace
 from perdure.store.transaction import Author
+from perdure.text.fence import fence
 from perdure.text.pluralize import counted
 
 WORKER = "perdure.engine.worker"
@@ -216,12 +219,29 @@ class Engine:
             taken = self._intake.take(messages, context, audience.home)
             record = self.files.recorder(messages, context, audience, taken.at)
         if taken.left_out:
-            self.keeper.submit("left out", lambda: notices.tell_left_out(self.store, taken.left_out))
+            self.keeper.submit("left out", lambda: self._tell_left_out(taken, str(audience.home)))
         if taken.entry is not None:
             self.drain.accept(taken.entry, record)
         elif record is not None:
             self.keeper.submit("transcript", record)
         return taken.messages
+
+    def refused(self, context: TurnContext) -> str:
+        """Return, once, the block that says what a user asked to be remembered and was a secret; empty: nothing."""
+        home = audience_of(context).home
+        kinds = notices.take_refused(self.store, str(home)) if home is not None else ()
+        told = (
+            f"Not remembered, though the user asked for it, as it holds a secret ({', '.join(kinds)}). Say so once: "
+            'such things are kept with "perdure vault store SERVICE".'
+        )
+        return fence(told, self.store.key, context.session_id) if kinds else ""
+
+    def _tell_left_out(self, taken: Taken, home: str) -> None:
+        notices.tell_left_out(self.store, taken.left_out)
+        said = (message["text"] for message in (taken.entry or {}).get("messages", ()) if "role" not in message)
+        asked = [line for text in said for line in sentences(text) if "[redacted " in line and asks_to_remember(line)]
+        if asked:
+            notices.note_refused(self.store, home, taken.left_out)
 
     def purge(self, fact_ids: Sequence[str], author: Author) -> Purge:
         """Remove facts for good; certified if no other process has the store open, else pending."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from perdure import telemetry
 from perdure.store.sql import get_meta, put_meta
 from perdure.store.store import Store
 
-LEFT_OUT, REPORTING = "left_out", "reporting"
+LEFT_OUT, REPORTING, REFUSED = "left_out", "reporting", "refused"
 """Under these names the store keeps it."""
 _log = logging.getLogger("perdure.store")
 
@@ -38,6 +38,23 @@ def left_out(store: Store) -> tuple[str, ...]:
     """Return how many messages held which kind of secret: "2 password"."""
     counted: dict[str, int] = json.loads(store.meta(LEFT_OUT) or "{}")
     return tuple(f"{count} {kind}" for kind, count in sorted(counted.items()))
+
+
+def note_refused(store: Store, home: str, kinds: Iterable[str]) -> None:
+    """Keep, until the user is told, which kinds of secrets they asked to be remembered; `home` is their scope."""
+    with store.database.write(durable=False) as connection:
+        known = json.loads(get_meta(connection, f"{REFUSED} {home}") or "[]")
+        put_meta(connection, f"{REFUSED} {home}", json.dumps(sorted({*known, *kinds})))
+
+
+def take_refused(store: Store, home: str) -> Sequence[str]:
+    """Return these kinds, once."""
+    if store.refusal is not None or store.meta(f"{REFUSED} {home}") in (None, "[]"):
+        return ()
+    with store.database.write(durable=False) as connection:
+        kinds: list[str] = json.loads(get_meta(connection, f"{REFUSED} {home}") or "[]")
+        put_meta(connection, f"{REFUSED} {home}", "[]")
+    return kinds
 
 
 def tell_reporting(store: Store) -> None:

@@ -58,7 +58,7 @@ def test_nothing_of_a_familys_conversations_may_go(
 ) -> None:
     host, memory = open_host(open_memory(embedder="none"))
     for said in (
-        "My son Jonah turns 7 on the 21st of November and wants a dinosaur party.\nOh and he's coeliac so no normal cake",
+        "My son Jonah turns 7 on the 21st of November and wants a party.\nOh and he's coeliac so no normal cake",
         "Jonah's birthday is on Saturday, and he wants a Minecraft party now. He is coeliac, what cake could I bake?",
         "My new phone number is 07700 900999. I hate phone calls.\nMy son Jonah turns 7 on the 21st of November.",
     ):
@@ -75,7 +75,7 @@ def test_nothing_of_a_familys_conversations_may_go(
 
 NEVER = (
     "Oh and he's coeliac so no normal cake.", "I am allergic to penicillin.", "I take sertraline in the morning.",
-    "Ich bin Diabetiker.", "Je suis allergique aux noix.", "Soy celíaca.", "Sou alérgica a amendoim.", "Sono diabetica.",
+    "Ich bin Diabetiker.", "Je suis allergique aux noix.", "Soy celíaca.", "Sou alérgica a amendoim.", "Sono incinta.",
     "My sister lives in Bergen.", "Meine Tochter wohnt in Graz.", "Ma fille habite à Lyon.", "Mi hijo vive en Madrid.",
     "Tom's birthday is in spring.", "Ada was born in Riga.", "The fair in Riga is on 20 January.", "I fly on 3 May.",
     "Always answer in French.", "Never push to main.", "Please keep the answers short.", "I prefer tabs to spaces.",
