@@ -66,7 +66,8 @@ _SIGN = (
     r"(?:[ \t]{0,3}(?:[(\\]|[>|][+-]?)(?=\s{0,3}\n))?\s{0,8}"
 )
 _NOW = (
-    r"(?:\s{1,3}(?:now|still|set to|jetzt|nun|maintenant|ahora|adesso|ora|agora|nu|teraz|el|la|le|il))?(?:\s{0,3}:)?\s{1,4}"
+    r"(?:\s{1,3}(?:now|still|set to|jetzt|nun|maintenant|ahora|adesso|ora|agora|nu|teraz|el|la|le|il))?"
+    r"(?:\s{0,3}:)?\s{1,4}"
 )
 # A value that no sentence has: a digit, a letter and a sign within.
 _STRONG = r"(?=\S{0,40}\d)(?=\S{0,40}[A-Za-z])(?=\S{0,40}[!#$%^&*+=]\S)"
