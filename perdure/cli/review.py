@@ -129,8 +129,8 @@ def replaced_(memory: Memory, output: Output, since: str | None, limit: int) -> 
 
 @click.command()
 @click.option("--fix", is_flag=True, help="Ask of each whether to forget it; `perdure undo` takes it back.")
-@yes_option
 @dry_run_option
+@yes_option
 @on_memory(reads=True)
 def audit(memory: Memory, output: Output, fix: bool, yes: bool, dry_run: bool) -> int:
     """Find duplicates, echoes of what perdure itself had shown, and what by its own words is over.

@@ -72,6 +72,16 @@ def test_a_new_session_knows_what_another_was_told(hooks: CommandHooks) -> None:
     assert "Helix" in Agent(hooks, "s2").turn("Which editor is my favourite?")
 
 
+def test_a_secret_that_was_to_be_remembered_is_answered_once(hooks: CommandHooks) -> None:
+    Agent(hooks, "s1").turn("Remember that the alarm code is 2580.")
+    settle(hooks)
+    agent = Agent(hooks, "s2")
+    told = agent.turn("How do I sort a list in Python?")
+    assert "perdure vault" in told
+    assert "2580" not in told
+    assert "perdure vault" not in agent.turn("How do I sort it backwards?")
+
+
 def test_what_was_shown_is_not_shown_again_before_a_compaction(hooks: CommandHooks) -> None:
     Agent(hooks, "s1").turn("My favourite editor is Helix.")
     settle(hooks)
