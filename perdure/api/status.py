@@ -10,6 +10,7 @@ from perdure.background.drain import PROBLEM
 from perdure.engine.composing import llm_state
 from perdure.engine.engine import Engine
 from perdure.engine.paths import data_folder
+from perdure.index.missing import unembedded
 from perdure.maintenance.exports import daily_files
 from perdure.store.expiry import parked_expiry
 from perdure.store.inbox import waiting_in
@@ -40,6 +41,7 @@ class Status:
         inbox: acknowledged turns that are still to be captured, of all processes.
         inbox_problem: why they could not be captured so far, if that was tried.
         damaged: turns that were damaged in the inbox and are kept aside: `perdure inbox` shows what can be read.
+        unembedded: memories that have no vector yet, and are found by their words alone.
         outbox: facts the derived index has not got yet.
         parked: entries that were put aside because they failed again and again.
         review: facts that the caller may read and that wait for review.
@@ -65,6 +67,7 @@ class Status:
     inbox: int
     inbox_problem: str | None
     damaged: int
+    unembedded: int
     outbox: int
     parked: int
     review: int
@@ -108,6 +111,7 @@ def status_of(engine: Engine, audience: Audience) -> Status:
         inbox=inbox,
         inbox_problem=engine.drain.problem or (engine.store.meta(PROBLEM) if inbox else None),
         damaged=len(damaged_turns(engine.store.folder / "inbox")),
+        unembedded=unembedded(engine.store),
         outbox=outbox.waiting,
         parked=parked + outbox.parked,
         review=review,

@@ -100,7 +100,7 @@ class _Desk:
     def hear(self, talks: Talks, advance: Callable[[int], None]) -> int:
         unreadable = 0
         for talk in talks.read():
-            unreadable += talk.broken
+            unreadable += talk.odd + bool(talk.broken)
             for message in talk.messages:
                 text = clip(typed(str(message["content"])), _LONGEST)
                 at = seconds(message.get("timestamp")) or self._now

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from perdure.hooks.types import Message
-from perdure.importers.archive import Member, beginning, branch, conversation_files, members, talks_of
+from perdure.importers.archive import (
+    Member, begins, branch, conversation_files, has, members, messages_of, talks_of,
+)  # fmt: skip
 from perdure.importers.conversation_import import HOME, Talk, Talks
 from perdure.importers.notes import pieces
 from perdure.importers.records import fact_of
@@ -16,28 +19,33 @@ from perdure.maintenance.importing import Incoming, Load
 from perdure.text.timestamps import seconds
 
 KIND = "claude-ai"
+_BESIDE = ("memories", "projects")
+_MARK = "chat_messages"
+_STARTER = "An example project that also doubles as a how-to guide."
 _MOST = 1 << 26
 """Bytes of a file of memories or projects."""
 
 
 def is_claude_ai(path: Path) -> bool:
     """Return whether this is an export of Claude.ai."""
-    found = [beginning(member) for member in conversation_files(path)[:1]]
-    if any(isinstance(value, dict) and "chat_messages" in value for value in found):
+    if any(begins(member, partial(has, name=_MARK)) for member in conversation_files(path, _MARK)):
         return True
     return any("conversations_memory" in value for value in _beside(path, "memories"))
 
 
 def load_claude_ai(path: Path) -> Talks:
     """Return what a person said to Claude, and what Claude remembered of them."""
-    talks = talks_of(KIND, conversation_files(path), _talk)
+    files = [member for member in conversation_files(path, _MARK) if member.path.stem not in _BESIDE]
+    talks = talks_of(KIND, files, _talks)
     facts = list(_notes(path))
     notes = Load(KIND, len(facts), lambda: facts, lambda: ()) if facts else None
     return Talks(KIND, talks.size, talks.read, notes)
 
 
-def _talk(value: Mapping[str, Any], size: int) -> Talk:
-    said = {str(message.get("uuid") or number): message for number, message in enumerate(value["chat_messages"])}
+def _talks(value: Mapping[str, Any], size: int) -> Iterator[Talk]:
+    messages = [message for message in value[_MARK] if isinstance(message, Mapping)]
+    odd = len(value[_MARK]) - len(messages)
+    said = {str(message.get("uuid") or number): message for number, message in enumerate(messages)}
     parents = {name: message.get("parent_message_uuid") for name, message in said.items()}
     chosen = list(said)
     if any(parent in said for parent in parents.values()):
@@ -47,8 +55,8 @@ def _talk(value: Mapping[str, Any], size: int) -> Talk:
         ends = [name for name in said if name not in inner]
         last = last if last in said else max(ends, key=lambda name: str(said[name].get("created_at")), default=None)
         chosen = branch(last, parents)
-    messages = [made for name in chosen if (made := _message(said[name])) is not None]
-    return Talk(str(value["uuid"]), messages, size)
+    typed, more = messages_of(map(said.__getitem__, chosen), _message)
+    yield Talk(str(value["uuid"]), typed, size, odd=odd + more)
 
 
 def _message(value: Mapping[str, Any]) -> Message | None:
@@ -69,7 +77,8 @@ def _notes(path: Path) -> Iterator[Incoming]:
                 yield _note(f"memory {project}", piece, {"claude_project": project or None}, None)
     for value in _beside(path, "projects"):
         name, about = str(value.get("name") or "").strip(), str(value.get("description") or "").strip()
-        if name and about:
+        starter = value.get("is_starter_project") or about.startswith(_STARTER)
+        if name and about and not starter:
             yield _note(
                 f"project {value.get('uuid')}", f"Project {name}: {about}", {}, seconds(value.get("created_at"))
             )

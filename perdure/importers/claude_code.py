@@ -10,10 +10,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from perdure.hooks.types import Message
-from perdure.importers.archive import Member, first_lines, lines, members
-from perdure.importers.conversation_import import Talk, Talks, typed
+from perdure.importers.archive import Member, first_lines, lines, members, readable
+from perdure.importers.conversation_import import PROGRAM, Talk, Talks, typed
 
-_MADE_BY_HOST = ("isSidechain", "isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "toolUseResult")
+_NOT_TYPED = (
+    "isSidechain", "isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "toolUseResult", "sourceToolUseID",
+    "planContent",
+)  # fmt: skip
+_PROGRAMS = ("sdk-", "mcp", "claude-code-github-action")
+"""How the entrypoints begin through which no person types."""
 
 
 def is_claude_code(path: Path) -> bool:
@@ -29,7 +34,7 @@ def load_claude_code(path: Path) -> Talks:
         # A session that was resumed begins with the messages of the one before.
         seen: set[str] = set()
         for member in files:
-            yield _talk(member, seen)
+            yield readable(member, lambda member: _talk(member, seen))
 
     return Talks("claude-code", sum(member.size for member in files), read)
 
@@ -44,12 +49,15 @@ def _files(path: Path) -> list[Member]:
 
 def _talk(member: Member, seen: set[str]) -> Talk:
     messages: list[Message] = []
-    folder = ""
+    folder, programs = "", 0
     for line in lines(member, b'"user"'):
         message = line.get("message")
         origin = line.get("origin")
         automatic = isinstance(origin, Mapping) and origin.get("kind", "human") != "human"
-        if line.get("type") != "user" or automatic or any(map(line.get, _MADE_BY_HOST)):
+        if line.get("type") != "user" or automatic or any(map(line.get, _NOT_TYPED)):
+            continue
+        if str(line.get("entrypoint")).startswith(_PROGRAMS):
+            programs += 1
             continue
         name = line.get("uuid")
         text = typed(message.get("content"), "text") if isinstance(message, Mapping) else ""
@@ -57,4 +65,5 @@ def _talk(member: Member, seen: set[str]) -> Talk:
             seen.add(str(name))
             folder = folder or str(line.get("cwd") or "")
             messages.append({"role": "user", "content": text, "timestamp": line.get("timestamp")})
-    return Talk(member.path.stem, messages, member.size, folder)
+    passed = PROGRAM if programs and not messages else ""
+    return Talk(member.path.stem, messages, member.size, folder, passed=passed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import click
 
 from perdure.capture.describe import CategoryPatterns, compile_categories
 from perdure.cli.options import dry_run_option, home_option, json_option
-from perdure.cli.output import Output, agree, day, is_asked, progress
+from perdure.cli.output import Output, agree, day, is_asked, notice, progress
+from perdure.engine.engine import Engine
 from perdure.engine.opening import open_store
 from perdure.engine.paths import data_folder
 from perdure.engine.repository import project_of
@@ -18,10 +20,15 @@ from perdure.engine.settings import Settings
 from perdure.errors import InputError
 from perdure.importers.conversation_import import Heard, Talks, hear
 from perdure.importers.sources import KINDS, open_source
+from perdure.index.missing import BATCH, embed_missing, unembedded
 from perdure.maintenance.importing import Imported, bring_in
 from perdure.store.store import Store
+from perdure.text.pluralize import counted
 
 _SHOWN = 10
+_WHAT = {Heard: "message of a person", Imported: "memory"}
+_PATIENCE = 60.0
+"""Seconds in which the model is loaded."""
 _QUESTION = "Are you the person in these conversations, and may what you said in them come up unasked?"
 
 
@@ -45,25 +52,26 @@ def import_(
 
     Example: perdure import ~/Downloads/chatgpt-export.zip --dry-run
     """
-    output = Output(as_json)
-    store = open_store(data_folder(home), absent="empty" if dry_run else "create")
-    try:
+    output, folder = Output(as_json), data_folder(home)
+    with closing(open_store(folder, absent="empty" if dry_run else "create")) as store:
         source = open_source(path, store.key, kind, trust=trust)
         if isinstance(source, Talks):
-            if trust and source.notes is None:
+            if trust and not mine and source.notes is None:
                 raise InputError("--trust is for memories; say with --mine that what the person said is yours")
-            return _hear(store, source, mine, trust, dry_run, output)
-        if mine:
-            raise InputError(f"--mine is for conversations, and {path} holds memories; vouch for these with --trust")
-        with progress("importing", source.total, quiet=as_json) as advance:
-            report = bring_in(store, source, trust=trust, dry_run=dry_run, advance=advance)
-    finally:
-        store.close()
-    if as_json:
-        output.json(asdict(report))
-    else:
-        _show(report, output)
-    return _code(report)
+            code = _hear(store, source, mine, trust, dry_run, output)
+        else:
+            if mine and not trust:
+                raise InputError(
+                    f"--mine is for conversations, and {path} holds memories; vouch for these with --trust"
+                )
+            with progress("importing", source.total, quiet=as_json) as advance:
+                report = bring_in(store, source, trust=trust, dry_run=dry_run, advance=advance)
+            output.json(report)
+            _show(report, output)
+            code = _code(report)
+    if not dry_run:
+        _embed(folder, output)
+    return code
 
 
 def _hear(store: Store, talks: Talks, mine: bool, trust: bool, dry_run: bool, output: Output) -> int:
@@ -77,12 +85,27 @@ def _hear(store: Store, talks: Talks, mine: bool, trust: bool, dry_run: bool, ou
     if output.as_json:
         output.json({**asdict(report), "batch": report.batch or batch, "notes": notes and asdict(notes)})
     else:
-        _show_heard(report, output)
+        if report.conversations or report.unreadable or notes is None:
+            _show_heard(report, output)
         if notes is not None:
             _show(notes, output)
         elif report.batch:
             output.line(f"Take it back with: perdure undo --batch {report.batch}")
-    return 1 if report.unreadable else 0 if notes is None else _code(notes)
+    if notes is None:
+        return 1 if report.unreadable or not (report.read or report.known) else 0
+    return 1 if report.unreadable else _code(notes)
+
+
+def _embed(folder: Path, output: Output) -> None:
+    """Give vectors to what came in: until it has them, its words alone are found."""
+    with closing(Engine(folder, Settings.load(), guest=True)) as engine:
+        waiting = unembedded(engine.store)
+        if waiting and engine.model.wait(_PATIENCE):
+            with progress("making vectors", waiting, quiet=output.as_json) as advance:
+                while embed_missing(engine.store, engine.model.embedder):
+                    advance(BATCH)
+        if left := unembedded(engine.store):
+            notice([f"{counted(left, 'memory')} are found by their words alone so far: {engine.model.state}"])
 
 
 def _heard(
@@ -97,11 +120,33 @@ def _heard(
 
 
 def _code(report: Imported) -> int:
-    return 1 if report.conflicts or report.refused or report.missing or report.unreadable else 0
+    wrong = report.conflicts or report.refused or report.missing or report.unreadable or not report.total
+    return 1 if wrong else 0
+
+
+def _title(report: Heard | Imported, read: int, output: Output) -> None:
+    done = "Would import" if report.dry_run else "Imported"
+    output.title(
+        f"{done} from {report.kind}" if read else f"Nothing was read: no {_WHAT[type(report)]} was found in it"
+    )
+
+
+def _show_unread(report: Heard | Imported, output: Output) -> None:
+    for name, why in list(report.unread.items())[:_SHOWN]:
+        output.line(f"not read: {name}: {why}")
+    if len(report.unread) > _SHOWN:
+        output.line(f"not read: {len(report.unread) - _SHOWN} more")
+
+
+def _show_sample(sample: list[str], total: int, output: Output) -> None:
+    for text in sample:
+        output.line(f"  {' '.join(text.split())}")
+    if sample and total > len(sample):
+        output.line(f"  and {total - len(sample):,} more")
 
 
 def _show_heard(report: Heard, output: Output) -> None:
-    output.title(f"{'Would import' if report.dry_run else 'Imported'} from {report.kind}")
+    _title(report, report.read + report.known, output)
     counts = {
         "conversations": report.conversations,
         "known from the hooks already": report.known,
@@ -111,18 +156,22 @@ def _show_heard(report: Heard, output: Output) -> None:
         "secrets left out": report.secrets.total(),
         "from": None if report.first is None else day(report.first),
         "to": None if report.last is None else day(report.last),
+        **{f"passed over: {what}": count for what, count in report.passed.items()},
         "unreadable": report.unreadable,
     }
     output.table(("", ""), [(name, count) for name, count in counts.items() if count])
-    if not report.mine:
+    _show_unread(report, output)
+    _show_sample(report.sample, report.statements, output)
+    if report.statements and not report.mine:
         output.line("They come up only when they are searched for. If the person is you: --mine")
 
 
 def _show(report: Imported, output: Output) -> None:
-    output.title(f"{'Would import' if report.dry_run else 'Imported'} from {report.kind}")
+    _title(report, report.total, output)
     counts = {
         "facts": report.total,
         "added": report.added,
+        "over already": report.ended,
         "there already": report.skipped,
         "superseded": report.superseded,
         "trusted from now on": report.vouched,
@@ -133,9 +182,12 @@ def _show(report: Imported, output: Output) -> None:
         "links": report.links,
         "vectors": report.vectors,
         "missing in the file": report.missing,
+        **{f"passed over: {what}": count for what, count in report.passed.items()},
         "unreadable": report.unreadable,
     }
     output.table(("", ""), [(name, count) for name, count in counts.items() if count])
+    _show_unread(report, output)
+    _show_sample(report.sample, report.added, output)
     for fact_id in report.conflicts[:_SHOWN]:
         output.line(f"in conflict: {fact_id} says something else here, and was left as it is")
     for fact_id, reason in list(report.refused.items())[:_SHOWN]:
@@ -144,5 +196,5 @@ def _show(report: Imported, output: Output) -> None:
         output.line("See what waits, and decide: perdure review")
     if report.added and report.batch:
         output.line(f"Take it back with: perdure undo --batch {report.batch}")
-    if not report.trusted and report.kind != "markdown":
+    if report.total and not report.trusted and report.kind != "markdown":
         output.line("They come up only when they are searched for. To have them recalled unasked: --trust")

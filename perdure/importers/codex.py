@@ -1,4 +1,7 @@
-"""Transcripts of Codex, `sessions/**/rollout-*.jsonl`: what a person typed, and nothing of tools and sub-agents."""
+"""Transcripts of Codex, `sessions/**/rollout-*.jsonl`: what a person typed, and nothing of tools and other programs.
+
+Old ones are compressed, and the oldest are of another form: messages alone, without an envelope.
+"""
 
 from __future__ import annotations
 
@@ -7,49 +10,75 @@ from pathlib import Path
 from typing import Any
 
 from perdure.hooks.types import Message
-from perdure.importers.archive import Member, first_lines, lines, members
-from perdure.importers.conversation_import import Talk, Talks, typed
+from perdure.importers.archive import Member, first_lines, lines, members, readable
+from perdure.importers.conversation_import import PROGRAM, SUB_AGENT, Talk, Talks, typed
+from perdure.regex import lazy
 
 _REQUEST = "## My request for Codex:"
 """Behind this stands what was typed, if an editor told Codex about open files."""
+_PROGRAMS = ("exec", "mcp")
+"""Sources whose prompts no person types."""
+_BY_PROGRAM = lazy(r"codex_(?:exec|sdk|mcp)")
 
 
 def is_codex(path: Path) -> bool:
     """Return whether this is a transcript of Codex, or a folder of these."""
-    return any(line.get("type") == "session_meta" for member in _files(path) for line in first_lines(member))
+    return any(map(_is_rollout, _files(path)))
 
 
 def load_codex(path: Path) -> Talks:
     """Return what a person typed in Codex."""
     files = _files(path)
-    return Talks("codex", sum(member.size for member in files), lambda: map(_talk, files))
+    return Talks("codex", sum(member.size for member in files), lambda: (readable(member, _talk) for member in files))
 
 
 def _files(path: Path) -> list[Member]:
-    return [member for member in members(path, ".jsonl") if member.path.name.startswith("rollout-")]
+    found = members(path, ".jsonl", ".jsonl.zst")
+    return found if path.is_file() else [member for member in found if member.path.name.startswith("rollout-")]
+
+
+def _is_rollout(member: Member) -> bool:
+    if member.name.endswith(".zst"):
+        return member.path.name.startswith("rollout-")
+    return any(_is_old(line) or line.get("type") == "session_meta" for line in first_lines(member))
+
+
+def _is_old(line: Mapping[str, Any]) -> bool:
+    return line.get("type") == "message" and isinstance(line.get("content"), list)
 
 
 def _talk(member: Member) -> Talk:
     # What was typed stands twice in most versions: as an event, and in what the model was sent, beside what was not.
     events: list[Message] = []
     sent: list[Message] = []
-    session, folder = member.path.stem, ""
+    session, folder, began = member.path.name.partition(".jsonl")[0], "", None
     for line in lines(member):
         payload = line.get("payload")
         match line.get("type"), payload:
             case "session_meta", {"id": str(name)}:
-                if isinstance(payload.get("source"), Mapping):
-                    return Talk(name, (), member.size)  # a sub-agent
+                if passed := _passed(payload):
+                    return Talk(name, (), member.size, passed=passed)
                 session, folder = name, str(payload.get("cwd") or "")
             case "event_msg", {"type": "user_message", "message": str(text)}:
-                events += _message(text, line)
+                events += _message(text, line.get("timestamp"))
             case "response_item", {"type": "message", "role": "user", "content": content}:
-                sent += _message(content, line)
+                sent += _message(content, line.get("timestamp"))
+            case "message", None if line.get("role") == "user":
+                sent += _message(line.get("content"), line.get("timestamp") or began)
+            case None, None if isinstance(line.get("id"), str):
+                session, began = line["id"], line.get("timestamp")
     return Talk(session, events or sent, member.size, folder)
 
 
-def _message(content: Any, line: Mapping[str, Any]) -> list[Message]:
+def _passed(meta: Mapping[str, Any]) -> str:
+    source = meta.get("source")
+    if isinstance(source, Mapping):
+        return SUB_AGENT
+    return PROGRAM if source in _PROGRAMS or _BY_PROGRAM.match(str(meta.get("originator"))) else ""
+
+
+def _message(content: Any, at: Any) -> list[Message]:
     if isinstance(content, str):
         content = content.rpartition(_REQUEST)[2]
     text = typed(content, "input_text")
-    return [{"role": "user", "content": text, "timestamp": line.get("timestamp")}] if text else []
+    return [{"role": "user", "content": text, "timestamp": at}] if text else []

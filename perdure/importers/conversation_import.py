@@ -7,6 +7,7 @@ whichever conversation is read first. What an assistant said is not even read.
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from perdure.capture.pipeline import Capturer, Quota
 from perdure.capture.statements import statements
 from perdure.capture.writing import Prepared, Writer, WritingOptions, Written
 from perdure.hooks.types import Channel, Message
-from perdure.maintenance.importing import FURTHEST, Load
+from perdure.maintenance.importing import FURTHEST, SAMPLE, Load
 from perdure.speech.typed import typed as words
 from perdure.store.fact import Fact
 from perdure.store.inbox_lines import PROJECT
@@ -31,9 +32,18 @@ from perdure.store.store import Store
 from perdure.store.transaction import Transaction
 from perdure.store.undo import IMPORT
 from perdure.text.normalise import fingerprint
+from perdure.text.pluralize import counted
 from perdure.text.timestamps import seconds
 
 HOME = Scope("user", OWNER)
+PROGRAM, SUB_AGENT = "runs of programs", "sub-agents"
+"""What a conversation may be where no person speaks."""
+_REMEMBER = lazy(
+    r"\s*(?:<user-memory-input>(.*)</user-memory-input>|<command-[\w-]+>(?=.*<command-name>/(?:[\w-]+:)?remember</)"
+    r".*<command-args>(.*)</command-args>)\s*",
+    re.DOTALL,
+)
+_IMAGE = lazy(r"\[Image #\d+\]\s*|</?image\b[^<>]*>")
 _UNLIMITED = Quota(turn=10**9, session=10**9, day=10**9)
 """Nobody writes years of conversations to flood a memory; and the whole import can be undone."""
 
@@ -44,9 +54,11 @@ class Talk:
 
     session: str  # its id
     messages: Sequence[Message]  # the person's, oldest first, as hosts have them: role, content, timestamp
-    size: int  # characters or bytes that it takes in the export, for the progress
+    size: int  # characters or bytes that it takes in the export, for the progress; 0: it is none of its own
     folder: str = ""  # where the agent worked, if it is told
-    broken: bool = False  # whether it could not be read
+    broken: str = ""  # why it could not be read; empty if it could
+    odd: int = 0  # messages in it that could not be read
+    passed: str = ""  # what it is, if that is no conversation with a person
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +79,8 @@ class Heard:
     dry_run: bool  # whether nothing was written
     mine: bool  # whether the person's messages count as theirs
     conversations: int = 0  # how many were read
-    messages: int = 0  # what the person said in them that is new here
+    read: int = 0  # what the person said in them
+    messages: int = 0  # so much of it is new here
     known: int = 0  # conversations that the hooks of the host captured while they went on; they are left alone
     statements: int = 0  # what is worth keeping in the messages
     added: int | None = None  # memories that are new; None in a dry run, which does not compare them
@@ -75,8 +88,23 @@ class Heard:
     # when the oldest and the newest message was said, epoch seconds; None: no message says when
     first: float | None = None
     last: float | None = None
-    unreadable: int = 0  # conversations that could not be read
+    unreadable: int = 0  # conversations that could not be read, and single messages in others
+    unread: dict[str, str] = field(default_factory=dict)  # why, by conversation or file
+    passed: Counter[str] = field(default_factory=Counter)  # what else is no person's, and how many of it
+    sample: list[str] = field(default_factory=list)  # some of what is worth keeping, in a dry run
     batch: str | None = None  # what `undo` takes to take all of it back; None if nothing was added
+
+    def take(self, talk: Talk) -> None:
+        """Count what was read of a conversation, and what was not."""
+        self.conversations += talk.size > 0
+        self.read += len(talk.messages)
+        self.unreadable += talk.odd + bool(talk.broken)
+        if talk.broken:
+            self.unread[talk.session] = talk.broken
+        elif talk.odd:
+            self.unread[talk.session] = f"{counted(talk.odd, 'message')} have not the form of one"
+        if talk.passed:
+            self.passed[talk.passed] += 1
 
     def note(self, at: float | None) -> None:
         """Take note of when a message was said."""
@@ -105,14 +133,15 @@ def hear(
     capturer = Capturer(store, _ImportWriter(channel), lambda: (), _UNLIMITED, categories=categories)
     batch = batch or uuid.uuid4().hex
     for talk in talks.read():
-        report.conversations += 1
-        report.unreadable += talk.broken
+        report.take(talk)
         if store.cursor(f"{HOME}\0{talk.session}"):
             report.known += 1
         elif talk.messages:
             entry = _entry(store, talks.kind, talk, channel, report)
             if dry_run:
-                report.statements += sum(1 for each in entry["messages"] for _ in statements(each["text"]))
+                texts = [found.text for each in entry["messages"] for found in statements(each["text"])]
+                report.statements += len(texts)
+                report.sample += texts[: SAMPLE - len(report.sample)]
             elif entry["messages"]:
                 scope = project(talk.folder) if talk.folder else None
                 written = capturer.process({**entry, "batch": batch, **({PROJECT: scope} if scope else {})})
@@ -135,6 +164,12 @@ def typed(content: Any, kind: str) -> str:
         return ""
     texts = [part["text"] for part in parts if part.get("type") == kind and isinstance(part.get("text"), str)]
     return "\n".join(text for text in map(words, texts) if text)
+
+
+def to_remember(text: str) -> str:
+    """Return what somebody gave to be remembered in words that say so, unless capture keeps them as they are."""
+    text = text.strip().removeprefix("that ")
+    return text if any(statements(text)) else f"Remember: {text}"
 
 
 class _ImportWriter(Writer):

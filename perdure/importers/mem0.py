@@ -6,22 +6,25 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from perdure.importers.archive import Member, beginning, elements, members
+from perdure.importers.archive import Member, begins, elements, members
 from perdure.importers.conversation_import import HOME
-from perdure.importers.records import fact_of, scope_of
+from perdure.importers.records import fact_of, scope_of, seconds
 from perdure.maintenance.importing import Incoming, Load
+from perdure.ranking.decay import DAY
+from perdure.regex import lazy
 
 KIND = "mem0"
+_ONE_DAY = lazy(r"\d{4}-\d\d-\d\d")
 
 
 def is_mem0(path: Path) -> bool:
     """Return whether this is a file of mem0's memories, or a folder or zip of these."""
-    return any(_is_memory(beginning(member)) for member in members(path, ".json"))
+    return any(begins(member, _is_memory) for member in members(path, ".json"))
 
 
 def load_mem0(path: Path) -> Load:
     """Return the memories in files of mem0."""
-    files = [member for member in members(path, ".json") if _is_memory(beginning(member))]
+    files = [member for member in members(path, ".json") if begins(member, _is_memory)]
     users: set[str] = set()
     good = every = 0
     for member in files:
@@ -47,14 +50,22 @@ def _is_memory(value: Any) -> bool:
 
 def _incoming(value: dict[str, Any], apart: bool) -> Incoming:
     home = scope_of("user", value.get("user_id")) if apart and value.get("user_id") else HOME
-    rest = {name: each for name, each in value.items() if name not in ("memory", "hash", "categories", "updated_at")}
+    left = ("memory", "hash", "categories", "updated_at", "expiration_date")
+    rest = {name: each for name, each in value.items() if name not in left}
     categories = value.get("categories")
     return Incoming(fact_of({
         **rest,
         "text": value["memory"],
+        "expires_at": _end(value.get("expiration_date")),
         "scope": home.kind,
         "scope_target": home.target,
         "source": KIND,
         "source_date": value.get("updated_at") or value.get("created_at"),
         "tags": [tag for tag in categories if isinstance(tag, str)] if isinstance(categories, list) else None,
     }))  # fmt: skip
+
+
+def _end(expiration: Any) -> float | None:
+    """Return when a memory ends: with its last day, if that is all that is told."""
+    at = seconds(expiration)
+    return at + DAY if at is not None and _ONE_DAY.fullmatch(str(expiration)) else at

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -25,6 +25,8 @@ from perdure.text.normalise import fingerprint
 
 CHUNK = 500
 """Facts in one transaction."""
+SAMPLE = 10
+"""Texts that a dry run shows."""
 FURTHEST = 6e10
 """Seconds before and after 1970 in which a fact may have been said: the years 69 to 3871, which every calendar has."""
 _NAMESPACE = uuid.UUID("6f1f0c1e-5d0a-4b43-9d3b-7a52c1b7e0aa")
@@ -55,6 +57,8 @@ class Load:
     space: VectorSpace | None = None  # the space that the vectors are of; None if there are none
     missing: int = 0  # how many facts the file should hold and does not
     unreadable: int = 0  # how many entries could not be read and are left out
+    unread: Mapping[str, str] = field(default_factory=dict)  # why, by file
+    passed: Mapping[str, int] = field(default_factory=dict)  # what else is left out, and how many of it
 
 
 @dataclass(slots=True)
@@ -82,8 +86,12 @@ class Imported:
     links: int = 0  # that were added; skipped are those that are there, or one of whose facts is not
     links_skipped: int = 0
     vectors: int = 0  # vectors that were taken over
+    ended: int = 0  # facts of those added that are over, and so are not found
     missing: int = 0
     unreadable: int = 0
+    unread: Mapping[str, str] = field(default_factory=dict)
+    passed: Mapping[str, int] = field(default_factory=dict)
+    sample: list[str] = field(default_factory=list)  # some of what would be added, in a dry run
     # what `undo` takes to take the import back; None if nothing was changed
     batch: str | None = field(default=None, compare=False)
 
@@ -105,7 +113,10 @@ def bring_in(
     facts keep the channel that they came with, as if this store had exported them.
     """
     trusted = load.sealed or trust
-    report = Imported(load.kind, dry_run, trusted, load.total, missing=load.missing, unreadable=load.unreadable)
+    report = Imported(
+        load.kind, dry_run, trusted, load.total, missing=load.missing, unreadable=load.unreadable, unread=load.unread,
+        passed=load.passed,
+    )  # fmt: skip
     space = store.space()
     if space is None and load.space is not None and trusted:
         space = load.space
@@ -205,6 +216,9 @@ class _Importer:
         if vector is not None and (self._space is None or vector.embedding_id != self._space.id):
             vector = None  # it cannot be compared with ours; the worker makes one
         self._report.added += 1
+        self._report.ended += fact.expires_at is not None and fact.expires_at <= self._store.clock.now()
+        if self._report.dry_run:
+            self._report.sample += [fact.text][: SAMPLE - len(self._report.sample)]
         self._report.vectors += vector is not None
         self._added.add(fact.id)
         if tx is not None:
