@@ -10,7 +10,14 @@ from typing import Any
 
 from perdure.hooks.types import Message
 from perdure.importers.archive import (
-    Member, begins, branch, conversation_files, has, members, messages_of, talks_of,
+    Member,
+    begins,
+    branch,
+    conversation_files,
+    has,
+    members,
+    messages_of,
+    talks_of,
 )  # fmt: skip
 from perdure.importers.conversation_import import HOME, Talk, Talks
 from perdure.importers.notes import pieces

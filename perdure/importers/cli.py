@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 
 import click
@@ -83,7 +83,9 @@ def _hear(store: Store, talks: Talks, mine: bool, trust: bool, dry_run: bool, ou
     report = _heard(store, talks, dry_run, categories, output, mine=mine, batch=batch)
     notes = None if talks.notes is None else bring_in(store, talks.notes, trust=trust, dry_run=dry_run, batch=batch)
     if output.as_json:
-        output.json({**asdict(report), "batch": report.batch or batch, "notes": notes and asdict(notes)})
+        # Its counters are no dictionaries to `asdict`.
+        told = {each.name: getattr(report, each.name) for each in fields(report)}
+        output.json({**told, "batch": report.batch or batch, "notes": notes and asdict(notes)})
     else:
         if report.conversations or report.unreadable or notes is None:
             _show_heard(report, output)

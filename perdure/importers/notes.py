@@ -1,46 +1,77 @@
 """Notes in Markdown: of basic-memory, of Obsidian, and OpenClaw's MEMORY.md with its days (memory-core).
 
-Each item of a list and each paragraph is a memory. Front matter gives tags and the day; `[category]` and `#tag` mark an
-observation, `relation [[Title]]` leads from one note to another; a file `2026-01-15.md` is of that day.
+Each item of a list, each paragraph, each row of a table and each field of the front matter is a memory, under the title
+of its note. Tags and the day stand in the front matter; `[category]` and `#tag` mark an observation, `word [[Title]]` leads
+from one note to another; a file `2026-01-15.md` is of that day. What is no text of the person's is passed over: templates,
+drawings, comments, code, quotes, embedded files.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from perdure.files.notes import BEGIN, END
-from perdure.importers.archive import Member, members
+from perdure.importers.archive import UNREADABLE, Member, members
 from perdure.importers.conversation_import import HOME
 from perdure.importers.records import fact_of, seconds
 from perdure.maintenance.importing import Incoming, Load
-from perdure.maintenance.markdown import front_matter, paragraphs, shown
+from perdure.maintenance.markdown import front_lines, front_matter, paragraphs, shown
 from perdure.regex import lazy
+from perdure.secrets.redact import redact
 from perdure.store.fact import CATEGORIES
 
 OPENCLAW, BASIC, OBSIDIAN = "openclaw", "basic-memory", "obsidian"
 _LOOKED_AT = 200
 """Notes that must tell what a folder is."""
 _OURS = lazy(rf"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
-_FENCED = lazy(r"^(```|~~~).*?^\1|<!--.*?-->", re.DOTALL | re.MULTILINE)
-_LINK = lazy(r"!?\[\[([^\]\[|\n]+)(?:\|([^\]\[\n]*))?\]\]")
-_RELATION = lazy(r"([^\[\]]*)\[\[([^\]\[\n]+)\]\]\s*(?:\([^()]*\))?")
+_FENCED = lazy(r"^[ \t>]*(```+|~~~+).*?(?:^[ \t>]*\1|\Z)|<!--.*?-->", re.DOTALL | re.MULTILINE)
+_HIDDEN = lazy(r"%%.*?%%|^[ \t]*%%.*\Z", re.DOTALL | re.MULTILINE)
+_QUOTE = lazy(r"(?:^[ \t]*>.*(?:\n|\Z))+", re.MULTILINE)
+_CALLOUT = lazy(r"\[!([\w-]+)[^\]\n]*\][+-]?[ \t]*(.*)\n?")
+_QUOTES = ("quote", "cite")
+_ROWS = lazy(
+    r"^(.*\|.*)\n[ \t]*(\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-*:?[ \t]*)+)(?:\n|\Z)((?:.*\|.*(?:\n|\Z))*)", re.MULTILINE
+)
+_BAR = lazy(r"(?<!\\)\|")
+_LINK = lazy(r"\[\[([^\]\[|\n]+?)(?:\\?\|([^\]\[\n]*))?\]\]")
+_EMBEDDED = lazy(r"!\[\[[^\]\[\n]*\]\]|!\[[^\]\n]*\]\([^)\n]*\)")
+_BLOCK_ID = lazy(r"(?:^|[ \t])\^[A-Za-z0-9-]+[ \t]*$", re.MULTILINE)
+_PLACE = lazy(r"\{\{[^{}]*\}\}|<%.*?%>", re.DOTALL)
+"""Where a template is to be filled in."""
+_CODE = lazy(r"`[^`\n]*`")
+_FILLER = lazy(r"\W*lorem ipsum|.*lorem ipsum dolor", re.IGNORECASE | re.DOTALL)
+_RELATION = lazy(r"([^\[\]]*)\[\[([^\]\[|\n]+)(?:\|[^\]\[\n]*)?\]\]\s*(?:\([^()]*\))?")
 _OBSERVATION = lazy(r"\[([^\[\]\n]{2,40})\]\s+(?=\S)")
-_TASK = lazy(r"\[[ xX-]\]\s+")
+_TASK = lazy(r"^((?:[ \t]*[-*+][ \t]+)?)\[([ xX]|[^\w\s\[\]])\][ \t]+(.*)$", re.MULTILINE)
+_BAD = "unreadable"
+_SECRET = lazy(r"[^.!?]{0,60}\[redacted [\w-]+\]\W*")
+"""A text in which nothing stands but a secret, and what it is called."""
+_ENDED = {"x": " (done)", "X": " (done)", "-": " (cancelled)"}
 _BOLD = lazy(r"\*\*[^*\n]+\*\*:?")
 """How a heading is written where headings are not at hand."""
 _TAG = lazy(r"(?<!\S)#([\w/-]*[^\W\d][\w/-]*)")
 _DAY = lazy(r"\d{4}-\d{2}-\d{2}")
 _DATES = ("date", "created", "created_at", "updated", "modified")
+_FIELD = lazy(r"([^\W\d][\w \t/.-]*):(?:[ \t]+(.*))?")
+_ABOUT_NOTES = frozenset({
+    *_DATES, "title", "tags", "tag", "aliases", "alias", "permalink", "type", "id", "uid", "uuid", "cssclass",
+    "cssclasses", "publish", "template", "layout", "draft", "banner", "cover", "icon", "lang", "kanban-plugin",
+    "updated_at", "last_modified", "created at", "updated at",
+})  # fmt: skip
+"""Fields of a front matter that tell of a note, not of what it is about."""
+_TEMPLATES = frozenset({"template", "templates", "_template", "_templates"})
+_UNTITLED = frozenset({"memory", "index", "readme", "untitled", "inbox"})
 
 
 @dataclass(frozen=True, slots=True)
 class _Note:
     kind: str
     member: Member
-    title: str
+    title: str  # empty: it has none that says anything
     at: float
     tags: tuple[str, ...]
 
@@ -74,55 +105,145 @@ def load_notes(path: Path, kind: str) -> Load:
     files = members(path, ".md")
     if kind == OPENCLAW and path.is_dir():
         files = [each for each in files if each.name in ("MEMORY.md", "memory.md") or each.path.parts[0] == "memory"]
+    pages = [
+        member
+        for member in files
+        if kind == OPENCLAW or not _TEMPLATES & {part.lower() for part in member.path.parts[:-1]}
+    ]
+    passed = Counter({"templates": len(files) - len(pages)})
+    unread: dict[str, str] = {}
 
     def facts() -> Iterator[Incoming]:
-        return (incoming for member in files for incoming in _facts(kind, member))
+        return (incoming for member in pages for incoming in _facts(kind, member, Counter()))
 
-    return Load(kind, sum(1 for _ in facts()), facts, lambda: ())
+    total = 0
+    for member in pages:
+        skipped: Counter[str] = Counter()
+        total += sum(1 for _ in _facts(kind, member, skipped))
+        if bad := skipped.pop(_BAD, 0):
+            unread[member.name] = f"{bad} of its parts are no text in UTF-8, UTF-16 or cp1252; save it as UTF-8"
+        passed += skipped
+    return Load(kind, total, facts, lambda: (), unreadable=len(unread), unread=unread, passed=dict(+passed))
 
 
 def pieces(page: str) -> Iterator[str]:
-    """Yield the items of lists and the paragraphs of a page, without code, comments and what perdure wrote there."""
-    for item in paragraphs(_FENCED.sub("", _OURS.sub("", page))):
+    """Yield the items of lists, the paragraphs and the rows of tables of a page, in plain words.
+
+    Without code, comments, quotes, embedded files, and what perdure wrote there.
+    """
+    for hidden in (_OURS, _FENCED, _HIDDEN, _EMBEDDED, _BLOCK_ID):
+        page = hidden.sub("", page)
+    for item in paragraphs(_ROWS.sub(_as_items, _QUOTE.sub(_callout, page))):
         words = shown("\n".join(item))
         if any(map(str.isalnum, words)) and not words.startswith("|") and not _BOLD.fullmatch(words):
             yield words
 
 
-def _facts(kind: str, member: Member) -> Iterator[Incoming]:
+def _callout(quote: re.Match[str]) -> str:
+    """Return what stands in a callout, under its title; nothing of a quote, which is somebody else's."""
+    body = re.sub(r"^[ \t]*>[ \t]?", "", quote[0], flags=re.MULTILINE)
+    begins = _CALLOUT.match(body)
+    if begins is None or begins[1].lower() in _QUOTES:
+        return "\n\n"
+    rest = _QUOTE.sub(_callout, body[begins.end() :]).strip("\n")
+    beside = ": " if begins[2] and rest and not re.match(r"\s*(?:[-*+|#]|\d+[.)])\s", rest) else "\n\n"
+    return f"\n\n{begins[2]}{beside}{rest}\n\n"
+
+
+def _as_items(table: re.Match[str]) -> str:
+    """Return the rows of a table as items of a list: header and value of each cell."""
+    names = _cells(table[1])
+    rows = [
+        ", ".join(f"{name}: {cell}" if name else cell for name, cell in zip(names, _cells(row), strict=False) if cell)
+        for row in table[3].splitlines()
+    ]
+    return "\n\n" + "".join(f"- {row}\n" for row in rows if row) + "\n"
+
+
+def _cells(row: str) -> list[str]:
+    return [cell.strip() for cell in _BAR.split(row.strip().removeprefix("|").removesuffix("|"))]
+
+
+def _fields(page: str) -> dict[str, str]:
+    """Return the fields of a front matter; the items of a list with commas between them."""
+    found: dict[str, str] = {}
+    name = ""
+    for line in front_lines(page):
+        if field := _FIELD.fullmatch(line.rstrip()):
+            name = field[1].strip().lower()
+            found[name] = _value(field[2] or "")
+        elif name and (item := re.fullmatch(r"\s*-\s+(.*)", line)):
+            found[name] += (", " if found[name] else "") + _value(item[1])
+    return found
+
+
+def _value(text: str) -> str:
+    text = text.strip()
+    if text.startswith("[") and text.endswith("]") and not text.startswith("[["):
+        return ", ".join(part.strip(" \"'") for part in text[1:-1].split(","))
+    # A text of several lines begins with a sign alone.
+    return "" if set(text) <= set("|>+-") else text.strip("\"'")
+
+
+def _facts(kind: str, member: Member, passed: Counter[str]) -> Iterator[Incoming]:
     page = member.text()
-    matter = front_matter(page)
+    fields = _fields(page)
+    if "excalidraw-plugin" in fields:
+        passed["drawings"] += 1
+        return
     named = _DAY.match(member.path.stem)
     dates = (
-        seconds(each) for each in ((named[0] if named else ""), *(matter.get(name, "") for name in _DATES)) if each
+        seconds(each) for each in ((named[0] if named else ""), *(fields.get(name, "") for name in _DATES)) if each
     )
     at = next((date for date in dates if date is not None), member.at)
-    note = _Note(kind, member, matter.get("title") or member.path.stem, at, _tags(page, matter.get("tags", "")))
-    for piece in pieces(page):
-        yield _incoming(note, piece)
+    title = fields.get("title") or member.path.stem
+    titled = kind != OPENCLAW and not _DAY.match(title) and title.lower() not in _UNTITLED
+    tags = tuple(tag.strip(" #").lower() for tag in fields.get("tags", "").split(",") if tag.strip(" #"))
+    note = _Note(kind, member, title if titled else "", at, tags)
+    told = (f"{name}: {value}" for name, value in fields.items() if value and name not in _ABOUT_NOTES)
+    for piece in (*(told if titled else ()), *pieces(page)):
+        if why := _unfit(piece):
+            passed[why] += 1
+        elif incoming := _incoming(note, piece):
+            yield incoming
 
 
-def _incoming(note: _Note, piece: str) -> Incoming:
+def _unfit(piece: str) -> str:
+    """Return what a piece is, if it is nothing that a person wrote to be read."""
+    if UNREADABLE in piece:
+        return _BAD
+    if _PLACE.search(_CODE.sub("", piece)):
+        return "places to fill in"
+    if _FILLER.match(piece):
+        return "filler text"
+    return "secrets" if _SECRET.fullmatch(redact(piece).text) else ""
+
+
+def _incoming(note: _Note, piece: str) -> Incoming | None:
     relation = _RELATION.fullmatch(piece) if note.kind == BASIC else None
     observation = _OBSERVATION.match(piece)
     category, tags, text = "other", list(note.tags), piece
     if relation is not None:
         text = f"{note.title} {relation[1].strip() or 'relates to'} {relation[2].strip()}"
-    elif observation is not None and not _TASK.match(piece):
+    elif observation is not None:
         named = observation[1].strip().lower()
         category = named if named in CATEGORIES else "other"
         tags += [] if named in CATEGORIES else [named]
         text = piece[observation.end() :]
     tags += [tag.lower() for tag in _TAG.findall(text)]
-    text = _TASK.sub("", _LINK.sub(lambda link: link[2] or link[1], text), count=1)
+    text = _TASK.sub(lambda task: task[1] + task[3].rstrip() + _ENDED.get(task[2], ""), _LINK.sub(_named, text))
     # A tag in the middle of a sentence is a word of it.
-    text = re.sub(r"(?:\s+#[\w/-]+)+\s*$", "", text).strip() or piece
+    text = re.sub(r"(?:(?:\A|\s+)#[\w/-]+)+\s*$", "", text).strip()
+    if not text:
+        return None
+    if note.title.lower() not in text.lower():
+        text = f"{note.title}: {text}"
     return Incoming(fact_of({
         "id": f"{note.kind} {note.member.name} {piece}",
         "text": text,
         "category": category,
         "tags": list(dict.fromkeys(tags)),
-        "entity": note.title if note.kind == BASIC else None,
+        "entity": note.title if note.kind == BASIC and note.title else None,
         "source": note.kind,
         "source_date": note.at or None,
         "scope": HOME.kind,
@@ -131,9 +252,7 @@ def _incoming(note: _Note, piece: str) -> Incoming:
     }))  # fmt: skip
 
 
-def _tags(page: str, line: str) -> tuple[str, ...]:
-    """Return the tags of a front matter: a list in brackets, words with commas, or a list of lines."""
-    if not line:
-        below = re.search(r"\A---\n(?:.*\n)*?tags:\s*\n((?:\s*- .*\n)+)", page[:5000])
-        line = ",".join(each.strip(" -") for each in below[1].splitlines()) if below else ""
-    return tuple(tag.strip(" \"'#").lower() for tag in line.strip("[]").split(",") if tag.strip(" \"'#"))
+def _named(link: re.Match[str]) -> str:
+    """Return what a link shows: its other name, else the note that it leads to, else a heading of this one."""
+    note, _, heading = link[1].partition("#")
+    return link[2] or note.rpartition("/")[2] or heading.strip("^# ")

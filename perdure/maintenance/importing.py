@@ -91,7 +91,7 @@ class Imported:
     unreadable: int = 0
     unread: Mapping[str, str] = field(default_factory=dict)
     passed: Mapping[str, int] = field(default_factory=dict)
-    sample: list[str] = field(default_factory=list)  # some of what would be added, in a dry run
+    sample: list[str] = field(default_factory=list, compare=False)  # some of what would be added, in a dry run
     # what `undo` takes to take the import back; None if nothing was changed
     batch: str | None = field(default=None, compare=False)
 

@@ -115,8 +115,13 @@ def read_entries(page: str, key: bytes) -> Iterator[Entry]:
 
 def front_matter(page: str) -> dict[str, str]:
     """Return the lines `name: value` that a page begins with; {} without front matter."""
+    return dict(_pair(line) for line in front_lines(page) if ":" in line)
+
+
+def front_lines(page: str) -> list[str]:
+    """Return the lines of the front matter, without those around it."""
     lines = page.splitlines()
-    return dict(_pair(line) for line in lines[1 : max(1, _body(lines) - 1)] if ":" in line)
+    return lines[1 : max(1, _body(lines) - 1)]
 
 
 def shown(text: str) -> str:
