@@ -232,7 +232,7 @@ def _decoded(data: bytes) -> str:
     if b"\0" in data[:2]:
         return data.decode("utf-16-le" if data[1:2] == b"\0" else "utf-16-be", "replace")
     text = data.decode("utf-8", "replace")
-    if UNREADABLE not in text:
+    if UNREADABLE not in text or b"\0" in data:
         return text
     western = data.decode("cp1252", "replace")
     letters = [letter.isascii() for letter in western if letter.isalpha()]

@@ -1,18 +1,20 @@
 """Notes in Markdown: of basic-memory, of Obsidian, and OpenClaw's MEMORY.md with its days (memory-core).
 
-Each item of a list, each paragraph, each row of a table and each field of the front matter is a memory, under the title
-of its note. Tags and the day stand in the front matter; `[category]` and `#tag` mark an observation, `word [[Title]]` leads
-from one note to another; a file `2026-01-15.md` is of that day. What is no text of the person's is passed over: templates,
-drawings, comments, code, quotes, embedded files.
+Each item of a list, each paragraph, each row of a table and each field of the front matter is a memory, under the
+title of its note. Tags and the day stand in the front matter; `[category]` and `#tag` mark an observation,
+`relation [[Title]]` leads from one note to another; a file `2026-01-15.md` is of that day. What is no text of the
+person's is passed over: templates, drawings, comments, code, quotes, embedded files.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from perdure.files.notes import BEGIN, END
 from perdure.importers.archive import UNREADABLE, Member, members
@@ -32,13 +34,15 @@ _FENCED = lazy(r"^[ \t>]*(```+|~~~+).*?(?:^[ \t>]*\1|\Z)|<!--.*?-->", re.DOTALL 
 _HIDDEN = lazy(r"%%.*?%%|^[ \t]*%%.*\Z", re.DOTALL | re.MULTILINE)
 _QUOTE = lazy(r"(?:^[ \t]*>.*(?:\n|\Z))+", re.MULTILINE)
 _CALLOUT = lazy(r"\[!([\w-]+)[^\]\n]*\][+-]?[ \t]*(.*)\n?")
+_ITEM = lazy(r"^ {0,3}(?:[-*+]|\d+[.)])[ \t]+(?=\S)|^\|", re.MULTILINE)
+_NUMBERED = lazy(r"^ {0,3}\d+[.)][ \t]+(?=\S)", re.MULTILINE)
 _QUOTES = ("quote", "cite")
 _ROWS = lazy(
     r"^(.*\|.*)\n[ \t]*(\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-*:?[ \t]*)+)(?:\n|\Z)((?:.*\|.*(?:\n|\Z))*)", re.MULTILINE
 )
 _BAR = lazy(r"(?<!\\)\|")
 _LINK = lazy(r"\[\[([^\]\[|\n]+?)(?:\\?\|([^\]\[\n]*))?\]\]")
-_EMBEDDED = lazy(r"!\[\[[^\]\[\n]*\]\]|!\[[^\]\n]*\]\([^)\n]*\)")
+_EMBEDDED = lazy(r"[ \t]*!\[\[[^\]\[\n]*\]\]|[ \t]*!\[[^\]\n]*\]\([^)\n]*\)")
 _BLOCK_ID = lazy(r"(?:^|[ \t])\^[A-Za-z0-9-]+[ \t]*$", re.MULTILINE)
 _PLACE = lazy(r"\{\{[^{}]*\}\}|<%.*?%>", re.DOTALL)
 """Where a template is to be filled in."""
@@ -105,11 +109,8 @@ def load_notes(path: Path, kind: str) -> Load:
     files = members(path, ".md")
     if kind == OPENCLAW and path.is_dir():
         files = [each for each in files if each.name in ("MEMORY.md", "memory.md") or each.path.parts[0] == "memory"]
-    pages = [
-        member
-        for member in files
-        if kind == OPENCLAW or not _TEMPLATES & {part.lower() for part in member.path.parts[:-1]}
-    ]
+    drafts = _TEMPLATES | _template_folders(path)
+    pages = [each for each in files if kind == OPENCLAW or not drafts & {str(up).lower() for up in _above(each)}]
     passed = Counter({"templates": len(files) - len(pages)})
     unread: dict[str, str] = {}
 
@@ -126,6 +127,21 @@ def load_notes(path: Path, kind: str) -> Load:
     return Load(kind, total, facts, lambda: (), unreadable=len(unread), unread=unread, passed=dict(+passed))
 
 
+def _above(member: Member) -> Iterator[PurePosixPath | str]:
+    """Yield the folders that a note is in, by their paths and by their names."""
+    yield from member.path.parents
+    yield from member.path.parts[:-1]
+
+
+def _template_folders(vault: Path) -> set[str]:
+    """Return where a vault of Obsidian has its templates, by its settings and by those of Templater."""
+    found = set()
+    for name, key in {"templates.json": "folder", "plugins/templater-obsidian/data.json": "templates_folder"}.items():
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            found.add(json.loads((vault / ".obsidian" / name).read_text("utf-8"))[key].strip("/").lower())
+    return found
+
+
 def pieces(page: str) -> Iterator[str]:
     """Yield the items of lists, the paragraphs and the rows of tables of a page, in plain words.
 
@@ -133,9 +149,13 @@ def pieces(page: str) -> Iterator[str]:
     """
     for hidden in (_OURS, _FENCED, _HIDDEN, _EMBEDDED, _BLOCK_ID):
         page = hidden.sub("", page)
-    for item in paragraphs(_ROWS.sub(_as_items, _QUOTE.sub(_callout, page))):
+    for item in paragraphs(_ROWS.sub(_as_items, _NUMBERED.sub("- ", _QUOTE.sub(_callout, page)))):
         words = shown("\n".join(item))
-        if any(map(str.isalnum, words)) and not words.startswith("|") and not _BOLD.fullmatch(words):
+        if (
+            any(sign.isalnum() or sign == UNREADABLE for sign in words)
+            and not words.startswith("|")
+            and not _BOLD.fullmatch(words)
+        ):
             yield words
 
 
@@ -146,8 +166,10 @@ def _callout(quote: re.Match[str]) -> str:
     if begins is None or begins[1].lower() in _QUOTES:
         return "\n\n"
     rest = _QUOTE.sub(_callout, body[begins.end() :]).strip("\n")
-    beside = ": " if begins[2] and rest and not re.match(r"\s*(?:[-*+|#]|\d+[.)])\s", rest) else "\n\n"
-    return f"\n\n{begins[2]}{beside}{rest}\n\n"
+    if not rest or not begins[2]:
+        return f"\n\n{begins[2]}{rest}\n\n"
+    # Over a list it is a heading.
+    return f"\n\n# {begins[2]}\n{rest}\n\n" if _ITEM.match(rest) else f"\n\n{begins[2]}: {rest}\n\n"
 
 
 def _as_items(table: re.Match[str]) -> str:
@@ -161,7 +183,7 @@ def _as_items(table: re.Match[str]) -> str:
 
 
 def _cells(row: str) -> list[str]:
-    return [cell.strip() for cell in _BAR.split(row.strip().removeprefix("|").removesuffix("|"))]
+    return [cell.strip().replace("\\|", "|") for cell in _BAR.split(row.strip().removeprefix("|").removesuffix("|"))]
 
 
 def _fields(page: str) -> dict[str, str]:
@@ -231,9 +253,10 @@ def _incoming(note: _Note, piece: str) -> Incoming | None:
         tags += [] if named in CATEGORIES else [named]
         text = piece[observation.end() :]
     tags += [tag.lower() for tag in _TAG.findall(text)]
-    text = _TASK.sub(lambda task: task[1] + task[3].rstrip() + _ENDED.get(task[2], ""), _LINK.sub(_named, text))
     # A tag in the middle of a sentence is a word of it.
-    text = re.sub(r"(?:(?:\A|\s+)#[\w/-]+)+\s*$", "", text).strip()
+    text = re.sub(r"(?:(?:\A|\s+)#[\w/-]+)+\s*$", "", _LINK.sub(_named, text))
+    text = _TASK.sub(lambda task: task[1] + task[3].rstrip() + _ENDED.get(task[2], ""), text)
+    text = re.sub(r"(?<=\w)::[ \t]", ": ", text).strip()
     if not text:
         return None
     if note.title.lower() not in text.lower():
