@@ -222,11 +222,11 @@ def _facts(kind: str, member: Member, passed: Counter[str]) -> Iterator[Incoming
     titled = kind != OPENCLAW and not _DAY.match(title) and title.lower() not in _UNTITLED
     tags = tuple(tag.strip(" #").lower() for tag in fields.get("tags", "").split(",") if tag.strip(" #"))
     note = _Note(kind, member, title if titled else "", at, tags)
-    told = (f"{name}: {value}" for name, value in fields.items() if value and name not in _ABOUT_NOTES)
+    told = {f"{name}: {value}": (name, value) for name, value in fields.items() if value and name not in _ABOUT_NOTES}
     for piece in (*(told if titled else ()), *pieces(page)):
         if why := _unfit(piece):
             passed[why] += 1
-        elif incoming := _incoming(note, piece):
+        elif incoming := _incoming(note, piece, *told.get(piece, (None, None))):
             yield incoming
 
 
@@ -241,7 +241,7 @@ def _unfit(piece: str) -> str:
     return "secrets" if _SECRET.fullmatch(redact(piece).text) else ""
 
 
-def _incoming(note: _Note, piece: str) -> Incoming | None:
+def _incoming(note: _Note, piece: str, key: str | None, value: str | None) -> Incoming | None:
     relation = _RELATION.fullmatch(piece) if note.kind == BASIC else None
     observation = _OBSERVATION.match(piece)
     category, tags, text = "other", list(note.tags), piece
@@ -266,7 +266,9 @@ def _incoming(note: _Note, piece: str) -> Incoming | None:
         "text": text,
         "category": category,
         "tags": list(dict.fromkeys(tags)),
-        "entity": note.title if note.kind == BASIC and note.title else None,
+        "entity": note.title if note.title and (key or note.kind == BASIC) else None,
+        "key": key,
+        "value": value,
         "source": note.kind,
         "source_date": note.at or None,
         "scope": HOME.kind,
