@@ -7,7 +7,6 @@ whichever conversation is read first. What an assistant said is not even read.
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,12 +37,6 @@ from perdure.text.timestamps import seconds
 HOME = Scope("user", OWNER)
 PROGRAM, SUB_AGENT = "runs of programs", "sub-agents"
 """What a conversation may be where no person speaks."""
-_REMEMBER = lazy(
-    r"\s*(?:<user-memory-input>(.*)</user-memory-input>|<command-[\w-]+>(?=.*<command-name>/(?:[\w-]+:)?remember</)"
-    r".*<command-args>(.*)</command-args>)\s*",
-    re.DOTALL,
-)
-_IMAGE = lazy(r"\[Image #\d+\]\s*|</?image\b[^<>]*>")
 _UNLIMITED = Quota(turn=10**9, session=10**9, day=10**9)
 """Nobody writes years of conversations to flood a memory; and the whole import can be undone."""
 

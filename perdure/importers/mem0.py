@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from perdure.importers.archive import Member, begins, elements, members
 from perdure.importers.conversation_import import HOME
 from perdure.importers.records import fact_of, scope_of, seconds
-from perdure.maintenance.importing import Incoming, Load
+from perdure.maintenance.importing import FURTHEST, Incoming, Load
 from perdure.ranking.decay import DAY
 from perdure.regex import lazy
 
@@ -65,7 +66,10 @@ def _incoming(value: dict[str, Any], apart: bool) -> Incoming:
     }))  # fmt: skip
 
 
-def _end(expiration: Any) -> float | None:
-    """Return when a memory ends: with its last day, if that is all that is told."""
+def _end(expiration: Any) -> str | None:
+    """Return when a memory ends: with its last day, if that is all that is told. What is centuries ahead is no end."""
     at = seconds(expiration)
-    return at + DAY if at is not None and _ONE_DAY.fullmatch(str(expiration)) else at
+    if at is None or at > FURTHEST:
+        return None
+    last = at + DAY if _ONE_DAY.fullmatch(str(expiration)) else at
+    return datetime.fromtimestamp(last, UTC).isoformat()  # so far ahead, a number would be read as milliseconds

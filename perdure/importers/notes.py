@@ -259,7 +259,7 @@ def _incoming(note: _Note, piece: str, key: str | None, value: str | None) -> In
     text = re.sub(r"(?<=\w)::[ \t]", ": ", text).strip()
     if not text:
         return None
-    if note.title.lower() not in text.lower():
+    if not re.search(rf"(?<!\w){re.escape(note.title)}(?!\w)", text, re.IGNORECASE):
         text = f"{note.title}: {text}"
     return Incoming(fact_of({
         "id": f"{note.kind} {note.member.name} {piece}",

@@ -21,7 +21,11 @@ _MILLISECONDS = 1e10
 def seconds(value: object) -> float | None:
     """Return a time in epoch seconds: from seconds, milliseconds or an ISO date; None if it is none of these."""
     if isinstance(value, str):
-        value = _iso(value)
+        try:
+            number = float(value)
+        except ValueError:
+            return _iso(value)
+        value = number
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         return None
     return value / 1000 if abs(value) > _MILLISECONDS else float(value)
@@ -80,10 +84,6 @@ def fact_of(values: Mapping[str, Any]) -> Fact:
 
 
 def _iso(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        pass
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
