@@ -99,10 +99,12 @@ class TestFormats:
 class TestWhatIsKept:
     def test_chatgpt_the_current_branch_of_the_person_alone(self, store: Store) -> None:
         done = take(store, "chatgpt")
-        assert (done.conversations, done.messages, done.unreadable, done.added) == (3, 3, 1, 3)
-        assert set(live(store)) == {"I live in Porto.", "My favourite tea is sencha.", "I live in Lisbon now."}
+        assert (done.conversations, done.messages, done.unreadable, done.added) == (3, 4, 1, 4)
+        assert set(live(store)) == {
+            "I live in Porto.", "My favourite tea is sencha.", "I live in Lisbon now.", "I am a pilot.",
+        }  # fmt: skip
         assert live(store)["I live in Porto."].source_date == 1736209410.0
-        assert (done.first, done.last) == (1736209410.0, 1767225600.0)
+        assert (done.first, done.last) == (1736209400.0, 1767225600.0)
 
     def test_claude_ai_conversations_and_beside_them_memories_and_projects(self, store: Store) -> None:
         done = take(store, "claude-ai")
@@ -198,9 +200,9 @@ class TestOnce:
 
     def test_a_dry_run_writes_nothing(self, store: Store) -> None:
         done = take(store, "chatgpt", dry_run=True)
-        assert (done.messages, done.statements, done.added, done.batch) == (3, 3, None, None)
+        assert (done.messages, done.statements, done.added, done.batch) == (4, 4, None, None)
         assert all_facts(store) == {}
-        assert take(store, "chatgpt").added == 3
+        assert take(store, "chatgpt").added == 4
 
     def test_what_was_forgotten_does_not_come_back(self, store: Store) -> None:
         [fact] = add(store, Fact("My cat is called Mia.", channel=Channel.USER, scope="user", scope_target="owner"))
