@@ -50,7 +50,7 @@ class Turns:
         """Recall for a host's turn; see `Recall`. None also when `auto_recall` is off, or where others listen."""
         self._engine.files.meet(context, audience_of(context))
         settings, found = self._engine.settings, None
-        if settings.auto_recall and not overheard(context, settings) and context.trigger == "user":
+        if settings.recalls(context.trigger) and not overheard(context, settings):
             found = self._told(self._engine.recall(prompt, context, Asked(expand=in_turn(settings))), context)
         sections = Files(self._engine, context).prompt_sections(context.prompt_mode)
         return replace(found or Recall(""), sections=sections) if sections else found
@@ -63,7 +63,7 @@ class Turns:
             settings name for the start of a session. None as of `before`.
         """
         settings = self._engine.settings
-        if not settings.auto_recall or overheard(context, settings) or context.trigger != "user":
+        if not settings.recalls(context.trigger) or overheard(context, settings):
             return None
         return self._told(self._engine.recall("", context, Asked(opening=True)), context)
 
@@ -77,7 +77,7 @@ class Turns:
 
     def foresee(self, prompt: str, context: TurnContext) -> None:
         """Do what of a recall the prompt alone decides, for a host that has the prompt some time before its turn."""
-        if self._engine.settings.auto_recall and context.trigger == "user":
+        if self._engine.settings.recalls(context.trigger):
             self._engine.foresee(prompt, context)
 
     def after(self, messages: Messages, success: bool, context: TurnContext) -> int:
@@ -92,7 +92,7 @@ class Turns:
             InputError: it is one text, or one message, and no list of messages.
             StoreError: they could not be written.
         """
-        if not success or context.trigger != "user":
+        if not success or not self._engine.settings.heeds(context.trigger):
             return 0
         messages = _history(messages)
         self._engine.note_use(messages, context)

@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from perdure.engine.paths import config_file
 from perdure.engine.setting_sources import PREFIX, from_environment, from_file, refuse_password, snake
 from perdure.errors import SettingsError
-from perdure.hooks.types import Placement
+from perdure.hooks.types import HEADLESS, Placement
 from perdure.index.feeding import CROSSOVER
 
 _Adjustment = Literal["salience", "confidence", "importance_recency", "long_term", "freshness"]
@@ -266,6 +266,8 @@ class Settings(Table):
     """Heads that learnt it decide beside the rules what is kept."""
     capture_assistant: bool = False
     """Keep what the assistant says of the world as well: for review only, and never in the place of what you said."""
+    capture_headless: bool = False
+    """Keep what programs say in runs without a person, such as `claude -p` and `codex exec`, as if you had said it."""
     capture_patterns: dict[str, str] = {}
     """Own signals: regular expressions by name of a cue; a sentence that matches one is kept."""
     categories: dict[str, str] = {}
@@ -313,6 +315,14 @@ class Settings(Table):
     """Models for small and large tasks, tokens of a day, and patience."""
     disabled_extensions: tuple[str, ...] = ()
     """Extensions that are not loaded."""
+
+    def recalls(self, trigger: str) -> bool:
+        """Return whether memories are brought up in a turn that was started so."""
+        return self.auto_recall and trigger in ("user", HEADLESS)
+
+    def heeds(self, trigger: str) -> bool:
+        """Return whether what is said in a turn that was started so counts as the user's word."""
+        return trigger == "user" or (trigger == HEADLESS and self.capture_headless)
 
     @classmethod
     def load(

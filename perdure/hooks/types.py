@@ -15,6 +15,9 @@ Message = Mapping[str, Any]
 
 Messages = Sequence[Message]
 
+HEADLESS = "headless"
+"""The trigger of a turn in a run that a program has begun, with no person at it."""
+
 
 class Placement(StrEnum):
     """Where a host should put the recalled block."""
@@ -89,7 +92,8 @@ class TurnContext:
         project: the one that the turn is about, as "project:...": read like one of `scopes`, and what is said of
             anything but the user is kept for it alone.
         turn_id: the host's name for this turn, if it has one.
-        trigger: what started the turn. Only "user" turns are recalled for and captured.
+        trigger: what started the turn. Only "user" turns are recalled for and captured; "headless" ones, which a
+            program asks for, are recalled for, and captured if `capture_headless` is on.
         chat: "direct", "group" or "channel".
         workspace: the agent's folder, if it has one: MEMORY.md and memory/ in it are searched.
         sessions_folder: where the host keeps its conversations as JSONL; None: perdure records them itself.

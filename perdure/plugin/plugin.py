@@ -101,7 +101,7 @@ class Holding:
             StoreError: they could not be written.
         """
         audience = audience_of(context)
-        wanted = success and context.trigger == "user" and self._settings.auto_capture
+        wanted = success and self._settings.heeds(context.trigger) and self._settings.auto_capture
         if not wanted or audience.home is None:
             return 0
         return self._intake.take(messages, context, audience.home).messages

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from socket import socket as Socket
     from typing import Any
 
-PROTOCOL = 1
+PROTOCOL = 2
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - pathlib takes as long to import as all the rest
 SECONDS = 0.95
 """After these the hook ends, whatever it waits for."""
@@ -49,9 +49,9 @@ def main(arguments: list[str]) -> None:
     ends = time.monotonic() + SECONDS
     try:
         event, host, home = _read(arguments)
-        # Where a session began; what the event names may be a folder that a tool has gone to.
-        folder = os.environ.get("CLAUDE_PROJECT_DIR", "")
-        body = b"\0".join((event.encode(), host.encode(), os.fsencode(folder), _until(0, ends)))
+        # Where a session began, and by which way; what the event names may be a folder that a tool has gone to.
+        began = (os.environ.get(name, "") for name in ("CLAUDE_PROJECT_DIR", "CLAUDE_CODE_ENTRYPOINT"))
+        body = b"\0".join((event.encode(), host.encode(), *map(os.fsencode, began), _until(0, ends)))
         said = _handled(home, event, host, body, ends)
         if said:
             os.write(1, said)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 EVENTS = ("session-start", "prompt", "stop", "compact", "session-end")
 """Our events: a session begins, the user says something, the assistant has answered, the host is about to sum up what
 was said, a session is over."""
+UNRECORDED = "unrecorded"
+"""The way of a session that the host itself is to keep no record of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,10 @@ class Dialect:
     reply: Sequence[str] = ("last_assistant_message",)
     # The event at which it takes a block: with each prompt, or when a session begins and not later.
     shown: str = "prompt"
+    # How it calls the ways in which programs begin sessions, or how these names begin. `record`: the key under which it
+    # names its own record of the session, if it tells the way at the head of that alone.
+    programs: tuple[str, ...] = ()
+    record: str | None = None
     bare: str | None = None  # whether it takes the block under a key of its own, not within `hookSpecificOutput`
 
 
@@ -34,8 +40,11 @@ _CURSOR = dict(
 _VS_CODE = {name: _CLAUDE_CODE[name] for name in ("session-start", "prompt", "compact")}
 
 DIALECTS: Mapping[str, Dialect] = {
-    "claude-code": Dialect(_CLAUDE_CODE),
-    "codex": Dialect(_CLAUDE_CODE),
+    "claude-code": Dialect(
+        _CLAUDE_CODE,
+        programs=("sdk-", "mcp", "bench", "claude-code-github-action", "remote_trigger", "remote_cowork_trigger"),
+    ),
+    "codex": Dialect(_CLAUDE_CODE, programs=("exec", "mcp", UNRECORDED), record="transcript_path"),
     "gemini": Dialect(_GEMINI, reply=("prompt_response",)),
     # Neither takes anything with a prompt.
     "cursor": Dialect(

@@ -6,17 +6,22 @@ What arrives as a prompt is often not the user: reports of tasks in the backgrou
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from perdure.engine.repository import project_of
 from perdure.errors import ScopeError
-from perdure.hooks.types import TurnContext
-from perdure.hosts.command.dialects import DIALECTS
+from perdure.hooks.types import HEADLESS, TurnContext
+from perdure.hosts.command.dialects import DIALECTS, UNRECORDED, Dialect
 from perdure.speech.typed import typed
 from perdure.store.scope import checked_id
 from perdure.text.clean import clean
+
+HEAD = 1_000_000
+"""Bytes that are read of a host's own record of a session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +36,10 @@ class Event:
     scheduled: tuple[str, ...] = ()  # prompts that the assistant has had the host set timers for
 
 
-def read(name: str, host: str, payload: Mapping[str, Any], folder: str | None = None) -> Event | None:
+def read(name: str, host: str, payload: Mapping[str, Any], folder: str | None = None, way: str = "") -> Event | None:
     """Return what an event tells; None: it is not for memory.
 
-    `folder`: where the session began, if the host tells it beside the payload that it wrote to stdin.
+    `folder` and `way`: where and how the session began, if the host tells it beside the payload that it wrote to stdin.
     """
     dialect = DIALECTS.get(host)
     if dialect is None:
@@ -46,7 +51,11 @@ def read(name: str, host: str, payload: Mapping[str, Any], folder: str | None = 
         return None
     turn = _text(payload, *dialect.turn)
     project = project_of(folder or _folder(payload) or _text(payload, "cwd"))
-    context = TurnContext(_name(session), project=project, turn_id=turn or None, host=host, keeps_block=True)
+    # What is unknown is a person's: an editor, a desktop.
+    trigger = HEADLESS if _way(dialect, payload, way).startswith(dialect.programs) else "user"
+    context = TurnContext(
+        _name(session), project=project, turn_id=turn or None, host=host, trigger=trigger, keeps_block=True
+    )
     came = _text(payload, "prompt")
     prompt = typed(came)
     # Some hosts tell with an answer what was asked: what no person asked for is not for memory.
@@ -64,6 +73,19 @@ def output(event: Event, block: str) -> dict[str, Any] | None:
     if dialect.bare:
         return {dialect.bare: block}
     return {"hookSpecificOutput": {"hookEventName": dialect.names[event.name], "additionalContext": block}}
+
+
+def _way(dialect: Dialect, payload: Mapping[str, Any], told: str) -> str:
+    if dialect.record is None:
+        return told
+    if payload.get(dialect.record, "") is None:
+        return UNRECORDED
+    try:
+        with Path(_text(payload, dialect.record)).open("rb") as record:
+            way = json.loads(record.readline(HEAD))["payload"]["source"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return ""
+    return way if isinstance(way, str) else ""
 
 
 def _folder(payload: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from perdure.api.memory import Memory
 from perdure.errors import PerdureError
-from perdure.hooks.types import Message, TurnContext
+from perdure.hooks.types import HEADLESS, Message, TurnContext
 from perdure.hosts.command.dialects import DIALECTS
 from perdure.hosts.command.events import Event, output, read
 from perdure.plugin.plugin import hookimpls_for
@@ -84,27 +84,28 @@ class CommandHooks:
     def answer(self, body: bytes) -> bytes:
         """Do what an event asks for.
 
-        `body`: event, host, the folder where the session began, and what the host wrote, with NULs between. What is no
+        `body`: event, host, where and how the session began, and what the host wrote, with NULs between. What is no
         event is answered with nothing.
         """
         try:
-            event, host, folder, written = body.split(b"\0", 3)
+            event, host, folder, way, written = body.split(b"\0", 4)
             payload = json.loads(written)
         except ValueError:
             return b""
         if not isinstance(payload, dict):
             return b""
-        said = self.handle(
-            event.decode("ascii", "replace"), host.decode("ascii", "replace"), payload, os.fsdecode(folder)
-        )
+        name, host_name, way_name = (part.decode("ascii", "replace") for part in (event, host, way))
+        said = self.handle(name, host_name, payload, os.fsdecode(folder), way_name)
         return json.dumps(said).encode("ascii") if said else b""
 
-    def handle(self, name: str, host: str, payload: Mapping[str, Any], folder: str | None) -> dict[str, Any] | None:
+    def handle(
+        self, name: str, host: str, payload: Mapping[str, Any], folder: str | None, way: str = ""
+    ) -> dict[str, Any] | None:
         """Do what an event asks for; return what the host is to read, if anything.
 
-        `folder`: where the session began, if the host tells it.
+        `folder` and `way`: where the session began, and how, if the host tells it.
         """
-        event, dialect = read(name, host, payload, folder), DIALECTS.get(host)
+        event, dialect = read(name, host, payload, folder, way), DIALECTS.get(host)
         if event is None or dialect is None or not self._is_new(event):
             return None
         if name == "prompt":
@@ -134,8 +135,8 @@ class CommandHooks:
             found = self._plugin.before_agent_start(event.prompt, (), event.context)
             block = found.block if found else ""
             session.spent += -(-len(block) // CHARS_PER_TOKEN)
-        self._said.append((time.monotonic(), event.context.host, event.prompt))
-        self._take({"role": "user", "content": event.prompt}, event)
+        if self._take({"role": "user", "content": event.prompt}, event):
+            self._said.append((time.monotonic(), event.context.host, event.prompt))
         session.turn = event.turn
         return block if session.spent <= SESSION_TOKENS else ""
 
@@ -150,10 +151,15 @@ class CommandHooks:
         # The host delivers the prompt of a timer as if somebody had typed it.
         return bool(event.prompt) and event.prompt not in self._session(event).scheduled
 
-    def _take(self, message: Message, event: Event) -> None:
+    def _take(self, message: Message, event: Event) -> bool:
+        """Take a message in; return whether it is a person's, or counts as such."""
         history = self._session(event).history
-        history.append(message)
-        self._plugin.agent_end(tuple(history), True, event.context)
+        taken = self._plugin.agent_end((*history, message), True, event.context)
+        heeded = bool(taken) or event.context.trigger != HEADLESS
+        if heeded:
+            # A person may go on with what a program has begun.
+            history.append(message)
+        return heeded
 
     def _session(self, event: Event) -> Session:
         return self._sessions.first(f"{event.context.host}\0{event.context.session_id}", Session())
