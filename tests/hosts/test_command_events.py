@@ -14,6 +14,7 @@ from perdure.hosts.command.dialects import DIALECTS, EVENTS
 from perdure.hosts.command.events import output, read
 from perdure.service.client import OPENED
 from perdure.speech.typed import typed as said
+from tests.kit import for_each
 
 AGENTS = Path(__file__).parent / "data" / "agents"
 SESSIONS = {"gemini": "gs1", "cursor": "cs1", "vscode": "vs1"}
@@ -156,6 +157,43 @@ def test_events_are_named_as_the_hosts_name_them() -> None:
     for dialect in DIALECTS.values():
         assert set(dialect.names) <= set(EVENTS)
         assert dialect.shown in dialect.names
+
+
+@for_each(("way", "trigger"), [
+    ("sdk-cli", "headless"), ("sdk-ts", "headless"), ("sdk-py", "headless"), ("mcp", "headless"),
+    ("claude-code-github-action", "headless"), ("cli", "user"), ("claude-vscode", "user"), ("claude-desktop", "user"),
+    ("local-agent", "user"), ("unheard-of", "user"), ("", "user"),
+])  # fmt: skip
+def test_who_begins_a_session_of_claude_code_stands_in_its_environment(way: str, trigger: str) -> None:
+    found = read("prompt", "claude-code", PROMPT, None, way)
+    assert found is not None
+    assert found.context.trigger == trigger
+
+
+@for_each(("source", "trigger"), [
+    ("exec", "headless"), ("mcp", "headless"), ("cli", "user"), ("vscode", "user"), ({"custom": "exec"}, "user"),
+])  # fmt: skip
+def test_who_begins_a_session_of_codex_stands_at_the_head_of_its_record(
+    tmp_path: Path, source: Any, trigger: str
+) -> None:
+    head = {"type": "session_meta", "payload": {"id": "s1", "cwd": "/exec", "source": source}}
+    (tmp_path / "rollout.jsonl").write_text(json.dumps(head) + '\n{"payload": {"source": "exec"}}\n')
+    assert codex(transcript_path=str(tmp_path / "rollout.jsonl")).context.trigger == trigger
+
+
+def test_a_session_of_codex_is_a_person_s_unless_its_record_says_otherwise(tmp_path: Path) -> None:
+    (tmp_path / "broken.jsonl").write_text("{")
+    for path in (str(tmp_path / "absent.jsonl"), str(tmp_path / "broken.jsonl"), str(tmp_path), "a\0b", 7):
+        assert codex(transcript_path=path).context.trigger == "user"
+    assert codex().context.trigger == "user"
+    # What Codex itself is to keep nothing of.
+    assert codex(transcript_path=None).context.trigger == "headless"
+
+
+def codex(**values: Any) -> Any:
+    found = read("prompt", "codex", {**PROMPT, **values}, None, "sdk-ts")
+    assert found is not None
+    return found
 
 
 def told(host: str, name: str) -> Any:

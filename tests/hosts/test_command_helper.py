@@ -52,6 +52,18 @@ def test_a_fact_of_one_session_comes_up_in_the_next(home: Path) -> None:
     assert len(helpers(home)) == 1
 
 
+def test_what_a_program_has_the_host_run_is_not_kept(home: Path) -> None:
+    assert listening(home)
+    hook(home, "prompt", payload("prompt", "s1", prompt="My parrot is called Otto."), env=begun("sdk-cli"))
+    hook(home, "prompt", payload("prompt", "s2", prompt="My favourite editor is Helix."), env=begun("claude-vscode"))
+    kill(home)
+    assert known(home) == ["My favourite editor is Helix."]
+
+
+def begun(way: str) -> dict[str, str]:
+    return {**os.environ, "CLAUDE_CODE_ENTRYPOINT": way}
+
+
 def test_without_a_helper_words_alone_answer_and_what_is_said_is_kept(home: Path, monkeypatch: Any) -> None:
     with Memory.open(home) as memory:
         memory.store("My favourite editor is Helix.")

@@ -25,8 +25,8 @@ _turns = itertools.count()
 class Agent:
     """A session of a command-line agent."""
 
-    def __init__(self, hooks: CommandHooks, session: str, folder: str = FOLDER) -> None:
-        self.hooks, self.session, self.folder = hooks, session, folder
+    def __init__(self, hooks: CommandHooks, session: str, folder: str = FOLDER, way: str = "cli") -> None:
+        self.hooks, self.session, self.folder, self.way = hooks, session, folder, way
 
     def tell(self, name: str, **values: Any) -> str:
         """Deliver an event; return the block that the model is shown."""
@@ -36,7 +36,7 @@ class Agent:
             "hook_event_name": DIALECTS["claude-code"].names[name],
             **values,
         }
-        done = self.hooks.handle(name, "claude-code", payload, None)
+        done = self.hooks.handle(name, "claude-code", payload, None, self.way)
         return done["hookSpecificOutput"]["additionalContext"] if done else ""
 
     def turn(self, prompt: str, reply: str = "Fine.") -> str:
@@ -249,3 +249,28 @@ def test_whatever_a_session_is_called_its_prompts_are_kept(tmp_path: Path, sessi
     hooks = CommandHooks(tmp_path / str(len(session)) / str(hash(session)), embedder="none")
     Agent(hooks, session).turn("My doctor is called Ruiz \ud83d and I live in Ghent.", reply="Fine \ud83d.")
     assert any("Ghent" in text for text in texts(hooks))
+
+
+def test_what_a_program_asks_is_recalled_for_and_leaves_nothing(hooks: CommandHooks) -> None:
+    Agent(hooks, "s1").turn("My favourite editor is Helix.")
+    settle(hooks)
+    program = Agent(hooks, "s2", way="sdk-ts")
+    assert "Helix" in program.turn(
+        "My favourite zebra is Zoe. Which editor is my favourite?", "Zoe the zebra is noted."
+    )
+    assert not hooks.said("claude-code", "My favourite zebra is Zoe.")
+    # A person goes on with the same conversation.
+    Agent(hooks, "s2", way="claude-vscode").turn("My favourite cheese is Comté.")
+    assert hooks.said("claude-code", "My favourite cheese is Comté.")
+    program.turn("Forget my favourite editor.")
+    program.tell("session-end", reason="other")
+    assert sorted(texts(hooks)) == ["My favourite cheese is Comté.", "My favourite editor is Helix."]
+    with Memory.open(hooks.home, scopes=[PROJECT]) as memory:
+        assert not any("Zoe" in each.snippet for each in memory.files.search("the zebra Zoe").results)
+
+
+def test_what_a_program_asks_is_kept_where_the_user_wants_it(tmp_path: Path) -> None:
+    hooks = CommandHooks(tmp_path, capture_headless=True)
+    Agent(hooks, "s1", way="sdk-ts").turn("My favourite editor is Helix.")
+    assert hooks.said("claude-code", "My favourite editor is Helix.")
+    assert texts(hooks) == ["My favourite editor is Helix."]
