@@ -72,6 +72,22 @@ def _recalled(agent: Agent) -> str:
     return f"{len(turn.blocks)} characters"
 
 
+@step("a run without a person is recalled for, and nothing of it is kept")
+def _headless(agent: Agent) -> None:
+    before = agent.memories()
+    told = "My aquarium is called Nemo."
+    agent.headless(told)
+    _asked(agent.headless, "I prefer red wine over beer. When is my birthday?", "3 March")
+    agent.once("My lawn mower is called Rex.")
+    agent.knows("Rex")
+    more = set(agent.memories()) - set(before)
+    assert all("Rex" in text for text in more), more
+    kept = agent.home / ".local" / "share" / "perdure" / "transcripts"
+    recorded = "".join(file.read_text() for file in kept.rglob("*.jsonl"))
+    assert "Rex" in recorded
+    assert "Nemo" not in recorded, recorded
+
+
 @step("a correction takes the place of what it corrects")
 def _corrected(agent: Agent) -> None:
     agent.once("Actually, my birthday is on 5 March 1990, not on 3 March.")

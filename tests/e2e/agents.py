@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
+import select
 import signal
+import struct
 import subprocess
 import sys
+import termios
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
@@ -19,10 +25,16 @@ import click
 
 from tests.e2e.agent_model import AgentModel, Turn
 from tests.e2e.gateway import until
+from tests.e2e.model import REPLY
 
 SECONDS = 120.0
 """How long anything may take before the test gives it up."""
 NOWHERE = "http://127.0.0.1:9"
+_TERMINAL: Mapping[bytes, bytes] = {b"\x1b[6n": b"\x1b[1;1R", b"\x1b[c": b"\x1b[?62;c"}
+"""What programs ask a terminal, and what it tells them: where its cursor is, and what it can do."""
+INTERRUPT = b"\x03"
+REPOSITORIES = ("one", "client-a", "client-b")
+"""Those that a story of an agent plays in."""
 
 
 def installed(folder: Path, package: str, program: str) -> Path:
@@ -80,6 +92,59 @@ class Lines:
         for line in self._process.stdout:
             self._came.put(json.loads(line))
         self._came.put(None)
+
+
+class Terminal:
+    """A program with a person at its terminal, who answers some of its questions with a key."""
+
+    def __init__(
+        self, command: list[str], folder: Path, environ: Mapping[str, str], keys: Mapping[bytes, bytes]
+    ) -> None:
+        self._answers = {**_TERMINAL, **keys}
+        self._screen = b""
+        process, self._handle = pty.fork()
+        if process == 0:
+            os.chdir(folder)
+            os.execvpe(command[0], command, {**environ, "TERM": "xterm-256color"})
+        self._process = process
+        fcntl.ioctl(self._handle, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+
+    def shows(self, text: str) -> bool:
+        """Return whether a text has come up since the last question."""
+        return text.encode() in self._screen
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        """Go on until something holds."""
+        ends = time.monotonic() + SECONDS
+        while not holds():
+            assert self._goes_on(), f"it ended: {self._screen[-2000:]!r}"
+            assert time.monotonic() < ends, f"it does not come to it: {self._screen[-2000:]!r}"
+
+    def close(self) -> None:
+        """Leave it, as one does with a key that has to be pressed more than once."""
+        ends = time.monotonic() + SECONDS
+        os.write(self._handle, INTERRUPT)
+        while self._goes_on():
+            assert time.monotonic() < ends, "it does not end"
+            with suppress(OSError):
+                os.write(self._handle, INTERRUPT)
+        os.close(self._handle)
+        os.waitpid(self._process, 0)
+
+    def _goes_on(self) -> bool:
+        if not select.select([self._handle], [], [], 0.5)[0]:
+            return True
+        try:
+            came = os.read(self._handle, 65_536)
+        except OSError:
+            return False
+        self._screen += came
+        for question, key in self._answers.items():
+            _, asked, behind = self._screen.partition(question)
+            if asked:
+                self._screen = behind
+                os.write(self._handle, key)
+        return bool(came)
 
 
 class Talk(ABC):
@@ -218,9 +283,19 @@ class Agent(Program):
     def trust(self) -> None:
         """Let the hooks run, as the user does in the program."""
 
-    @abstractmethod
+    keys: ClassVar[Mapping[bytes, bytes]] = {}
+    """What the person presses when this is on the screen."""
+
     def once(self, text: str, repository: str = "one") -> Turn:
-        """Say something in a session of its own, without a person at the terminal."""
+        """Say something in a session of its own, at the terminal."""
+        terminal = Terminal([self.program, text], self.repository(repository), self.environ, self.keys)
+        terminal.until(lambda: self.model.saw(text) and terminal.shows(REPLY))
+        terminal.close()
+        return self.model.turn(text)
+
+    @abstractmethod
+    def headless(self, text: str) -> Turn:
+        """Say something as a program does, in a run without a person."""
 
     @abstractmethod
     def talk(self, session: str | None = None) -> AbstractContextManager[Talk]:

@@ -16,7 +16,7 @@ from uuid import uuid4
 from tests.e2e.agent_model import Turn
 from tests.e2e.agent_story import command, ending
 from tests.e2e.agent_story import step as before
-from tests.e2e.agents import Agent, Talk
+from tests.e2e.agents import REPOSITORIES, Agent, Lines, Talk
 from tests.e2e.gateway import until
 from tests.e2e.steps import Steps
 
@@ -50,22 +50,39 @@ class ClaudeCode(Agent):
         self.folder(".claude")
         hooks = {"Stop": [{"hooks": [{"type": "command", "command": "true own"}]}]}
         settings.write_text(json.dumps({"cleanupPeriodDays": 99, "hooks": hooks}, indent=4))
-        state.write_text('{"own":  true,\n "hasCompletedOnboarding": true}\n')
+        # What it asks at its first start, it has been told.
+        trusted = {str(self.home / name): {"hasTrustDialogAccepted": True} for name in REPOSITORIES}
+        known = {
+            "hasCompletedOnboarding": True,
+            "customApiKeyResponses": {"approved": ["sk-mock"]},
+            "projects": trusted,
+        }
+        state.write_text('{"own":  true,\n ' + json.dumps(known)[1:] + "\n")
 
     def trust(self) -> None:
         """Nothing is asked: what stands in the user's settings runs."""
 
-    def once(self, text: str, repository: str = "one") -> Turn:
+    def headless(self, text: str) -> Turn:
         """Say something with `claude -p`."""
-        self.run(self.program, "-p", text, "--allowedTools", TOOLS, folder=self.repository(repository))
+        self.run(self.program, "-p", text, "--allowedTools", TOOLS, folder=self.repository("one"))
         return self.model.turn(text)
 
     def talk(self, session: str | None = None) -> Talk:
-        """Begin a conversation, or go on with one."""
-        form = ("--input-format", "stream-json", "--output-format", "stream-json", "--verbose")
+        """Begin a conversation, or go on with one, as the extension of an editor does."""
+        form = (
+            "--input-format",
+            "stream-json",
+            "--output-format",
+            "stream-json",
+            "--verbose",
+            "--permission-mode",
+            "default",
+        )
         chosen = session or str(uuid4())
         options = ("-p", *form, "--allowedTools", TOOLS, "--resume" if session else "--session-id", chosen)
-        return _Talk(self, chosen, self.lines(*options, folder=self.repository("one")))
+        editor = self.environ | {"CLAUDE_CODE_ENTRYPOINT": "claude-vscode"}
+        lines = Lines([self.program, *options], self.repository("one"), editor, self.home / "errors.txt")
+        return _Talk(self, chosen, lines)
 
     def have_sub_agent(self, prompt: str) -> None:
         """Let the model start an agent, which goes on in the background and reports by a notification."""

@@ -9,13 +9,14 @@ on loopback, and nothing else is reached.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tests.e2e.agent_model import Turn
 from tests.e2e.agent_story import command, ending
 from tests.e2e.agent_story import step as before
-from tests.e2e.agents import Agent, Lines, Talk
+from tests.e2e.agents import REPOSITORIES, Agent, Lines, Talk
 from tests.e2e.gateway import until
 from tests.e2e.steps import Steps
 
@@ -39,6 +40,7 @@ class Codex(Agent):
     name = "codex"
     package = "@openai/codex@0.169.0"
     program = "codex"
+    keys: ClassVar[Mapping[bytes, bytes]] = {b"trusting": b"3"}
 
     @property
     def configs(self) -> tuple[Path, ...]:
@@ -49,7 +51,8 @@ class Codex(Agent):
         """Write settings and a hook of the user, in a form of their own."""
         config, hooks = self.configs
         self.folder(".codex")
-        config.write_text(CONFIG.format(port=self.model.port))
+        trusted = (f'\n[projects."{self.home / name}"]\ntrust_level = "trusted"\n' for name in REPOSITORIES)
+        config.write_text(CONFIG.format(port=self.model.port) + "".join(trusted))
         own = {"Stop": [{"hooks": [{"type": "command", "command": "true own", "timeout": 5}]}]}
         hooks.write_text(json.dumps({"hooks": own}, indent=4))
 
@@ -65,13 +68,13 @@ class Codex(Agent):
         assert "not trusted yet" not in self.perdure("connect"), "the list does not see that the hooks are trusted"
         assert self.memories() == []
 
-    def once(self, text: str, repository: str = "one") -> Turn:
+    def headless(self, text: str) -> Turn:
         """Say something with `codex exec`."""
-        self.run(self.program, "exec", text, folder=self.repository(repository))
+        self.run(self.program, "exec", text, folder=self.repository("one"))
         return self.model.turn(text)
 
     def talk(self, session: str | None = None) -> Talk:
-        """Begin a conversation, or go on with one."""
+        """Begin a conversation, or go on with one, as the extension of an editor does."""
         lines = self.lines("app-server", folder=self.repository("one"))
         server = Server(lines)
         if session is None:
