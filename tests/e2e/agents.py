@@ -100,7 +100,7 @@ class Terminal:
     def __init__(
         self, command: list[str], folder: Path, environ: Mapping[str, str], keys: Mapping[bytes, bytes]
     ) -> None:
-        self._answers = {**_TERMINAL, **keys}
+        self._keys = keys
         self._screen = b""
         process, self._handle = pty.fork()
         if process == 0:
@@ -110,7 +110,7 @@ class Terminal:
         fcntl.ioctl(self._handle, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
 
     def shows(self, text: str) -> bool:
-        """Return whether a text has come up since the last question."""
+        """Return whether a text has come up."""
         return text.encode() in self._screen
 
     def until(self, holds: Callable[[], bool]) -> None:
@@ -123,28 +123,32 @@ class Terminal:
     def close(self) -> None:
         """Leave it, as one does with a key that has to be pressed more than once."""
         ends = time.monotonic() + SECONDS
-        os.write(self._handle, INTERRUPT)
         while self._goes_on():
             assert time.monotonic() < ends, "it does not end"
             with suppress(OSError):
                 os.write(self._handle, INTERRUPT)
+            time.sleep(0.2)
         os.close(self._handle)
         os.waitpid(self._process, 0)
 
     def _goes_on(self) -> bool:
         if not select.select([self._handle], [], [], 0.5)[0]:
+            # A person answers what stands still.
+            self._answer(self._keys)
             return True
         try:
             came = os.read(self._handle, 65_536)
         except OSError:
             return False
         self._screen += came
-        for question, key in self._answers.items():
-            _, asked, behind = self._screen.partition(question)
-            if asked:
-                self._screen = behind
-                os.write(self._handle, key)
+        self._answer(_TERMINAL)
         return bool(came)
+
+    def _answer(self, answers: Mapping[bytes, bytes]) -> None:
+        for question, answer in answers.items():
+            for _ in range(self._screen.count(question)):
+                os.write(self._handle, answer)
+            self._screen = self._screen.replace(question, b"")
 
 
 class Talk(ABC):
