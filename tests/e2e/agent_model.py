@@ -14,6 +14,8 @@ from tests.e2e.model import REPLY, Body, Model, sent_event, words
 FENCE = re.compile(r'<memory-context nonce="[0-9a-f]{16}">\n.*?\n</memory-context>', re.DOTALL)
 SUMMARY = "<summary>They talked.</summary>"
 """What it answers when it is asked to sum up a conversation that is compacted."""
+_TITLE = "Generate a concise, single-line task title"
+"""What it is asked for beside a turn, with what was said in it."""
 _SUMMING_UP = ("create a detailed summary", "CONTEXT CHECKPOINT COMPACTION")
 
 
@@ -48,13 +50,13 @@ class AgentModel(Model):
 
     def saw(self, text: str) -> bool:
         """Return whether a message with this text was the last that somebody said to it."""
-        return any(text in _last(body)[1] for body in list(self.requests))
+        return any(text in said and _TITLE not in said for _, said in map(_last, list(self.requests)))
 
     def turn(self, text: str) -> Turn:
         """Return what it saw with this text, the last time it was said."""
         for body in reversed(self.requests):
             at, said = _last(body)
-            if text in said:
+            if text in said and _TITLE not in said:
                 told = messages(body)
                 return Turn(shown=_blocks(told[at:]), resent=_blocks(told[:at]))
         raise AssertionError(f"the model never saw {text!r}")
