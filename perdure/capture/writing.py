@@ -113,6 +113,8 @@ class Writer:
         fact = prepared.fact
         if tx.is_purged(fact.text):
             return Written(fact, Decision(Action.NOOP, None, "purged before"))
+        if fact.source_date is not None and tx.is_forgotten(fact, fact.source_date):
+            return Written(fact, Decision(Action.NOOP, None, "forgotten since"))
         decision = self._decision(tx, prepared)
         old = tx.fact(decision.target) if decision.target else None
         if old is not None and decision.action is Action.NOOP:

@@ -34,6 +34,7 @@ from perdure.ranking.calibration import Scale
 from perdure.recall import retrievers
 from perdure.recall.retrievers import Passage
 from perdure.recent import Recent
+from perdure.store.forgotten import Forgotten
 from perdure.store.inbox_lines import PROJECT
 from perdure.store.scope import Audience, Scope
 from perdure.store.store import Store
@@ -69,7 +70,8 @@ class FileMemory:
             store, self.index, self.log, keeper, gate, clock,
             embedder=embedder, start_worker=start_worker, watch=settings.watch,
         )  # fmt: skip
-        self._search = FileSearch(self.index, embedder, clock, scale, self.sync.rebuild)
+        forgotten = Forgotten(store.database, store.key)
+        self._search = FileSearch(self.index, embedder, clock, scale, forgotten.hush, self.sync.rebuild)
         self.source = RecallSource(self._search, settings.recall_passages)
 
     def start(self, audience: Audience) -> None:

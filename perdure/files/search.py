@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from heapq import nsmallest
+from itertools import islice
 from typing import Any
 
 from perdure.clock import Clock
@@ -19,6 +20,7 @@ from perdure.files.retrievers import Chunk, ChunkVectors, Reader, Words, by_word
 from perdure.files.roots import Root, scan
 from perdure.ranking.calibration import Scale
 from perdure.ranking.passages import mmr, score, temporal_decay
+from perdure.store.forgotten import Hush
 from perdure.store.scope import Audience
 from perdure.text.normalise import fold, match_terms
 
@@ -120,6 +122,7 @@ class FileSearch:
     embedder: Callable[[], Embedder | None]  # None while there is none: words are searched then
     clock: Clock
     scale: Callable[[], Scale] = Scale  # what brings the embedder's cosines onto the scale of the default model's
+    hush: Callable[[Audience], Hush | None] = lambda audience: None  # what takes out of turns what one must not be told
     on_damage: Callable[[int], None] = lambda number: None  # told the number of a generation that is damaged
     _vectors: ChunkVectors = field(default_factory=ChunkVectors, init=False)
 
@@ -188,7 +191,7 @@ class FileSearch:
         """
         with self._noticing(draft.reader.generation):
             scored = self._scored(draft, vector, ask)
-        return self._chosen(ask, scored)
+        return self._chosen(ask, scored, draft.reader.audience)
 
     def _scored(self, draft: Draft, vector: tuple[Vector, str] | None, ask: Ask) -> list[tuple[Chunk, float]]:
         options = self.index.options
@@ -220,7 +223,9 @@ class FileSearch:
                 self.on_damage(generation.number)
             raise
 
-    def _chosen(self, ask: Ask, scored: Iterable[tuple[Chunk, float]]) -> list[tuple[Chunk, float]]:
+    def _chosen(
+        self, ask: Ask, scored: Iterable[tuple[Chunk, float]], audience: Audience
+    ) -> list[tuple[Chunk, float]]:
         now = self.clock.now()
         half_life = self.index.options.half_life_days
         # What is certain enough is decided before age: an old note that answers is better than none.
@@ -230,7 +235,8 @@ class FileSearch:
             if value >= ask.min_score and (ask.skip_session is None or chunk.session != ask.skip_session)
         ]
         kept.sort(key=lambda item: (-item[1], -item[0].id))
-        pool = [(value, frozenset(match_terms(chunk.text))) for chunk, value in kept[: 4 * ask.max_results]]
+        kept = list(islice(_hushed(kept, self.hush(audience)), 4 * ask.max_results))
+        pool = [(value, frozenset(match_terms(chunk.text))) for chunk, value in kept]
         chosen = [kept[at] for at in mmr(pool, ask.max_results, self.index.options.mmr)]
         return [(chunk, min(1.0, value)) for chunk, value in chosen]
 
@@ -241,12 +247,24 @@ class FileSearch:
         found = by_substring(ask.query[:MAX_QUERY], readable, sources, self.index, time.monotonic() + 5.0)
         if found is None:
             return Answer((), DISABLED, reason=f"{reason}; and there is no file that could be read instead")
-        return Answer(self._results(ask, self._chosen(ask, found)), SUBSTRING, reason=reason)
+        chosen = self._chosen(ask, found, audience)
+        return Answer(self._results(ask, chosen), SUBSTRING, reason=reason)
 
     def _results(self, ask: Ask, ranked: Iterable[tuple[Chunk, float]]) -> tuple[Result, ...]:
         mode = self.index.options.citations
         cites = mode == "on" or (mode == "auto" and ask.chat == "direct")
         return tuple(_result(chunk, value, cites) for chunk, value in ranked)
+
+
+def _hushed(found: Iterable[tuple[Chunk, float]], hush: Hush | None) -> Iterator[tuple[Chunk, float]]:
+    """Yield passages without what must not be told of conversations; what is in a person's own file stays theirs."""
+    for chunk, value in found:
+        said = hush is not None and chunk.source == SESSIONS
+        # What an assistant says after the person, later or not, makes nothing heard again.
+        at = chunk.at if chunk.at is not None and chunk.role == "user" else float("-inf")
+        text = hush(chunk.text, at) if hush is not None and said else chunk.text
+        if text:
+            yield (chunk if text == chunk.text else replace(chunk, text=text)), value
 
 
 def _is_damage(error: StoreError) -> bool:

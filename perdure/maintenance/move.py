@@ -53,13 +53,14 @@ TABLES = (
     Table("cursors", "session", ("session", "tail", "at")),
     Table("receipts", "id", ("id", "at", "session", "scope", "body", "details")),
     Table("tombstones", "key", ("key",)),
+    Table("forgotten", "seq", ("seq", "fact_id", "scope", "scope_target", "at", "marks")),
     Table("purges", "id", ("id", "asked_at", "state", "detail", "needles")),
     Table("seals", "id", ("id", "seal")),
     Table("proposals", "id", ("id", "fact_id", "evidence", "state", "made_at", "expires_at")),
     Table("file_roots", "path", ("scope", "scope_target", "kind", "path", "pattern")),
 )  # fmt: skip
 """In the order in which they are copied: what is pointed at comes before what points."""
-COUNTED = ("facts", "journal")
+COUNTED = ("facts", "journal", "forgotten")
 """Tables whose last number is kept even if its row is gone: a number is given once."""
 UNTOLD: Mapping[str, Sequence[str]] = {
     "facts": sorted(UNSEALED), "memory_links": (), "vectors": (), "journal": (), "seals": ()

@@ -12,8 +12,8 @@ from perdure.errors import StoreBusyError, StoreTooNewError, StoreUnavailableErr
 from perdure.postgres.connection import Impatient, in_our_terms, options
 from perdure.store.sql import Row, hurried
 
-STEPS: Sequence[Path] = (Path(__file__).with_name("schema.sql"),)
-"""What brings the schema from each version to the next: the first one makes it, none has followed yet."""
+STEPS: Sequence[Path] = (Path(__file__).with_name("schema.sql"), Path(__file__).with_name("forgotten.sql"))
+"""What brings the schema from each version to the next; the first one makes it."""
 MIGRATION = 0x70726473
 """The lock of who brings the schema up to date."""
 LOCKED, TRIES = 2.0, 15

@@ -25,10 +25,22 @@ UPDATABLE = _NEW_VERSION | {"category", "importance", "tags", "decay_class", "co
 
 
 def forget(tx: Transaction, fact_id: str, reason: str = "") -> Fact:
-    """Leave a fact out of every answer from now on. `unforget` brings it back."""
+    """Leave a fact out of every answer from now on, and the versions whose place it took. `unforget` brings it back."""
     if tx.fact(fact_id).forgotten_at is not None:
         raise InputError(f"fact {fact_id} is forgotten already")
+    for older in _versions(tx, fact_id):
+        if tx.fact(older).forgotten_at is None:
+            tx.change(older, "forget", {"forgotten_at": tx.now}, other_id=fact_id, reason="an older version")
     return tx.change(fact_id, "forget", {"forgotten_at": tx.now}, reason=reason)
+
+
+def _versions(tx: Transaction, fact_id: str) -> list[str]:
+    """Return the ids of the facts whose place a fact has taken, and of those whose place these had taken."""
+    found = [fact_id]
+    for newer in found:
+        rows = run(tx.connection, "SELECT id FROM facts WHERE superseded_by = ?", (newer,))
+        found += [row[0] for row in rows if row[0] not in found]
+    return found[1:]
 
 
 def retract(tx: Transaction, fact_id: str, reason: str = "") -> Fact:
@@ -44,6 +56,9 @@ def unforget(tx: Transaction, fact_id: str) -> Fact:
     over = fact.expires_at is not None and fact.expires_at <= tx.now
     if fact.forgotten_at is None and not over:
         raise InputError(f"fact {fact_id} is not forgotten, and has not expired")
+    for older in _versions(tx, fact_id):
+        if tx.fact(older).forgotten_at == fact.forgotten_at is not None:
+            tx.change(older, "unforget", {"forgotten_at": None}, other_id=fact_id)
     renewed = revived(fact, tx.now) | ({"valid_until": None} if fact.superseded_at is None else {}) if over else {}
     return tx.change(fact_id, "unforget", {"forgotten_at": None, **renewed})
 

@@ -12,7 +12,7 @@ from perdure.errors import InputError, NotFoundError
 from perdure.failpoints import fail_point
 from perdure.hooks.types import Channel
 from perdure.ranking.decay import expiry
-from perdure.store import outbox
+from perdure.store import forgotten, outbox
 from perdure.store.fact import COLUMNS, SELECT, USUAL, Fact, Summaries, folded_slot, from_row, to_column, to_row
 from perdure.store.safe import safe, safe_fact, safe_values
 from perdure.store.seals import is_purged, seal_fact, store_key
@@ -122,6 +122,17 @@ class Transaction:
             raise NotFoundError(f"fact {fact_id} is not there")
         return from_row(rows[0])
 
+    def is_forgotten(self, fact: Fact, said_at: float) -> bool:
+        """Return whether what a fact says was forgotten in its scope after it was said, at a time in epoch seconds."""
+        return forgotten.is_forgotten(self.connection, store_key(self.connection), fact, said_at)
+
+    def _mark(self, fact: Fact, action: str) -> None:
+        if fact.forgotten_at is None:
+            forgotten.lift(self.connection, fact.id)
+        elif action != "undo" or fact.channel is not Channel.IMPORT:
+            # An import that was undone may be done again.
+            forgotten.note(self.connection, store_key(self.connection), fact, fact.forgotten_at)
+
     def reinforce(self, fact_id: str, reason: str = "") -> Fact:
         """Note that a fact was said again: it is confirmed, and its lifetime starts anew.
 
@@ -155,6 +166,8 @@ class Transaction:
         [(row,)] = run(self.connection, sql, (*after.values(), seq, fact_id))
         fail_point("fact.changed")
         changed = self.fact(fact_id)
+        if "forgotten_at" in values:
+            self._mark(changed, action)
         if "category" in values:
             run(self.connection, "DELETE FROM facts_fts WHERE rowid = ?", (row,))
             fail_point("fact.unsearchable")

@@ -62,6 +62,8 @@ _TURNING = word_set(_POLARITY)
 _TIMES = word_set(
     "today tonight tomorrow yesterday ago recently just lately soon next last this now currently later earlier"
 )
+_SPEAKERS = frozenset(["i", "we", "you"])
+_NOBODY = word_set("it that there what here let who how where he she")
 _TELLING = _MARKED | _TURNING | _PERSON.keys()
 
 
@@ -117,6 +119,13 @@ def telling(text: str) -> frozenset[str]:
     words = {word.partition("'")[0] if word.partition("'")[0] in _PERSON else word for word in _words(text)}
     found = {word for word in words if any(map(str.isdigit, word)) or word in _TELLING or word.endswith("n't")}
     return frozenset(found | {name for name in map(fold, _NAME.findall(text)) if name not in stop_words()})
+
+
+def others(text: str) -> frozenset[str]:
+    """Return the words of a text, folded, that name relatives, and whose something is: "my brother's salary"."""
+    words = _words(text)
+    owners = {word.removesuffix("'s") for word in words if word.endswith("'s")} - _NOBODY
+    return frozenset(owners | {word for word in words if _PERSON.get(word, "i") not in _SPEAKERS})
 
 
 def says_the_same(one: str, other: str) -> bool:
