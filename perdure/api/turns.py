@@ -51,7 +51,9 @@ class Turns:
         self._engine.files.meet(context, audience_of(context))
         settings, found = self._engine.settings, None
         if settings.recalls(context.trigger) and not overheard(context, settings):
-            found = self._told(self._engine.recall(prompt, context, Asked(expand=in_turn(settings))), context)
+            obeyed = self._engine.obey(prompt, context)
+            recalled = None if obeyed else self._engine.recall(prompt, context, Asked(expand=in_turn(settings)))
+            found = self._told(recalled, context, obeyed)
         sections = Files(self._engine, context).prompt_sections(context.prompt_mode)
         return replace(found or Recall(""), sections=sections) if sections else found
 
@@ -67,9 +69,9 @@ class Turns:
             return None
         return self._told(self._engine.recall("", context, Asked(opening=True)), context)
 
-    def _told(self, found: Recall | None, context: TurnContext) -> Recall | None:
-        """Return a recall with what the user is to be told once of secrets that they asked to be remembered."""
-        told = self._engine.refused(context)
+    def _told(self, found: Recall | None, context: TurnContext, obeyed: str = "") -> Recall | None:
+        """Return a recall with what the user is to be told once: of orders to forget, of secrets that are not kept."""
+        told = "\n".join(filter(None, (obeyed, self._engine.refused(context))))
         if not told:
             return found
         found = found or Recall("", placement=self._engine.settings.recall_placement)

@@ -10,15 +10,17 @@ from typing import Any
 
 from perdure.capture.decide import SPEAKER, Action, Decision, own_view
 from perdure.capture.describe import CategoryPatterns, describe, importance, is_own
+from perdure.capture.forgetting import forget, meant
 from perdure.capture.lifetimes import dated, lifetime
 from perdure.capture.rules import guarded
 from perdure.capture.statements import CaptureRule, Choice, Statement, statements
 from perdure.capture.writing import Prepared, Writer, Written
 from perdure.hooks.types import Channel
 from perdure.regex import lazy
+from perdure.speech.forgetting import orders_to_forget
 from perdure.store.fact import Fact
 from perdure.store.inbox_lines import PROJECT
-from perdure.store.scope import Scope
+from perdure.store.scope import Audience, Scope
 from perdure.store.search import by_hash, by_ids, lexical
 from perdure.store.sql import Connection, run
 from perdure.store.store import Store
@@ -64,13 +66,16 @@ class Capturer:
         shown: Callable[[str], Shown] = _nothing,
         categories: CategoryPatterns = (),
         choice: Choice | None = None,
+        obeyed: Callable[[str | None, str], bool] | None = None,
     ) -> None:
         """Capture into `store`.
 
         `rules` returns those of extensions, `shown` what a conversation was shown, by the name of its cursor; `choice`
-        decides which sentences of the user are kept (None: the rules do).
+        decides which sentences of the user are kept (None: the rules do); `obeyed` says whether the orders to forget in
+        a message of a session were obeyed when its turn began (None: none are obeyed here).
         """
         self._choice = choice
+        self._obeyed = obeyed
         self._categories = categories
         self._store = store
         self._writer = writer
@@ -102,12 +107,24 @@ class Capturer:
             scope, times = Scope.parse(entry["scope"]), [message.get("at") or entry["at"] for message in users]
             guard = _Guard(tx.connection, self._quota, scope, entry.get("session"), times)
             written = [self._keep(tx, each, shown, guard) for each in prepared]
+            self._obey(tx, users, entry)
             tx.move_cursor(entry["cursor"], entry["tail"])
             tx.finish_entry(entry["id"])
         waiting = sum(each.fact.review_state == "pending" for each in written)
         if waiting:
             _log.warning("%d memories of one turn wait for review: %s; see perdure review", waiting, guard.reason())
         return written
+
+    def _obey(self, tx: Transaction, users: Sequence[Mapping[str, Any]], entry: Mapping[str, Any]) -> None:
+        """Obey the orders to forget of a host that tells of its turns only when they are over."""
+        if self._obeyed is None:
+            return
+        scopes = [Scope.parse(scope) for scope in (entry["scope"], entry.get(PROJECT)) if scope]
+        audience = Audience(frozenset(scopes), scopes[0])
+        for message in users:
+            if not self._obeyed(entry.get("session"), message["text"]):
+                for order in orders_to_forget(message["text"]):
+                    forget(tx, meant(tx.connection, order, audience, tx.now).clear)
 
     def _drafts(
         self, messages: Sequence[Mapping[str, Any]], entry: Mapping[str, Any], choice: Choice | None = None

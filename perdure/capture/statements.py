@@ -23,6 +23,7 @@ from perdure.capture.sentences import (
     without_tag,
 )  # fmt: skip
 from perdure.regex import lazy
+from perdure.speech.forgetting import orders_to_forget
 from perdure.speech.orders import asks_to_remember, without_order
 from perdure.text.normalise import fold
 from perdure.text.scripts import dense_script
@@ -124,6 +125,11 @@ def statements(
     upset = False
     for each in heard(text, rules):
         sentence = each.text
+        if order := next(orders_to_forget(sentence), None):
+            if order.last:
+                found.clear()
+            previous = ""
+            continue
         chosen = choice(each) if choice is not None and _is_speech(sentence) else None
         if previous and (chosen is None or chosen) and _continues(sentence, words):
             named = resolve(sentence, previous)

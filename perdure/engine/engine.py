@@ -24,7 +24,6 @@ from perdure.capture.decide import stale
 from perdure.capture.describe import compile_categories
 from perdure.capture.heads import learnt
 from perdure.capture.intake import as_sequence
-from perdure.capture.language import asks_to_remember
 from perdure.capture.pipeline import Capturer, Quota
 from perdure.capture.rules import pattern_rules
 from perdure.capture.sentences import sentences
@@ -45,6 +44,7 @@ from perdure.engine.composing import (
 )
 from perdure.engine.file_memory import FileMemory, files_options
 from perdure.engine.file_purge import Scrubbed, cleaner, scrub_folder, scrub_if_due
+from perdure.engine.forget_orders import ForgetOrders
 from perdure.engine.jobs import DAY, HOUR, worker_jobs
 from perdure.engine.model import Model, Recipes
 from perdure.engine.opening import store_of
@@ -63,6 +63,7 @@ from perdure.recall.expand import Expander
 from perdure.recall.pipeline import Asked, Recaller
 from perdure.recall.receipt import Receipt
 from perdure.recall.session_state import Ledger, earlier, newest_reply, of_passages, visible
+from perdure.speech.orders import asks_to_remember
 from perdure.store import notices, receipts, spaces
 from perdure.store.fact import Summaries
 from perdure.store.lifecycle import note_recalled, used
@@ -113,7 +114,7 @@ class Engine:
         self.categories = compile_categories(settings.categories)
         self.capturer = Capturer(
             self.store, self.writer, lambda: self.rules, quota, self.ledger.traces, self.categories,
-            learnt if settings.capture_learnt else None,
+            learnt if settings.capture_learnt else None, lambda session, text: self.forget_orders.obeyed(session, text),
         )  # fmt: skip
         self.drain = Drain(
             self.store, self.capturer, self.keeper, self.gate, lambda entries: self.files.restore(entries)
@@ -134,6 +135,7 @@ class Engine:
         self._intake = TurnIntake(
             self.store.acknowledge, self.store.key, settings, self.clock, self.store.cursor, self.files.said
         )
+        self.forget_orders = ForgetOrders(self.store, self.settle)
         self.closed = False
         self.keeper.start()
         jobs = [*self._jobs(), *worker_jobs(settings)]
@@ -221,10 +223,17 @@ class Engine:
         if taken.left_out:
             self.keeper.submit("left out", lambda: self._tell_left_out(taken, str(audience.home)))
         if taken.entry is not None:
+            self.forget_orders.said(context.session_id, taken.entry["messages"][-1].get("at") or taken.entry["at"])
             self.drain.accept(taken.entry, record)
         elif record is not None:
             self.keeper.submit("transcript", record)
         return taken.messages
+
+    def obey(self, prompt: str, context: TurnContext) -> str:
+        """Forget what a turn asks for, and return the block that says so; see `ForgetOrders.obey`."""
+        heeded = self.settings.auto_capture and self.settings.heeds(context.trigger)
+        audience = audience_of(context)
+        return self.forget_orders.obey(prompt, audience, context.session_id, context.host or "") if heeded else ""
 
     def refused(self, context: TurnContext) -> str:
         """Return, once, the block that says what a user asked to be remembered and was a secret; empty: nothing."""

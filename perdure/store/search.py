@@ -95,6 +95,16 @@ def by_ids(connection: Connection, ids: Iterable[str], view: View) -> dict[str, 
     return {fact.id: fact for fact in found}
 
 
+def every(connection: Connection, view: View) -> list[Fact]:
+    """Return all facts that may be seen."""
+    return _seen(connection, view, "facts WHERE TRUE", ())
+
+
+def said_at(connection: Connection, view: View, at: float, session: str | None) -> list[Fact]:
+    """Return the facts that may be seen and were said at a time, epoch seconds, in a session."""
+    return _seen(connection, view, "facts WHERE facts.source_date = ? AND facts.provenance_session IS ?", (at, session))
+
+
 def _seen(
     connection: Connection, view: View, source: str, values: Sequence[Any], rest: str = "", last: Sequence[Any] = ()
 ) -> list[Fact]:

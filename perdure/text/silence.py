@@ -19,7 +19,8 @@ from perdure.text.sameness import others
 
 _SENTENCE = lazy(r"((?<=[.!?…])\s+|(?<=[。！？])|\n+)")
 _CLAUSE = lazy(
-    r"[,;:–—]\s|\s(?:and|but|because|since|so|und|aber|weil|et|mais|parce|y|pero|porque|e|ma|mas|perche)\s", re.IGNORECASE
+    r"[,;:–—]\s|\s(?:and|but|because|since|so|und|aber|weil|et|mais|parce|y|pero|porque|e|ma|mas|perche)\s",
+    re.IGNORECASE,
 )
 _ASIDE = lazy(r"\s*\([^()]*\)")
 _USER = lazy(r"\b(?:the )?user(?P<own>'s)?\b", re.IGNORECASE)
