@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from perdure.capture.language import language_of
 from perdure.capture.reading import stems
-from perdure.speech.forgetting import Order, topics
+from perdure.speech.forgetting import Order, relatives, topics
 from perdure.store import lifecycle
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
@@ -21,6 +22,8 @@ from perdure.text.normalise import fold, match_terms
 from perdure.text.pluralize import counted
 from perdure.text.sameness import others
 
+SHARE = 3
+"""A memory is meant that has one of so many words of an order."""
 NEAR = 5
 """Letters that two words must begin with alike, to be forms of one word; fewer if they are shorter."""
 
@@ -92,16 +95,27 @@ def _on_topic(connection: Connection, order: Order, view: View) -> list[Fact]:
 
 def _worded(connection: Connection, order: Order, view: View) -> list[Fact]:
     """Return what has the most of an order's words."""
-    words = list(dict.fromkeys(match_terms(fold(order.target))))
-    names = {fold(word) for word in order.target.split() if word[:1].isupper()}
+    words, names = list(dict.fromkeys(match_terms(fold(order.target)))), _names(order)
+    alone = order.everything or len(words) == 1  # then a name is all that is asked for
     ranked = []
     for fact in every(connection, view):
         said = match_terms(fold(f"{fact.text} {fact.key or ''}"))
-        shared = [word for word in words if any(_alike(word, each, word in names) for each in said)]
-        if shared and _is_of_whom(fact, order):
-            ranked.append((len(shared) + sum(word in names for word in shared), fact))
-    most = max((score for score, _ in ranked), default=0)
-    return [fact for score, fact in ranked if score == most or (order.everything and score)]
+        shared = {word for word in words if any(_alike(word, each, word in names) for each in said)}
+        if shared and ((alone and names & shared) or _is_of_whom(fact, order)):
+            ranked.append((len(shared) + alone * len(names & shared), shared, fact))
+    most = max((score for score, _, _ in ranked), default=0)
+    if order.everything:
+        return [fact for score, shared, fact in ranked if score == most or (names and names <= shared)]
+    # A name that something else is said of does not tell what is meant.
+    sure = alone or any(shared - names and SHARE * len(shared) >= len(words) for _, shared, _ in ranked)
+    return [fact for score, _, fact in ranked if score == most and sure]
+
+
+def _names(order: Order) -> frozenset[str]:
+    """Return the names in an order; every noun of German looks like one."""
+    if language_of(order.sentence) == "de":
+        return frozenset()
+    return frozenset(fold(word) for word in order.target.split() if word[:1].isupper())
 
 
 def _alike(word: str, other: str, exact: bool) -> bool:
@@ -116,13 +130,12 @@ def _alike(word: str, other: str, exact: bool) -> bool:
 
 def _is_of_whom(fact: Fact, order: Order) -> bool:
     """Return whether a fact speaks of nobody's matter but the user's, or of somebody whom the order names."""
-    named = set(match_terms(fold(order.sentence)))
-    return all(any(_alike(other, word, False) for word in named) for other in others(fact.text))
+    named = set(match_terms(fold(order.sentence))) | relatives(order.sentence)
+    people = others(fact.text) | relatives(fact.text)
+    return all(any(_alike(other, word, False) for word in named) for other in people)
 
 
 def _is_one_subject(found: Sequence[Fact], order: Order) -> bool:
-    names = {fold(word) for word in order.target.split() if word[:1].isupper()}
     slots = {(fold(fact.entity or ""), fold(fact.key or "")) for fact in found}
-    return (len(slots) == 1 and ("", "") not in slots) or any(
-        all(name in fold(fact.text) for fact in found) for name in names
-    )
+    named = any(all(name in fold(fact.text) for fact in found) for name in _names(order))
+    return named or (len(slots) == 1 and ("", "") not in slots)

@@ -123,6 +123,8 @@ def statements(
     found: list[Statement] = []
     previous = ""
     upset = False
+    # What stands beside an order to forget is mostly talk about it.
+    forgets = any(orders_to_forget(text))
     for each in heard(text, rules):
         sentence = each.text
         if order := next(orders_to_forget(sentence), None):
@@ -144,6 +146,8 @@ def statements(
         kept = list(each.stated if chosen is None else chosen)
         if each.number == 0 and (after := explained(sentence, before)):
             kept = [replace(statement, after=after) for statement in kept]
+        if forgets:
+            kept = [statement for statement in kept if statement.cue == "remember"]
         if upset and chosen is None:
             # Who is stuck or angry tells what just happened; only what has a shape of its own outlasts that.
             kept = [statement for statement in kept if statement.confidence == STRONG]

@@ -79,8 +79,7 @@ def _has_object(folded: str, verb: re.Match[str]) -> bool:
 
 def _is_matter(target: str) -> bool:
     """Return whether words name something, and not only that something was said."""
-    named = any(topic.asked.search(fold(target)) for topic in topics())
-    return named or any(word[:1].isupper() for word in target.split()[1:])
+    return any(topic.asked.search(fold(target)) for topic in topics())
 
 
 def _target(sentence: str) -> str:
@@ -95,6 +94,11 @@ def _target(sentence: str) -> str:
         if not meant.isdisjoint(match_terms(told[0])) and not any(start <= told.start() < end for start, end in order)
     ]  # fmt: skip
     return " ".join(words[:MAX_TARGET])
+
+
+def relatives(text: str) -> frozenset[str]:
+    """Return the words of a text, folded, that name relatives and other people by what they are to somebody."""
+    return frozenset(_pattern("kin").findall(fold(text)))
 
 
 @cache

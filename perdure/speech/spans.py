@@ -14,6 +14,7 @@ from typing import NewType
 from perdure.regex import lazy
 from perdure.secrets.redact import redact
 from perdure.speech.author import Author
+from perdure.speech.forgetting import is_order_to_forget
 from perdure.speech.orders import asks_to_remember
 from perdure.text.clean import clean, clip
 from perdure.text.history import MAX_RAW
@@ -294,7 +295,7 @@ def _mark_tasks(units: list[_Unit]) -> None:
     place = 0
     while place < len(units):
         unit = units[place]
-        if not _open(unit) or asks_to_remember(unit.text):
+        if not _open(unit) or asks_to_remember(unit.text) or is_order_to_forget(unit.text):
             place += 1
             continue
         head, rest, lead = _headed(unit)
