@@ -91,10 +91,21 @@ def importance(category: str, statement: Statement) -> float:
 
 
 def is_own(text: str, slot: Slot | None) -> bool:
-    """Return whether a statement is about the user: it fills a slot of theirs, or names the speaker alone."""
-    if slot is not None and slot.entity == USER:
+    """Return whether a statement is the user's wherever it is said; any other belongs to the repository it is said in.
+
+    It is if it is plainly personal (`data/slots.toml` and `personal` of the language), or said for all projects.
+    """
+    speaks, folded = language(language_of(text)), fold(text)
+    if speaks.personal.search(folded):
         return True
-    return language(language_of(text)).oneself.search(fold(text)) is not None
+    if slot is None:
+        return False
+    keys, first = table("capture", "slots")["personal"], slot.key.split(" ")[0]
+    if slot.entity != USER:
+        return slot.key in word_set(keys["of_anybody"])
+    # "We moved to GitHub Actions" fills the slot of where somebody lives; "the user" may be a table's.
+    speaker = speaks.oneself if slot.key == "location" else speaks.own
+    return first in word_set(keys["of_the_user"]) and speaker.search(folded) is not None
 
 
 def _category(statement: Statement, slot: Slot | None) -> str:

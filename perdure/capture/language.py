@@ -64,7 +64,7 @@ _CATEGORIES = {
 STARTS = ("question", "talk", "request", "unsure", "continues")
 ANYWHERE = (
     "remember", "convention", "passing", "doubt", "reported",
-    "decision", "preference", "entity", "factual", "own", "oneself", "chat", "calendar",
+    "decision", "preference", "entity", "factual", "own", "oneself", "personal", "chat", "calendar",
 )  # fmt: skip
 
 
@@ -89,6 +89,7 @@ class Language:
     factual: re.Pattern[str]
     own: re.Pattern[str]  # words for oneself
     oneself: re.Pattern[str]  # words for the speaker alone: "we" may be the team of a project
+    personal: re.Pattern[str]  # what is the speaker's own also in a repository
     chat: re.Pattern[str]  # what makes talk of a sentence that only `own` speaks for: "you", thanks
     calendar: re.Pattern[str]  # a date far enough away that what is said of it is no passing state
 

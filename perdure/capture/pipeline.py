@@ -12,6 +12,7 @@ from perdure.capture.decide import SPEAKER, Action, Decision, own_view
 from perdure.capture.describe import CategoryPatterns, describe, importance, is_own
 from perdure.capture.forgetting import forget, meant
 from perdure.capture.lifetimes import dated, lifetime
+from perdure.capture.promote import offer
 from perdure.capture.rules import guarded
 from perdure.capture.statements import CaptureRule, Choice, Statement, statements
 from perdure.capture.writing import Prepared, Writer, Written
@@ -107,6 +108,7 @@ class Capturer:
             scope, times = Scope.parse(entry["scope"]), [message.get("at") or entry["at"] for message in users]
             guard = _Guard(tx.connection, self._quota, scope, entry.get("session"), times)
             written = [self._keep(tx, each, shown, guard) for each in prepared]
+            offer(tx, scope, prepared, written)
             self._obey(tx, users, entry)
             tx.move_cursor(entry["cursor"], entry["tail"])
             tx.finish_entry(entry["id"])

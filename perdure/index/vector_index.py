@@ -352,7 +352,7 @@ class ExactIndex:
 
         count = len(self._ids)
         # Those without facts get no code: each conversation has a scope of its own.
-        codes = [self._codes[scope] for scope in view.audience.scopes if scope in self._codes]
+        codes = [self._codes[scope] for scope in view.audience.among(self._codes)]
         # The last place stands for NOBODY.
         readable = np.zeros(len(self._codes) + 1, dtype=bool)
         readable[codes] = True

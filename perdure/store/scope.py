@@ -190,6 +190,10 @@ class Audience:
         """Return whether memories of this scope may be shown."""
         return scope in self.scopes
 
+    def among(self, scopes: Collection[Scope]) -> Collection[Scope]:
+        """Return those of some scopes that may be read."""
+        return self.scopes.intersection(scopes)
+
     def may_write(self, scope: Scope) -> bool:
         """Return whether memories of this scope may be added and changed."""
         return self.home is not None and scope in self.scopes
@@ -213,13 +217,47 @@ class Audience:
         return condition, tuple(part for scope in ordered for part in scope)
 
 
-class _Owner(Audience):
-    """The owner of the folder, who may see whatever is in it."""
+class _Owners(Audience):
+    """The owner of this machine, who sees what is theirs in every scope: whatever belongs to no named user."""
+
+    def may_read(self, scope: Scope) -> bool:
+        """Return whether no named user has it."""
+        return scope.user in (None, OWNER, EVERYONE)
+
+    def among(self, scopes: Collection[Scope]) -> Collection[Scope]:
+        """Return those of some scopes that may be read."""
+        return [scope for scope in scopes if self.may_read(scope)]
+
+    def may_write(self, scope: Scope) -> bool:
+        """Return whether it may be read."""
+        return self.may_read(scope)
+
+    def sql(self, table: str = "facts") -> tuple[str, tuple[str, ...]]:
+        """Return the condition that `may_read` is."""
+        user = f"instr({table}.scope_target, ' user:')"
+        return (
+            f"CASE WHEN {table}.scope = 'user' THEN {table}.scope_target = ?"
+            f" WHEN {table}.scope IN ('agent', 'session') AND {user} > 0"
+            f" THEN substr({table}.scope_target, {user}) = ? ELSE TRUE END",
+            (OWNER, f" user:{EVERYONE}"),
+        )
+
+
+OWNERS = _Owners(frozenset({GLOBAL, Scope("user", OWNER)}), Scope("user", OWNER))
+"""All that is the owner's: of every agent, session, repository and other scope that names no other user."""
+
+
+class _Everybody(Audience):
+    """Whoever has anything in a folder."""
+
+    def may_read(self, scope: Scope) -> bool:
+        """Return whether it is in the folder."""
+        return True
 
     def sql(self, table: str = "facts") -> tuple[str, tuple[str, ...]]:
         """Return a condition that always holds."""
         return "TRUE", ()
 
 
-ALL_SCOPES = _Owner(frozenset(), None)
+ALL_SCOPES = _Everybody(frozenset(), None)
 """Reads what is anybody's, for the owner of the folder, who has its files anyhow; writes nothing new."""
