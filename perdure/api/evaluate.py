@@ -207,7 +207,7 @@ def _ask(engine: Engine, context: TurnContext, question: str) -> _Answer:
 def _marked(engine: Engine, context: TurnContext, view: View) -> Iterable[tuple[_Answer, Mapping[str, bool]]]:
     """Yield the answers to prompts in which memories were marked, with the marks of those that can still come up."""
     with engine.store.database.read() as connection:
-        kept = receipts.listed(connection, str(view.audience.home), MAX_SIZE, marked=True)
+        kept = receipts.listed(connection, view.audience, MAX_SIZE, marked=True)
         named = {fact_id for receipt in kept for fact_id in receipt.body[receipts.MARKS]}
         newest = _newest(connection, view, named)
     for receipt in kept:

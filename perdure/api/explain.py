@@ -14,8 +14,9 @@ from perdure.recall.options import RecallOptions
 from perdure.recall.receipt import Receipt
 from perdure.store import receipts, search
 from perdure.store.fact import Fact
+from perdure.store.scope import Audience
 from perdure.store.search import View
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Connection
 from perdure.store.store import Store
 from perdure.store.trust import AUTO_RECALLED
 from perdure.text.pluralize import counted
@@ -121,7 +122,7 @@ def why(store: Store, view: View, turn: str | Receipt | None = None) -> Why:
             # What the body says of the options is of no interest here.
             receipt_id, at, body = turn.id, turn.at, turn.body(RecallOptions())
         else:
-            receipt_id, at, body = _receipt(connection, str(view.audience.home), turn)
+            receipt_id, at, body = _receipt(connection, view.audience, turn)
         candidates = body.get("candidates", [])
         ids = [candidate["id"] for candidate in candidates]
         told = body.get("aliases", [])
@@ -222,15 +223,14 @@ def _measures(known: Considered, explained: Why) -> str:
     return f"{words}; cosine {known.cosine:.2f}{needed}"
 
 
-def _receipt(connection: Connection, scope: str, turn: str | None) -> tuple[str, float, Mapping[str, Any]]:
-    wanted = receipts.latest(connection, scope) if turn is None else receipts.by_prefix(connection, turn, scope)
-    body = receipts.get(connection, wanted, scope) if wanted else None
-    if wanted is None or body is None:
+def _receipt(connection: Connection, audience: Audience, turn: str | None) -> tuple[str, float, Mapping[str, Any]]:
+    wanted = receipts.latest(connection, audience) if turn is None else receipts.by_prefix(connection, turn, audience)
+    kept = receipts.whole(connection, wanted, audience) if wanted else None
+    if kept is None:
         if turn is None:
             raise NotFoundError("no turn of this caller was recorded yet; a host's turn with a recall is the first")
         raise NotFoundError(f"this caller has no turn {turn[:40]!r}; name none for the last one")
-    [(at,)] = run(connection, "SELECT at FROM receipts WHERE id = ?", (wanted,))
-    return wanted, at, body
+    return kept.id, kept.at, kept.body
 
 
 def _considered(candidate: Mapping[str, Any], facts: Mapping[str, Fact]) -> Considered:

@@ -12,7 +12,7 @@ from perdure.api.files import Files
 from perdure.api.turns import Turns
 from perdure.clock import Clock
 from perdure.engine.composing import in_search
-from perdure.engine.engine import Engine, audience_of
+from perdure.engine.engine import Engine, OwnersContext, audience_of
 from perdure.engine.paths import data_folder
 from perdure.engine.settings import Settings
 from perdure.errors import AmbiguousIdError, InputError, NotFoundError, ScopeError, SettingsError, StoreClosedError
@@ -74,6 +74,7 @@ class Memory:
         clock: Clock | None = None,
         host_config: Mapping[str, Any] | None = None,
         guest: bool = False,
+        whole: bool = False,
         **settings: Any,
     ) -> Memory:
         """Open the store, creating it if need be. Without arguments it works in the user's own scope.
@@ -88,6 +89,8 @@ class Memory:
             clock: where the time comes from.
             host_config: the plugin's part of a host's config.
             guest: only look in: no store is made, and what others left behind is left to them.
+            whole: where nobody is named, see and change all that is the owner's: of every agent, session and project,
+                but of no named user. For the owner's own tools, never for an agent.
             settings: any setting by name.
 
         Raises:
@@ -98,7 +101,8 @@ class Memory:
             raise SettingsError(f"setting {name!r} is unknown; did you mean {_MEANT[name]}?")
         loaded = Settings.load(settings, host_config=host_config)
         engine = Engine(data_folder(home), loaded, clock=clock, guest=guest)
-        context = TurnContext(agent_id=agent, user_id=user, scopes=tuple(scopes), host="library")
+        kind = OwnersContext if whole and agent is None and user is None and not scopes else TurnContext
+        context = kind(agent_id=agent, user_id=user, scopes=tuple(scopes), host="library")
         try:
             engine.files.start(audience_of(context))
         except BaseException:

@@ -13,6 +13,7 @@ from perdure.hooks.types import TurnContext
 from perdure.recall.receipt import Receipt
 from perdure.store import receipts, search
 from perdure.store.receipts import Kept
+from perdure.store.scope import Audience, Scope
 from perdure.store.search import View
 from perdure.store.sql import Connection
 
@@ -52,7 +53,7 @@ def past(
         raise InputError(f"limit is {limit}; it must be from 1 to {MAX_LIMIT}")
     view = _view(engine, context)
     with engine.store.database.read() as connection:
-        rows = receipts.listed(connection, str(view.audience.home), limit, before, marked, fact_id)
+        rows = receipts.listed(connection, view.audience, limit, before, marked, fact_id)
         return [turn for turn in _told(connection, rows, view) if fact_id is None or fact_id in turn.came]
 
 
@@ -63,22 +64,22 @@ def one(engine: Engine, context: TurnContext, turn: str) -> PastTurn:
         NotFoundError: there is no such turn.
     """
     view = _view(engine, context)
-    home = str(view.audience.home)
     with engine.store.database.read() as connection:
-        named = receipts.by_prefix(connection, turn, home)
-        found = receipts.whole(connection, named, home) if named else None
-        if found is None:
-            raise NotFoundError(f"this caller has no turn {turn[:40]!r}")
-        return _told(connection, [found], view)[0]
+        return _told(connection, [_kept(connection, turn, view.audience)], view)[0]
 
 
 def replay(engine: Engine, context: TurnContext, turn: str) -> Why:
     """Return what a turn's prompt would bring up today; see `Turns.replay`."""
     seen: list[Receipt] = []
-    asked = one(engine, context, turn).query
-    # In no conversation: what was shown in it meanwhile would be left out.
-    engine.recall(asked, replace(context, session_id=None), receipt_to=seen.append)
-    return why(engine.store, _view(engine, context), seen[0])
+    view = _view(engine, context)
+    with engine.store.database.read() as connection:
+        kept = _kept(connection, turn, view.audience)
+    # As who had asked, where they did, and in no conversation: what was shown in it meanwhile would be left out.
+    home, places = Scope.parse(kept.scope), kept.body.get("scopes", context.scopes)
+    there = tuple(each for each in places if view.audience.may_read(Scope.parse(each)))
+    asker = TurnContext(agent_id=home.agent, user_id=home.user, scopes=there, host=context.host)
+    engine.recall(kept.body["query"], asker, receipt_to=seen.append)
+    return why(engine.store, view, seen[0])
 
 
 def mark(engine: Engine, context: TurnContext, turn: str, fact_id: str, wanted: bool | None) -> PastTurn:
@@ -88,12 +89,20 @@ def mark(engine: Engine, context: TurnContext, turn: str, fact_id: str, wanted: 
     with engine.store.database.read() as connection:
         fact = search.by_prefix(connection, fact_id, view)
     with engine.store.database.write() as connection:
-        receipts.mark(connection, found.id, str(view.audience.home), fact.id, wanted)
+        receipts.mark(connection, found.id, view.audience, fact.id, wanted)
     return one(engine, context, found.id)
 
 
 def _view(engine: Engine, context: TurnContext) -> View:
     return View(audience_of(context), engine.clock.now(), everything=True)
+
+
+def _kept(connection: Connection, turn: str, audience: Audience) -> Kept:
+    named = receipts.by_prefix(connection, turn, audience)
+    found = receipts.whole(connection, named, audience) if named else None
+    if found is None:
+        raise NotFoundError(f"this caller has no turn {turn[:40]!r}")
+    return found
 
 
 def _told(connection: Connection, rows: Sequence[Kept], view: View) -> Sequence[PastTurn]:

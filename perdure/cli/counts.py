@@ -175,7 +175,7 @@ def _stats(memory: Memory, scope: str | None) -> Stats:
 
 def _asked(folder: Path) -> Status | LostStatus:
     try:
-        with Memory.open(folder, timers=False, guest=True) as memory:
+        with Memory.open(folder, timers=False, guest=True, whole=True) as memory:
             memory.ready()
             return memory.status()
     except StorePurgedError:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from perdure.cli.output import Output, notice
-from perdure.errors import InputError, ScopeError
-from perdure.store.scope import EVERYONE, SHARED, Audience, Scope
+from perdure.errors import AmbiguousIdError, InputError, NotFoundError, ScopeError
+from perdure.store.scope import EVERYONE, OWNERS, SHARED, Audience, Scope
 
 if TYPE_CHECKING:
     from perdure.store.store import Absent, Store
@@ -24,13 +24,22 @@ Run = Callable[..., int | None]
 """What a command does; it returns its exit code, or nothing."""
 
 MAX_LIMIT = 10_000
+HERE = "here"
+"""As a project: that of the current folder."""
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 home_option = click.option("--home", type=click.Path(path_type=Path), help="The data folder, if not the usual one.")
 agent_option = click.option("--agent", help="Act for this agent.")
 user_option = click.option("--user", help="Another user than the owner of this machine.")
-scope_option = click.option("--scope", help="Of this scope only.")
+project_option = click.option("--project", metavar="NAME", help="Of this repository only; here: the current folder's.")
+
+
+def scope_option(command: Command) -> Command:
+    """Add `--scope` and `--project`."""
+    return click.option("--scope", help="Of this scope only.")(project_option(command))
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 
 
@@ -62,10 +71,15 @@ def on_memory(*, model: bool = False, reads: bool = False) -> Callable[[Run], Ru
             # Options alone, as of the commands that go without a store, need nothing of it.
             from perdure.api.memory import Memory
 
+            project = _project(home, arguments.pop("project", None))
+            if project and "scope" in arguments:
+                arguments["scope"] = project
             _check(arguments.get("scope"), agent, user)
             # A command is over before a file could change under it.
             settings: dict[str, Any] = {"timers": False, "watch": False} | ({} if model else {"embedder": "none"})
-            caller: dict[str, Any] = {"agent": agent, "user": user, "scopes": _shared(arguments)}
+            named = agent is not None or user is not None
+            scopes = (project,) if project else _shared(arguments) if named else ()
+            caller: dict[str, Any] = {"agent": agent, "user": user, "scopes": scopes, "whole": True}
             guest = reads or bool(arguments.get("dry_run"))
             with Memory.open(home, guest=guest, **caller, **settings) as memory:
                 if guest:
@@ -103,6 +117,29 @@ def existing_store(folder: Path, absent: Absent = "refuse") -> Iterator[Store]:
         yield store
 
 
+def _project(home: Path | None, name: str | None) -> str | None:
+    """Return the scope of the repository that is named: as it is shown, by its folder's name, or "here"."""
+    from perdure.engine.paths import data_folder
+    from perdure.engine.repository import DIGITS, project_of
+    from perdure.store.sql import run
+
+    if name == HERE:
+        found = project_of(Path.cwd())
+        if found is None:
+            raise InputError("the current folder is no project: it is your home folder, or above it")
+        return found
+    if name is None or name.startswith("project:"):
+        return name
+    with existing_store(data_folder(home)) as store, store.database.read() as connection:
+        rows = run(connection, "SELECT DISTINCT scope_target FROM facts WHERE scope = 'project'")
+    known = [target for (target,) in rows if target == name or target[: -DIGITS - 1] == name]
+    if not known:
+        raise NotFoundError(f"no memory is of a project {name[:60]!r}; perdure scope list shows them")
+    if len(known) > 1:
+        raise AmbiguousIdError(f"several projects are called {name[:60]!r}: {', '.join(sorted(known))}")
+    return f"project:{known[0]}"
+
+
 def _shared(arguments: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the scope that a command is about, if anyone may name it: it is read, too, then."""
     scope = arguments.get("scope")
@@ -113,7 +150,7 @@ def _check(scope: str | None, agent: str | None, user: str | None) -> None:
     """See that a scope may be read: one that may not would look as if it were empty."""
     if scope is None:
         return
-    audience = Audience.of(user=user, agent=agent)
+    audience = OWNERS if user is None and agent is None else Audience.of(user=user, agent=agent)
     wanted = audience.meant(Scope.parse(scope))
     if wanted.kind not in SHARED and not audience.may_read(wanted):
         how = f"; add {naming(wanted)}" if wanted.kind != "session" else ""

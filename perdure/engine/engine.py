@@ -67,7 +67,7 @@ from perdure.speech.orders import asks_to_remember
 from perdure.store import notices, receipts, spaces
 from perdure.store.fact import Summaries
 from perdure.store.lifecycle import note_recalled, used
-from perdure.store.scope import Audience, Scope
+from perdure.store.scope import OWNERS, Audience, Scope
 from perdure.store.spaces import VectorSpace
 from perdure.store.transaction import Author
 from perdure.text.fence import fence
@@ -173,7 +173,7 @@ class Engine:
             # Callers whose id fails closed would all share one name, and could ask what the others had asked.
             self.ledger.note(session or f"{home}\0", prompt, recall)
             if self.store.refusal is None:
-                self.keeper.submit("receipt", lambda: self._file(receipt, home, recall))
+                self.keeper.submit("receipt", lambda: self._file(receipt, home, recall, _others(context)))
         return recall
 
     def foresee(self, prompt: str, context: TurnContext) -> None:
@@ -363,8 +363,9 @@ class Engine:
     def _clean_files(self) -> Callable[[Sequence[str]], None]:
         return cleaner(self.store, files_options(self.settings))
 
-    def _file(self, receipt: Receipt, home: Scope, recall: Recall | None) -> None:
+    def _file(self, receipt: Receipt, home: Scope, recall: Recall | None, scopes: Sequence[str]) -> None:
         body = {**receipt.body(recall_options(self.settings)), "echo": of_passages(recall, self.store.key)}
+        body |= {"scopes": scopes} if scopes else {}
         injected = [item for item, verdict in receipt.verdicts.items() if verdict == "injected"]
         with self.store.database.write(durable=False) as connection:
             note_recalled(connection, injected, injected=True)
@@ -440,10 +441,19 @@ def overheard(context: TurnContext, settings: Settings) -> bool:
     return context.chat != "direct" and not settings.recall_in_groups
 
 
+class OwnersContext(TurnContext):
+    """Of the owner's own tools, the command line and the page: they see all that is the owner's. No host makes one."""
+
+
 def audience_of(context: TurnContext) -> Audience:
     """Return who asks in a turn."""
-    scopes = (*context.scopes, context.project) if context.project else tuple(context.scopes)
-    return _audience(context.user_id, context.agent_id, context.session_id, scopes)
+    if isinstance(context, OwnersContext):
+        return OWNERS
+    return _audience(context.user_id, context.agent_id, context.session_id, _others(context))
+
+
+def _others(context: TurnContext) -> tuple[str, ...]:
+    return (*context.scopes, context.project) if context.project else tuple(context.scopes)
 
 
 @lru_cache(maxsize=256)

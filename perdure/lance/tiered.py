@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Literal
 
 from perdure.embed.base import Vector, Vectors
@@ -18,7 +18,7 @@ from perdure.lance.table import LanceIndex
 from perdure.store import outbox
 from perdure.store.outbox import IndexState
 from perdure.store.scope import Audience
-from perdure.store.search import View
+from perdure.store.search import View, enumerated
 from perdure.store.spaces import VectorSpace
 from perdure.store.store import Store
 
@@ -128,6 +128,7 @@ class TieredIndex:
             # The outbox first: what leaves it after this look stands in a version that the second look asks for.
             behind = outbox.pending(connection, MAX_BEHIND)
             known = outbox.index_state(connection, self.space.id)
+            view = replace(view, audience=enumerated(connection, view.audience))
         if behind is None or not known.version or not (known.trained or self.mode == "lance"):
             return None
         lance = self._ready(known)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from perdure.index.vector_index import SPARE, Survey, VectorHit, all_cosines, cosines, scan, surveyed
 from perdure.recent import Recent
 from perdure.store.scope import Audience, Scope
-from perdure.store.search import View
+from perdure.store.search import View, enumerated
 from perdure.store.sql import Backend, Connection, run
 
 if TYPE_CHECKING:
@@ -176,6 +176,7 @@ class DatabaseIndex:
     def search(self, query: Vector, view: View, limit: int) -> list[VectorHit]:
         """Return up to `limit` facts that the view's audience may read, nearest first."""
         with self._database.read() as connection:
+            view = replace(view, audience=enumerated(connection, view.audience))
             graphs = self._graphs(connection, view.audience)
             found = []
             rest = view.audience.scopes - graphs.keys()
@@ -197,7 +198,7 @@ class DatabaseIndex:
         import numpy as np
 
         with self._database.read() as connection:
-            graphs = self._graphs(connection, view.audience)
+            graphs = self._graphs(connection, enumerated(connection, view.audience))
         if graphs:
             return surveyed(self._database, self._embedding_id, self, queries, view, limit)
         condition, values = view.sql()

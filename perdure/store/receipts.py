@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from perdure.store.scope import Audience
 from perdure.store.sql import Connection, run
 
 Body = Mapping[str, Any]
 MIN_PREFIX = 8
-_KEPT = "SELECT id, at, session, body, details FROM receipts"
+_KEPT = "SELECT id, at, session, scope, body, details FROM receipts"
 DETAILS = ("candidates", "echo")
 """What of a body is written compressed, as it is nine tenths of it: ids, scores and keyed hashes, no words."""
 
@@ -25,11 +26,12 @@ MARKS = "marks"
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A receipt as it is kept: its id, epoch seconds, the conversation, what it tells."""
+    """A receipt as it is kept: its id, epoch seconds, the conversation, the scope of who asked, what it tells."""
 
     id: str
     at: float
     session: str | None
+    scope: str
     body: Body
 
 
@@ -43,41 +45,44 @@ def put(connection: Connection, receipt_id: str, at: float, session: str | None,
     run(connection, sql, values)
 
 
-def get(connection: Connection, receipt_id: str, scope: str) -> Body | None:
-    """Return a receipt's body, or None if there is none that this scope wrote."""
-    found = whole(connection, receipt_id, scope)
-    return found.body if found else None
-
-
 def listed(
     connection: Connection,
-    scope: str,
+    audience: Audience,
     limit: int,
     before: float | None = None,
     marked: bool = False,
     naming: str | None = None,
 ) -> Sequence[Kept]:
-    """Return up to `limit` receipts that this scope wrote, newest first.
+    """Return up to `limit` receipts of what the audience has asked, newest first.
 
     `naming` leaves, of the newest so many, those of which this fact was a candidate.
     """
+    asked, values = audience.asker()
     condition = f" AND json_extract(body, '$.{MARKS}') IS NOT NULL" if marked else ""
-    sql = f"{_KEPT} WHERE scope = ? AND at < ?{condition} ORDER BY at DESC, rowid DESC LIMIT ?"
-    rows = run(connection, sql, (scope, math.inf if before is None else before, limit))
+    sql = f"{_KEPT} WHERE {asked} AND at < ?{condition} ORDER BY at DESC, rowid DESC LIMIT ?"
+    rows = run(connection, sql, (*values, math.inf if before is None else before, limit))
     wanted = (naming or "").encode()
     # To read what it tells takes longer than to see that it tells nothing of the fact.
-    return [Kept(name, at, session, _whole(*body)) for name, at, session, *body in rows if wanted in _details(body[1])]
+    return [
+        Kept(name, at, session, scope, _whole(body, packed))
+        for name, at, session, scope, body, packed in rows
+        if wanted in _details(packed)
+    ]
 
 
-def whole(connection: Connection, receipt_id: str, scope: str) -> Kept | None:
-    """Return a receipt that this scope wrote, or None."""
-    rows = run(connection, f"{_KEPT} WHERE id = ? AND scope = ?", (receipt_id, scope))
-    return next((Kept(name, at, session, _whole(*body)) for name, at, session, *body in rows), None)
+def whole(connection: Connection, receipt_id: str, audience: Audience) -> Kept | None:
+    """Return a receipt of what the audience has asked, or None."""
+    asked, values = audience.asker()
+    rows = run(connection, f"{_KEPT} WHERE id = ? AND {asked}", (receipt_id, *values))
+    return next(
+        (Kept(name, at, session, scope, _whole(body, packed)) for name, at, session, scope, body, packed in rows), None
+    )
 
 
-def mark(connection: Connection, receipt_id: str, scope: str, fact_id: str, wanted: bool | None) -> None:
-    """Note in a receipt whether a fact should have come; None takes that back."""
-    rows = run(connection, "SELECT body FROM receipts WHERE id = ? AND scope = ?", (receipt_id, scope))
+def mark(connection: Connection, receipt_id: str, audience: Audience, fact_id: str, wanted: bool | None) -> None:
+    """Note in a receipt of the audience's whether a fact should have come; None takes that back."""
+    asked, values = audience.asker()
+    rows = run(connection, f"SELECT body FROM receipts WHERE id = ? AND {asked}", (receipt_id, *values))
     for (text,) in rows:
         body = json.loads(text)
         marks = {name: value for name, value in body.pop(MARKS, {}).items() if name != fact_id}
@@ -107,18 +112,20 @@ def naming(connection: Connection, fact_ids: Sequence[str]) -> frozenset[str]:
     return frozenset(receipt_id for receipt_id, text in texts if any(fact_id in text for fact_id in wanted))
 
 
-def latest(connection: Connection, scope: str) -> str | None:
-    """Return the id of the newest receipt that this scope wrote."""
-    rows = run(connection, "SELECT id FROM receipts WHERE scope = ? ORDER BY at DESC, rowid DESC LIMIT 1", (scope,))
+def latest(connection: Connection, audience: Audience) -> str | None:
+    """Return the id of the newest receipt of what the audience has asked."""
+    asked, values = audience.asker()
+    rows = run(connection, f"SELECT id FROM receipts WHERE {asked} ORDER BY at DESC, rowid DESC LIMIT 1", values)
     return rows[0][0] if rows else None
 
 
-def by_prefix(connection: Connection, prefix: str, scope: str) -> str | None:
-    """Return the id of the newest receipt of this scope whose id begins so (at least 8 characters), or None."""
+def by_prefix(connection: Connection, prefix: str, audience: Audience) -> str | None:
+    """Return the id of the newest receipt of the audience's whose id begins so (at least 8 characters), or None."""
     if len(prefix) < MIN_PREFIX:
         return None
-    sql = "SELECT id FROM receipts WHERE substr(id, 1, ?) = ? AND scope = ? ORDER BY at DESC LIMIT 1"
-    rows = run(connection, sql, (len(prefix), prefix, scope))
+    asked, values = audience.asker()
+    sql = f"SELECT id FROM receipts WHERE substr(id, 1, ?) = ? AND {asked} ORDER BY at DESC LIMIT 1"
+    rows = run(connection, sql, (len(prefix), prefix, *values))
     return rows[0][0] if rows else None
 
 

@@ -216,6 +216,10 @@ class Audience:
         condition = f"({table}.scope, {table}.scope_target) IN (VALUES {marks})"
         return condition, tuple(part for scope in ordered for part in scope)
 
+    def asker(self) -> tuple[str, tuple[str, ...]]:
+        """Return an SQL condition that holds for the receipts of what this audience has asked, and its values."""
+        return "receipts.scope = ?", (str(self.home),)
+
 
 class _Owners(Audience):
     """The owner of this machine, who sees what is theirs in every scope: whatever belongs to no named user."""
@@ -240,6 +244,12 @@ class _Owners(Audience):
             f" WHEN {table}.scope IN ('agent', 'session') AND {user} > 0"
             f" THEN substr({table}.scope_target, {user}) = ? ELSE TRUE END",
             (OWNER, f" user:{EVERYONE}"),
+        )
+
+    def asker(self) -> tuple[str, tuple[str, ...]]:
+        """Return the condition that holds where no named user has asked."""
+        return "(receipts.scope = ? OR receipts.scope LIKE 'agent:%' AND instr(receipts.scope, ' user:') = 0)", (
+            str(self.home),
         )
 
 

@@ -11,7 +11,7 @@ from perdure.errors import AmbiguousIdError, InputError, NotFoundError
 from perdure.ranking.decay import OLD_AGE, OLD_AGE_FACTOR
 from perdure.regex import lazy
 from perdure.store.fact import SELECT, Fact, folded_slot, from_row, join_tags, live_sql
-from perdure.store.scope import Audience
+from perdure.store.scope import OWNERS, Audience, Scope
 from perdure.store.sql import Connection, run
 from perdure.store.vocabulary import LONGEST, alike, fact_frequencies, may_be_misspelt, meant, rarest, stem, weight
 from perdure.text.normalise import match_query, match_terms
@@ -169,6 +169,15 @@ def named(connection: Connection, question: str, view: View, limit: int = 10) ->
     values = (json.dumps(sorted(groups | {"user"})), json.dumps(sorted(groups)))
     facts = _seen(connection, view, source, values, _BEST_FIRST, (view.now, 2 * limit))
     return [fact for fact in facts if folded_slot(fact.entity) != "user" or folded_slot(fact.key) in own][:limit]
+
+
+def enumerated(connection: Connection, audience: Audience) -> Audience:
+    """Return an audience that names what it reads, for an index that keeps its scopes apart."""
+    if audience != OWNERS:
+        return audience
+    condition, values = audience.sql()
+    rows = run(connection, f"SELECT DISTINCT scope, scope_target FROM facts WHERE {condition}", values)
+    return Audience(frozenset(Scope(*row) for row in rows), audience.home)
 
 
 def by_hash(connection: Connection, normalized_hash: str, view: View) -> list[Fact]:

@@ -62,7 +62,7 @@ def serve(
     try:
         with (
             suppress(KeyboardInterrupt),
-            Memory.open(home, agent=agent, user=user) as memory,
+            Memory.open(home, agent=agent, user=user, whole=True) as memory,
             _listening(port) as listener,
         ):
             _serve(memory, listener, place, browser, told)

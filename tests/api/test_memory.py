@@ -24,6 +24,7 @@ from perdure.errors import (
 )
 from perdure.hooks.types import Channel, TurnContext
 from perdure.store import receipts
+from perdure.store.scope import Audience
 from perdure.store.store import Store
 from tests.kit import OpenMemory, for_each, kept
 
@@ -170,13 +171,13 @@ def test_the_receipt_is_written_after_returning(open_memory: OpenMemory, home: P
     assert memory.settle()
     store = Store(home)
     with store.database.read() as connection:
-        body = receipts.get(connection, recall.receipt_id, "user:owner")
-        assert receipts.latest(connection, "user:owner") == recall.receipt_id
-        assert receipts.get(connection, recall.receipt_id, "agent:ann") is None
+        kept = receipts.whole(connection, recall.receipt_id, Audience.of())
+        assert receipts.latest(connection, Audience.of()) == recall.receipt_id
+        assert receipts.whole(connection, recall.receipt_id, Audience.of(agent="ann")) is None
     store.close()
-    assert body is not None
-    assert "heron" not in json.dumps(body)
-    assert [(entry["id"], entry["verdict"]) for entry in body["candidates"]] == [(fact.id, "injected")]
+    assert kept is not None
+    assert "heron" not in json.dumps(kept.body)
+    assert [(entry["id"], entry["verdict"]) for entry in kept.body["candidates"]] == [(fact.id, "injected")]
 
 
 @pytest.mark.parametrize("name", ["recall_limit", "recall_max_tokens", "recall_format", "recall_placement"])

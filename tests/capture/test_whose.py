@@ -100,7 +100,8 @@ def test_what_is_said_the_same_way_in_a_second_repository_is_offered_as_the_user
         assert waiting(memory) == []
         say(memory, "The linter is called ruff.", B)
         [offered] = waiting(memory)
-        assert offered.scope == "user" and "another repository" in offered.metadata["review"]
+        assert offered.scope == "user"
+        assert "another repository" in offered.metadata["review"]
         assert "ruff" not in asked(memory, "What is the linter called?", C)
         say(memory, "The linter is called ruff.", C)
         assert len(waiting(memory)) == 1

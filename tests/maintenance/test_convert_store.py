@@ -12,6 +12,7 @@ from perdure.hooks.types import Channel
 from perdure.store import receipts
 from perdure.store.fact import Fact
 from perdure.store.migrations import APPLICATION_ID
+from perdure.store.scope import Audience
 from perdure.store.seals import seal
 from perdure.store.sql import run
 from perdure.store.store import Store
@@ -30,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
     meta = {"normaliser": str(NORMALISER_VERSION), "store_key": "ab" * 32, "earlier_rules": "7"}
     connection.executemany("INSERT INTO meta VALUES (?, ?)", list(meta.items()))
     run(connection, "INSERT INTO cursors VALUES ('keyed', 'k1:aa bb', 0), ('plain', 'cc', 0)")
-    run(connection, "INSERT INTO receipts VALUES ('r', 0, NULL, 'global', '{}', NULL)")
+    run(connection, "INSERT INTO receipts VALUES ('r', 0, NULL, 'user:owner', '{}', NULL)")
     run(connection, f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 6; PRAGMA journal_mode = WAL")
     with connection:
         Transaction(connection, 1_000.0, Author(Channel.LIBRARY)).add(Fact("The heron nests at the lake."))
@@ -51,7 +52,7 @@ def test_a_store_of_before_is_converted_once(folder: Path) -> None:
     assert (store.cursor("keyed"), store.cursor("plain")) == ("aa bb", "")
     with store.database.read() as connection:
         assert run(connection, "SELECT text FROM facts") == [("The heron nests at the lake.",)]
-        assert receipts.get(connection, "r", "global") == {}
+        assert [each.body for each in receipts.listed(connection, Audience.of(), 9)] == [{}]
     store.close()
     with pytest.raises(PerdureError, match="has not schema 6; it was left untouched"):
         convert(folder)

@@ -98,7 +98,7 @@ class TestWhatGoes:
         vector = EMBEDDER.embed([SECRET])[0].tobytes()
         with store.database.write() as connection:
             for name, query, found in (("r1", f"Is it true? {SECRET}", []), ("r2", "And Quagmire?", [{"id": wanted}])):
-                receipts.put(connection, name, 1.0, "s1", "global", {"query": query, "candidates": found})
+                receipts.put(connection, name, 1.0, "s1", "user:owner", {"query": query, "candidates": found})
         store.park("e:1", "ValueError", json.dumps({"messages": [{"text": f"Hm. {SECRET} Well."}, {"text": "kept"}]}))
         made = purge(store, [wanted], AUTHOR)
         assert (made.state, made.facts) == (PENDING, (wanted,))
@@ -108,8 +108,9 @@ class TestWhatGoes:
         assert [finding.where for finding in verify(store)] == ["e:1"]
         with store.database.read() as connection:
             parked = run(connection, "SELECT entry FROM inbox_parked")[0][0]
-            assert receipts.get(connection, "r1", "global") == {"query": "Is it true? ", "candidates": []}
-            assert receipts.get(connection, "r2", "global") == {"query": "", "candidates": [{"id": wanted}]}
+            known = {each.id: each.body for each in receipts.listed(connection, Audience.of(), 9)}
+            assert known["r1"] == {"query": "Is it true? ", "candidates": []}
+            assert known["r2"] == {"query": "", "candidates": [{"id": wanted}]}
         assert [message["text"] for message in json.loads(parked)["messages"]] == ["Hm.  Well.", "kept"]
         folder = store.folder
         store.close()

@@ -7,6 +7,7 @@ import uuid
 from pathlib import Path
 
 from perdure.store import receipts
+from perdure.store.scope import Audience
 from perdure.store.sql import run
 from perdure.store.store import Store
 
@@ -31,13 +32,10 @@ def test_a_receipt_comes_back_whole_and_is_found_by_what_it_names(tmp_path: Path
         # As versions before this one wrote it.
         old = "INSERT INTO receipts (id, at, session, scope, body) VALUES ('old', 3.0, 's', ?, ?)"
         run(connection, old, (SCOPE, json.dumps(body)))
-        assert receipts.get(connection, "new", SCOPE) == body
-        assert receipts.get(connection, "old", SCOPE) == body
-        assert receipts.get(connection, "bare", SCOPE) == {"query": "", "silence": "nothing was asked"}
-        assert [each.body["query"] for each in receipts.of_session(connection, "s", SCOPE, 1.0, 9)] == [
-            body["query"],
-            "",
-        ]
+        known = {each.id: each.body for each in receipts.listed(connection, Audience.of(), 9)}
+        assert known == {"new": body, "old": body, "bare": {"query": "", "silence": "nothing was asked"}}
+        queries = [each.body["query"] for each in receipts.of_session(connection, "s", SCOPE, 1.0, 9)]
+        assert queries == [body["query"], ""]
         assert receipts.naming(connection, [named]) == {"new", "old"}
         assert receipts.naming(connection, [str(uuid.uuid4())]) == set()
     store.close()
