@@ -11,7 +11,7 @@ import click
 
 from perdure.api.memory import Memory
 from perdure.cli.facts import print_facts, print_stored, whichever
-from perdure.cli.options import dry_run_option, moment, on_memory
+from perdure.cli.options import dry_run_option, moment, on_memory, project_option
 from perdure.cli.output import FOUND_NOTHING, OK, SHORT_ID, Output, choose, day, edited
 from perdure.errors import AmbiguousIdError, InputError, NotFoundError
 from perdure.hooks.types import Channel
@@ -47,6 +47,7 @@ _type = click.option("--type", "link_type", type=click.Choice(TYPES), default="R
 @click.option("--tags", help="A comma list, instead of the tags that the words give.")
 @_decay
 @_scope
+@project_option
 @click.option("--supersedes", help="Id of the memory whose place it takes.")
 @on_memory(model=True)
 def store(memory: Memory, output: Output, words: str | None, text: str | None, tags: str | None, **given: Any) -> None:
@@ -119,6 +120,7 @@ def edit(memory: Memory, output: Output, which: str | None) -> int:
 @click.command()
 @click.argument("fact_id", metavar="[ID]", required=False)
 @click.option("--scope", help="All of this scope, instead of one.")
+@project_option
 @click.option("--after", help="All said at or after this time.")
 @click.option("--before", help="All said before this time.")
 @click.option("--category", help="Of these only the ones of this category.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -14,13 +14,13 @@ import click
 from perdure.api.explain import Ending, ending
 from perdure.api.memory import Memory
 from perdure.api.stored import Stored
-from perdure.cli.options import limit_option, moment, on_memory, scope_option
+from perdure.cli.options import limit_option, moment, on_memory, project_option, scope_option
 from perdure.cli.output import FOUND_NOTHING, OK, SHORT_ID, Output, day, minute, tell
 from perdure.store.fact import Fact
 from perdure.store.history import Change
 from perdure.store.links import Related
 from perdure.store.listing import Filter, Page, State, state_of, why_hidden
-from perdure.store.scope import Scope
+from perdure.store.scope import OWNER, Scope
 from perdure.text.normalise import fts_text
 from perdure.text.pluralize import counted
 
@@ -60,12 +60,13 @@ def search(
     if not hits:
         output.line("Nothing fits.")
         return FOUND_NOTHING
+    places = scopes_of([hit.fact for hit in hits])
     rows = [
         (hit.fact.id[:SHORT_ID], f"{hit.score:.2f}", hit.leg, day(hit.fact.effective_date), hit.fact.category,
-         hit.marks, hit.fact.text)
+         hit.marks, *places.get(hit.fact.id, ()), hit.fact.text)
         for hit in hits
     ]  # fmt: skip
-    output.table(("id", "score", "by", "day", "category", "marks", "text"), rows)
+    output.table(("id", "score", "by", "day", "category", "marks", *places.get("", ()), "text"), rows)
     return OK
 
 
@@ -75,6 +76,7 @@ def search(
 @_tag
 @_as_of
 @_superseded
+@project_option
 @on_memory(reads=True)
 def lookup(memory: Memory, output: Output, entity: str, key: str | None, as_of: str | None, **asked: Any) -> int:
     """Show what is known about an entity, and a key of it; if nothing is, what names it. Exit code 1: nothing does.
@@ -108,7 +110,7 @@ def lookup(memory: Memory, output: Output, entity: str, key: str | None, as_of: 
 @_as_of
 @click.option("--pinned", is_flag=True, help="Only what is pinned.")
 @click.option("--fading", is_flag=True, help="Only what fades and ends one day, or has ended: when, and why.")
-@click.option("--all", "everyone", is_flag=True, help="Of every scope of the data folder, whoever may read it.")
+@click.option("--all", "everyone", is_flag=True, help="Also what belongs to named users.")
 @limit_option()
 @click.option("--behind", metavar="ID", help="Behind this memory, the last one of the page before.")
 @click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="After so many others.")
@@ -133,7 +135,7 @@ def list_(
     whole = page if everyone or scope else look(everyone=True, limit=1, offset=0, behind=None)
     elsewhere = whole.total - page.total
     if not output.as_json:
-        _print_page(output, page, elsewhere, everyone, fading)
+        _print_page(output, page, elsewhere, fading)
         return
     now = time.time()
     facts = [
@@ -163,6 +165,7 @@ def show(memory: Memory, output: Output, fact_id: str) -> None:
 @click.argument("fact_id", metavar="[ID]", required=False)
 @click.option("--since", type=click.IntRange(0), default=0, show_default=True, help="Changes after this number.")
 @limit_option(1000)
+@project_option
 @on_memory(reads=True)
 def history(memory: Memory, output: Output, fact_id: str | None, since: int, limit: int) -> None:
     """Show all versions of a memory and who changed what; without ID the changes of all memories.
@@ -179,7 +182,7 @@ def history(memory: Memory, output: Output, fact_id: str | None, since: int, lim
                 for each in known.versions]  # fmt: skip
         output.table(("id", "day", "state", "text"), rows)
         output.rule("changes")
-    output.table(("number", "time", "change", "id", "other", "by"), map(_row, changes))
+    output.table(("number", "time", "change", "id", "other", "by", "text"), map(_row, changes))
 
 
 @click.command()
@@ -205,8 +208,18 @@ def print_facts(output: Output, facts: Sequence[Fact], **more: Any) -> None:
     if not facts:
         output.line("No memory fits.")
         return
-    rows = [(fact.id[:SHORT_ID], day(fact.effective_date), fact.category, fact.text) for fact in facts]
-    output.table(("id", "day", "category", "text"), rows)
+    places = scopes_of(facts)
+    rows = [
+        (fact.id[:SHORT_ID], day(fact.effective_date), fact.category, *places.get(fact.id, ()), fact.text)
+        for fact in facts
+    ]
+    output.table(("id", "day", "category", *places.get("", ()), "text"), rows)
+
+
+def scopes_of(facts: Sequence[Fact]) -> Mapping[str, tuple[str, ...]]:
+    """Return the cell of a column of scopes by a memory's id, and its header by ""; nothing if all are the owner's."""
+    shown = {fact.id: (str(Scope(fact.scope, fact.scope_target)),) for fact in facts}
+    return {"": ("scope",), **shown} if set(shown.values()) - {(f"user:{OWNER}",)} else {}
 
 
 def print_stored(output: Output, done: Stored) -> None:
@@ -230,14 +243,14 @@ def _names(text: str, entity: str) -> bool:
     return set(fts_text(entity).split()) <= set(fts_text(text).split())
 
 
-def _print_page(output: Output, page: Page, elsewhere: int, everyone: bool, fading: bool) -> None:
+def _print_page(output: Output, page: Page, elsewhere: int, fading: bool) -> None:
     now = time.time()
     if page.facts:
         more: dict[str, list[str]] = {}
         if fading:
             more["kept"] = [ending(each.fact, now).told for each in page.facts]
-        if everyone:
-            more["scope"] = [str(Scope(each.fact.scope, each.fact.scope_target)) for each in page.facts]
+        if places := scopes_of([each.fact for each in page.facts]):
+            more["scope"] = [places[each.fact.id][0] for each in page.facts]
         rows = [
             (each.fact.id[:SHORT_ID], day(each.fact.effective_date), each.hidden or each.state,
              *(cells[number] for cells in more.values()), each.fact.category, each.fact.text)
@@ -252,7 +265,7 @@ def _print_page(output: Output, page: Page, elsewhere: int, everyone: bool, fadi
     if page.behind is not None:
         tell(f"The next page: the same with --behind {page.behind[:SHORT_ID]}")
     if elsewhere:
-        tell(f"In scopes of agents, projects and others: {elsewhere} more; perdure list --all shows them.")
+        tell(f"Out of your sight, as of named users: {elsewhere} more; perdure list --all shows them.")
 
 
 def _told(fact: Fact, hidden: str | None, ends: Ending) -> Iterator[tuple[str, str]]:
@@ -287,7 +300,15 @@ def _told(fact: Fact, hidden: str | None, ends: Ending) -> Iterator[tuple[str, s
 def _row(change: Change) -> tuple[Any, ...]:
     time = dt.datetime.fromtimestamp(change.at).astimezone().isoformat(" ", "seconds")
     other = (change.other_id or "")[:SHORT_ID]
-    return change.seq, time, change.action, change.fact.id[:SHORT_ID], other, f"{change.channel} {change.host}".strip()
+    return (
+        change.seq,
+        time,
+        change.action,
+        change.fact.id[:SHORT_ID],
+        other,
+        f"{change.channel} {change.host}".strip(),
+        change.fact.text,
+    )
 
 
 def _branches(parent: str, depth: int, reached: Sequence[Related], indent: str) -> list[str]:

@@ -27,6 +27,7 @@ from perdure.maintenance.teardown import remove as remove_all
 from perdure.parts import part
 from perdure.service.client import dismiss
 from perdure.store.inbox_lines import damaged_turns
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 from perdure.text.pluralize import counted
@@ -193,10 +194,13 @@ def _plan(store: Store, ids: tuple[str, ...], query: str | None) -> list[Doomed]
 
 
 def _planned(store: Store, output: Output, chosen: list[Doomed]) -> int:
-    damaged = len(damaged_turns(store.folder / "inbox"))
-    output.json({"would_remove": chosen, "damaged_turns": damaged})
+    damaged, ids = len(damaged_turns(store.folder / "inbox")), [item.id for item in chosen]
+    with store.database.read() as connection:
+        texts = dict(run(connection, f"SELECT id, text FROM facts WHERE id IN ({', '.join('?' * len(chosen))})", ids))
+    doomed = [asdict(item) | {"text": texts.get(item.id, "")} for item in chosen]
+    output.json({"would_remove": doomed, "damaged_turns": damaged})
     if chosen:
-        output.table(("id", "why"), [(item.id, item.why) for item in chosen])
+        output.table(("id", "why", "text"), [tuple(each.values()) for each in doomed])
     output.line(f"{counted(len(chosen), 'memory')} would be removed.")
     if damaged and chosen:
         output.line(f"So would {counted(damaged, 'damaged turn')}, in which nothing can be searched: perdure inbox")

@@ -13,7 +13,7 @@ import click
 from perdure.api.evaluate import Evaluation, compare
 from perdure.api.explain import INJECTED, Considered, Why, silence
 from perdure.api.memory import Memory
-from perdure.cli.options import moment, on_memory
+from perdure.cli.options import moment, on_memory, project_option
 from perdure.cli.output import SHORT_ID, Output, steps
 from perdure.errors import InputError
 from perdure.recall.receipt import Receipt
@@ -32,11 +32,14 @@ HEADER = ("id", "verdict", "score", "likely", "cosine", "words", "legs", "factor
 @click.option("--as-of", help="What was true at this time.")
 @click.option("--tag", help="Only memories with this tag, found by their words.")
 @click.option("--expand", is_flag=True, help="Also ask in other words of the language model, if one is set.")
+@project_option
 @on_memory(model=True, reads=True)
 def recall(
     memory: Memory, output: Output, query: str, explain: bool, fact_id: str | None, as_of: str | None, **asked: Any
 ) -> None:
-    """Show what a prompt would bring up. Nothing is counted, and no receipt is left.
+    """Show what a prompt would bring up, of all that is yours. Nothing is counted, and no receipt is left.
+
+    With --project it is what an agent would be shown in that repository.
 
     Example: perdure recall "Which database is staging?" --explain
     """

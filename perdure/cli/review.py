@@ -12,6 +12,7 @@ import click
 from perdure.api.inbox import InboxTurn
 from perdure.api.memory import Memory
 from perdure.api.related_change import Beside, beside
+from perdure.cli.facts import scopes_of
 from perdure.cli.options import dry_run_option, limit_option, moment, on_memory, store_options, yes_option
 from perdure.cli.output import (
     FOUND_NOTHING,
@@ -74,6 +75,8 @@ def list_waiting(memory: Memory, output: Output, limit: int) -> None:
     Example: perdure review list --json
     """
     waiting = memory.admin.review(limit)
+    if not waiting:
+        output.line("Nothing waits for review.")
     _print(output, waiting, {fact.id: about for fact in waiting if (about := beside(memory, fact)) is not None})
 
 
@@ -125,6 +128,8 @@ def replaced_(memory: Memory, output: Output, since: str | None, limit: int) -> 
         for each in found
     ]  # fmt: skip
     output.both({"replaced": found}, ("id", "day", "text", "replaced by", "its text", "why"), rows)
+    if not found:
+        output.line("Nothing was replaced or withdrawn.")
 
 
 @click.command()
@@ -264,13 +269,17 @@ def drop_turns(memory: Memory, output: Output, ids: tuple[str, ...], dry_run: bo
 
 
 def _print(output: Output, facts: Sequence[Fact], others: Mapping[str, Beside] = MappingProxyType({})) -> None:
+    places = scopes_of(facts)
     about = {name: {"beside": each.fact, "relation": each.relation} for name, each in others.items()}
     rows = [
-        (fact.id[:SHORT_ID], fact.review_state, fact.channel.value, _why(fact, others.get(fact.id)), fact.text)
+        (fact.id[:SHORT_ID], fact.review_state, fact.channel.value, _why(fact, others.get(fact.id)),
+         *places.get(fact.id, ()), fact.text)
         for fact in facts
-    ]
+    ]  # fmt: skip
     told = {"facts": [asdict(fact) | about.get(fact.id, {}) for fact in facts]}
-    output.both(told, ("id", "review", "from", "why", "text"), rows)
+    output.json(told)
+    if facts:
+        output.table(("id", "review", "from", "why", *places.get("", ()), "text"), rows)
 
 
 def _why(fact: Fact, about: Beside | None) -> str:

@@ -104,14 +104,15 @@ def test_the_list_is_of_all_that_is_kept_page_by_page() -> None:
     call_json("forget", ids[0])
     call_json("update", ids[1], "--text", "The pot number 1 is red.")
     call_json("store", "The agent likes pots.", "--agent", "main")
+    call_json("store", "Eva likes pans.", "--user", "eva")
     first = call_json("list", "--limit", "4")
-    assert (first["total"], first["elsewhere"]) == (6, 1)
-    assert first["states"] == {"present": 4, "forgotten": 1, "former": 1}
+    assert (first["total"], first["elsewhere"]) == (7, 1)
+    assert first["states"] == {"present": 5, "forgotten": 1, "former": 1}
     call_json("store", "The pan is new.")
     second = call_json("list", "--limit", "4", "--behind", first["behind"])
     assert second["behind"] is None
     pages = [fact["id"] for fact in first["facts"] + second["facts"]]
-    assert len(pages) == len(set(pages)) == 6
+    assert len(pages) == len(set(pages)) == 7
     assert set(ids) < set(pages)
     hidden = {
         fact["id"]: fact["hidden"] for fact in call_json("list", "--state", "forgotten", "--state", "former")["facts"]
@@ -119,13 +120,13 @@ def test_the_list_is_of_all_that_is_kept_page_by_page() -> None:
     assert hidden.keys() == {ids[0], ids[1]}
     assert hidden[ids[0]].startswith("forgotten on ")
     assert hidden[ids[1]].startswith("former: replaced by ")
-    assert "The agent likes pots." in [fact["text"] for fact in call_json("list", "--all")["facts"]]
+    assert "Eva likes pans." in [fact["text"] for fact in call_json("list", "--all")["facts"]]
     shown = call("list", "--limit", "1").output
-    assert "1 of 7 are shown; in all 5 present, 1 forgotten, 1 former." in shown
+    assert "1 of 8 are shown; in all 6 present, 1 forgotten, 1 former." in shown
     assert "The next page: the same with --behind" in shown
     assert "1 more; perdure list --all shows them" in shown
-    everyone = call("list", "--all", "--limit", "50").output
-    assert "\tagent:main\t" in everyone
+    assert "\tagent:main\t" in call("list", "--limit", "50").output
+    assert "\tuser:eva\t" in call("list", "--all", "--limit", "50").output
 
 
 def test_the_status_has_no_codes_for_nothing() -> None:

@@ -81,7 +81,8 @@ def test_an_agent_searches_its_own_memories_and_the_users() -> None:
     stored("The staging database is called heron.", "--agent", "ann")
     assert found("staging", "--agent", "ann")
     assert found("staging", "--agent", "bob", code=1) == []
-    assert found("staging", code=1) == []
+    assert found("staging", "--user", "eva", code=1) == []
+    assert found("staging")
 
 
 def test_history_shows_all_versions_and_who_changed_what() -> None:
@@ -124,16 +125,18 @@ def test_scopes_and_categories_are_counted(monkeypatch: pytest.MonkeyPatch) -> N
     stored("The staging database is called heron.")
     stored("The harbour is closed.", "--agent", "ann", "--category", "fact")
     stored("The pier is wet.", "--scope", "project:pier")
-    assert call_json("scope", "list")["scopes"] == {"user:owner": 1}
-    assert call_json("scope", "list", "--all")["scopes"] == {"agent:ann": 1, "project:pier": 1, "user:owner": 1}
+    stored("The quay is long.", "--user", "eva")
+    owners = {"agent:ann": 1, "project:pier": 1, "user:owner": 1}
+    assert call_json("scope", "list")["scopes"] == owners
+    assert call_json("scope", "list", "--all")["scopes"] == {**owners, "user:eva": 1}
     assert call_json("scope", "show", "project:pier")["total"] == 1
-    for words in (["scope", "show", "agent:ann"], ["list", "--scope", "agent:ann"]):
-        with pytest.raises(ScopeError, match="add --agent ann"):
+    for words in (["scope", "show", "user:eva"], ["list", "--scope", "user:eva"]):
+        with pytest.raises(ScopeError, match="add --user eva"):
             call(*words)
     assert call_json("scope", "show", "agent:ann", "--agent", "ann")["by_category"] == {"fact": 1}
     assert [fact["text"] for fact in call_json("list", "--scope", "project:pier")["facts"]] == ["The pier is wet."]
     assert call_json("categories")["categories"] == {
-        "preference": 0, "fact": 0, "decision": 0, "entity": 1, "other": 0, "sailing": 0,
+        "preference": 0, "fact": 2, "decision": 0, "entity": 1, "other": 0, "sailing": 0,
     }  # fmt: skip
     assert call_json("categories", "--scope", "project:pier")["categories"]["entity"] == 0
 
@@ -177,9 +180,9 @@ def test_a_scope_of_an_agents_user_is_named_and_shown_as_it_is_written() -> None
     both = call_json("list", "--agent", "ann", "--user", "eva")["facts"]
     assert {fact["scope_target"] for fact in both} == {"ann user:*", "ann user:eva"}
     assert [fact["text"] for fact in call_json("list", "--agent", "ann")["facts"]] == ["The pier is wet."]
-    for scope, hint in (("agent:ann user:eva", "add --agent ann --user eva"), ("agent:ann user:*", "add --agent ann$")):
-        with pytest.raises(ScopeError, match=hint):
-            call("list", "--scope", scope)
+    with pytest.raises(ScopeError, match="add --agent ann --user eva"):
+        call("list", "--scope", "agent:ann user:eva")
+    assert [fact["text"] for fact in call_json("list")["facts"]] == ["The pier is wet."]
     for scope in ("agent:ann", "agent:ann user:*"):
         [fact] = call_json("list", "--agent", "ann", "--user", "eva", "--scope", scope)["facts"]
         assert fact["text"] == "The pier is wet."

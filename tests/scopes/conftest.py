@@ -14,7 +14,7 @@ import pytest
 
 from perdure.api.memory import Memory
 from perdure.clock import ManualClock
-from perdure.engine.engine import Engine
+from perdure.engine.engine import Engine, OwnersContext
 from perdure.engine.settings import Settings
 from perdure.files import registry
 from perdure.hooks.types import Channel, TurnContext
@@ -45,6 +45,10 @@ CALLERS: Callers = {
     "bob for max": (
         TurnContext(agent_id="bob", user_id="max", session_id="s2"),
         ("global", "user:max", "agent:bob user:*"),
+    ),
+    "the owner's own tools": (
+        OwnersContext(),
+        ("global", "user:owner", "agent:ann", "project:harbour", "agent:bob user:*"),
     ),
     "a stranger": (TurnContext(user_id="stranger"), ("global",)),
     "no agent": (TurnContext(agent_id=""), ("global",)),

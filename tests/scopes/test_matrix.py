@@ -16,6 +16,7 @@ import pytest
 from perdure.api.async_memory import AsyncMemory, Twin
 from perdure.api.memory import Memory
 from perdure.api.tools import TOOLS, call_tool
+from perdure.engine.engine import OwnersContext
 from perdure.errors import NotFoundError
 from perdure.hooks.types import TurnContext
 from perdure.hosts.carrier import Carrier
@@ -46,6 +47,9 @@ CALLERS: Callers = {
     )
     for agent, user, session in product(AGENTS, USERS, SESSIONS)
 }
+NOBODYS = tuple(dict.fromkeys(text for _, own in CALLERS.values() for text in own if not Scope.parse(text).user))
+OWNED = ("user:owner", *NOBODYS, *(f"agent:{agent} user:*" for agent in AGENTS if agent))
+CALLERS = {**CALLERS, "the owner's own tools": (OwnersContext(), OWNED)}
 SCOPES = tuple(Scope.parse(text) for text in dict.fromkeys(text for _, own in CALLERS.values() for text in own))
 SLOW = {
     "Memory.evaluate", "Admin.purge", "Admin.classify", "Admin.audit, fix", "Upkeep.distill", "Upkeep.consolidate",
