@@ -51,6 +51,7 @@ NOBODYS = tuple(dict.fromkeys(text for _, own in CALLERS.values() for text in ow
 OWNED = ("user:owner", *NOBODYS, *(f"agent:{agent} user:*" for agent in AGENTS if agent))
 CALLERS = {**CALLERS, "the owner's own tools": (OwnersContext(), OWNED)}
 SCOPES = tuple(Scope.parse(text) for text in dict.fromkeys(text for _, own in CALLERS.values() for text in own))
+ROOM = 8
 SLOW = {
     "Memory.evaluate", "Admin.purge", "Admin.classify", "Admin.audit, fix", "Upkeep.distill", "Upkeep.consolidate",
 }  # fmt: skip
@@ -135,7 +136,9 @@ def test_each_caller_finds_its_own_and_nothing_else(town: House, caller: str) ->
     assert {word for canary in town.canaries if (word := canary.word) in repr(found)} == words
     recall = memory.recall("Who sings in the harbour at night?")
     assert recall is not None
-    assert {canary.word for canary in town.canaries if canary.word in recall.block} == words
+    heard = {canary.word for canary in town.canaries if canary.word in recall.block}
+    # A block has room for what one agent may read, and not for all that is the owner's.
+    assert heard <= words if len(words) > ROOM else heard == words
 
 
 @pytest.mark.parametrize("agent", AGENTS)
