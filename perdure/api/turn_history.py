@@ -30,8 +30,8 @@ class PastTurn:
         session: the conversation, as its host names it.
         query: what was asked, redacted; empty if it was purged.
         silence: why nothing was looked for, or None.
-        texts: the memories that came up, best first, as far as they may still be seen; passages are not kept.
-        came: ids of the memories and passages that came up, as far as they may still be seen.
+        texts: what came up, best first, as far as it may still be seen; of a passage that has changed since, its place.
+        came: the ids of these.
         marks: by id of a memory that may still be seen, whether it should have come, where somebody has said so.
     """
 
@@ -54,7 +54,7 @@ def past(
     view = _view(engine, context)
     with engine.store.database.read() as connection:
         rows = receipts.listed(connection, view.audience, limit, before, marked, fact_id)
-        return [turn for turn in _told(connection, rows, view) if fact_id is None or fact_id in turn.came]
+        return [turn for turn in _told(engine, connection, rows, view) if fact_id is None or fact_id in turn.came]
 
 
 def one(engine: Engine, context: TurnContext, turn: str) -> PastTurn:
@@ -65,7 +65,7 @@ def one(engine: Engine, context: TurnContext, turn: str) -> PastTurn:
     """
     view = _view(engine, context)
     with engine.store.database.read() as connection:
-        return _told(connection, [_kept(connection, turn, view.audience)], view)[0]
+        return _told(engine, connection, [_kept(connection, turn, view.audience)], view)[0]
 
 
 def replay(engine: Engine, context: TurnContext, turn: str) -> Why:
@@ -105,16 +105,22 @@ def _kept(connection: Connection, turn: str, audience: Audience) -> Kept:
     return found
 
 
-def _told(connection: Connection, rows: Sequence[Kept], view: View) -> Sequence[PastTurn]:
+def _told(engine: Engine, connection: Connection, rows: Sequence[Kept], view: View) -> Sequence[PastTurn]:
     """Return what receipts tell, without any memory that is gone or out of sight."""
     named = {each["id"] for row in rows for each in _injected(row)} | {fact for row in rows for fact in _marks(row)}
     facts = search.by_ids(connection, list(named), view)
+    # A passage has no place in the journal.
+    places = {each["id"]: each["id"] for row in rows for each in _injected(row) if "change_seq" not in each}
+    seen = {
+        **places,
+        **engine.files.standing(places, view.audience),
+        **{name: fact.text for name, fact in facts.items()},
+    }
     return [
         PastTurn(
             row.id, row.at, row.session, row.body["query"], row.body.get("silence"),
-            tuple(facts[each["id"]].text for each in _injected(row) if each["id"] in facts),
-            # A passage has no place in the journal.
-            tuple(each["id"] for each in _injected(row) if each["id"] in facts or "change_seq" not in each),
+            tuple(seen[each["id"]] for each in _injected(row) if each["id"] in seen),
+            tuple(each["id"] for each in _injected(row) if each["id"] in seen),
             {fact_id: wanted for fact_id, wanted in _marks(row).items() if fact_id in facts},
         )
         for row in rows

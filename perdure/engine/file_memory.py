@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -37,6 +38,7 @@ from perdure.recent import Recent
 from perdure.store.forgotten import Forgotten
 from perdure.store.inbox_lines import PROJECT
 from perdure.store.scope import Audience, Scope
+from perdure.store.sql import run
 from perdure.store.store import Store
 
 if TYPE_CHECKING:
@@ -144,6 +146,21 @@ class FileMemory:
         """Search, with the index brought up to date before."""
         return self._search.search(ask, audience, self.sync.roots(), self.sync.fresh)
 
+    def standing(self, places: Collection[str], audience: Audience) -> Mapping[str, str]:
+        """Return by citation what stands in places that passages came from, of those that the audience may read."""
+        live = self.index.generations.live()
+        if not places or live is None:
+            return {}
+        scope, values = audience.sql("c")
+        sql = (
+            "SELECT f.path, c.start_line, c.end_line, c.speaker, c.text FROM chunks c JOIN files f ON f.id = c.file_id"
+            f" WHERE {scope} AND f.path IN (SELECT value FROM json_each(?))"
+        )
+        paths = json.dumps([place.rpartition("#")[0] for place in places])
+        with live.database.read() as connection:
+            rows = run(connection, sql, (*values, paths))
+        return {citation(*where): _said(speaker, text) for *where, speaker, text in rows}
+
     def close(self) -> None:
         """Stop watching, have what was recorded on disk, and close the index."""
         self.sync.close()
@@ -198,12 +215,17 @@ class RecallSource:
         return [_passage(chunk, score) for chunk, score in found if chunk.role in (None, "user")]
 
 
-def _passage(chunk: Chunk, score: float) -> Passage:
-    text = " ".join(chunk.text.split())
+def _said(speaker: str | None, text: str) -> str:
+    text = " ".join(text.split())
     text = text if len(text) <= TEXT else f"{text[: TEXT - 1].rstrip()}…"
+    return f"{speaker}: {text}" if speaker else text
+
+
+def _passage(chunk: Chunk, score: float) -> Passage:
+    text = _said(chunk.speaker if chunk.source == SESSIONS else None, chunk.text)
     where = citation(chunk.path, chunk.start_line, chunk.end_line)
     if chunk.source == SESSIONS:
         day = "" if chunk.at is None else f"{datetime.fromtimestamp(chunk.at, UTC):%Y-%m-%d}"
-        return Passage(where, retrievers.SESSIONS, f"{chunk.speaker}: {text}" if chunk.speaker else text, day, score)
+        return Passage(where, retrievers.SESSIONS, text, day, score)
     above = f"{chunk.path} {chunk.section}".strip()
     return Passage(where, retrievers.FILES, text, above, score)

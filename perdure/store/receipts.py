@@ -95,7 +95,7 @@ def of_session(connection: Connection, session: str | None, scope: str, since: f
     """Return up to `limit` receipts of a conversation since then, epoch seconds, newest first."""
     sql = f"{_KEPT} WHERE session IS ? AND scope = ? AND at > ? ORDER BY at DESC LIMIT ?"
     rows = run(connection, sql, (session, scope, since, limit))
-    return [Kept(name, at, of, _whole(*body)) for name, at, of, *body in rows]
+    return [Kept(name, at, of, told_in, _whole(*body)) for name, at, of, told_in, *body in rows]
 
 
 def compacted(connection: Connection, session: str, scope: str) -> None:

@@ -21,6 +21,8 @@ from starlette.routing import Route
 from perdure.api.memory import Memory
 from perdure.errors import NotFoundError, PerdureError
 from perdure.hooks.types import Channel
+from perdure.store.fact import Fact
+from perdure.store.scope import Scope
 from perdure.text.pluralize import counted
 
 PAGES = (
@@ -123,7 +125,15 @@ def templates() -> Environment:
         loader=PackageLoader("perdure.ui"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    made.filters |= {"when": when, "day": day, "count": counted, "size": size, "origin": origin}
+    made.filters |= {
+        "when": when,
+        "day": day,
+        "count": counted,
+        "size": size,
+        "origin": origin,
+        "scope": scope,
+        "place": place,
+    }
     return made
 
 
@@ -140,6 +150,16 @@ def day(seconds: float | None) -> str:
 def origin(channel: str) -> str:
     """Return in words by which way a memory came in."""
     return Channel(channel).words if channel in set(Channel) else channel
+
+
+def scope(fact: Fact) -> str:
+    """Return to whom a memory belongs."""
+    return str(Scope(fact.scope, fact.scope_target))
+
+
+def place(fact: Fact) -> str:
+    """Return to whom a memory belongs, if that is not simply the owner; else nothing."""
+    return "" if fact.scope == "user" else scope(fact)
 
 
 def size(bytes_: float) -> str:

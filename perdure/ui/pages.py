@@ -44,7 +44,30 @@ def today(call: Call) -> Response:
     turns = [turn for turn in memory.turns.past(MOST) if turn.at >= since]
     replaced = memory.admin.replaced(since, MOST)
     waiting = len(memory.admin.review())
-    return call.render("today.html", since=since, kept=kept, turns=turns, replaced=replaced, waiting=waiting)
+    last = _last(memory)
+    return call.render("today.html", since=since, kept=kept, turns=turns, replaced=replaced, waiting=waiting, last=last)
+
+
+@dataclass(frozen=True, slots=True)
+class Last:
+    """The last change: its batch, what was done, to which memory, and to how many more."""
+
+    batch: str
+    action: str
+    fact: Fact
+    more: int
+
+
+def _last(memory: Memory) -> Last | None:
+    try:
+        undone = memory.undo(dry_run=True)
+    except NotFoundError:
+        return None
+    if not undone.facts:
+        return None
+    changes = memory.admin.history(undone.facts[0]).changes
+    change = next(each for each in reversed(changes) if each.fact.id == undone.facts[0])
+    return Last(undone.batch, change.action.replace("_", " "), change.fact, len(undone.facts) - 1)
 
 
 def yesterday(now: float) -> float:
@@ -192,9 +215,12 @@ def one(call: Call) -> Response:
         last = memory.why_not(fact.id)
     except NotFoundError:
         last = ""
+    said = fact.source_date or fact.created_at
+    asked = (turn for turn in memory.turns.past(TURNS, before=said + 1) if turn.session == fact.provenance_session)
     return call.render(
         "one.html", fact=fact, state=state_of(fact, call.now), hidden=why_hidden(fact, call.now),
         steps=steps(history.versions), changes=history.changes, last=last, came=came,
+        source=next(asked, None) if fact.provenance_session else None,
         related=memory.related(fact.id, 1) if live and fact.superseded_at is None else [],
     )  # fmt: skip
 
@@ -272,6 +298,8 @@ def _id(call: Call) -> str:
 TURNS_PAGE = 50
 CONSIDERED = 40
 """Memories of a turn that are shown at once, the best ones."""
+FOUND_FOR_TURN = 8
+"""Memories to choose from where one should have come."""
 MARKS = {"yes": True, "no": False, "clear": None}
 SAID = {
     "yes": "Marked as one that should have come. perdure eval asks for it from now on.",
@@ -293,9 +321,11 @@ def turn(call: Call) -> Response:
     name = call.request.path_params["id"]
     found, explained = call.memory.turns.one(name), call.memory.why(name)
     today = call.memory.turns.replay(name) if call.asked("replay") and found.query else None
+    words = call.asked("find")
+    hits = call.memory.admin.search(words, limit=FOUND_FOR_TURN) if words else None
     return call.render(
         "turn.html", turn=found, explained=explained, silent=silence(explained), today=today, injected=INJECTED,
-        silent_today=silence(today) if today else None, most=None if call.asked("all") else CONSIDERED,
+        found=hits, silent_today=silence(today) if today else None, most=None if call.asked("all") else CONSIDERED,
     )  # fmt: skip
 
 

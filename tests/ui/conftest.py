@@ -39,7 +39,7 @@ class Browser:
         return answer.text
 
     def token(self) -> str:
-        found = re.search(r'name="form_token" value="(\w+)"', self.text("today"))
+        found = re.search(r'name="form_token" value="(\w+)"', self.text("health"))
         assert found is not None
         return found[1]
 

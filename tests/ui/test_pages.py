@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -176,6 +178,55 @@ def test_a_turn_is_explained_replayed_and_marked(browser: Browser) -> None:
     assert "Today it would be" in browser.text(f"turns/{name}", replay="yes")
     browser.press("mark", turn=name, id=tea.id, wanted="clear")
     assert memory.turns.one(name).marks == {boat.id: False}
+
+
+def test_the_page_is_the_owners_and_tells_what_a_turn_in_a_repository_was_shown(tmp_path: Path) -> None:
+    here = TurnContext(session_id="chat-1", project="project:boats-0123456789ab")
+    with Memory.open(tmp_path, whole=True, embedder="none", timers=False, watch=False) as memory:
+        browser = Browser(memory)
+        browser.enter()
+        memory.turns.before("Remember this.", here)
+        memory.turns.after([{"role": "user", "content": BOAT}], True, here)
+        assert memory.settle()
+        fact = memory.admin.list()[0]
+        assert (fact.text, fact.scope) == (BOAT, "project")
+        memory.turns.before(PROMPT, replace(here, session_id="chat-2"))
+        memory.store("Eva sails.", scope="user:owner")
+        assert memory.settle()
+        name = memory.turns.past()[0].id
+        for page in ("turns", f"turns/{name}", "today"):
+            assert f"<li>{BOAT}</li>" in browser.text(page)
+        assert BOAT in browser.text(f"turns/{name}", replay="yes").partition("Today it would be")[2]
+        for page in ("memories", "today", f"memory/{fact.id}"):
+            assert "project:boats-0123456789ab" in browser.text(page)
+        assert "1 memory" in browser.text("memories", scope=here.project)
+        assert ">Remember this.</a>" in browser.text(f"memory/{fact.id}")
+        browser.press("forget", id=fact.id)
+        last = browser.text("today").partition("Undo the last change")[2]
+        assert "forget: <a" in last
+        assert BOAT in last
+        browser.press("undo", batch=undo_of(browser.text("today")))
+        assert memory.get(fact.id).forgotten_at is None
+
+
+def test_a_turn_tells_the_passages_that_it_was_shown(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    notes = tmp_path_factory.mktemp("notes") / "MEMORY.md"
+    notes.write_text("# Boats\n\nThe boat called Albatross lies at pier nine.\n", encoding="utf-8")
+    browser.memory.files.add(notes.parent)
+    browser.memory.files.sync()
+    name = turn(browser.memory, "At which pier lies the boat called Albatross?")
+    assert "lies at pier nine.</li>" in browser.text(f"turns/{name}")
+    notes.write_text("# Boats\n\n\nThere is no boat any more.\n", encoding="utf-8")
+    browser.memory.files.sync()
+    assert "<li>MEMORY.md#L1-L3</li>" in browser.text(f"turns/{name}")
+
+
+def test_a_memory_that_should_have_come_is_found_by_its_words(browser: Browser) -> None:
+    fact, name = browser.memory.store("I like tea with milk.").fact, turn(browser.memory)
+    assert f'name="id" value="{fact.id}"' in browser.text(f"turns/{name}", find="tea milk")
+    assert "Nothing fits" in browser.text(f"turns/{name}", find="coffee")
 
 
 def test_review_approves_rejects_and_looks_for_what_may_go(browser: Browser) -> None:
