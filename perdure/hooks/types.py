@@ -89,8 +89,8 @@ class TurnContext:
         user_id: whom the agent serves: what is captured is theirs within the agent, and no other user's. None for the
             one owner of this machine.
         scopes: what else may be read and, if asked for by name, written: "project:..." and "custom:...".
-        project: the one that the turn is about, as "project:...": read like one of `scopes`, and what is said of
-            anything but the user is kept for it alone.
+        project: the one that the turn is about, as "project:...": read like one of `scopes`, and what is said
+            is kept for it alone, but for what is plainly the user's own.
         turn_id: the host's name for this turn, if it has one.
         trigger: what started the turn. Only "user" turns are recalled for and captured; "headless" ones, which a
             program asks for, are recalled for, and captured if `capture_headless` is on.

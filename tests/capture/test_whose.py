@@ -21,7 +21,9 @@ OWN = (
     "Leah is allergic to penicillin.", "Oh and he's coeliac so no normal cake", "My favourite editor is Helix.",
     "Always answer in British English.", "Keep your answers short.", "Please reply in German from now on.",
     "I prefer short answers.", "Never use emojis.", "In all my projects I use ruff.", "We use uv everywhere.",
-    "Always squash, for every repo.", "Ich bin allergisch gegen Nüsse.", "Meine Frau heißt Anna.",
+    "Always squash, for every repo.", "Wherever I work I squash.", "We squash in every repository.", "I speak French.",
+    "My phone number is 07700 900999.", "My email is sam@example.org.",
+    "Ich bin allergisch gegen Nüsse.", "Meine Frau heißt Anna.",
     "Antworte immer auf Deutsch.", "Je m'appelle Sam.", "Mieszkam w Krakowie i lubię herbatę.", "أنا أعيش في القاهرة.",
     "मैं दिल्ली में रहता हूँ।", "我对花生过敏。", "妻の名前は花子です。", "Tengo dos hijos y mi hija es vegetariana.",
 )  # fmt: skip
