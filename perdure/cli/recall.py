@@ -37,9 +37,9 @@ HEADER = ("id", "verdict", "score", "likely", "cosine", "words", "legs", "factor
 def recall(
     memory: Memory, output: Output, query: str, explain: bool, fact_id: str | None, as_of: str | None, **asked: Any
 ) -> None:
-    """Show what a prompt would bring up, of all that is yours. Nothing is counted, and no receipt is left.
+    """Show what a prompt would bring up. Nothing is counted, and no receipt is left.
 
-    With --project it is what an agent would be shown in that repository.
+    It is of all that is yours; with --project what an agent would be shown in that repository.
 
     Example: perdure recall "Which database is staging?" --explain
     """

@@ -224,7 +224,8 @@ def test_an_agent_searches_its_own_files(workspace: Path) -> None:
     call("files", "add", workspace, "--agent", "heron")
     assert found_paths("staging database", "--agent", "heron") == ["MEMORY.md"]
     assert found_paths("staging database", "--agent", "egret") == []
-    assert found_paths("staging database") == []
+    assert found_paths("staging database", "--user", "eva") == []
+    assert found_paths("staging database") == ["MEMORY.md"]
     with pytest.raises(ScopeError):
         call("files", "add", workspace, "--agent", "")
 

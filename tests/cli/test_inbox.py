@@ -19,9 +19,12 @@ DAMAGED = "My PIN is 4821 and the heron nests\x1b[31m at the lake."
 
 @pytest.fixture
 def home(home: Path) -> Path:
-    """A store with a turn of the owner and one of an agent that wait, one that failed, and one that is damaged."""
+    """A store with a turn of the owner and one of an agent for a named user that wait, one that failed, and one that is damaged."""
     store = Store(home)
-    for scope, text in (("user:owner", "I prefer tea over coffee."), ("agent:main", "The lamp in the hall is red.")):
+    for scope, text in (
+        ("user:owner", "I prefer tea over coffee."),
+        ("agent:main user:eva", "The lamp in the hall is red."),
+    ):
         store.inbox.append({**ENTRY, "scope": scope, "messages": [{"text": text, "at": None}]})
     failed = {**ENTRY, "messages": [{"text": "My dog is called Fido."}]}
     store.park("failed:1", "ValueError", json.dumps(failed))
@@ -44,8 +47,9 @@ def test_what_waits_failed_or_was_damaged_is_shown_to_whom_it_belongs(home: Path
     ]
     # An agent reads what its user says, too; whose a damaged one is nobody knows.
     assert sorted(text for _, text in turns("list", "--agent", "main")) == [
-        "I prefer tea over coffee.", "My dog is called Fido.", "The lamp in the hall is red.",
+        "I prefer tea over coffee.", "My dog is called Fido.",
     ]  # fmt: skip
+    assert turns("list", "--agent", "main", "--user", "eva") == [("waits", "The lamp in the hall is red.")]
     assert turns("--user", "bob") == []
 
 
