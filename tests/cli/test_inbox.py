@@ -19,7 +19,7 @@ DAMAGED = "My PIN is 4821 and the heron nests\x1b[31m at the lake."
 
 @pytest.fixture
 def home(home: Path) -> Path:
-    """A store with a turn of the owner and one of an agent for a named user that wait, one that failed, and one that is damaged."""
+    """A store with turns of the owner and of a named user that wait, one that failed, and one that is damaged."""
     store = Store(home)
     for scope, text in (
         ("user:owner", "I prefer tea over coffee."),
