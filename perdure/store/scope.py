@@ -260,10 +260,6 @@ OWNERS = _Owners(frozenset({GLOBAL, Scope("user", OWNER)}), Scope("user", OWNER)
 class _Everybody(Audience):
     """Whoever has anything in a folder."""
 
-    def may_read(self, scope: Scope) -> bool:
-        """Return whether it is in the folder."""
-        return True
-
     def sql(self, table: str = "facts") -> tuple[str, tuple[str, ...]]:
         """Return a condition that always holds."""
         return "TRUE", ()

@@ -48,26 +48,15 @@ def today(call: Call) -> Response:
     return call.render("today.html", since=since, kept=kept, turns=turns, replaced=replaced, waiting=waiting, last=last)
 
 
-@dataclass(frozen=True, slots=True)
-class Last:
-    """The last change: its batch, what was done, to which memory, and to how many more."""
-
-    batch: str
-    action: str
-    fact: Fact
-    more: int
-
-
-def _last(memory: Memory) -> Last | None:
+def _last(memory: Memory) -> Mapping[str, Any] | None:
+    """Return the last change: its batch, what it did to a memory, and to how many more; None: there is none."""
     try:
         undone = memory.undo(dry_run=True)
     except NotFoundError:
         return None
-    if not undone.facts:
-        return None
-    changes = memory.admin.history(undone.facts[0]).changes
-    change = next(each for each in reversed(changes) if each.fact.id == undone.facts[0])
-    return Last(undone.batch, change.action.replace("_", " "), change.fact, len(undone.facts) - 1)
+    changes = [each for first in undone.facts[:1] for each in memory.admin.history(first).changes]
+    done = [each for each in changes if each.fact.id == undone.facts[0]]
+    return {"batch": undone.batch, "change": done[-1], "more": len(undone.facts) - 1} if done else None
 
 
 def yesterday(now: float) -> float:
@@ -298,8 +287,6 @@ def _id(call: Call) -> str:
 TURNS_PAGE = 50
 CONSIDERED = 40
 """Memories of a turn that are shown at once, the best ones."""
-FOUND_FOR_TURN = 8
-"""Memories to choose from where one should have come."""
 MARKS = {"yes": True, "no": False, "clear": None}
 SAID = {
     "yes": "Marked as one that should have come. perdure eval asks for it from now on.",
@@ -322,7 +309,7 @@ def turn(call: Call) -> Response:
     found, explained = call.memory.turns.one(name), call.memory.why(name)
     today = call.memory.turns.replay(name) if call.asked("replay") and found.query else None
     words = call.asked("find")
-    hits = call.memory.admin.search(words, limit=FOUND_FOR_TURN) if words else None
+    hits = call.memory.admin.search(words) if words else None
     return call.render(
         "turn.html", turn=found, explained=explained, silent=silence(explained), today=today, injected=INJECTED,
         found=hits, silent_today=silence(today) if today else None, most=None if call.asked("all") else CONSIDERED,

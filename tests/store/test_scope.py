@@ -24,9 +24,10 @@ from perdure.index.vector_index import ExactIndex
 from perdure.lance.indexer import Indexer
 from perdure.lance.table import LanceIndex
 from perdure.store.fact import Fact
-from perdure.store.scope import BOUND, EVERYONE, GLOBAL, KINDS, Audience, Scope, bound, checked_id
-from perdure.store.search import View, by_hash, by_ids, by_prefix, lexical, lookup
+from perdure.store.scope import BOUND, EVERYONE, GLOBAL, KINDS, OWNERS, Audience, Scope, bound, checked_id
+from perdure.store.search import View, by_hash, by_ids, by_prefix, enumerated, lexical, lookup
 from perdure.store.spaces import VectorSpace
+from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 from perdure.text.normalise import fingerprint
@@ -270,3 +271,30 @@ def test_custom_scopes_are_read_and_written_by_name(tmp_path: Path) -> None:
         assert memory.recall("When is the team lunch?") is not None
     with Memory.open(tmp_path, embedder="none") as memory:
         assert memory.recall("When is the team lunch?") is None
+
+
+def test_the_owner_s_own_tools_read_what_names_no_other_user(tmp_path: Path) -> None:
+    owners = (
+        "global",
+        "user:owner",
+        "agent:a",
+        "agent:a user:*",
+        "session:s agent:a",
+        "project:x user:y",
+        "custom:team",
+    )
+    others = ("user:eva", "agent:a user:eva", "session:s user:eva", "agent:a user:eva x")
+    store = Store(tmp_path)
+    with store.write(Author(Channel.LIBRARY)) as tx:
+        for scope in map(Scope.parse, (*owners, *others)):
+            tx.add(Fact(f"It is of {scope}.", scope=scope.kind, scope_target=scope.target))
+        condition, values = OWNERS.sql()
+        rows = run(tx.connection, f"SELECT scope, scope_target FROM facts WHERE {condition}", values)
+        assert {str(Scope(*row)) for row in rows} == set(owners)
+        assert {str(each) for each in enumerated(tx.connection, OWNERS).scopes} == set(owners)
+        assert enumerated(tx.connection, Audience.of()) == Audience.of()
+    store.close()
+    everything = [Scope.parse(text) for text in (*owners, *others)]
+    assert [str(scope) for scope in OWNERS.among(everything)] == list(owners)
+    assert not OWNERS.may_write(Scope.parse("user:eva"))
+    assert OWNERS.writable() == Scope("user", "owner")
