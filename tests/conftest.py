@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from itertools import chain
@@ -24,6 +25,10 @@ from tests.on_postgres import kept, part_by_folder
 
 # A shell that runs the tests in the background has SIGINT ignored; processes that a test interrupts would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# Days are counted by the machine's zone; a test that is about another one names it.
+os.environ["TZ"] = "UTC"
+if hasattr(time, "tzset"):
+    time.tzset()
 
 SLOW = Path(__file__).with_name("slow.txt")
 """The tests that take most of the time, a line each, as `pytest --write-slow` found them."""

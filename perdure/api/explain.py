@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -20,6 +19,7 @@ from perdure.store.sql import Connection
 from perdure.store.store import Store
 from perdure.store.trust import AUTO_RECALLED
 from perdure.text.pluralize import counted
+from perdure.text.timestamps import day_of
 
 INJECTED = "injected"
 NO_EVIDENCE = "no evidence"
@@ -185,7 +185,7 @@ def ending(fact: Fact, now: float) -> Ending:
         return Ending(None, None, None, "for good")
     confirmed = fact.last_confirmed_at or fact.created_at
     fades = confirmed + OLD_AGE * (fact.expires_at - confirmed)
-    own = lifetime(fact.text, fact.effective_date, fact.key)
+    own = lifetime(fact.text, fact.effective_date, fact.key, fact.zone)
     if own.words is not None and own.decay_class == fact.decay_class:
         words, why = own.words, f"as it says '{own.words}'"
     elif expiry(fact.decay_class, confirmed, fact.decay_freeze_until) is None:
@@ -194,8 +194,8 @@ def ending(fact: Fact, now: float) -> Ending:
         words, why = None, f"as the class '{fact.decay_class}' it was given says"
     if fact.decay_class in REFRESHED_BY_USE and fact.expires_at > now:
         why += "; each use puts it off"
-    fading = f"; fades since {_day(fades)}" if fades < now < fact.expires_at else ""
-    return Ending(fact.expires_at, fades, words, f"until {_day(fact.expires_at)}, {why}{fading}")
+    fading = f"; fades since {day_of(fades, fact.zone)}" if fades < now < fact.expires_at else ""
+    return Ending(fact.expires_at, fades, words, f"until {day_of(fact.expires_at, fact.zone)}, {why}{fading}")
 
 
 def _verdict(known: Considered, explained: Why) -> str:
@@ -265,7 +265,3 @@ def _hidden(fact: Fact, at: float) -> str | None:
     if fact.channel not in AUTO_RECALLED:
         return f"what came in by the channel {fact.channel} comes up when it is asked for, never by itself"
     return None
-
-
-def _day(seconds: float) -> str:
-    return dt.datetime.fromtimestamp(seconds, dt.UTC).date().isoformat()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -26,6 +25,7 @@ from perdure.recall.aliases import Speller
 from perdure.recall.query import Query
 from perdure.store.scope import Scope
 from perdure.store.sql import run
+from perdure.text.timestamps import day_of
 
 MEMORY_MD = "MEMORY.md"
 SECRET_CHARS = 10_000
@@ -288,7 +288,8 @@ class Files:
         )
         if workspace is None:
             raise InputError("there is no workspace to write a note to; set workspace, or add one with files.add")
-        return append_daily_note(Path(workspace), text, self._engine.clock.now(), title=title)
+        now, zone = self._engine.clock.now(), self._engine.store.zone
+        return append_daily_note(Path(workspace), text, now, tz=zone, title=title)
 
     def flush_due(self, total_tokens: int, context_window: int, compactions: int, session: str) -> FlushRequest | None:
         """Return what to ask the agent before the host compacts, once per compaction cycle; None if it is not due.
@@ -305,7 +306,7 @@ class Files:
         if not policy.due(total_tokens, context_window, compactions, flushed.get(key)):
             return None
         flushed.put(key, compactions)
-        today = dt.datetime.fromtimestamp(self._engine.clock.now()).astimezone().date()
+        today = day_of(self._engine.clock.now(), self._engine.store.zone)
         return FlushRequest(*policy.prompts(today))
 
     def prompt_sections(self, mode: str = "full") -> tuple[PromptSection, ...]:

@@ -164,7 +164,7 @@ class Memory:
         given = Given(category, importance, entity, key, value, why, tags, decay_class, metadata)
         engine = self._engine
         now = engine.clock.now()
-        clean = explicit_fact(text, given, home, channel, now, engine.categories)
+        clean = explicit_fact(text, given, home, channel, now, engine.store.zone, engine.categories)
         [prepared] = engine.writer.prepare([clean.fact], now)
         with engine.store.write(self._author(channel)) as tx:
             done = written(tx, engine.writer, prepared, channel, replaced.id if replaced else None)
@@ -189,7 +189,7 @@ class Memory:
         clean = safe_fact(replace(old, **{name: value for name, value in values.items() if name in TEXTS}))
         now = engine.clock.now()
         [prepared] = engine.writer.prepare([clean.fact], now)
-        found = {"tags": prepared.fact.tags, **renewed(old, clean.fact, now)}
+        found = {"tags": prepared.fact.tags, **renewed(old, clean.fact, now, engine.store.zone)}
         author = self._author()
         with engine.store.write(author) as tx:
             fact = lifecycle.update(tx, old.id, values, prepared.vector, found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import tzinfo
 from typing import Any
 
 from perdure.api.explain import MIN_PREFIX
@@ -85,6 +86,11 @@ class ToolCaller(Memory):
     def overheard(self) -> bool:
         """Whether others read along, who may not see what is in memory."""
         return overheard(self._context, self._engine.settings)
+
+    @property
+    def zone(self) -> tzinfo | None:
+        """In which zone who reads the answers counts days; None: the machine's."""
+        return self._engine.store.zone
 
     def refuse_if_overheard(self) -> None:
         """See that what is in memory may be shown in this chat: the recalled block follows the same rule.
@@ -195,7 +201,8 @@ class ToolCaller(Memory):
         """
         there = Scope(old.scope, old.scope_target)
         engine = self._engine
-        return explicit_fact(text, given, there, self.channel, engine.clock.now(), engine.categories)
+        now, zone = engine.clock.now(), engine.store.zone
+        return explicit_fact(text, given, there, self.channel, now, zone, engine.categories)
 
     def version(self, old: Fact, values: Mapping[str, Any]) -> SafeFact:
         """Return what a memory would be with other values, without secrets.
@@ -205,7 +212,7 @@ class ToolCaller(Memory):
         """
         clean = safe_fact(replace(old, **values))
         new = {name: getattr(clean.fact, name) for name in values}
-        found = renewed(old, clean.fact, self._engine.clock.now())
+        found = renewed(old, clean.fact, self._engine.clock.now(), self._engine.store.zone)
         draft = next_version(old, checked(new), found)
         draft = replace(draft, channel=self.channel, preserve_tags=old.preserve_tags or "tags" in new)
         return replace(clean, fact=draft)

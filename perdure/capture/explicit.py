@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from perdure.capture.describe import CategoryPatterns, describe
-from perdure.capture.lifetimes import dated, lifetime
+from perdure.capture.lifetimes import timed
 from perdure.capture.statements import Statement
 from perdure.hooks.types import Channel
 from perdure.store.fact import Fact
@@ -32,9 +33,13 @@ class Given:
 
 
 def explicit_fact(
-    text: str, given: Given, scope: Scope, channel: Channel, now: float, categories: CategoryPatterns = ()
-) -> SafeFact:
-    """Return the fact to store, without secrets; missing tags are found when it is written. `now`: epoch seconds."""
+    text: str, given: Given, scope: Scope, channel: Channel, now: float, zone: dt.tzinfo | None = None,
+    categories: CategoryPatterns = (),
+) -> SafeFact:  # fmt: skip
+    """Return the fact to store, without secrets; missing tags are found when it is written.
+
+    `now`: epoch seconds; what it says of days counts in the zone.
+    """
     values = {name: value for name in Given.__slots__ if (value := getattr(given, name)) is not None}
     fitting = checked({**values, "text": text, "importance": given.importance})
     # Redacted first: a slot's value cut out of "my password is ..." no longer shows what it is.
@@ -52,24 +57,21 @@ def explicit_fact(
     fact, text = clean.fact, clean.fact.text.strip()
     known = describe(Statement(text, "stored"), categories)
     slot = known.slot if given.entity is None and given.key is None else None
-    key = slot.key if slot else fact.key
-    lives = lifetime(text, now, key)
     described = replace(
         fact,
-        text=dated(text, now),
+        text=text,
         why=fact.why or known.why,
         category=fact.category or known.category,
         importance=given.importance,
         entity=slot.entity if slot else fact.entity,
-        key=key,
+        key=slot.key if slot else fact.key,
         value=slot.value if slot and given.value is None else fact.value,
         source=channel.value,
         channel=channel,
-        decay_class=given.decay_class or lives.decay_class,
-        decay_freeze_until=lives.freeze_until,
         preserve_tags=given.tags is not None,
         scope=scope.kind,
         scope_target=scope.target,
         extraction_method="explicit",
     )
-    return replace(clean, fact=described)
+    found = timed(described, now, zone)
+    return replace(clean, fact=replace(found, decay_class=given.decay_class or found.decay_class))

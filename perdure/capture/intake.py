@@ -20,7 +20,7 @@ from perdure.text.clean import clip, message_text
 from perdure.text.fence import strip_fenced
 from perdure.text.history import MAX_RAW, unread
 from perdure.text.scripts import dense_script
-from perdure.text.timestamps import seconds
+from perdure.text.timestamps import seconds, zone_told
 
 MAX_BEFORE = 160
 """Characters of a message that may be quoted to explain the next one."""
@@ -80,7 +80,7 @@ def take(messages: Messages, tail: str, key: bytes, session: str | None, limits:
         else:
             beside = {"before": before} if before else {}
         if len(said) >= _least(said, limits.min_chars):
-            taken.append({"text": said, "at": seconds(message.get("timestamp")), **beside})
+            taken.append({"text": said, "at": seconds(message.get("timestamp")), **zone_told(message), **beside})
         if author is Author.USER:
             before = said if len(text) <= MAX_BEFORE else ""
     return Intake(tuple(taken), tail, clipped, tuple(left_out), fresh, redacted)

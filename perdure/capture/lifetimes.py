@@ -10,13 +10,14 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
 from perdure.ranking.decay import DEFAULT_CLASS
 from perdure.regex import lazy
 from perdure.store.fact import Fact
+from perdure.text.timestamps import ZONE, day_of, midnight
 from perdure.text.when import Period, periods
 
 UNTIL_ITS_DAY = "short"
@@ -32,14 +33,14 @@ class Lifetime:
     words: str | None = None  # those of the text that tell its end
 
 
-def lifetime(text: str, said_at: float, key: str | None = None) -> Lifetime:
-    """Return how long a memory, as it was said (epoch seconds) or is stored, should live if nobody says so."""
-    freeze = freeze_until(text, said_at)
+def lifetime(text: str, said_at: float, key: str | None = None, zone: dt.tzinfo | None = None) -> Lifetime:
+    """Return how long a memory, as it was said (epoch seconds, in a zone) or is stored, should live if nobody says."""
+    freeze = freeze_until(text, said_at, zone)
     plain = _WRITTEN_DAY.sub("", text).replace("’", "'").strip(" .!")
     if _PAST.search(plain) or any(word in (key or "").casefold() for word in _LASTING):
         return Lifetime(DEFAULT_CLASS, freeze)
     lasts = bool(_PRESENT.search(plain)) and not _TURNS.search(plain)
-    end = _until(plain, said_at) if lasts else None
+    end = _until(plain, said_at, zone) if lasts else None
     if end is not None:
         at, words = end
         return Lifetime(UNTIL_ITS_DAY, at, words)
@@ -54,11 +55,25 @@ def lifetime(text: str, said_at: float, key: str | None = None) -> Lifetime:
     return Lifetime(DEFAULT_CLASS, freeze)
 
 
-def renewed(old: Fact, new: Fact, now: float) -> dict[str, Any]:
+def timed(fact: Fact, said_at: float, zone: dt.tzinfo | None) -> Fact:
+    """Return a fact with what its words say of days, counted in a zone: which these are, and how long it lives.
+
+    `said_at`: epoch seconds. Which zone that was stands with a fact whose words depend on it.
+    """
+    text, lives = dated(fact.text, said_at, zone), lifetime(fact.text, said_at, fact.key, zone)
+    offset = dt.datetime.fromtimestamp(said_at, dt.UTC).astimezone(zone).isoformat()[-6:]
+    counted = {ZONE: offset} if text != fact.text or lives.freeze_until is not None else {}
+    return replace(
+        fact, text=text, decay_class=lives.decay_class, decay_freeze_until=lives.freeze_until,
+        metadata={**counted, **fact.metadata},
+    )  # fmt: skip
+
+
+def renewed(old: Fact, new: Fact, now: float, zone: dt.tzinfo | None) -> dict[str, Any]:
     """Return what the new words of a memory say of its lifetime; a class that somebody named stays."""
-    found = lifetime(new.text, now, new.key)
+    found = lifetime(new.text, now, new.key, zone)
     day = {"decay_freeze_until": found.freeze_until}
-    named = old.decay_class != lifetime(old.text, old.effective_date, old.key).decay_class
+    named = old.decay_class != lifetime(old.text, old.effective_date, old.key, old.zone).decay_class
     return day if named else {**day, "decay_class": found.decay_class}
 
 
@@ -132,14 +147,13 @@ _CLAUSES = lazy(r"[,;:()]|\b(?:and|but|or|so|because|since|that|which|who|whose|
 _AGAIN = lazy(r"\b(?:from|between|every|each|always|usually|until|till|til)\b", re.IGNORECASE)
 
 
-def dated(text: str, said_at: float) -> str:
+def dated(text: str, said_at: float, zone: dt.tzinfo | None = None) -> str:
     """Return a text with the day behind each time that only makes sense when it is said: "tomorrow (2026-05-04)".
 
-    The words stay as they were; a span is given by its first and last day. `said_at`: epoch seconds, UTC.
+    The words stay as they were; a span is given by its first and last day. `said_at`: epoch seconds.
     """
-    today = dt.datetime.fromtimestamp(said_at, dt.UTC).date()
     pieces, end = [], 0
-    for match, period in _relative(text, today):
+    for match, period in _relative(text, day_of(said_at, zone)):
         pieces += [text[end : match.end()], f" ({_written(period)})"]
         end = match.end()
     return "".join([*pieces, text[end:]])
@@ -162,23 +176,20 @@ def _written(period: Period) -> str:
     return str(period.first) if period.first == period.last else f"{period.first} to {period.last}"
 
 
-def freeze_until(text: str, now: float, max_days: int = MAX_FREEZE_DAYS) -> float | None:
-    """Return until when a fact must not expire because it speaks of a day to come; epoch seconds, UTC.
+def freeze_until(text: str, now: float, zone: dt.tzinfo | None = None, max_days: int = MAX_FREEZE_DAYS) -> float | None:
+    """Return until when a fact must not expire because it speaks of a day to come; epoch seconds.
 
     It is the end of the last such day, not more than `max_days` away (0: no limit). A day without a year is the next
     one of that name. A fact about an appointment is of use until it is over.
     """
-    today = dt.datetime.fromtimestamp(now, dt.UTC).date()
+    today = day_of(now, zone)
     days = [day for match in chain.from_iterable(p.finditer(text) for p in _DAYS) if (day := _day(match, today))]
     days += [period.last for _, period in _relative(text, today)]
     coming = [day for day in days if day > today and (not max_days or (day - today).days <= max_days)]
-    if not coming:
-        return None
-    end = dt.datetime.combine(max(coming) + dt.timedelta(days=1), dt.time(), dt.UTC)
-    return end.timestamp()
+    return midnight(max(coming) + dt.timedelta(days=1), zone) if coming else None
 
 
-def _until(text: str, said_at: float) -> tuple[float, str] | None:
+def _until(text: str, said_at: float, zone: dt.tzinfo | None) -> tuple[float, str] | None:
     """Return when something ends that says so of all of itself: "I'm in Lisbon until December".
 
     A day belongs to what lasts until then; a month alone, a week or a year does not. Nothing is found where more than
@@ -188,11 +199,11 @@ def _until(text: str, said_at: float) -> tuple[float, str] | None:
     found = _UNTIL.search(text)
     if found is None or _says_more(text[: found.start()]) or _AGAIN.search(text[: found.start()]):
         return None
-    today = dt.datetime.fromtimestamp(said_at, dt.UTC).date()
+    today = day_of(said_at, zone)
     end = _end(found["when"], today)
     if end is None or end <= today:
         return None
-    return dt.datetime.combine(end, dt.time(), dt.UTC).timestamp(), found[0]
+    return midnight(end, zone), found[0]
 
 
 def _says_more(text: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from typing import Any
 from perdure.capture.decide import SPEAKER, Action, Decision, own_view
 from perdure.capture.describe import CategoryPatterns, describe, importance, is_own
 from perdure.capture.forgetting import forget, meant
-from perdure.capture.lifetimes import dated, lifetime
+from perdure.capture.lifetimes import timed
 from perdure.capture.promote import offer
 from perdure.capture.rules import guarded
 from perdure.capture.statements import CaptureRule, Choice, Statement, statements
@@ -29,6 +30,7 @@ from perdure.store.transaction import Author, Transaction
 from perdure.store.trust import ON_PURPOSE, SUPERSEDES, strength
 from perdure.text.echo import Trace, echoes, quotes, same, trace, traces
 from perdure.text.normalise import fingerprint, fold
+from perdure.text.timestamps import ZONE, zone_of
 
 Shown = Mapping[str, Sequence[Trace]]
 """What a conversation was shown: traces by id of fact or passage."""
@@ -133,7 +135,7 @@ class Capturer:
     ) -> list[Fact]:
         rules = tuple(guarded(rule) for rule in self._rules())
         return [
-            _draft(each, message, entry, self._categories)
+            _draft(each, message, entry, self._categories, self._store.zone)
             for message in messages
             for each in statements(message["text"], rules, choice, message.get("before", ""))
         ]
@@ -211,7 +213,7 @@ def _held(tx: Transaction, prepared: Prepared, reason: str) -> Written:
     for twin in [*known, *by_hash(tx.connection, fingerprint(fact.text), view)]:
         if strength(twin.channel) >= strength(fact.channel):
             return Written(tx.reinforce(twin.id), Decision(Action.NOOP, twin.id, "said before"))
-    added = tx.add(replace(fact, **_on_hold(reason)), prepared.vector)
+    added = tx.add(_on_hold(fact, reason), prepared.vector)
     return Written(added, Decision(Action.ADD, None, reason))
 
 
@@ -220,8 +222,9 @@ def _author(channel: Channel, entry: Mapping[str, Any]) -> Author:
 
 
 def _draft(
-    statement: Statement, message: Mapping[str, Any], entry: Mapping[str, Any], categories: CategoryPatterns
-) -> Fact:
+    statement: Statement, message: Mapping[str, Any], entry: Mapping[str, Any], categories: CategoryPatterns,
+    zone: dt.tzinfo | None,
+) -> Fact:  # fmt: skip
     description = describe(statement, categories)
     slot = description.slot
     scope = Scope.parse(entry["scope"] if is_own(statement.text, slot) else entry.get(PROJECT, entry["scope"]))
@@ -229,9 +232,9 @@ def _draft(
     name = message.get("name", "")
     if name:
         slot = None  # the slots are the user's
-    lives = lifetime(statement.text, said_at, slot.key if slot else None)
-    return Fact(
-        text=f"{name}: " * bool(name) + dated(statement.text, said_at) + statement.after,
+    zone = zone_of(message.get(ZONE)) or zone_of(entry.get(ZONE)) or zone
+    fact = Fact(
+        text=statement.text,
         why=description.why,
         category=description.category,
         importance=importance(description.category, statement),
@@ -240,8 +243,6 @@ def _draft(
         value=slot.value if slot else None,
         channel=Channel.USER,
         source_date=said_at,
-        decay_class=lives.decay_class,
-        decay_freeze_until=lives.freeze_until,
         scope=scope.kind,
         scope_target=scope.target,
         provenance_session=entry.get("session"),
@@ -251,6 +252,8 @@ def _draft(
         extraction_confidence=statement.confidence,
         metadata={SPEAKER: name} if name else {},
     )
+    fact = timed(fact, said_at, zone)
+    return replace(fact, text=f"{name}: " * bool(name) + fact.text + statement.after)
 
 
 class _Guard:
@@ -293,9 +296,9 @@ class _Guard:
         self._day += 1
 
 
-def _on_hold(reason: str) -> Mapping[str, Any]:
-    """Return the attributes of a fact that waits for review."""
-    return {"review_state": "pending", "metadata": {"review": reason}}
+def _on_hold(fact: Fact, reason: str) -> Fact:
+    """Return a fact that waits for review."""
+    return replace(fact, review_state="pending", metadata={**fact.metadata, "review": reason})
 
 
 # What the assistant said, if that is wanted: kept for review only, and never in the place of what the user said.
@@ -313,10 +316,8 @@ def _worldly(drafts: Iterable[Fact]) -> Iterator[Fact]:
     """Yield what an assistant's drafts say of the world, marked as its word. What it says of itself is no memory."""
     for draft in drafts:
         if not _ITSELF.search(fold(draft.text)):
-            yield replace(
-                draft, channel=Channel.ASSISTANT, confidence=_UNSURE, extraction_confidence=_UNSURE,
-                **_on_hold("said by the assistant"),
-            )  # fmt: skip
+            held = _on_hold(draft, "said by the assistant")
+            yield replace(held, channel=Channel.ASSISTANT, confidence=_UNSURE, extraction_confidence=_UNSURE)
 
 
 def _heard(messages: Iterable[Mapping[str, Any]], shown: Mapping[str, Sequence[Trace]], key: bytes) -> list[Trace]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from perdure.store.fact import Fact, folded_slot
@@ -13,6 +12,7 @@ from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.trust import SUPERSEDES
 from perdure.text.sameness import Details, details, plain_words, says_the_same
+from perdure.text.timestamps import day_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +36,7 @@ class Cluster:
 
 def _key(fact: Fact, found: Details) -> Hashable:
     """Return what facts must have in common before their words are compared."""
-    day = datetime.fromtimestamp(fact.effective_date, UTC).date() if found.relative else None
+    day = day_of(fact.effective_date, fact.zone) if found.relative else None
     trusted = None if fact.channel in SUPERSEDES else fact.channel
     # What the words do not say, because the slot was given by hand, must be equal too.
     unsaid = fact.value if fact.value and fact.value.casefold() not in fact.text.casefold() else None

@@ -10,7 +10,7 @@ import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import date
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author, Transaction
 from perdure.store.trust import SUPERSEDES
+from perdure.text.timestamps import day_of
 from perdure.text.topics import DISLIKES, LIKES, SPEAKS, Topic, frequent, topics
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def _told(keys: Sequence[str], seen: Sequence[_Seen], kept: Mapping[str, Sequenc
     """Return what the facts of a topic come to; None if it could only be told without its point."""
     subject = ", ".join(Counter(topic.form for _, topic in kept[key]).most_common(1)[0][0] for key in keys[:3])
     regular = [topic.said for _, topic in seen if frequent(topic.said) and len(topic.said) <= QUOTED]
-    weekdays = {datetime.fromtimestamp(fact.effective_date, UTC).weekday() for fact, _ in seen}
+    weekdays = {date.fromordinal(day).weekday() for day in _days(seen)}
     by_fact = {fact.id: topic for key in keys for fact, topic in kept[key] if topic.way != SPEAKS}
     wishes = list(by_fact.values())
     ways = {topic.way for topic in wishes}
@@ -165,7 +166,7 @@ def _days(seen: Sequence[_Seen]) -> set[int]:
 
 
 def _day(fact: Fact) -> int:
-    return int(fact.effective_date // 86_400)
+    return day_of(fact.effective_date, fact.zone).toordinal()
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +301,7 @@ def _fact(found: Found, home: Scope, author: Author) -> Fact:
 
 
 def _sentence(text: str, evidence: Sequence[Fact]) -> str:
-    days = sorted({datetime.fromtimestamp(fact.effective_date, UTC).date().isoformat() for fact in evidence})
+    days = sorted({str(date.fromordinal(_day(fact))) for fact in evidence})
     when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
     return f"{text.rstrip('.')} ({len(evidence)} memories, {when})."
 

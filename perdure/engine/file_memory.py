@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 
 from perdure.background.file_sync import FileSync
@@ -40,6 +40,7 @@ from perdure.store.inbox_lines import PROJECT
 from perdure.store.scope import Audience, Scope
 from perdure.store.sql import run
 from perdure.store.store import Store
+from perdure.text.timestamps import day_of, zone_of
 
 if TYPE_CHECKING:
     from perdure.embed.base import Vector
@@ -184,6 +185,7 @@ def files_options(settings: Settings) -> FilesOptions:
         sources=settings.sources, chunking=Chunking(how.chunk_tokens, how.chunk_overlap), candidates=how.candidates,
         files=replace(DEFAULTS.files, **legs), turns=replace(DEFAULTS.turns, **legs),
         half_life_days=how.half_life_days, mmr=how.mmr_lambda, citations=settings.citations,
+        zone=zone_of(settings.timezone),
     )  # fmt: skip
 
 
@@ -212,7 +214,8 @@ class RecallSource:
         """Return the passages, best first."""
         begun, ask = draft
         found = self.search.finish(begun, vector, ask)
-        return [_passage(chunk, score) for chunk, score in found if chunk.role in (None, "user")]
+        zone = self.search.index.options.zone
+        return [_passage(chunk, score, zone) for chunk, score in found if chunk.role in (None, "user")]
 
 
 def _said(speaker: str | None, text: str) -> str:
@@ -221,11 +224,11 @@ def _said(speaker: str | None, text: str) -> str:
     return f"{speaker}: {text}" if speaker else text
 
 
-def _passage(chunk: Chunk, score: float) -> Passage:
+def _passage(chunk: Chunk, score: float, zone: tzinfo | None) -> Passage:
     text = _said(chunk.speaker if chunk.source == SESSIONS else None, chunk.text)
     where = citation(chunk.path, chunk.start_line, chunk.end_line)
     if chunk.source == SESSIONS:
-        day = "" if chunk.at is None else f"{datetime.fromtimestamp(chunk.at, UTC):%Y-%m-%d}"
+        day = "" if chunk.at is None else day_of(chunk.at, zone).isoformat()
         return Passage(where, retrievers.SESSIONS, text, day, score)
     above = f"{chunk.path} {chunk.section}".strip()
     return Passage(where, retrievers.FILES, text, above, score)

@@ -12,6 +12,7 @@ from perdure.maintenance.teardown import clear
 from perdure.store.folder import MACHINE
 from perdure.store.server_key import known_key
 from perdure.store.store import Absent, Server, Store, machine_prefix
+from perdure.text.timestamps import zone_of
 
 
 def server_of(settings: Settings) -> Server | None:
@@ -33,7 +34,7 @@ def store_of(home: Path, settings: Settings, *, guest: bool = False, moved: bool
     if guest:
         given["absent"] = "empty"
     try:
-        return Store(home, server=server, **given)
+        return Store(home, server=server, zone=zone_of(settings.timezone), **given)
     except StorePurgedError:
         if server is not None and _serves(home, server):
             clear(home)

@@ -19,6 +19,7 @@ from perdure.engine.setting_sources import PREFIX, from_environment, from_file, 
 from perdure.errors import SettingsError
 from perdure.hooks.types import HEADLESS, Placement
 from perdure.index.feeding import CROSSOVER
+from perdure.text.timestamps import zone_of
 
 _Adjustment = Literal["salience", "confidence", "importance_recency", "long_term", "freshness"]
 _Share = Annotated[float, Field(ge=0, le=1)]
@@ -37,6 +38,12 @@ def _no_switch(value: Any) -> Any:
     if isinstance(value, bool):
         raise ValueError("takes a number of links, 0 for none")
     return value
+
+
+def _zone(name: str) -> str:
+    if name and zone_of(name) is None:
+        raise ValueError("takes the IANA name of a time zone, as Europe/Lisbon")
+    return name
 
 
 class Table(BaseModel):
@@ -190,6 +197,9 @@ class Settings(Table):
     """Bring up memories before each turn."""
     auto_capture: bool = True
     """Keep what is worth keeping after each turn."""
+    timezone: Annotated[str, AfterValidator(_zone)] = ""
+    """Where you are, as `Europe/Lisbon`: by it "tomorrow" is counted, if neither message nor host tells; empty: as on
+    this machine."""
     embedder: str = "auto"
     """Name of an embedder; "auto": the local model; "none": words only. Others: `docs/providers.md`."""
     embedder_model: str | None = None

@@ -14,7 +14,7 @@ from perdure.hooks.types import Messages, TurnContext
 from perdure.recent import Recent
 from perdure.store.inbox_lines import PROJECT, Entry
 from perdure.store.scope import Scope
-from perdure.text.timestamps import seconds
+from perdure.text.timestamps import ZONE, seconds
 
 CURSORS = 1024
 """Conversations of which it is at hand how far they were read, those that went on last; the store knows the others."""
@@ -64,6 +64,7 @@ class TurnIntake:
             entry = self.append({
                 "at": at, "session": context.session_id, "cursor": name, "tail": intake.tail, "scope": str(home),
                 **({PROJECT: context.project} if context.project else {}),
+                **({ZONE: context.timezone} if context.timezone else {}),
                 "host": context.host, "turn": context.turn_id, "messages": intake.messages,
                 **({RECORD: said} if said else {}),
             })  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import tzinfo
 
 from perdure.files.chunking import Chunking
 from perdure.files.roots import Root
@@ -34,6 +35,7 @@ class FilesOptions:
     half_life_days: float = HALF_LIFE_DAYS  # of dated files
     mmr: float = LAMBDA  # weight of the score against the likeness to better results; 1 switches it off
     citations: str = "auto"  # "auto", "on" or "off"
+    zone: tzinfo | None = None  # in which a query's days are counted; None: the machine's
 
 
 def source_of(root: Root) -> str:

@@ -7,7 +7,6 @@ import math
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from itertools import islice
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -23,7 +22,6 @@ from perdure.store.scope import Audience, Scope
 from perdure.store.sql import Connection, Row, run
 from perdure.store.vocabulary import document_frequency, rarest, weight
 from perdure.text.normalise import match_query, match_terms
-from perdure.text.when import periods
 
 if TYPE_CHECKING:
     import numpy as np
@@ -330,18 +328,17 @@ def _chunks(reader: Reader, joined: str, wanted: Sequence[object]) -> dict[int, 
 
 def passages(
     reader: Reader, chunks: Mapping[int, Chunk], words: Words, query: str, vector: tuple[Vector, str] | None,
-    known: Mapping[int, float], scale: Scale, today: date,
+    known: Mapping[int, float], scale: Scale, times: Sequence[tuple[float, float]],
 ) -> dict[int, Passage]:  # fmt: skip
     """Return what the ranking needs to know of chunks.
 
-    `today`: the day of asking, in UTC.
+    `times`: those that the query asks about, begin and end, in epoch seconds.
     """
     near = dict(known)
     if vector:
         near |= cosines(reader.generation, vector[1], vector[0], [chunk for chunk in chunks if chunk not in near])
     whole = whole_documents(reader, words, (chunk.file_id for chunk in chunks.values()))
     speaker = _speaker_named(query, chunks.values())
-    times = [period.seconds() for period in periods(query, today)]
     found = {}
     for chunk in chunks.values():
         scores = {KEYWORD: keyword_score(words.bm25.get(chunk.id, 0.0), words.whole)}

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
 from heapq import nsmallest
 from itertools import islice
 from typing import Any
@@ -23,6 +22,8 @@ from perdure.ranking.passages import mmr, score, temporal_decay
 from perdure.store.forgotten import Hush
 from perdure.store.scope import Audience
 from perdure.text.normalise import fold, match_terms
+from perdure.text.timestamps import day_of
+from perdure.text.when import periods
 
 HYBRID, KEYWORDS, SUBSTRING, DISABLED = "hybrid", "keyword", "substring", "disabled"
 """The rungs of the ladder, best first."""
@@ -207,8 +208,9 @@ class FileSearch:
         more |= {chunk: draft.beside[chunk] for chunk in near if chunk in draft.beside}
         chunks |= more
         chunks |= neighbours(reader, more.values(), chunks.values())
-        today = datetime.fromtimestamp(self.clock.now(), UTC).date()
-        known = passages(reader, chunks, words, draft.query, vector, near, self.scale(), today)
+        today = day_of(self.clock.now(), options.zone)
+        times = [period.seconds(options.zone) for period in periods(draft.query, today)]
+        known = passages(reader, chunks, words, draft.query, vector, near, self.scale(), times)
         scores: dict[int, float] = {}
         for source, weights in ((SESSIONS, options.turns), (MEMORY, options.files)):
             scores |= score({key: one for key, one in known.items() if chunks[key].source == source}, weights)

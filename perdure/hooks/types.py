@@ -102,6 +102,7 @@ class TurnContext:
         host: the host's name, for the journal.
         keeps_block: whether the host keeps the recalled block in its own history.
         now: the host's time in epoch seconds; None for the clock of perdure.
+        timezone: where the user is, by its IANA name; None: as the settings say, or on this machine.
     """
 
     session_id: str | None = None
@@ -118,6 +119,7 @@ class TurnContext:
     host: str = "python"
     keeps_block: bool = False
     now: float | None = None
+    timezone: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

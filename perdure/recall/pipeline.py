@@ -264,7 +264,7 @@ class Recaller:
         if view.tag is not None or view.as_of is not None:
             return []
         with self.store.database.read(deadline=deadline) as connection:
-            facts = colliding(connection, query.text, view)
+            facts = colliding(connection, query.text, view, self.store.zone)
         return _new([Ranked(fact, DATES, 0.0) for fact in facts], ranked, receipt)
 
     def _standing(self, view: View, session: str | None, deadline: float, *, opening: bool = False) -> list[Ranked]:
@@ -302,7 +302,7 @@ class Recaller:
                 there[fresh.fact.id] = fresh
         facts = {fact_id: each.fact for fact_id, each in there.items()}
         order = in_order([each.fact.id for each in ranked], found)
-        return [there[fact_id] for fact_id in order], marks(facts, found, self.stale)
+        return [there[fact_id] for fact_id in order], marks(facts, found, self.stale, self.store.zone)
 
     def _block(
         self, ranked: list[Ranked], marked: Mapping[str, str], receipt: Receipt, asked: Asked, count: CountTokens
@@ -311,7 +311,7 @@ class Recaller:
         now = receipt.at if asked.as_of is None else asked.as_of
         facts = [
             replace(
-                entry_of(each.fact, each.leg, each.score, self._text(each.fact), form, now, count),
+                entry_of(each.fact, each.leg, each.score, self._text(each.fact), form, now, self.store.zone, count),
                 mark=marked.get(each.fact.id, ""),
             )
             for each in ranked

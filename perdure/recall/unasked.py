@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import date, tzinfo
 from functools import cache
 from typing import Final
 
@@ -17,6 +17,7 @@ from perdure.store.search import View, by_ids, by_phrases, lexical, lookup
 from perdure.store.sql import Connection, run
 from perdure.store.trust import SUPERSEDES
 from perdure.text.normalise import fold, fts_text, match_query, match_terms
+from perdure.text.timestamps import day_of
 from perdure.text.when import Period, days_ahead, month_names, periods
 
 SESSIONS = 256
@@ -234,13 +235,12 @@ MOST_DATED: Final = 3
 _DATED_READ: Final = 20
 
 
-def colliding(connection: Connection, prompt: str, view: View) -> list[Fact]:
+def colliding(connection: Connection, prompt: str, view: View, zone: tzinfo | None) -> list[Fact]:
     """Return the memories that name a day of the next two weeks which the prompt names too, the latest first.
 
     A memory must say the date: day and month, with or without a year. A weekday alone would collide every week.
     """
-    today = datetime.fromtimestamp(view.now, UTC).date()
-    days = days_ahead(prompt, today, AHEAD)
+    days = days_ahead(prompt, day_of(view.now, zone), AHEAD)
     if not days:
         return []
     facts = by_phrases(connection, [form for day in days for form in _written(day)], view, _DATED_READ)

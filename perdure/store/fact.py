@@ -6,12 +6,14 @@ import json
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from datetime import tzinfo
 from typing import Any
 
 from perdure.hooks.types import Channel
 from perdure.ranking.decay import DEFAULT_CLASS
 from perdure.store.sql import Row
 from perdure.text.clean import clean
+from perdure.text.timestamps import ZONE, zone_of
 
 CATEGORIES = ("preference", "fact", "decision", "entity", "other")
 
@@ -74,6 +76,11 @@ class Fact:
     def effective_date(self) -> float:
         """When it was said, as far as known; decides between equals."""
         return self.source_date if self.source_date is not None else self.created_at
+
+    @property
+    def zone(self) -> tzinfo | None:
+        """In which zone its words count days; None: the machine's."""
+        return zone_of(self.metadata.get(ZONE))
 
 
 COLUMNS = tuple(column.name for column in fields(Fact))

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import tzinfo
 from pathlib import Path
 from typing import Literal
 
@@ -47,8 +48,8 @@ class Server:
 class Store:
     """One data folder. Several processes may have it open; each sees what the others wrote.
 
-    `refusal` says why it can only be read; None: it can be written. From the `key` all its hashes are made. `server` is
-    the database that holds the truth; None: facts.db.
+    `refusal` says why it can only be read; None: it can be written. Days are counted in `zone`; None: the machine's.
+    From the `key` all its hashes are made. `server` is the database that holds the truth; None: facts.db.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Store:
         folder: Path,
         *,
         clock: Clock | None = None,
+        zone: tzinfo | None = None,
         summaries: Summaries = USUAL,
         absent: Absent = "create",
         server: Server | None = None,
@@ -67,7 +69,7 @@ class Store:
         nothing that was there has been changed.
         """
         self.folder = folder
-        self.clock = clock or SystemClock()
+        self.clock, self.zone = clock or SystemClock(), zone
         self.summaries = summaries
         self.server, self._machine = server, ""
         if server is not None:

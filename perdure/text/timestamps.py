@@ -1,11 +1,29 @@
-"""Times as hosts write them."""
+"""Times as hosts write them, and the day and the zone that they are of.
+
+A zone is a `tzinfo`; None is the machine's, whose summer times Python knows as well.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from perdure.regex import lazy
+from perdure.text.clean import message_text
 
 MAX_SECONDS = 1e11
 """Host times beyond the year 5138 are no times, and neither are those before 1970: no calendar need hold them."""
+ZONE = "zone"
+"""Under this name what was said, and a memory whose words were dated, tell by which zone."""
+_OFFSET = lazy(r"(?:UTC|GMT)?([+-])(\d\d?):?(\d\d)?")
+_BEHIND = lazy(r"([+-]\d\d:?\d\d)\Z")
+_ENVELOPE = lazy(r"\s*\[[^\]\n]{0,80}?\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d)? ?([A-Za-z+-][\w/+:-]{1,40})\]")
+"""What a host puts in front of a message: "[Mon 2026-03-16 14:27 GMT+8]"."""
+_AMERICAN = {"HST": -10, "AKST": -9, "AKDT": -8, "PST": -8, "PDT": -7, "MDT": -6, "CST": -6, "CDT": -5, "EDT": -4}
+"""Short names that hosts write and no database of zones has."""
 
 
 def seconds(value: object) -> float | None:
@@ -19,3 +37,46 @@ def seconds(value: object) -> float | None:
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1000 * MAX_SECONDS:
         return value / 1000 if value > MAX_SECONDS else float(value)
     return None
+
+
+def day_of(at: float, zone: dt.tzinfo | None) -> dt.date:
+    """Return the day of a time, epoch seconds, in a zone.
+
+    Raises:
+        ValueError, OverflowError, OSError: no calendar has it.
+    """
+    return dt.datetime.fromtimestamp(at, zone).date()
+
+
+def midnight(day: dt.date, zone: dt.tzinfo | None) -> float:
+    """Return when a day begins in a zone, in epoch seconds."""
+    return dt.datetime.combine(day, dt.time(), zone).timestamp()
+
+
+@lru_cache(maxsize=64)
+def zone_of(name: str | None) -> dt.tzinfo | None:
+    """Return the zone of a name, as "Asia/Kathmandu", or of an offset, as "-08:00" or "GMT+8"; None if it is none."""
+    offset = _OFFSET.fullmatch(name or "")
+    try:
+        if offset is not None:
+            ahead = dt.timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0))
+            return dt.timezone(ahead if offset[1] == "+" else -ahead)
+        if name in _AMERICAN:
+            return dt.timezone(dt.timedelta(hours=_AMERICAN[name]))
+        return ZoneInfo(name) if name else None
+    except (ValueError, LookupError, OSError):
+        return None
+
+
+def zone_told(message: Mapping[str, Any]) -> dict[str, str]:
+    """Return, under `ZONE`, in which zone a message of a host was written; nothing if it does not tell.
+
+    Its timestamp tells, or what the host has put in front of the text. UTC tells nothing: programs write it anywhere.
+    """
+    stamp = message.get("timestamp")
+    told = _BEHIND.search(stamp) if isinstance(stamp, str) else None
+    for found in (told, _ENVELOPE.match(message_text(message)[:200])):
+        zone = zone_of(found[1]) if found else None
+        if found and zone is not None and zone.utcoffset(dt.datetime(2026, 1, 1)):
+            return {ZONE: found[1]}
+    return {}

@@ -16,13 +16,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import date, timedelta, tzinfo
 from functools import partial
 from typing import Any, TypeVar
 
 from perdure.regex import lazy
 from perdure.text.lexicon import table
 from perdure.text.normalise import fold
+from perdure.text.timestamps import midnight
 
 _DAY_SECONDS = 86_400.0
 _NEVER = "(?!)"
@@ -39,12 +40,12 @@ class Period:
     first: date
     last: date
 
-    def seconds(self, zone: tzinfo = UTC) -> tuple[float, float]:
+    def seconds(self, zone: tzinfo | None) -> tuple[float, float]:
         """Return begin and end in epoch seconds, by midnights of the zone; the end no longer belongs to it."""
-        begin = datetime.combine(self.first, time.min, zone).timestamp()
+        begin = midnight(self.first, zone)
         if self.last == date.max:
-            return begin, datetime.combine(self.last, time.min, zone).timestamp() + _DAY_SECONDS
-        return begin, datetime.combine(self.last + timedelta(days=1), time.min, zone).timestamp()
+            return begin, midnight(self.last, zone) + _DAY_SECONDS
+        return begin, midnight(self.last + timedelta(days=1), zone)
 
 
 def periods(text: str, today: date) -> list[Period]:

@@ -24,8 +24,10 @@ function plain(ctx) {
   if (session.sessionKey) keep(bridge.sessions, session.sessionKey, session);
   const known = !ctx?.senderId || ctx.senderId === session.requesterSenderId;
   const inputProvenance = ctx?.inputProvenance?.kind && { kind: ctx.inputProvenance.kind };
-  const ownerIsNamed = Boolean(bridge.hostConfig()?.commands?.ownerAllowFrom?.length);
-  const who = { senderIsOwner: known ? session.senderIsOwner : null, ownerIsNamed, inputProvenance };
+  const host = bridge.hostConfig();
+  const ownerIsNamed = Boolean(host?.commands?.ownerAllowFrom?.length);
+  const timezone = host?.agents?.defaults?.userTimezone;
+  const who = { senderIsOwner: known ? session.senderIsOwner : null, ownerIsNamed, inputProvenance, timezone };
   return { ...session, ...picked(ctx, ["runId", "trigger"]), ...who };
 }
 

@@ -56,6 +56,7 @@ def turn_context(ctx: Mapping[str, Any]) -> TurnContext:
         chat=_chat(_text(ctx, "sessionKey")),
         workspace=_text(ctx, "workspaceDir") or None,
         host=HOST,
+        timezone=_text(ctx, "timezone") or None,
     )
 
 
