@@ -5,8 +5,11 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
+import os
+import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from textwrap import indent
@@ -86,6 +89,19 @@ def _told(case: dict[str, Any], error: BaseException) -> str:
 def _shown(values: dict[str, Any]) -> str:
     shown = {name: repr(value) for name, value in values.items()}
     return ", ".join(f"{name}={text[:LONG]}{'…' * (len(text) > LONG)}" for name, text in shown.items())
+
+
+@contextmanager
+def machine_in(zone: str) -> Iterator[None]:
+    """Have the machine's clock show the time of a zone."""
+    before = os.environ["TZ"]
+    try:
+        os.environ["TZ"] = zone
+        time.tzset()
+        yield
+    finally:
+        os.environ["TZ"] = before
+        time.tzset()
 
 
 def say(memory: Memory, *texts: str, session: str = "s") -> None:

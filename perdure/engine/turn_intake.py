@@ -64,7 +64,8 @@ class TurnIntake:
             entry = self.append({
                 "at": at, "session": context.session_id, "cursor": name, "tail": intake.tail, "scope": str(home),
                 **({PROJECT: context.project} if context.project else {}),
-                **({ZONE: context.timezone} if context.timezone else {}),
+                # Another machine may come to capture it.
+                **({ZONE: zone} if (zone := context.timezone or self.settings.timezone) else {}),
                 "host": context.host, "turn": context.turn_id, "messages": intake.messages,
                 **({RECORD: said} if said else {}),
             })  # fmt: skip

@@ -49,8 +49,11 @@ def day_of(at: float, zone: dt.tzinfo | None) -> dt.date:
 
 
 def midnight(day: dt.date, zone: dt.tzinfo | None) -> float:
-    """Return when a day begins in a zone, in epoch seconds."""
-    return dt.datetime.combine(day, dt.time(), zone).timestamp()
+    """Return when a day begins in a zone, in epoch seconds; of a year that is beyond the zone, in UTC."""
+    try:
+        return dt.datetime.combine(day, dt.time(), zone).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return dt.datetime.combine(day, dt.time(), dt.UTC).timestamp()
 
 
 @lru_cache(maxsize=64)

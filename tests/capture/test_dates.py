@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import datetime as dt
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure.capture.lifetimes import dated, freeze_until
+from perdure.text.timestamps import midnight
 from tests.capture.conftest import Notebook
+from tests.kit import for_each, machine_in
 
+ZONES = ("America/Los_Angeles", "Pacific/Auckland", "Asia/Shanghai", "Asia/Kathmandu", "UTC")
 SUNDAY = dt.datetime(2026, 11, 22, 12, tzinfo=dt.UTC).timestamp()
 
 
@@ -56,3 +60,26 @@ def test_the_same_words_a_week_later_mean_another_day(notebook: Notebook) -> Non
         notebook.clock.advance(86_400)
     [later] = notebook.say("Our launch is next Friday.")
     assert later.decision.action.value == "update"
+
+
+@for_each(
+    ("zone", "said", "tomorrow"),
+    [
+        *((zone, f"2026-03-02T{time}", "2026-03-03") for zone in ZONES for time in ("00:00:30", "12:00", "23:59:30")),
+        ("America/Los_Angeles", "2026-03-07T23:59:30", "2026-03-08"),
+        ("America/Los_Angeles", "2026-03-08T03:30", "2026-03-09"),
+        ("America/Los_Angeles", "2026-11-01T00:30", "2026-11-02"),
+        ("America/Los_Angeles", "2026-11-01T23:30", "2026-11-02"),
+        ("Pacific/Auckland", "2026-04-05T00:30", "2026-04-06"),
+        ("Pacific/Auckland", "2026-04-05T23:30", "2026-04-06"),
+        ("Pacific/Auckland", "2026-09-27T23:30", "2026-09-28"),
+        ("Europe/Lisbon", "2026-03-28T23:30", "2026-03-29"),
+    ],
+)
+def test_a_day_is_that_of_the_place_where_it_was_said(zone: str, said: str, tomorrow: str) -> None:
+    place, day = ZoneInfo(zone), dt.date.fromisoformat(tomorrow)
+    at, text = dt.datetime.fromisoformat(said).replace(tzinfo=place).timestamp(), "I fly tomorrow."
+    ends = midnight(day + dt.timedelta(days=1), place)
+    assert (dated(text, at, place), freeze_until(text, at, place)) == (f"I fly tomorrow ({tomorrow}).", ends)
+    with machine_in(zone):
+        assert (dated(text, at), freeze_until(text, at)) == (f"I fly tomorrow ({tomorrow}).", ends)

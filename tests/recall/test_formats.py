@@ -170,11 +170,13 @@ def test_a_block_changes_with_the_day_alone(told: Desk) -> None:
 
 PROCESS = """
 import sys
+from datetime import UTC
 from pathlib import Path
 from perdure.embed.deterministic import HashEmbedder
 from tests.recall.conftest import Desk
 desk = Desk(Path(sys.argv[1]), HashEmbedder())
 desk.clock.set(float(sys.argv[2]))
+desk.store.zone = UTC
 recall, _ = desk.ask("What is the staging database called?", relative_cut=0.0, deadline=30.0)
 sys.stdout.buffer.write(recall.block.encode())
 desk.close()

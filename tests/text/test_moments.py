@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.text.timestamps import seconds
+from perdure.text.timestamps import seconds, zone_of, zone_told
+from tests.kit import for_each
 
 numbers = st.one_of(st.integers(), st.floats())
 words = st.one_of(
@@ -45,3 +46,54 @@ def test_a_time_is_one_that_every_calendar_has(value: Any) -> None:
     at = seconds(value)
     if at is not None:
         assert 1970 <= dt.datetime.fromtimestamp(at, dt.UTC).astimezone().year <= 5139
+
+
+@for_each(
+    ("name", "hours"),
+    [
+        ("Asia/Kathmandu", 5.75),
+        ("America/Los_Angeles", -8),
+        ("UTC", 0),
+        ("-08:00", -8),
+        ("+0545", 5.75),
+        ("GMT+8", 8),
+        ("UTC-3:30", -3.5),
+        ("PST", -8),
+        ("EDT", -4),
+        ("", None),
+        (None, None),
+        ("Mars/Olympus", None),
+        ("America", None),
+        ("../../etc/passwd", None),
+        ("GMT+99", None),
+    ],
+)
+def test_zones_are_told_by_name_or_offset(name: str | None, hours: float | None) -> None:
+    zone = zone_of(name)
+    offset = zone.utcoffset(dt.datetime(2026, 1, 1)) if zone else None
+    assert offset == (None if hours is None else dt.timedelta(hours=hours))
+
+
+@for_each(
+    ("message", "zone"),
+    [
+        ({"content": "Hello.", "timestamp": "2026-03-02T20:30:00-08:00"}, "-08:00"),
+        ({"content": "Hello.", "timestamp": "2026-03-03T04:30:00Z"}, None),
+        ({"content": "Hello.", "timestamp": "2026-03-03T04:30:00+00:00"}, None),
+        ({"content": "Hello.", "timestamp": 1_772_512_200_000}, None),
+        ({"content": "Hello.", "timestamp": "2026-03-02"}, None),
+        ({"content": "[Mon 2026-03-16 14:27 GMT+8] Hello."}, "GMT+8"),
+        ({"content": "[Mon 2026-03-16 14:27 GMT+8] Hello.", "timestamp": "2026-03-16T06:27:00Z"}, "GMT+8"),
+        ({"content": "[WhatsApp +15550100 +2m 2026-03-16 14:27 PST] Hello."}, "PST"),
+        ({"content": "[Mon 2026-03-16 06:27 UTC] Hello."}, None),
+        (
+            {"content": [{"type": "text", "text": "[Mira 2026-03-16 14:27 Asia/Kathmandu]"}]},
+            "Asia/Kathmandu",
+        ),
+        ({"content": "Meet me [2026-03-16 14:27 GMT+8]."}, None),
+        ({"content": "[todo] Hello."}, None),
+        ({}, None),
+    ],
+)
+def test_a_message_may_tell_where_it_was_written(message: dict[str, Any], zone: str | None) -> None:
+    assert zone_told(message).get("zone") == zone

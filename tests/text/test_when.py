@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import example, given, settings
@@ -265,13 +266,14 @@ _PARTS = [
         st.lists(st.sampled_from(_PARTS), max_size=12).map(" ".join),
     ),
     st.dates(),
+    st.sampled_from([None, UTC, ZoneInfo("Pacific/Auckland"), ZoneInfo("America/Los_Angeles")]),
 )
-@example("last winter", date.min)
-@example("next winter", date.max)
-def test_any_text_can_be_read_on_any_day(text: str, today: date) -> None:
+@example("last winter", date.min, None)
+@example("next winter", date.max, None)
+def test_any_text_can_be_read_on_any_day(text: str, today: date, zone: tzinfo | None) -> None:
     for period in periods(text, today):
         assert period.first <= period.last
-        begin, end = period.seconds()
+        begin, end = period.seconds(zone)
         assert begin < end
 
 
