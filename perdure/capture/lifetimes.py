@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from perdure.ranking.decay import DEFAULT_CLASS
+from perdure.ranking.decay import DEFAULT_CLASS, OF_SESSION
 from perdure.regex import lazy
 from perdure.store.fact import Fact
 from perdure.text.timestamps import ZONE, day_of, midnight
@@ -55,12 +55,14 @@ def lifetime(text: str, said_at: float, key: str | None = None, zone: dt.tzinfo 
     return Lifetime(DEFAULT_CLASS, freeze)
 
 
-def timed(fact: Fact, said_at: float, zone: dt.tzinfo | None) -> Fact:
+def timed(fact: Fact, said_at: float, zone: dt.tzinfo | None, *, moment: bool = False) -> Fact:
     """Return a fact with what its words say of days, counted in a zone: which these are, and how long it lives.
 
-    `said_at`: epoch seconds. Which zone that was stands with a fact whose words depend on it.
+    `said_at`: epoch seconds; a `moment` ends with its session. Which zone that was stands with a fact whose words
+    depend on it.
     """
-    text, lives = dated(fact.text, said_at, zone), lifetime(fact.text, said_at, fact.key, zone)
+    text = dated(fact.text, said_at, zone)
+    lives = Lifetime(OF_SESSION, None) if moment else lifetime(fact.text, said_at, fact.key, zone)
     offset = dt.datetime.fromtimestamp(said_at, dt.UTC).astimezone(zone).isoformat()[-6:]
     counted = {ZONE: offset} if text != fact.text or lives.freeze_until is not None else {}
     return replace(
@@ -103,7 +105,7 @@ _BY_WORDS = (
     ("durable", lazy(
         r"\b(?:for now|for the time being|(?:for|at) the moment|right now)\b(?! of\b)", re.IGNORECASE
     )),
-    ("session", lazy(r"\bthis session\b", re.IGNORECASE)),
+    (OF_SESSION, lazy(r"\bthis session\b", re.IGNORECASE)),
     ("short", lazy(r"\bfor (?:today|tonight)\b|\b(?:today|tonight) only\b", re.IGNORECASE)),
     ("active", lazy(r"\bfor this week\b|\bthis week only\b", re.IGNORECASE)),
 )  # fmt: skip

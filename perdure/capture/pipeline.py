@@ -252,7 +252,7 @@ def _draft(
         extraction_confidence=statement.confidence,
         metadata={SPEAKER: name} if name else {},
     )
-    fact = timed(fact, said_at, zone)
+    fact = timed(fact, said_at, zone, moment=statement.moment)
     return replace(fact, text=f"{name}: " * bool(name) + fact.text + statement.after)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from perdure.capture.language import CODES, Language, foreign_cue, language, language_of
+from perdure.capture.moments import moments
 from perdure.capture.naming import find_naming
 from perdure.capture.sentences import (
     clauses,
@@ -94,6 +95,7 @@ class Statement:
     confidence: float = STRONG  # that it is worth keeping, 0 to 1
     category: str | None = None  # where it is known before the words are read
     after: str = ""  # what the user said before, if the statement says too little without it
+    moment: bool = False  # whether it ends with the session
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,7 @@ class Heard:
     number: int  # its place in the message, from 0
     of: int  # number of sentences in the message
     message: str
+    moment: bool = False  # whether it ends with the session
 
 
 Choice = Callable[[Heard], Sequence[Statement] | None]
@@ -143,7 +146,8 @@ def statements(
             continue
         if found and len(sentence) <= MAX_MARK and _JOKE.search(sentence):
             found.pop()
-        kept = list(each.stated if chosen is None else chosen)
+        stated = each.stated if chosen is None else chosen
+        kept = [replace(found, moment=each.moment and found.cue != "remember") for found in stated]
         if each.number == 0 and (after := explained(sentence, before)):
             kept = [replace(statement, after=after) for statement in kept]
         if forgets:
@@ -161,9 +165,9 @@ def heard(text: str, rules: tuple[CaptureRule, ...] = ()) -> Iterator[Heard]:
     """Yield the sentences of a redacted message, each with what the built-in rules, then `rules`, would keep of it."""
     words = language(language_of(text))
     told = sentences(prose(text), words.code)
-    for number, sentence in enumerate(told):
+    for number, (sentence, moment) in enumerate(zip(told, moments(told), strict=True)):
         stated = tuple(_of_sentence(sentence, words, rules))
-        yield Heard(sentence, language_of(sentence, words.code), stated, number, len(told), text)
+        yield Heard(sentence, language_of(sentence, words.code), stated, number, len(told), text, moment)
 
 
 def _is_speech(sentence: str) -> bool:

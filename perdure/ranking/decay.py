@@ -21,6 +21,8 @@ LIFETIMES: dict[str, float | None] = {
 
 DEFAULT_CLASS = "permanent"
 """Of what nobody names a class for: that it ends is for its own words to say, or for whoever stores it."""
+OF_SESSION = "session"
+"""Of what ends with the session that it was said in, or with its lifetime where no session is told."""
 REFRESHED_BY_USE = frozenset({"durable", "stable", "normal", "active"})
 """Classes whose lifetime starts anew when the fact is used."""
 
