@@ -106,7 +106,8 @@ class Turns:
         """Take in what a host is about to drop from a conversation, as `after` does, and index all of it."""
         taken = self.after(messages, True, context)
         self._engine.compacted(context)
-        self.session_end(context)
+        if context.session_id:
+            self._engine.files.ended(context.session_id)
         return taken
 
     def session_start(self, context: TurnContext) -> None:
@@ -114,11 +115,13 @@ class Turns:
         self._engine.files.meet(context, audience_of(context))
         if context.session_id:
             self._engine.files.sync.begun(context.session_id)
+            self._engine.end_moments(context, others=True)
 
     def session_end(self, context: TurnContext) -> None:
-        """Take note that a conversation is over, so that all of it can be found."""
+        """Take note that a conversation is over, so that all of it can be found, and what was of the moment ends."""
         if context.session_id:
             self._engine.files.ended(context.session_id)
+            self._engine.end_moments(context)
 
     def adopt(self) -> None:
         """Take in, soon, what processes that have ended left in the inbox: a host with many calls this now and then."""

@@ -24,6 +24,7 @@ from perdure.embed.base import Embedder
 from perdure.errors import ModelError
 from perdure.index.vector_index import VectorHit, VectorIndex
 from perdure.llm import DECISIONS, Asker
+from perdure.ranking.decay import OF_SESSION
 from perdure.store.fact import Fact, vector_text
 from perdure.store.lifecycle import forget, retract
 from perdure.store.links import link
@@ -117,6 +118,11 @@ class Writer:
             return Written(fact, Decision(Action.NOOP, None, "forgotten since"))
         decision = self._decision(tx, prepared)
         old = tx.fact(decision.target) if decision.target else None
+        # What ends with the session takes the place of nothing that lasts, and does not stand for it.
+        if fact.decay_class == OF_SESSION and decision.action is not Action.NOOP:
+            decision, old = Decision(Action.ADD, None, "of the moment"), None
+        elif old is not None and old.decay_class == OF_SESSION != fact.decay_class and decision.action is Action.NOOP:
+            decision = replace(decision, action=Action.UPDATE)
         if old is not None and decision.action is Action.NOOP:
             # Who repeats what was said on a stronger word adds nothing to it.
             weaker = strength(fact.channel) < strength(old.channel)

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, NoReturn
 from weakref import WeakSet
@@ -65,6 +65,7 @@ from perdure.recall.receipt import Receipt
 from perdure.recall.session_state import Ledger, earlier, newest_reply, of_passages, visible
 from perdure.speech.orders import asks_to_remember
 from perdure.store import notices, receipts, spaces
+from perdure.store.expiry import end_moments
 from perdure.store.fact import Summaries
 from perdure.store.lifecycle import note_recalled, used
 from perdure.store.scope import OWNERS, Audience, Scope
@@ -163,6 +164,8 @@ class Engine:
             seen = context.keeps_block and self.settings.recall_placement is not Placement.SYSTEM
             first = self.ledger.is_new(session)
             asked = replace(asked, first_turn=first, shown=self.ledger.ids(session) if seen else ())
+            if first and receipt_to is None:
+                self.end_moments(context, others=True)
         with self.gate.turn():
             recall, receipt = self._recaller.recall(prompt, audience, session=context.session_id, asked=asked)
         if receipt_to is not None:
@@ -201,6 +204,14 @@ class Engine:
 
         if fact_ids:
             self.keeper.submit("recalled", count)
+
+    def end_moments(self, context: TurnContext, *, others: bool = False) -> None:
+        """Let expire, in the background, what was of the moment in a conversation, or in those before it."""
+        home, session = audience_of(context).home, context.session_id
+        if home is None or not session or self.store.refusal is not None:
+            return
+        for scope in {home, Scope.parse(context.project) if context.project else home}:
+            self.keeper.submit("moments", partial(end_moments, self.store, scope, session, others=others))
 
     def compacted(self, context: TurnContext) -> None:
         """Take note that the model no longer sees what a conversation was given before."""

@@ -15,7 +15,7 @@ from perdure.errors import ExtensionError, StoreError
 from perdure.hooks.types import Recall, RecallItem
 from perdure.ranking.adjust import Standing, adjusted
 from perdure.ranking.budget import fit
-from perdure.ranking.decay import DAY, confidence_at
+from perdure.ranking.decay import DAY, OF_SESSION, confidence_at
 from perdure.ranking.diversity import Shown, diverse, jaccard
 from perdure.ranking.fuse import Fused, relative_cut
 from perdure.recall.aliases import Speller, set_aside
@@ -45,6 +45,7 @@ NOT_FOLLOWED = frozenset({"SUPERSEDES", "CONTRADICTS", "CORRECTS"})
 SAME = 0.6
 """A passage that shares so much of its words (Jaccard) with a fact, and has no detail more, says the same."""
 OVER_BUDGET = "over the budget"
+ELSEWHERE = "of the moment in another conversation"
 LOADING_SHARE = 0.75
 """Of a turn's time, for which the first recall waits for the model."""
 EXPANSION_SHARE = 0.6
@@ -194,6 +195,7 @@ class Recaller:
         gate = found.gate_at(self.options.threshold)
         receipt.threshold = gate.threshold if found.judged else None
         aside = set_aside(receipt, found.facts)
+        aside |= {fact.id: ELSEWHERE for fact in found.facts.values() if _is_elsewhere(fact, receipt.session)}
         there = found.passing(gate) - aside.keys()
         receipt.verdicts.update({**dict.fromkeys(found.facts.keys() - there, NO_EVIDENCE), **aside})
         ranked = found.ranked(there, self.options.weights)
@@ -390,6 +392,10 @@ def _scores(reranker: Reranker, query: str, texts: Sequence[str]) -> list[float]
     if len(scores) != len(texts) or not all(map(math.isfinite, scores)):
         raise ExtensionError(f"the reranker gave {len(scores)} scores for {len(texts)} texts, or some are no numbers")
     return scores
+
+
+def _is_elsewhere(fact: Fact, session: str | None) -> bool:
+    return fact.decay_class == OF_SESSION and fact.provenance_session not in (None, session)
 
 
 def _standing_of(fact: Fact, now: float, directive: bool) -> Standing:

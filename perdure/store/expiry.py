@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from perdure.hooks.types import Channel
+from perdure.ranking.decay import OF_SESSION
+from perdure.store.scope import Scope
 from perdure.store.sql import Connection
 from perdure.store.store import Store
 from perdure.store.transaction import Author
@@ -91,6 +93,21 @@ def prune(
         with store.database.write() as connection:
             connection.execute(f"DELETE {_UNANSWERED}", times)
     return Pruned(tuple(expired), tuple(removed), batch=batch if expired else None, proposals=tuple(unanswered))
+
+
+def end_moments(store: Store, scope: Scope, session: str, *, others: bool = False) -> None:
+    """Let expire what was of the moment in a session, or in all `others` of its scope, now that it is over."""
+    told = f"facts.provenance_session {'<>' if others else '='} :session"
+    whose = f"(facts.scope, facts.scope_target) = (:scope, :target) AND facts.decay_class = :of AND {told}"
+    sql = f"SELECT facts.id FROM facts WHERE {_MORTAL} AND {whose} AND facts.expires_at > :now"
+    now = store.clock.now()
+    values = {"scope": scope.kind, "target": scope.target, "of": OF_SESSION, "session": session, "now": now}
+    with store.database.read() as connection:
+        if not _ids(connection, sql, values):
+            return
+    with store.write(_AUTHOR) as tx:
+        for fact_id in _ids(tx.connection, sql, values):
+            tx.change(fact_id, "expire", {"expires_at": now, "valid_until": now}, reason="its session is over")
 
 
 def parked_expiry(store: Store) -> Parked | None:
