@@ -119,9 +119,9 @@ class Writer:
         decision = self._decision(tx, prepared)
         old = tx.fact(decision.target) if decision.target else None
         # What ends with the session takes the place of nothing that lasts, and does not stand for it.
-        if fact.decay_class == OF_SESSION and decision.action is not Action.NOOP:
+        if _of_moment(fact) and decision.action is not Action.NOOP:
             decision, old = Decision(Action.ADD, None, "of the moment"), None
-        elif old is not None and old.decay_class == OF_SESSION != fact.decay_class and decision.action is Action.NOOP:
+        elif old is not None and _of_moment(old) and not _of_moment(fact) and decision.action is Action.NOOP:
             decision = replace(decision, action=Action.UPDATE)
         if old is not None and decision.action is Action.NOOP:
             # Who repeats what was said on a stronger word adds nothing to it.
@@ -171,6 +171,10 @@ class Writer:
         close = [hit for hit in near if hit.cosine >= _LINKED and hit.id not in gone]
         for hit in close[: self._options.auto_link]:
             link(tx, fact.id, hit.id, "RELATED_TO", round(min(1.0, hit.cosine), 4))
+
+
+def _of_moment(fact: Fact) -> bool:
+    return fact.decay_class == OF_SESSION and fact.extraction_method != "explicit"
 
 
 def _inheriting(fact: Fact, gone: Sequence[Fact]) -> Fact:

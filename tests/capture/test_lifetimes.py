@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure.capture.lifetimes import Lifetime, lifetime
+from perdure.capture.lifetimes import Lifetime, dated, lifetime
 from perdure.ranking.decay import LIFETIMES
 from tests.kit import for_each
 
@@ -46,6 +46,8 @@ LASTING = {
     "We're open from Monday until Friday.": "days of the week",
     "The kids are up until they fall asleep.": "no day is named",
     "I'm off sugar until 3 March 2021.": "the day is past",
+    "Never run alembic against staging, Dana got burned by that last month (2026-10-01 to 2026-10-31)": "so is it",
+    "We must not deploy on Fridays, as we are told since last week (2026-11-09 to 2026-11-15)": "so is it",
 }
 """What is kept for good, and why."""
 
@@ -71,6 +73,12 @@ WORDS = ("I'm", "is", "until", "till", "the end of", "December", "May", "31", "2
 def test_what_has_no_end_in_its_words_is_kept_for_good(text: str) -> None:
     found = lifetime(text, SAID)
     assert (found.decay_class, found.words) == ("permanent", None)
+
+
+def test_what_is_past_puts_no_end_off() -> None:
+    said = "Never run alembic upgrade against the staging url, Dana got burned by that last month"
+    assert dated(said, SAID) == f"{said} (2026-10-01 to 2026-10-31)"
+    assert lifetime(said, SAID) == lifetime(dated(said, SAID), SAID) == Lifetime("permanent", None)
 
 
 @pytest.mark.parametrize("text", SHORT)

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -209,6 +210,19 @@ class TestFinding:
             library.write(f"{name}.jsonl", "".join(json.dumps(line) + "\n" for line in lines), kind="sessions")
         library.sync()
         assert library.found(f"Who went to the bakery {asked}?")[0].session == first
+
+    @pytest.mark.parametrize(("zone", "first"), [("Pacific/Auckland", "late"), ("America/Los_Angeles", "early")])
+    def test_a_day_that_is_asked_about_is_that_of_the_reader(self, tmp_path: Path, zone: str, first: str) -> None:
+        # Asked at midnight of UTC: then it is 13:00 in Auckland, and 16:00 of the day before in Los Angeles.
+        library = Library(tmp_path, zone=ZoneInfo(zone))
+        for name, ago in (("early", 39), ("late", 14)):
+            at = TODAY - ago * 3600.0
+            message = {"role": "user", "content": "We went to the bakery with Karl.", "timestamp": at}
+            lines = [{"type": "session", "id": name}, message]
+            library.write(f"{name}.jsonl", "".join(json.dumps(line) + "\n" for line in lines), kind="sessions")
+        library.sync()
+        assert library.found("Who went to the bakery yesterday?")[0].session == first
+        library.close()
 
     def test_of_turns_that_all_are_sure_the_surest_is_first(self, tmp_path: Path) -> None:
         said = "The choir sings at the harbour festival."

@@ -22,7 +22,7 @@ def states(memory: Memory) -> dict[str, str]:
 @pytest.fixture
 def memory(open_memory: OpenMemory) -> Memory:
     """A memory to which a part was given in one session, and a wish that lasts told."""
-    opened = open_memory()
+    opened = open_memory(record_sessions=False)
     say(opened, PERSONA, LASTING, session="one")
     assert set(states(opened).values()) == {"present"}
     return opened
