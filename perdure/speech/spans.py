@@ -33,10 +33,11 @@ _QUOTATION = lazy(
     r"(?<!\w)(?:\"[^\s\"][^\"]{8,2000}\"|“[^”]{8,2000}”|„[^“”]{8,2000}[“”]|«[^»]{8,2000}»|「[^」]{4,2000}」"
     r"|\u2018[^’]{8,2000}’(?!\w)|(?<![\w'])'(?=[^\W\d_])[^\n]{8,2000}?(?<=[\w.!?…,])'(?![\w']))"
 )
-_SENTENCE = lazy(r"(?<=[.!?…。！？])[\"'”»)\]]*\s+|[。！？]|\n+|\s+(?=<-|->|→|←)")
+_SENTENCE = lazy(r"(?<=[.!?…。！？])[\"'”»)\]]*\s+|[。！？]|\n+|\s+(?=<-|->|→|←)|\s+(?:-{2,}|—{2,})\s+")
 _POINT = lazy(r"\s*(?:[-*•+–]|\d{1,3}[.)]|\w[\w /()-]{0,40}:)\s")
 _QUOTED_LINE = lazy(r"\s*[>|]")
 _RULE = lazy(r"\s*(?:-{3,}|={3,}|\*{3,}|_{3,}|<{3,}|>{3,})\s*$")
+_RULED = lazy(r"(?:-{3,}|={3,}|\*{3,}|_{3,}|#{3,}|<{3,}|>{3,}|\"{3})(?:\s|$)")
 _STAMPED = lazy(
     r"\s*(?:\[?\(?(?:\d{1,4}[./-]\d{1,2}[./-]\d{1,4},? )?\d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp][Mm])?\)?\]?,?"
     r"|\d{2}:\d{2}:\d{2},\d{3} -->)\s*(?:[-–|]\s*)?\S"
@@ -163,6 +164,7 @@ def _breaks(before: str) -> int:
 def _sentences(text: str, before: str) -> list[_Unit]:
     units: list[_Unit] = []
     at = 0
+    ruled = False
     for cut in [*_SENTENCE.finditer(text), None]:
         end = cut.start() if cut is not None else len(text)
         if cut is not None and cut[0] and cut[0] in "。！？":
@@ -171,8 +173,10 @@ def _sentences(text: str, before: str) -> list[_Unit]:
         if part.strip():
             lead = part[: len(part) - len(part.lstrip())]
             broken = (text[:at] if at else before)[-3:].count("\n") + lead.count("\n")
+            broken = 2 if ruled else broken
             units.append(_Unit(part.strip(), broken if units or before else 2, folded=fold(part.strip())))
         at = cut.end() if cut is not None else end
+        ruled = cut is not None and cut[0].strip()[:1] in ("-", "—") and not cut[0].strip().endswith(">")
     return units
 
 
@@ -180,6 +184,7 @@ def _judged(units: list[_Unit]) -> list[_Unit]:
     """Give each part its author."""
     _mark_lists_of_memories(units)
     _mark_quoted_lines(units)
+    _mark_between_rules(units)
     _mark_mails(units)
     _mark_conversations(units)
     _mark_letters(units)
@@ -224,6 +229,16 @@ def _mark_quoted_lines(units: list[_Unit]) -> None:
             unit.author, unit.closed = Author.PASTED, True
 
 
+def _mark_between_rules(units: list[_Unit]) -> None:
+    """Mark what stands below a line of dashes, up to the next one."""
+    inside = False
+    for unit in units:
+        ruled = bool(_RULED.match(unit.text))
+        inside = not inside if ruled else inside and not _resumes(unit)
+        if inside or ruled:
+            _close([unit])
+
+
 def _lines(units: list[_Unit]) -> Iterator[tuple[int, int]]:
     """Yield the first and the last place, excluded, of the parts that stand in one line."""
     starts = [at for at, unit in enumerate(units) if unit.begins or not at]
@@ -264,7 +279,7 @@ def _mark_mails(units: list[_Unit]) -> None:
 def _mark_letters(units: list[_Unit]) -> None:
     """Mark a letter from its salutation to its end; a greeting alone may be meant for the assistant."""
     lines = [(start, end) for start, end in _lines(units)]
-    begins = [start for start, end in lines if end == start + 1 and _P.salutation.match(units[start].folded)]
+    begins = [start for start, _ in lines if _P.salutation.match(units[start].folded.partition(",")[0] + ",")]
     greets = [start for start, end in lines if end == start + 1 and _P.greeting.match(units[start].folded)]
     ends = [start for start, end in lines if end == start + 1 and _P.sign_off.fullmatch(units[start].folded)]
     for start in begins or (greets if ends else ()):
@@ -299,7 +314,10 @@ def _mark_tasks(units: list[_Unit]) -> None:
             place += 1
             continue
         head, rest, lead = _headed(unit)
-        if _P.supposed.match(unit.folded) and _asks(unit):
+        if _ARROW.match(unit.folded):
+            _mark(units[: place + 1])
+            place += 1
+        elif _P.supposed.match(unit.folded) and _asks(unit):
             _mark([unit])
             place += 1
         elif _P.fiction.match(unit.folded) or (_P.fiction.match(head) and not _P.own_text.match(head)):
@@ -309,7 +327,7 @@ def _mark_tasks(units: list[_Unit]) -> None:
             place += 1
         elif _works_on(unit, head):
             place = _works(units, place, head, rest, lead)
-        elif lead and _announces(head, rest, units[place + 1 : place + 2]):
+        elif _announces(head, rest, units[place + 1 : place + 2], lead):
             place = _mark_until_resumed(units, place)
         else:
             place += 1
@@ -325,19 +343,23 @@ def _headed(unit: _Unit) -> tuple[str, str, bool]:
 
 def _works_on(unit: _Unit, head: str) -> bool:
     """Return whether a sentence asks for work on a text."""
+    if _P.anywhere.search(unit.folded) or (_asks(unit) and _P.quality.search(unit.folded)):
+        return True
     asked = _asks(unit) or not unit.folded.endswith(head)
     return bool(_P.work.match(head)) or (asked and bool(re.search(rf"\b{_P.work.pattern}", unit.folded)))
 
 
 def _asks(unit: _Unit) -> bool:
-    return unit.folded.rstrip(")\"' ").endswith("?")
+    return unit.folded.rstrip(")\"' ").endswith("?") or bool(_P.question.match(unit.folded))
 
 
-def _announces(head: str, rest: str, following: Sequence[_Unit]) -> bool:
-    """Return whether a lead-in says that somebody else's words follow."""
+def _announces(head: str, rest: str, following: Sequence[_Unit], lead: bool) -> bool:
+    """Return whether a sentence says that somebody else's words follow it or its colon."""
     if _P.label.search(head) or not (rest or following):
         return False
-    if not rest and following[0].begins > 1:
+    if not lead and not (following and following[0].begins > 1):
+        return False
+    if lead and not rest and following[0].begins > 1:
         return True
     return bool(_P.report.search(head)) and not re.match(r"(?:i|we|ich|wir|je|nous|yo|eu|io|noi)\b", head)
 
@@ -352,34 +374,27 @@ def _works(units: list[_Unit], place: int, head: str, rest: str, lead: bool) -> 
         units[place].closed = True
         return place + 1
     arrow = bool(_ARROW.match(units[place].folded))
-    if not (arrow or _P.object.search(units[place].folded)):
+    apart = place + 1 < len(units) and units[place + 1].begins > 1
+    about = any(each.search(units[place].folded) for each in (_P.object, _P.quality, _P.anywhere))
+    if not (arrow or about or apart):
         return place + 1
     units[place].closed = True
-    follows = [each for each in units[place + 1 :] if _open(each)]
-    if follows and not arrow and not _resumes(follows[0]):
+    before, follows = (list(filter(_open, each)) for each in (units[:place], units[place + 1 :]))
+    if follows and not _resumes(follows[0]) and _words(follows) >= _words(before):
         return _mark_until_resumed(units, place)
     _mark(units[:place])
     return place + 1
 
 
 def _mark_beside_questions(units: list[_Unit]) -> None:
-    """Mark paragraphs beside a question or request that does not speak of the user: it is likely to be about them."""
+    """Mark lines beside a question or request that does not speak of the user: it is likely to be about them."""
     lines = list(_lines(units))
-    asking = [
-        (start, end) for start, end in lines
-        if _open(units[end - 1]) and (_asks(units[end - 1]) or _P.command.match(_headed(units[start])[0]))
-    ]  # fmt: skip
+    if len(lines) < 2:
+        return
+    asking = [each for each in lines if _is_request(units[slice(*each)])]
+    if not asking and _paragraphs(units) > 1:
+        asking = [each for each in (lines[0], lines[-1]) if _is_bare(units[slice(*each)])][:1]
     if not asking:
-        asking = (
-            [each for each in (lines[0], lines[-1]) if _is_bare(units[slice(*each)])][:1]
-            if _paragraphs(units) > 1
-            else []
-        )
-    if (
-        not asking
-        or len(lines) < 2
-        or any(_OWN.search(units[at].folded) for start, end in asking for at in range(start, end))
-    ):
         return
     own = False  # below a line that announces what is the user's
     for start, end in lines:
@@ -388,6 +403,13 @@ def _mark_beside_questions(units: list[_Unit]) -> None:
         if (start, end) not in asking and not (own or _resumes(units[start]) or _P.resume.match(units[start].folded)):
             own = last.text.endswith(":") and bool(_OWN.search(last.folded) or _P.label.search(last.folded))
             _mark(units[start : end - own] if _words(units[start:end]) > _FEW else ())
+
+
+def _is_request(line: Sequence[_Unit]) -> bool:
+    """Return whether a line asks for something, and not of the user's own."""
+    if not any(map(_open, line)) or any(_OWN.search(_P.borrowed.sub(" ", unit.folded)) for unit in line):
+        return False
+    return any(map(_asks, line)) or bool(_P.command.match(_headed(line[0])[0]))
 
 
 def _words(units: Sequence[_Unit]) -> int:
