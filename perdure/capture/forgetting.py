@@ -96,19 +96,22 @@ def _on_topic(connection: Connection, order: Order, view: View) -> list[Fact]:
 def _worded(connection: Connection, order: Order, view: View) -> list[Fact]:
     """Return what has the most of an order's words."""
     words, names = list(dict.fromkeys(match_terms(fold(order.target)))), _names(order)
-    alone = order.everything or len(words) == 1  # then a name is all that is asked for
-    ranked = []
+    called = {fold(word) for word in order.target.split() if word[:1].isupper()} if order.everything else names
+    ranked: list[tuple[int, set[str], Fact]] = []
+    known: set[str] = set()  # words of the order that any memory has
     for fact in every(connection, view):
         said = match_terms(fold(f"{fact.text} {fact.key or ''}"))
         shared = {word for word in words if any(_alike(word, each, word in names) for each in said)}
-        if shared and ((alone and names & shared) or _is_of_whom(fact, order)):
-            ranked.append((len(shared) + alone * len(names & shared), shared, fact))
+        known |= shared
+        if shared and (called & shared or _is_of_whom(fact, order)):
+            ranked.append((len(shared), shared, fact))
     most = max((score for score, _, _ in ranked), default=0)
     if order.everything:
-        return [fact for score, shared, fact in ranked if score == most or (names and names <= shared)]
-    # A name that something else is said of does not tell what is meant.
-    sure = alone or any(shared - names and SHARE * len(shared) >= len(words) for _, shared, _ in ranked)
-    return [fact for score, _, fact in ranked if score == most and sure]
+        return [fact for score, shared, fact in ranked if score == most or (called and called <= shared)]
+    best = [(shared, fact) for score, shared, fact in ranked if score == most]
+    # A name of which something else is said, that another memory says, does not tell what is meant.
+    sure = any(known <= names or (shared - names and SHARE * len(shared) >= len(words)) for shared, _ in best)
+    return [fact for _, fact in best if sure]
 
 
 def _names(order: Order) -> frozenset[str]:
@@ -132,7 +135,7 @@ def _is_of_whom(fact: Fact, order: Order) -> bool:
     """Return whether a fact speaks of nobody's matter but the user's, or of somebody whom the order names."""
     named = set(match_terms(fold(order.sentence))) | relatives(order.sentence)
     people = others(fact.text) | relatives(fact.text)
-    return all(any(_alike(other, word, False) for word in named) for other in people)
+    return not people or any(_alike(other, word, False) for word in named for other in people)
 
 
 def _is_one_subject(found: Sequence[Fact], order: Order) -> bool:

@@ -16,7 +16,7 @@ _WORD = lazy(r"[^\W_][\w'.-]*")
 _ALL = lazy(
     r"\b(?:everything|anything|all|nothing|alles|nichts|tout|rien|todo|nada|tudo|tutto|niente|completely|komplett)\b"
 )
-_ORDER = ("memory", "remove", "wish")
+_ORDER = ("memory", "said", "remove", "verb")
 MAX_TARGET = 12
 
 
@@ -62,8 +62,9 @@ def _order(sentence: str, before: str) -> Order | None:
     folded = fold(sentence)
     named = bool(_pattern("memory").search(folded) and _pattern("remove").search(folded))
     spoken = any(map(partial(_has_object, folded), _pattern("forget").finditer(folded)))
+    said = bool(_pattern("said").search(folded) and _pattern("remove").search(folded))
     last = bool(_pattern("last").search(folded) or _pattern("last").search(fold(before)))
-    if not (named or spoken or _pattern("wish").search(folded) or (last and _pattern("remove").search(folded))):
+    if not (named or said or spoken or _pattern("wish").search(folded) or (last and _pattern("remove").search(folded))):
         return None
     if _pattern("question").match(folded) or (not named and _pattern("no_order").search(folded)):
         return None
