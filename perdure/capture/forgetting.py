@@ -135,6 +135,9 @@ def _is_of_whom(fact: Fact, order: Order) -> bool:
     """Return whether a fact speaks of nobody's matter but the user's, or of somebody whom the order names."""
     named = set(match_terms(fold(order.sentence))) | relatives(order.sentence)
     people = others(fact.text) | relatives(fact.text)
+    asked = others(order.sentence) | relatives(order.sentence)
+    if asked and not any(_alike(one, word, False) for one in asked for word in match_terms(fold(fact.text))):
+        return False
     return not people or any(_alike(other, word, False) for word in named for other in people)
 
 

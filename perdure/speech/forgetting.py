@@ -12,7 +12,7 @@ from perdure.text.lexicon import table, word_set
 from perdure.text.normalise import fold, match_terms
 
 _SENTENCE = lazy(r"(?<=[.!?…])\s+|\n+")
-_WORD = lazy(r"[^\W_][\w'.-]*")
+_WORD = lazy(r"[^\W_](?:[\w'.-]*\w)?")
 _ALL = lazy(
     r"\b(?:everything|anything|all|nothing|alles|nichts|tout|rien|todo|nada|tudo|tutto|niente|completely|komplett)\b"
 )

@@ -1,0 +1,100 @@
+"""What becomes of an order to forget in a turn: what it means is gone, once, and the agent hears of it by no text."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from perdure.api.memory import Memory
+from perdure.clock import ManualClock
+from perdure.hooks.types import TurnContext
+from tests.kit import OpenMemory, for_each
+
+HERE = TurnContext(session_id="b", host="test")
+
+
+def tell(memory: Memory, *texts: str, session: str = "a") -> None:
+    for text in texts:
+        context = TurnContext(session_id=session, host="test")
+        memory.turns.before(text, context)
+        memory.turns.after([{"role": "user", "content": text}], True, context)
+        assert memory.settle()
+
+
+def block(memory: Memory, prompt: str, context: TurnContext = HERE) -> str:
+    found = memory.turns.before(prompt, context)
+    return found.block if found else ""
+
+
+def texts(memory: Memory) -> set[str]:
+    return {fact.text for fact in memory.admin.list()}
+
+
+TOLD = ("My salary is 52k a year.", "My brother's salary is 48k.", "My birthday is 9 March.", "My ex is called Darius.")
+
+
+@for_each(
+    ("order", "gone"),
+    [
+        ("Delete what you know about my salary.", {0}),
+        ("Forget my birthday.", {2}),
+        ("Please forget everything about Darius.", {3}),
+        ("remove the memory about my ex", {3}),
+        ("Forget that my brother's salary is 48k.", {1}),
+        ("forget it, try again", set()),
+        ("Remove my birthday field from the form.", set()),
+    ],
+)
+def test_what_is_meant_goes_and_nothing_else(
+    open_memory: OpenMemory, tmp_path: Path, order: str, gone: set[int]
+) -> None:
+    memory = open_memory(tmp_path / order)
+    for text in TOLD:
+        memory.store(text)
+    said = block(memory, order)
+    assert texts(memory) == {text for number, text in enumerate(TOLD) if number not in gone}
+    assert ("Forgotten just now" in said) is bool(gone)
+    assert not gone or not re.search(r"52k|9 March|Darius\.", said)
+
+
+def test_an_order_is_obeyed_once_undone_as_a_whole_and_no_memory(open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    tell(memory, "My birthday is 9 March.")
+    order = "Forget my birthday."
+    said = block(memory, order)
+    [batch] = re.findall(r"perdure undo (\S+?)\.", said)
+    tell(memory, order, session="b")
+    assert texts(memory) == set()
+    assert block(memory, order) == said
+    memory.undo(batch)
+    assert texts(memory) == {"My birthday is 9 March."}
+    assert block(memory, order) == said
+    assert texts(memory) == {"My birthday is 9 March."}
+
+
+def test_that_is_what_the_user_said_last(open_memory: OpenMemory, clock: ManualClock) -> None:
+    memory = open_memory()
+    tell(memory, "I live in Graz.", session="b")
+    clock.advance(60)
+    tell(memory, "My therapist is called Niamh.", session="b")
+    tell(memory, "don't remember that please", session="b")
+    assert texts(memory) == {"I live in Graz."}
+
+
+def test_of_several_the_agent_asks_and_hears_the_answer(open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    told = ("My boat is red.", "My boat leaks badly.", "My boat was built in 1984.")
+    for text in told:
+        memory.store(text)
+    said = block(memory, "Forget what I told you about my boat.")
+    assert "Ask the user which" in said
+    assert texts(memory) == set(told)
+    assert "Forgotten just now: 2 memories" in block(memory, "all but the second")
+    assert len(texts(memory)) == 1
+
+
+def test_nothing_found_is_said(open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    memory.store("I live in Graz.")
+    assert "Nothing is remembered about" in block(memory, "Forget that I play the cello.")
+    assert texts(memory) == {"I live in Graz."}
