@@ -69,7 +69,7 @@ def _talks(value: Mapping[str, Any], size: int) -> Iterator[Talk]:
 def _message(value: Mapping[str, Any]) -> Message | None:
     if value.get("sender") != "human":
         return None
-    parts = value.get("content") or ()
+    parts = [part for part in value.get("content") or () if isinstance(part, Mapping)]
     text = "\n".join(part["text"] for part in parts if part.get("type") == "text" and part.get("text")).strip()
     text = text or str(value.get("text") or "").strip()
     return {"role": "user", "content": text, "timestamp": value.get("created_at")} if text else None

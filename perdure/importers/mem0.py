@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,16 +54,16 @@ def _incoming(value: dict[str, Any], apart: bool) -> Incoming:
     left = ("memory", "hash", "categories", "updated_at", "expiration_date")
     rest = {name: each for name, each in value.items() if name not in left}
     categories = value.get("categories")
-    fact = fact_of({
+    return Incoming(fact_of({
         **rest,
         "text": value["memory"],
+        "expires_at": _end(value.get("expiration_date")),
         "scope": home.kind,
         "scope_target": home.target,
         "source": KIND,
         "source_date": value.get("updated_at") or value.get("created_at"),
         "tags": [tag for tag in categories if isinstance(tag, str)] if isinstance(categories, list) else None,
-    })  # fmt: skip
-    return Incoming(replace(fact, expires_at=_end(value.get("expiration_date"))))
+    }))  # fmt: skip
 
 
 def _end(expiration: Any) -> str | None:

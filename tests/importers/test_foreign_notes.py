@@ -100,7 +100,7 @@ def test_obsidian(store: Store) -> None:
         "Leah: Day: Monday, Bin: Paper", "Leah: Day: Friday"]),
     ("Deploy key: ghp_abcdefghijklmnopqrstuvwxyz0123456789", []),
     ("---\nbirthday: 1990-05-03\nlikes:\n  - tea\n  - walks\nhome:\n  town: York\n"
-     "aliases: [Lee]\n---\nHi.", [
+     "aliases: [Lee]\nbio: |\n  A\n---\nHi.", [
         "Leah: birthday: 1990-05-03", "Leah: likes: tea, walks", "Leah: Hi."]),
     ("---\nexcalidraw-plugin: parsed\n---\nfrontend", []),
 ])  # fmt: skip

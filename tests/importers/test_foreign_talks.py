@@ -35,7 +35,7 @@ from perdure.store.scope import Audience
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 from perdure.store.undo import undo
-from tests.kit import AUTHOR, OpenMemory, add, all_facts
+from tests.kit import AUTHOR, OpenMemory, add, all_facts, for_each
 
 FORMATS = Path(__file__).with_name("formats")
 TALKS = ("chatgpt", "claude-ai", "claude-code", "codex")
@@ -142,6 +142,159 @@ class TestWhatIsKept:
         assert {fact.scope_target: fact.text for fact in live(store).values()} == {
             "site": "The staging database is called heron.", "owner": "My birthday is on 3 May.",
         }  # fmt: skip
+
+
+def said_to_chatgpt(*messages: Any, **about: Any) -> dict[str, Any]:
+    """A conversation in an export, of messages one after the other: texts of the person's, or whole ones."""
+    nodes: dict[str, Any] = {"0": {"id": "0", "parent": None, "message": None}}
+    for number, each in enumerate(messages, 1):
+        content = {"content_type": "text", "parts": [each]}
+        message = {"author": {"role": "user"}, "content": content} if isinstance(each, str) else each
+        nodes[str(number)] = {"id": str(number), "parent": str(number - 1), "message": message}
+    return {"id": "c", "create_time": LATEST, "current_node": str(len(messages)), "mapping": nodes, **about}
+
+
+def voice(text: str, direction: str) -> dict[str, Any]:
+    part = {"content_type": "audio_transcription", "text": text, "direction": direction}
+    parts = [part, {"content_type": "real_time_user_audio_video_asset_pointer"}]
+    return {"author": {"role": "user"}, "content": {"content_type": "multimodal_text", "parts": parts}}
+
+
+def rollout(*records: Any) -> bytes:
+    return "".join(json.dumps(record) + "\n" for record in records).encode()
+
+
+def zstd(data: bytes) -> bytes:
+    """Compress, or rather wrap: one frame with one block as it is."""
+    size = len(data)
+    return b"\x28\xb5\x2f\xfd\xa0" + size.to_bytes(4, "little") + (size << 3 | 1).to_bytes(3, "little") + data
+
+
+OLD_ROLLOUT = rollout(
+    {"id": "5973b6c0", "timestamp": "2025-06-15T10:00:00Z", "instructions": None}, {"record_type": "state"},
+    {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "<environment_context />"}]},
+    {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "My cat is called Mia."}]},
+    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I live in Botville."}]},
+)  # fmt: skip
+"""Of the time before session_meta."""
+
+
+def program(source: Any, by: str = "codex_cli_rs") -> bytes:
+    meta = {"type": "session_meta", "payload": {"id": "p", "source": source, "originator": by}}
+    said = {"type": "event_msg", "payload": {"type": "user_message", "message": "I live in Progville."}}
+    return rollout(meta, said)
+
+
+class TestWhatIsNotRead:
+    """What cannot be read is counted and named; what no person said is counted as that."""
+
+    def test_voice_and_custom_instructions_of_chatgpt_are_the_persons(self, store: Store, tmp_path: Path) -> None:
+        profile = "The user says:\n```Preferred name: Miriam\nRole: nurse\nOther Information: I have two cats.```"
+        context = {
+            "content_type": "user_editable_context",
+            "user_profile": profile,
+            "user_instructions": "```British spelling```",
+        }
+        given = {"author": {"role": "user"}, "content": context, "metadata": {"is_user_system_message": True}}
+        first = said_to_chatgpt(given, voice("My doctor is called Ruiz.", "in"), voice("I live in Outville.", "out"))
+        again = said_to_chatgpt(given, "I play the cello.", id="d")
+        (tmp_path / "conversations.json").write_text(json.dumps([first, again]))
+        for dry_run in (True, False):
+            done = take(store, tmp_path, dry_run=dry_run)
+            assert (done.conversations, done.messages, done.statements) == (2, 6, 6), "told once, and of each reading"
+        texts = set(live(store))
+        assert {"My name is Miriam.", "My role is nurse.", "I have two cats.", "My doctor is called Ruiz."} <= texts
+        assert any("British spelling" in text for text in texts)
+        assert not any("Outville" in text for text in texts)
+
+    @for_each("name", ["conversations (1).json", "Chat History.json", "Conversations__abc-0001.json"])
+    def test_an_export_is_read_whatever_it_is_called(self, name: str, tmp_path: Path) -> None:
+        folder = tmp_path / name.partition(".")[0]
+        folder.mkdir()
+        (folder / name).write_text(json.dumps([None, said_to_chatgpt("I play the cello.")]))
+        (folder / "user.json").write_text('{"id": 1}')
+        with zipfile.ZipFile(folder / "inner.zip", "w") as inner:
+            inner.write(folder / name, name)
+        with zipfile.ZipFile(folder / "outer.zip", "w") as outer:
+            outer.write(folder / "inner.zip", "User Online Activity/Conversations__abc-0001.zip")
+        for path in (folder / name, folder, folder / "inner.zip", folder / "outer.zip"):
+            assert kind_of(path) == "chatgpt"
+            assert "I play the cello." in [
+                each["content"] for talk in load_chatgpt(path).read() for each in talk.messages
+            ]
+
+    def test_one_odd_message_is_counted_and_the_others_are_read(self, store: Store, tmp_path: Path) -> None:
+        chatgpt = said_to_chatgpt("I play the cello.", {"author": "me"}, "My dog is called Bruno.")
+        chatgpt["mapping"]["odd"] = "a node"
+        (tmp_path / "conversations.json").write_text(json.dumps([chatgpt]))
+        done = take(store, tmp_path)
+        assert (done.messages, done.unreadable, list(done.unread)) == (2, 2, ["c"])
+        human = {"sender": "human", "text": "My cat is called Mia.", "content": ["a part"]}
+        claude = {"uuid": "e", "chat_messages": ["odd", {"sender": "human", "content": 5}, human]}
+        (tmp_path / "conversations.json").write_text(json.dumps([claude]))
+        done = take(store, tmp_path)
+        assert (done.messages, done.unreadable, "My cat is called Mia." in live(store)) == (1, 2, True)
+
+    def test_a_shard_that_is_cut_off_does_not_lose_the_others(self, store: Store, tmp_path: Path) -> None:
+        (tmp_path / "conversations-000.json").write_text(json.dumps([said_to_chatgpt("I play the cello.")])[:-1])
+        (tmp_path / "conversations-001.json").write_text(json.dumps([said_to_chatgpt("I sing.", id="d")]))
+        done = take(store, tmp_path)
+        assert (done.messages, done.unreadable, list(done.unread)) == (2, 1, ["conversations-000.json"])
+
+    def test_the_starter_project_of_claude_is_nobodys(self, tmp_path: Path) -> None:
+        about = "An example project that also doubles as a how-to guide. Chat with it!"
+        values = [{"name": "How to use Claude", "description": about}, {"name": "Shop", "description": "Violins."},
+                  {"name": "Start", "description": "Anew.", "is_starter_project": True}]  # fmt: skip
+        (tmp_path / "projects.json").write_text(json.dumps(values))
+        notes = load_claude_ai(tmp_path).notes
+        assert notes is not None
+        assert [each.fact.text for each in notes.facts()] == ["Project Shop: Violins."]
+
+    def test_rollouts_of_every_age_are_read(self, store: Store, tmp_path: Path) -> None:
+        pytest.importorskip("zstandard" if sys.version_info < (3, 14) else "compression.zstd")
+        (tmp_path / "rollout-a.jsonl").write_bytes(OLD_ROLLOUT)
+        new = {"type": "event_msg", "payload": {"type": "user_message", "message": "My dog is called Bruno."}}
+        (tmp_path / "rollout-b.jsonl.zst").write_bytes(zstd(rollout(new)))
+        (tmp_path / "rollout-c.jsonl.zst").write_bytes(b"no such thing")
+        done = take(store, tmp_path)
+        assert set(live(store)) == {"My cat is called Mia.", "My dog is called Bruno."}
+        assert live(store)["My cat is called Mia."].source_date == day("2025-06-15T10:00:00")
+        assert (done.unreadable, list(done.unread)) == (1, ["rollout-c.jsonl.zst"])
+
+    def test_a_rollout_that_nothing_unpacks_is_named(self, tmp_path: Path) -> None:
+        (tmp_path / "rollout-b.jsonl.zst").write_bytes(zstd(OLD_ROLLOUT))
+        code = (
+            "import sys; sys.modules.update({'zstandard': None, 'compression.zstd': None})\n"
+            "from pathlib import Path; from perdure.importers.sources import open_source\n"
+            "print([(talk.session, talk.broken) for talk in open_source(Path(sys.argv[1]), b'').read()])\n"
+        )
+        done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True)
+        assert "rollout-b.jsonl.zst" in done.stdout
+        assert "pip install" in done.stdout
+
+    @for_each(("source", "by", "passed"), [
+        ("exec", "codex_cli_rs", "runs of programs"), ("mcp", "codex_cli_rs", "runs of programs"),
+        ("vscode", "codex_exec", "runs of programs"), (None, "codex_sdk_ts", "runs of programs"),
+        ({"subagent": "review"}, "codex_cli_rs", "sub-agents"), ("cli", "codex_cli_rs", ""), ("vscode", "", ""),
+    ])  # fmt: skip
+    def test_codex_run_by_a_program_is_no_person(self, source: Any, by: str, passed: str, tmp_path: Path) -> None:
+        (tmp_path / "rollout-a.jsonl").write_bytes(program(source, by))
+        [talk] = load_codex(tmp_path).read()
+        assert (talk.passed, bool(talk.messages)) == (passed, not passed)
+
+    @for_each(("record", "texts"), [
+        ({"entrypoint": "sdk-ts"}, []), ({"entrypoint": "sdk-cli"}, []), ({"entrypoint": "mcp"}, []),
+        ({"entrypoint": "cli"}, ["Hi"]), ({"entrypoint": "claude-vscode"}, ["Hi"]), ({}, ["Hi"]),
+        ({"planContent": "x"}, []), ({"isMeta": True}, []), ({"isSidechain": True}, []), ({"toolUseResult": "x"}, []),
+        ({"isCompactSummary": True}, []), ({"sourceToolUseID": "t"}, []),
+    ])  # fmt: skip
+    def test_claude_code_tells_in_the_record_who_typed(
+        self, record: dict[str, Any], texts: list[str], tmp_path: Path
+    ) -> None:
+        whole = {"type": "user", "sessionId": "s", "message": {"role": "user", "content": "Hi"}, **record}
+        (tmp_path / "s.jsonl").write_bytes(rollout(whole))
+        [talk] = load_claude_code(tmp_path).read()
+        assert [message["content"] for message in talk.messages] == texts
 
 
 class TestTrust:
