@@ -10,6 +10,7 @@ import pytest
 
 from perdure.errors import InputError
 from tests.cli.calling import call, call_json
+from tests.kit import for_each
 
 FORMATS = Path(__file__).parents[1] / "importers" / "formats"
 
@@ -72,7 +73,8 @@ def test_on_a_terminal_the_preview_asks_whose_words_they_are(
 ) -> None:
     monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda self: True, raising=False)
     done = call("import", FORMATS / "codex", stdin=f"{answer}\n")
-    assert "Would import from codex" in done.output
+    preview = done.output.partition("Would import from codex")[2]
+    assert preview.index("I work at Brightline.") < preview.index("come up unasked?"), "nobody is asked blind"
     monkeypatch.undo()
     monkeypatch.setenv("PERDURE_HOME", str(home))
     monkeypatch.setenv("PERDURE_EMBEDDER", "hash")
@@ -83,6 +85,49 @@ def test_on_a_terminal_the_preview_asks_whose_words_they_are(
 def test_options_that_mean_something_else_there(home: Path, name: str, option: str) -> None:
     with pytest.raises(InputError, match="--mine"):
         call("import", FORMATS / name, option)
+
+
+@pytest.mark.parametrize(("name", "options"), [("codex", ["--mine", "--trust"]), ("mem0.json", ["--mine", "--trust"])])
+def test_options_that_are_said_in_full_are_no_mistake(home: Path, name: str, options: list[str]) -> None:
+    assert call_json("import", FORMATS / name, *options, code=None)["added"] == 2
+
+
+@for_each(("name", "content", "kind"), [
+    ("notes.json", '{"title": "no conversation"}', "chatgpt"), ("notes.json", "[1, 2]", "chatgpt"),
+    ("notes.json", "[]", "claude-ai"), ("notes.json", "{", "chatgpt"), ("a.jsonl", "{}", "codex"),
+    ("a.jsonl", "", "claude-code"), ("a.md", "", "obsidian"), ("a.json", "[]", "mem0"), ("a.zip", "PK", "chatgpt"),
+])  # fmt: skip
+def test_imported_is_said_only_where_something_was(
+    home: Path, name: str, content: str, kind: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / f"{kind} {len(content)}"
+    folder.mkdir()
+    (folder / name).write_text(content)
+    for path in (folder / name, folder):
+        told = call("import", path, "--from", kind, code=1).output
+        assert "Imported" not in told
+        assert "Nothing was read" in told
+
+
+def test_a_preview_shows_some_texts_and_how_many_more(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "Leah.md").write_text("".join(f"- Likes tea number {number}.\n" for number in range(12)))
+    told = call("import", tmp_path, "--from", "obsidian", "--dry-run").output
+    assert "Leah: Likes tea number 9." in told
+    assert "number 10" not in told
+    assert "and 2 more" in told
+    assert call_json("import", tmp_path, "--from", "obsidian", "--dry-run")["sample"][0] == "Leah: Likes tea number 0."
+
+
+def test_what_came_in_has_vectors_when_the_command_ends(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "found by their words alone" not in call("import", FORMATS / "codex").output
+    assert call_json("status")["unembedded"] == 0
+    monkeypatch.setenv("PERDURE_EMBEDDER", "none")
+    assert "found by their words alone" in call("import", FORMATS / "openclaw").output
+    assert call_json("status")["unembedded"] == 3
+
+
+def test_secrets_that_were_left_out_are_counted_in_json_too(home: Path) -> None:
+    assert call_json("import", FORMATS / "chatgpt", code=1)["secrets"] == {"password": 1}
 
 
 def test_what_cannot_be_read_is_told_with_what_can(home: Path, tmp_path: Path) -> None:
