@@ -48,7 +48,7 @@ def import_(
     What was edited in a page, or is new there, waits for `perdure review`; what is missing there is not forgotten. Of
     conversations only what the person said is kept; on a terminal you are asked whether it is yours.
 
-    Exit code 1: something in it conflicts with what is here, or could not be taken in.
+    Exit code 1: something in it conflicts with what is here, or could not be taken in, or nothing was read.
 
     Example: perdure import ~/Downloads/chatgpt-export.zip --dry-run
     """

@@ -80,5 +80,5 @@ def _passed(meta: Mapping[str, Any]) -> str:
 def _message(content: Any, at: Any) -> list[Message]:
     if isinstance(content, str):
         content = content.rpartition(_REQUEST)[2]
-    text = typed(content, "input_text")
+    text = typed(content, "input_text").rpartition(_REQUEST)[2].strip()
     return [{"role": "user", "content": text, "timestamp": at}] if text else []

@@ -21,6 +21,7 @@ from perdure.capture.statements import statements
 from perdure.capture.writing import Prepared, Writer, WritingOptions, Written
 from perdure.hooks.types import Channel, Message
 from perdure.maintenance.importing import FURTHEST, SAMPLE, Load
+from perdure.regex import lazy
 from perdure.speech.typed import typed as words
 from perdure.store.fact import Fact
 from perdure.store.inbox_lines import PROJECT
@@ -37,6 +38,8 @@ from perdure.text.timestamps import seconds
 HOME = Scope("user", OWNER)
 PROGRAM, SUB_AGENT = "runs of programs", "sub-agents"
 """What a conversation may be where no person speaks."""
+_LONE_TAG = lazy(r"</?[\w-]+[^<>]*>")
+"""What stands around an image, in parts of its own."""
 _UNLIMITED = Quota(turn=10**9, session=10**9, day=10**9)
 """Nobody writes years of conversations to flood a memory; and the whole import can be undone."""
 
@@ -95,7 +98,7 @@ class Heard:
         if talk.broken:
             self.unread[talk.session] = talk.broken
         elif talk.odd:
-            self.unread[talk.session] = f"{counted(talk.odd, 'message')} have not the form of one"
+            self.unread[talk.session] = f"{counted(talk.odd, 'message')} of another form"
         if talk.passed:
             self.passed[talk.passed] += 1
 
@@ -156,7 +159,7 @@ def typed(content: Any, kind: str) -> str:
     if any(part.get("type") == "tool_result" for part in parts):
         return ""
     texts = [part["text"] for part in parts if part.get("type") == kind and isinstance(part.get("text"), str)]
-    return "\n".join(text for text in map(words, texts) if text)
+    return "\n".join(text for text in map(words, texts) if text and not _LONE_TAG.fullmatch(text))
 
 
 def to_remember(text: str) -> str:

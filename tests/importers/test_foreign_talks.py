@@ -173,6 +173,9 @@ def zstd(data: bytes) -> bytes:
 OLD_ROLLOUT = rollout(
     {"id": "5973b6c0", "timestamp": "2025-06-15T10:00:00Z", "instructions": None}, {"record_type": "state"},
     {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "<environment_context />"}]},
+    {"type": "message", "role": "user", "content": [
+        {"type": "input_text", "text": "<image name=[Image #1]>"}, {"type": "input_text", "text": "</image>"},
+        {"type": "input_text", "text": "## Open tabs:\n- a.py\n\n## My request for Codex:\nI sing in a choir."}]},
     {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "My cat is called Mia."}]},
     {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I live in Botville."}]},
 )  # fmt: skip
@@ -257,7 +260,7 @@ class TestWhatIsNotRead:
         (tmp_path / "rollout-b.jsonl.zst").write_bytes(zstd(rollout(new)))
         (tmp_path / "rollout-c.jsonl.zst").write_bytes(b"no such thing")
         done = take(store, tmp_path)
-        assert set(live(store)) == {"My cat is called Mia.", "My dog is called Bruno."}
+        assert set(live(store)) == {"My cat is called Mia.", "My dog is called Bruno.", "I sing in a choir."}
         assert live(store)["My cat is called Mia."].source_date == day("2025-06-15T10:00:00")
         assert (done.unreadable, list(done.unread)) == (1, ["rollout-c.jsonl.zst"])
 
