@@ -6,6 +6,7 @@ import uuid
 from contextlib import closing
 from dataclasses import asdict, fields
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -26,7 +27,6 @@ from perdure.store.store import Store
 from perdure.text.pluralize import counted
 
 _SHOWN = 10
-_WHAT = {Heard: "message of a person", Imported: "memory"}
 _PATIENCE = 60.0
 """Seconds in which the model is loaded."""
 _QUESTION = "Are you the person in these conversations, and may what you said in them come up unasked?"
@@ -93,9 +93,8 @@ def _hear(store: Store, talks: Talks, mine: bool, trust: bool, dry_run: bool, ou
             _show(notes, output)
         elif report.batch:
             output.line(f"Take it back with: perdure undo --batch {report.batch}")
-    if notes is None:
-        return 1 if report.unreadable or not (report.read or report.known) else 0
-    return 1 if report.unreadable else _code(notes)
+    failed = report.unreadable or (not (report.read or report.known) if notes is None else _code(notes))
+    return 1 if failed else 0
 
 
 def _embed(folder: Path, output: Output) -> None:
@@ -126,29 +125,22 @@ def _code(report: Imported) -> int:
     return 1 if wrong else 0
 
 
-def _title(report: Heard | Imported, read: int, output: Output) -> None:
+def _tell(report: Heard | Imported, what: str, read: int, kept: int, counts: dict[str, Any], output: Output) -> None:
+    """Print what both reports have; `what` could be read, `kept` of it is worth keeping."""
     done = "Would import" if report.dry_run else "Imported"
-    output.title(
-        f"{done} from {report.kind}" if read else f"Nothing was read: no {_WHAT[type(report)]} was found in it"
-    )
-
-
-def _show_unread(report: Heard | Imported, output: Output) -> None:
-    for name, why in list(report.unread.items())[:_SHOWN]:
-        output.line(f"not read: {name}: {why}")
-    if len(report.unread) > _SHOWN:
-        output.line(f"not read: {len(report.unread) - _SHOWN} more")
-
-
-def _show_sample(sample: list[str], total: int, output: Output) -> None:
-    for text in sample:
-        output.line(f"  {' '.join(text.split())}")
-    if sample and total > len(sample):
-        output.line(f"  and {total - len(sample):,} more")
+    output.title(f"{done} from {report.kind}" if read else f"Nothing was read: no {what} was found in it")
+    passed = {f"passed over: {name}": count for name, count in report.passed.items()}
+    rows = {**counts, **passed, "unreadable": report.unreadable}
+    output.table(("", ""), [(name, count) for name, count in rows.items() if count])
+    unread = [f"not read: {name}: {why}" for name, why in report.unread.items()]
+    for lines, every in ((unread[:_SHOWN], len(unread)), (report.sample, kept)):
+        for line in lines:
+            output.line(line)
+        if lines and every > len(lines):
+            output.line(f"and {every - len(lines):,} more")
 
 
 def _show_heard(report: Heard, output: Output) -> None:
-    _title(report, report.read + report.known, output)
     counts = {
         "conversations": report.conversations,
         "known from the hooks already": report.known,
@@ -158,18 +150,13 @@ def _show_heard(report: Heard, output: Output) -> None:
         "secrets left out": report.secrets.total(),
         "from": None if report.first is None else day(report.first),
         "to": None if report.last is None else day(report.last),
-        **{f"passed over: {what}": count for what, count in report.passed.items()},
-        "unreadable": report.unreadable,
     }
-    output.table(("", ""), [(name, count) for name, count in counts.items() if count])
-    _show_unread(report, output)
-    _show_sample(report.sample, report.statements, output)
+    _tell(report, "message of a person", report.read + report.known, report.statements, counts, output)
     if report.statements and not report.mine:
         output.line("They come up only when they are searched for. If the person is you: --mine")
 
 
 def _show(report: Imported, output: Output) -> None:
-    _title(report, report.total, output)
     counts = {
         "facts": report.total,
         "added": report.added,
@@ -184,12 +171,8 @@ def _show(report: Imported, output: Output) -> None:
         "links": report.links,
         "vectors": report.vectors,
         "missing in the file": report.missing,
-        **{f"passed over: {what}": count for what, count in report.passed.items()},
-        "unreadable": report.unreadable,
     }
-    output.table(("", ""), [(name, count) for name, count in counts.items() if count])
-    _show_unread(report, output)
-    _show_sample(report.sample, report.added, output)
+    _tell(report, "memory", report.total, report.added, counts, output)
     for fact_id in report.conflicts[:_SHOWN]:
         output.line(f"in conflict: {fact_id} says something else here, and was left as it is")
     for fact_id, reason in list(report.refused.items())[:_SHOWN]:

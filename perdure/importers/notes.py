@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from perdure.files.notes import BEGIN, END
 from perdure.importers.archive import UNREADABLE, Member, members
@@ -34,17 +34,16 @@ _FENCED = lazy(r"^[ \t>]*(```+|~~~+).*?(?:^[ \t>]*\1|\Z)|<!--.*?-->", re.DOTALL 
 _HIDDEN = lazy(r"%%.*?%%|^[ \t]*%%.*\Z", re.DOTALL | re.MULTILINE)
 _QUOTE = lazy(r"(?:^[ \t]*>.*(?:\n|\Z))+", re.MULTILINE)
 _CALLOUT = lazy(r"\[!([\w-]+)[^\]\n]*\][+-]?[ \t]*(.*)\n?")
-_ITEM = lazy(r"^ {0,3}(?:[-*+]|\d+[.)])[ \t]+(?=\S)|^\|", re.MULTILINE)
 _NUMBERED = lazy(r"^ {0,3}\d+[.)][ \t]+(?=\S)", re.MULTILINE)
-_QUOTES = ("quote", "cite")
-_ROWS = lazy(
-    r"^(.*\|.*)\n[ \t]*(\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-*:?[ \t]*)+)(?:\n|\Z)((?:.*\|.*(?:\n|\Z))*)", re.MULTILINE
+_TABLE = lazy(
+    r"^([^\n|]*\|.*)\n[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*(?::?-+:?[ \t]*)?)+(?:\n|\Z)((?:[^\n|]*\|.*(?:\n|\Z))*)",
+    re.MULTILINE,
 )
 _BAR = lazy(r"(?<!\\)\|")
 _LINK = lazy(r"\[\[([^\]\[|\n]+?)(?:\\?\|([^\]\[\n]*))?\]\]")
 _EMBEDDED = lazy(r"[ \t]*!\[\[[^\]\[\n]*\]\]|[ \t]*!\[[^\]\n]*\]\([^)\n]*\)")
 _BLOCK_ID = lazy(r"(?:^|[ \t])\^[A-Za-z0-9-]+[ \t]*$", re.MULTILINE)
-_PLACE = lazy(r"\{\{[^{}]*\}\}|<%.*?%>", re.DOTALL)
+_PLACE = lazy(r"\{\{[^{}]*\}\}|<%[^%]*%>")
 """Where a template is to be filled in."""
 _CODE = lazy(r"`[^`\n]*`")
 _FILLER = lazy(r"\W*lorem ipsum|.*lorem ipsum dolor", re.IGNORECASE | re.DOTALL)
@@ -110,7 +109,12 @@ def load_notes(path: Path, kind: str) -> Load:
     if kind == OPENCLAW and path.is_dir():
         files = [each for each in files if each.name in ("MEMORY.md", "memory.md") or each.path.parts[0] == "memory"]
     drafts = _TEMPLATES | _template_folders(path)
-    pages = [each for each in files if kind == OPENCLAW or not drafts & {str(up).lower() for up in _above(each)}]
+    # A folder is named by its path or by its last name.
+    pages = [
+        each
+        for each in files
+        if kind == OPENCLAW or not drafts & {str(up).lower() for up in (*each.path.parents, *each.path.parts[:-1])}
+    ]
     passed = Counter({"templates": len(files) - len(pages)})
     unread: dict[str, str] = {}
 
@@ -125,12 +129,6 @@ def load_notes(path: Path, kind: str) -> Load:
             unread[member.name] = f"{bad} of its parts are no text in UTF-8, UTF-16 or cp1252; save it as UTF-8"
         passed += skipped
     return Load(kind, total, facts, lambda: (), unreadable=len(unread), unread=unread, passed=dict(+passed))
-
-
-def _above(member: Member) -> Iterator[PurePosixPath | str]:
-    """Yield the folders that a note is in, by their paths and by their names."""
-    yield from member.path.parents
-    yield from member.path.parts[:-1]
 
 
 def _template_folders(vault: Path) -> set[str]:
@@ -149,13 +147,10 @@ def pieces(page: str) -> Iterator[str]:
     """
     for hidden in (_OURS, _FENCED, _HIDDEN, _EMBEDDED, _BLOCK_ID):
         page = hidden.sub("", page)
-    for item in paragraphs(_ROWS.sub(_as_items, _NUMBERED.sub("- ", _QUOTE.sub(_callout, page)))):
+    for item in paragraphs(_TABLE.sub(_as_items, _NUMBERED.sub("- ", _QUOTE.sub(_callout, page)))):
         words = shown("\n".join(item))
-        if (
-            any(sign.isalnum() or sign == UNREADABLE for sign in words)
-            and not words.startswith("|")
-            and not _BOLD.fullmatch(words)
-        ):
+        says = any(sign.isalnum() or sign == UNREADABLE for sign in words)
+        if says and not words.startswith("|") and not _BOLD.fullmatch(words):
             yield words
 
 
@@ -163,13 +158,14 @@ def _callout(quote: re.Match[str]) -> str:
     """Return what stands in a callout, under its title; nothing of a quote, which is somebody else's."""
     body = re.sub(r"^[ \t]*>[ \t]?", "", quote[0], flags=re.MULTILINE)
     begins = _CALLOUT.match(body)
-    if begins is None or begins[1].lower() in _QUOTES:
+    if begins is None or begins[1].lower() in ("quote", "cite"):
         return "\n\n"
-    rest = _QUOTE.sub(_callout, body[begins.end() :]).strip("\n")
+    rest = _NUMBERED.sub("- ", _QUOTE.sub(_callout, body[begins.end() :])).strip("\n")
     if not rest or not begins[2]:
         return f"\n\n{begins[2]}{rest}\n\n"
     # Over a list it is a heading.
-    return f"\n\n# {begins[2]}\n{rest}\n\n" if _ITEM.match(rest) else f"\n\n{begins[2]}: {rest}\n\n"
+    listed = rest.startswith(("- ", "* ", "+ ", "|"))
+    return f"\n\n# {begins[2]}\n{rest}\n\n" if listed else f"\n\n{begins[2]}: {rest}\n\n"
 
 
 def _as_items(table: re.Match[str]) -> str:
@@ -177,7 +173,7 @@ def _as_items(table: re.Match[str]) -> str:
     names = _cells(table[1])
     rows = [
         ", ".join(f"{name}: {cell}" if name else cell for name, cell in zip(names, _cells(row), strict=False) if cell)
-        for row in table[3].splitlines()
+        for row in table[2].splitlines()
     ]
     return "\n\n" + "".join(f"- {row}\n" for row in rows if row) + "\n"
 

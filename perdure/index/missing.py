@@ -47,20 +47,20 @@ def embed_missing(store: Store, embedder: Callable[[], Embedder | None]) -> bool
 def unembedded(store: Store) -> int:
     """Return how many live facts have no vector in the store's space, and are found by their words alone."""
     space = store.space()
-    condition, values = _missing(store, space.id if space else "")
-    with store.database.read() as connection:
-        return int(run(connection, f"SELECT count(*) FROM facts WHERE {condition}", values)[0][0])
+    return int(_missing(store, "count(*)", space.id if space else "", 1)[0][0])
 
 
 def without_vector(store: Store, space_id: str, limit: int) -> list[tuple[str, str]]:
     """Return id and text to embed of live facts that have no vector in this space."""
-    condition, values = _missing(store, space_id)
-    sql = f"SELECT facts.id, facts.text, facts.entity, facts.key FROM facts WHERE {condition} LIMIT ?"
+    rows = _missing(store, "facts.id, facts.text, facts.entity, facts.key", space_id, limit)
+    return [(row[0], vector_text(*row[1:])) for row in rows]
+
+
+def _missing(store: Store, columns: str, space_id: str, limit: int) -> list[tuple[Any, ...]]:
+    condition, values = live_sql(store.clock.now())
+    sql = (
+        f"SELECT {columns} FROM facts WHERE {condition} AND NOT EXISTS"
+        " (SELECT 1 FROM vectors v WHERE v.fact_id = facts.id AND v.embedding_id = ?) LIMIT ?"
+    )
     with store.database.read() as connection:
-        return [(row[0], vector_text(*row[1:])) for row in run(connection, sql, (*values, limit))]
-
-
-def _missing(store: Store, space_id: str) -> tuple[str, tuple[Any, ...]]:
-    live, values = live_sql(store.clock.now())
-    none = "NOT EXISTS (SELECT 1 FROM vectors v WHERE v.fact_id = facts.id AND v.embedding_id = ?)"
-    return f"{live} AND {none}", (*values, space_id)
+        return run(connection, sql, (*values, space_id, limit))
