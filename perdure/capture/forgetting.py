@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from perdure.capture.language import language_of
 from perdure.capture.reading import stems
-from perdure.speech.forgetting import Order, relatives, topics
+from perdure.speech.forgetting import Order, meanings, relatives, topics
 from perdure.store import lifecycle
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
@@ -37,17 +37,23 @@ class Meant:
     several: tuple[Fact, ...] = ()  # one of which it means
 
 
-def meant(connection: Connection, order: Order, audience: Audience, now: float, since: float | None = None) -> Meant:
+def meant(
+    connection: Connection,
+    order: Order,
+    audience: Audience,
+    now: float,
+    since: float | None = None,
+    session: str | None = None,
+) -> Meant:
     """Return what an order means among the memories that its speaker has.
 
     `since`: when what the user said just before was said, epoch seconds; None: that is unknown.
     """
     own = frozenset(scope for scope in audience.scopes if scope.kind not in ("global", "custom"))
     view = View(Audience(own, audience.home), now)
-    if order.last:
-        session = next((scope.target for scope in audience.scopes if scope.kind == "session"), None)
-        return Meant(order, tuple(said_at(connection, view, since, session)) if since is not None else ())
-    found = _on_topic(connection, order, view) or _worded(connection, order, view)
+    found = [] if order.last else _on_topic(connection, order, view) or _worded(connection, order, view)
+    if not found and (order.last or order.points) and since is not None:
+        return Meant(order, tuple(said_at(connection, view, since, session)))
     if len(found) < 2 or order.everything or _is_one_subject(found, order):
         return Meant(order, tuple(found))
     return Meant(order, (), tuple(found))
@@ -98,10 +104,12 @@ def _worded(connection: Connection, order: Order, view: View) -> list[Fact]:
     words, names = list(dict.fromkeys(match_terms(fold(order.target)))), _names(order)
     called = {fold(word) for word in order.target.split() if word[:1].isupper()} if order.everything else names
     ranked: list[tuple[int, set[str], Fact]] = []
+    meant = {f"={name}" for name in meanings(order.target)}
     known: set[str] = set()  # words of the order that any memory has
     for fact in every(connection, view):
         said = match_terms(fold(f"{fact.text} {fact.key or ''}"))
         shared = {word for word in words if any(_alike(word, each, word in names) for each in said)}
+        shared |= meant & {f"={name}" for name in meanings(fact.text)}
         known |= shared
         if shared and (called & shared or _is_of_whom(fact, order)):
             ranked.append((len(shared), shared, fact))

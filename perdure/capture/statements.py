@@ -24,7 +24,7 @@ from perdure.capture.sentences import (
     without_tag,
 )  # fmt: skip
 from perdure.regex import lazy
-from perdure.speech.forgetting import orders_to_forget
+from perdure.speech.forgetting import orders_to_forget, speaks_of_forgetting
 from perdure.speech.orders import asks_to_remember, without_order
 from perdure.text.normalise import fold
 from perdure.text.scripts import dense_script
@@ -134,6 +134,8 @@ def statements(
             if order.last:
                 found.clear()
             previous = ""
+            continue
+        if speaks_of_forgetting(sentence) and not asks_to_remember(sentence):
             continue
         chosen = choice(each) if choice is not None and _is_speech(sentence) else None
         if previous and (chosen is None or chosen) and _continues(sentence, words):

@@ -76,7 +76,7 @@ class ForgetOrders:
         self._settle(PATIENCE)
         with self._store.write(Author(Channel.USER, host, session)) as tx:
             since = self._said.get(session) if session is not None else None
-            done = chosen or [meant(tx.connection, order, audience, tx.now, since) for order in orders]
+            done = chosen or [meant(tx.connection, order, audience, tx.now, since, session) for order in orders]
             for each in done:
                 forget(tx, each.clear)
             batch = tx.batch

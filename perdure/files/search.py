@@ -225,9 +225,7 @@ class FileSearch:
                 self.on_damage(generation.number)
             raise
 
-    def _chosen(
-        self, ask: Ask, scored: Iterable[tuple[Chunk, float]], audience: Audience
-    ) -> list[tuple[Chunk, float]]:
+    def _chosen(self, ask: Ask, scored: Iterable[tuple[Chunk, float]], audience: Audience) -> list[tuple[Chunk, float]]:
         now = self.clock.now()
         half_life = self.index.options.half_life_days
         # What is certain enough is decided before age: an old note that answers is better than none.

@@ -28,6 +28,7 @@ class Order:
     last: bool  # what was said just before
     target: str  # the words that name it, as they are written; empty if nothing does
     everything: bool  # all that there is about it
+    points: bool = False  # it names nothing itself: what its target does not find is what was said just before
 
     @property
     def subject(self) -> str:
@@ -69,8 +70,15 @@ def _order(sentence: str, before: str) -> Order | None:
     if _pattern("question").match(folded) or (not named and _pattern("no_order").search(folded)):
         return None
     # "My medication is private. Can you take it out of your memory?"
-    target = _target(sentence) or (_target(before) if not last else "")
-    return Order(sentence, last and not _is_matter(target), target, bool(_ALL.search(folded)))
+    own = _target(sentence)
+    target = own or (_target(before) if not last else "")
+    return Order(sentence, last and not _is_matter(target), target, bool(_ALL.search(folded)), not own)
+
+
+def speaks_of_forgetting(sentence: str) -> bool:
+    """Return whether a sentence speaks of what is to be remembered or not: it is no memory, order or not."""
+    folded = fold(sentence)
+    return any(_pattern(name).search(folded) for name in ("memory", "wish", "forget"))
 
 
 def _has_object(folded: str, verb: re.Match[str]) -> bool:
@@ -95,6 +103,17 @@ def _target(sentence: str) -> str:
         if not meant.isdisjoint(match_terms(told[0])) and not any(start <= told.start() < end for start, end in order)
     ]  # fmt: skip
     return " ".join(words[:MAX_TARGET])
+
+
+def meanings(text: str) -> frozenset[str]:
+    """Return what the words of a text are words for, in whatever language."""
+    folded = fold(text)
+    return frozenset(name for name, pattern in _meanings() if pattern.search(folded))
+
+
+@cache
+def _meanings() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    return tuple((name, re.compile(pattern)) for name, pattern in table("speech", "forget")["meaning"].items())
 
 
 def relatives(text: str) -> frozenset[str]:
