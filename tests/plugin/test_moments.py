@@ -9,7 +9,7 @@ from perdure.clock import ManualClock
 from perdure.hooks.types import TurnContext
 from tests.kit import DAY, OpenMemory, recalled, say
 
-PERSONA = "You are an expert copywriter. Always write in an upbeat tone. Never exceed 100 words."
+PERSONA = "Always write in an upbeat tone in this story."
 LASTING = "Always use tabs in my code."
 WORDS = "Do I want an upbeat tone in what you write?"
 

@@ -207,7 +207,7 @@ def test_a_later_step_is_done_once_and_refused_by_who_does_not_know_it(
             assert _texts(opened("two", store_url=url)) == [FACT]
     with psycopg.connect(url) as connection:
         assert connection.execute("SELECT id FROM later").fetchall() == [("100 %",)]
-    with pytest.raises(StoreTooNewError, match="schema 2, this perdure knows up to 1"):
+    with pytest.raises(StoreTooNewError, match="schema 3, this perdure knows up to 2"):
         opened("three", store_url=url)
 
 

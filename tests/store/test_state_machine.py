@@ -42,6 +42,7 @@ class Known:
     former: str | None = None
     successor: str | None = None
     forgotten: bool = False
+    at: float = 0.0  # when it was forgotten
     pinned: bool = False
 
     @property
@@ -122,7 +123,9 @@ class LifeOfFacts(RuleBasedStateMachine):
         fact_id = data.draw(st.sampled_from(self.chosen("kept")))
         self.remember()
         self.memory.forget(fact_id)
-        self.model[fact_id] = replace(self.model[fact_id], forgotten=True)
+        for each in self.versions(fact_id):
+            if not self.model[each].forgotten:
+                self.model[each] = replace(self.model[each], forgotten=True, at=self.clock.now())
 
     @precondition(lambda self: self.chosen("forgotten"))
     @rule(data=st.data())
@@ -130,7 +133,10 @@ class LifeOfFacts(RuleBasedStateMachine):
         fact_id = data.draw(st.sampled_from(self.chosen("forgotten")))
         self.remember()
         self.memory.unforget(fact_id)
-        self.model[fact_id] = replace(self.model[fact_id], forgotten=False)
+        at = self.model[fact_id].at
+        for each in self.versions(fact_id):
+            if self.model[each].forgotten and self.model[each].at == at:
+                self.model[each] = replace(self.model[each], forgotten=False)
 
     @precondition(lambda self: self.order)
     @rule(data=st.data(), pinned=st.booleans())
@@ -205,6 +211,13 @@ class LifeOfFacts(RuleBasedStateMachine):
             if (known[fact_id].live if kind == "live" else known[fact_id].forgotten == (kind == "forgotten"))
         ]
 
+    def versions(self, fact_id: str) -> list[str]:
+        """Return a fact with those whose place it has taken, and whose place these had taken."""
+        found = [fact_id]
+        for newer in found:
+            found += [each for each, known in self.model.items() if known.successor == newer and each not in found]
+        return found
+
     def add(self, fact_id: str, known: Known) -> None:
         assert fact_id not in self.model
         self.model[fact_id] = known
@@ -235,7 +248,7 @@ class LifeWithUndo(LifeOfFacts):
         assert self.memory.undo().conflicts == ()
         former = self.before.pop()
         loose = {
-            fact_id: replace(known, forgotten=True, former=None, successor=None, until=None)
+            fact_id: replace(known, forgotten=True, at=self.clock.now(), former=None, successor=None, until=None)
             for fact_id, known in self.model.items()
             if fact_id not in former
         }
