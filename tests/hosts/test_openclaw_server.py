@@ -146,7 +146,7 @@ def test_a_tool_call_counts_as_the_users_only_if_the_owner_asks_for_it(child: Ch
     _ask_until(child, "When is my birthday?")
     found = child.call("tool", name="lookup", arguments={"entity": "user", "key": "birthday"}, ctx=AGENT)
     memory = found["details"]["memories"][0]["id"]
-    child.call("before_prompt_build", event={"prompt": "Never mind my birthday."}, ctx=AGENT)
+    child.call("before_prompt_build", event={"prompt": "Tidy up my birthday."}, ctx=AGENT)
     other = {**AGENT, "senderIsOwner": False, "ownerIsNamed": True}
     assert "did nothing" in child.tool("memory_forget", other, memory=memory)
     assert "was not forgotten" in child.tool("memory_forget", {**AGENT, "sessionId": "other"}, memory=memory)
