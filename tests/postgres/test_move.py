@@ -72,6 +72,7 @@ def _filled(home: Path) -> list[tuple[str, str]]:
             [{"role": "user", "content": "My printer is called Otto."}], True, TurnContext(session_id="s")
         )
         assert memory.settle()
+        memory.store("The lamp is called Ada.")  # what is undone later
         return sorted((fact.id, fact.text) for fact in memory.admin.list())
 
 
