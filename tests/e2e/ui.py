@@ -137,8 +137,9 @@ def turn(story: Story) -> str:
     page.click("text=snack for the trip")
     page.click("text=Ask again with today's memories")
     assert "Today it would be" in page.inner_text("main")
-    page.fill("#missing", _id(story, "peanuts"))
-    page.click("text=Mark")
+    page.fill("#missing", "peanuts")
+    page.click("button:has-text('Find')")
+    page.click("button:has-text('This one')")
     assert "should have come" in page.inner_text(".said")
     with story.memory() as memory:
         [marked] = memory.turns.past(marked=True)
