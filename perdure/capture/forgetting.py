@@ -51,7 +51,7 @@ def meant(
     """
     own = frozenset(scope for scope in audience.scopes if scope.kind not in ("global", "custom"))
     view = View(Audience(own, audience.home), now)
-    found = [] if order.last else _on_topic(connection, order, view) or _worded(connection, order, view)
+    found = [] if order.last else _meant_by(connection, order, view)
     if not found and (order.last or order.points) and since is not None:
         return Meant(order, tuple(said_at(connection, view, since, session)))
     if len(found) < 2 or order.everything or _is_one_subject(found, order):
@@ -84,7 +84,12 @@ def told(done: Sequence[Meant], batch: str) -> str:
     return "\n".join(lines)
 
 
-def _on_topic(connection: Connection, order: Order, view: View) -> list[Fact]:
+def _meant_by(connection: Connection, order: Order, view: View) -> list[Fact]:
+    known = every(connection, view)
+    return _on_topic(connection, order, view, known) or _worded(order, known)
+
+
+def _on_topic(connection: Connection, order: Order, view: View, facts: Sequence[Fact]) -> list[Fact]:
     """Return what is known of the user in the matter that an order names, whatever the words."""
     target = fold(order.target)
     whole = fold(order.sentence)
@@ -94,19 +99,19 @@ def _on_topic(connection: Connection, order: Order, view: View) -> list[Fact]:
             continue
         for key in topic.keys:
             found |= {fact.id: fact for fact in lookup(connection, "user", key, view)}
-        told_of = (fact for fact in every(connection, view) if topic.told.search(fold(fact.text)))
+        told_of = (fact for fact in facts if topic.told.search(fold(fact.text)))
         found |= {fact.id: fact for fact in told_of}
     return [fact for fact in found.values() if _is_of_whom(fact, order)]
 
 
-def _worded(connection: Connection, order: Order, view: View) -> list[Fact]:
+def _worded(order: Order, facts: Sequence[Fact]) -> list[Fact]:
     """Return what has the most of an order's words."""
     words, names = list(dict.fromkeys(match_terms(fold(order.target)))), _names(order)
     called = {fold(word) for word in order.target.split() if word[:1].isupper()} if order.everything else names
     ranked: list[tuple[int, set[str], Fact]] = []
     meant = {f"={name}" for name in meanings(order.target)}
     known: set[str] = set()  # words of the order that any memory has
-    for fact in every(connection, view):
+    for fact in facts:
         said = match_terms(fold(f"{fact.text} {fact.key or ''}"))
         shared = {word for word in words if any(_alike(word, each, word in names) for each in said)}
         shared |= meant & {f"={name}" for name in meanings(fact.text)}

@@ -281,8 +281,3 @@ def _templates(code: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
         for key, patterns in content["slots"].items()
         for pattern in patterns
     )
-
-
-def asks_to_remember(text: str) -> bool:
-    """Return whether a text holds an order to remember something."""
-    return language(language_of(text, "en")).remember.search(fold(text)) is not None

@@ -130,7 +130,7 @@ def statements(
     forgets = any(orders_to_forget(text))
     for each in heard(text, rules):
         sentence = each.text
-        if order := next(orders_to_forget(sentence), None):
+        if forgets and (order := next(orders_to_forget(sentence), None)):
             if order.last:
                 found.clear()
             previous = ""

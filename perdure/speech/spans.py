@@ -36,7 +36,6 @@ _QUOTATION = lazy(
 _SENTENCE = lazy(r"(?<=[.!?…。！？])[\"'”»)\]]*\s+|[。！？]|\n+|\s+(?=<-|->|→|←)|\s+(?:-{2,}|—{2,})\s+")
 _POINT = lazy(r"\s*(?:[-*•+–]|\d{1,3}[.)]|\w[\w /()-]{0,40}:)\s")
 _QUOTED_LINE = lazy(r"\s*[>|]")
-_RULE = lazy(r"\s*(?:-{3,}|={3,}|\*{3,}|_{3,}|<{3,}|>{3,})\s*$")
 _RULED = lazy(r"(?:-{3,}|={3,}|\*{3,}|_{3,}|#{3,}|<{3,}|>{3,}|\"{3})(?:\s|$)")
 _STAMPED = lazy(
     r"\s*(?:\[?\(?(?:\d{1,4}[./-]\d{1,2}[./-]\d{1,4},? )?\d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp][Mm])?\)?\]?,?"
@@ -295,7 +294,7 @@ def _mark_until_resumed(units: list[_Unit], at: int) -> int:
     """Mark what follows until the user speaks for themselves again; return where that is."""
     for place in range(at, len(units)):
         unit = units[place]
-        if place > at and unit.begins and (_resumes(unit) or (_RULE.match(unit.text) and unit.begins)):
+        if place > at and unit.begins and (_resumes(unit) or _RULED.match(unit.text)):
             return place
         _mark([unit])
     return len(units)
