@@ -61,7 +61,7 @@ def is_order_to_forget(sentence: str) -> bool:
 
 def _order(sentence: str, before: str) -> Order | None:
     folded = fold(sentence)
-    named = bool(_pattern("memory").search(folded) and _pattern("remove").search(folded))
+    named = _names_memory(folded)
     spoken = any(map(partial(_has_object, folded), _pattern("forget").finditer(folded)))
     said = bool(_pattern("said").search(folded) and _pattern("remove").search(folded))
     last = bool(_pattern("last").search(folded) or _pattern("last").search(fold(before)))
@@ -78,7 +78,12 @@ def _order(sentence: str, before: str) -> Order | None:
 def speaks_of_forgetting(sentence: str) -> bool:
     """Return whether a sentence speaks of what is to be remembered or not: it is no memory, order or not."""
     folded = fold(sentence)
-    return any(_pattern(name).search(folded) for name in ("memory", "wish", "forget"))
+    return _names_memory(folded) or any(_pattern(name).search(folded) for name in ("wish", "forget"))
+
+
+def _names_memory(folded: str) -> bool:
+    """Return whether a sentence names the memory and takes something away."""
+    return bool(_pattern("memory").search(folded) and _pattern("remove").search(folded))
 
 
 def _has_object(folded: str, verb: re.Match[str]) -> bool:
