@@ -27,7 +27,6 @@ from perdure.store.fact import Fact
 from perdure.store.inbox_lines import PROJECT
 from perdure.store.scope import OWNER, Scope
 from perdure.store.search import by_hash
-from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Transaction
 from perdure.store.undo import IMPORT
@@ -180,7 +179,7 @@ class _ImportWriter(Writer):
 
     def write(self, tx: Transaction, prepared: Prepared) -> Written:
         fact = prepared.fact
-        if _was_forgotten(tx, fact):
+        if tx.is_forgotten(fact, fact.source_date or 0.0):
             return Written(fact, Decision(Action.NOOP, None, "forgotten before"))
         if self._channel is not Channel.IMPORT:
             return super().write(tx, prepared)
@@ -189,15 +188,6 @@ class _ImportWriter(Writer):
         if known or tx.is_purged(fact.text):
             return Written(fact, Decision(Action.NOOP, None, "known"))
         return Written(tx.add(fact), Decision(Action.ADD, None, "imported"))
-
-
-def _was_forgotten(tx: Transaction, fact: Fact) -> bool:
-    sql = (
-        "SELECT 1 FROM facts WHERE normalized_hash = ? AND (scope, scope_target) = (?, ?)"
-        " AND forgotten_at IS NOT NULL AND channel <> ?"
-    )
-    values = (fingerprint(fact.text), fact.scope, fact.scope_target, Channel.IMPORT.value)
-    return bool(run(tx.connection, sql, values))
 
 
 def _entry(store: Store, kind: str, talk: Talk, channel: Channel, report: Heard) -> Mapping[str, Any]:

@@ -360,12 +360,16 @@ class TestOnce:
         assert all_facts(store) == {}
         assert take(store, "chatgpt").added == 4
 
-    def test_what_was_forgotten_does_not_come_back(self, store: Store) -> None:
-        [fact] = add(store, Fact("My cat is called Mia.", channel=Channel.USER, scope="user", scope_target="owner"))
+    @pytest.mark.parametrize("mine", [True, False])
+    @for_each("text", ["My cat is called Mia.", "My cat is called Mia (since 2026-05-01)."])
+    def test_what_was_forgotten_does_not_come_back(self, tmp_path: Path, text: str, mine: bool) -> None:
+        store = Store(tmp_path / text)
+        [fact] = add(store, Fact(text, channel=Channel.USER, scope="user", scope_target="owner"))
         with store.write(AUTHOR) as tx:
             tx.change(fact.id, "forget", {"forgotten_at": tx.now})
-        take(store, "codex", mine=True)
+        take(store, "codex", mine=mine)
         assert set(live(store)) == {"I work at Brightline."}
+        store.close()
 
 
 class TestSecrets:
