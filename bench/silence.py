@@ -8,8 +8,8 @@ memories in conversations; then every second one that was kept is forgotten, one
 came: forgotten ones that came up for a prompt, by the way on which they did: the block of a turn, past conversations,
 a search, the agent's tools. Each person's prompts are asked, and each forgotten sentence itself. imported: forgotten
 ones that an import of the same conversations brought back. told_again: those that are found once their user has said
-them again later. near: of each forgotten one, a sentence that differs in one word and is said afterwards: those found.
-kept: those that were not forgotten, and are found.
+them again later. near: of each forgotten one, a sentence with another word in each clause, said before: those that a
+search of past conversations still finds. kept: of the others, which were not forgotten, those found.
 """
 
 from __future__ import annotations
@@ -38,10 +38,9 @@ STEP = 30
 DAY = 86_400.0
 ASKING = TurnContext(session_id="asking", host="bench")
 TOOLS = {"memory_recall": "query", "memory_search": "query"}
-OTHER = "marzipan"
-"""The word that a near sentence has in place of another."""
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+")
 _WORD = re.compile(r"\w{4,}")
+_CLAUSE = re.compile(r"((?:[.,;:–—]| and| but| because| since| so)\s)")
 
 
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
@@ -77,6 +76,9 @@ def _played(
     _tell(memory, texts, "told")
     held = [text for text in texts if _found(memory, text)]
     gone = held[::2][:most]
+    for number, text in enumerate(gone):
+        memory.files.add_transcript([{"role": "user", "content": _near(text)}], f"near {number}")
+    memory.files.sync()
     for text in gone:
         clock.advance(1)
         for fact in [fact for fact in live(memory) if _says(fact.text, text)]:
@@ -101,13 +103,13 @@ def _played(
     figures["imported"] = len(back)
     cases += [f"imported: {text!r}" for text in back]
     clock.advance(DAY)
-    for name, said in (("near", [*map(_near, gone)]), ("told_again", gone), ("kept", sorted(set(held) - set(gone)))):
-        if name != "kept":
-            _tell(memory, said, name)
-        found = [text for text in said if any(_says(hit.fact.text, text) for hit in memory.admin.search(text))]
+    _tell(memory, gone, "told again")
+    others = sorted(set(held) - set(gone))
+    for name, said in (("near", [*map(_near, gone)]), ("told_again", gone), ("kept", others)):
+        found = [text for text in said if any(_says(each, text) for each in _searched(memory, text, name))]
         figures[name] = len(found)
         cases += [f"{name}, lost: {text!r}" for text in said if text not in found]
-    figures["others"] = len(set(held) - set(gone))
+    figures["others"] = len(others)
     return figures, ways, cases
 
 
@@ -152,6 +154,12 @@ def _import(memory: Memory, texts: Sequence[str], home: Path) -> None:
     hear(memory._engine.store, load_claude_code(path))
 
 
+def _searched(memory: Memory, text: str, name: str) -> list[str]:
+    if name == "near":
+        return [result.snippet for result in memory.files.search(text, max_results=20, min_score=0).results]
+    return [hit.fact.text for hit in memory.admin.search(text)]
+
+
 def _found(memory: Memory, text: str) -> bool:
     return any(_says(fact.text, text) for fact in live(memory))
 
@@ -163,9 +171,13 @@ def _says(shown: str, text: str) -> bool:
 
 
 def _near(text: str) -> str:
-    """Return a sentence with another word in place of its last longer one."""
-    last = [*_WORD.finditer(text)][-1]
-    return f"{text[: last.start()]}{OTHER}{text[last.end() :]}"
+    """Return a text with the longest word of each clause spelled backwards."""
+    clauses = _CLAUSE.split(text)
+    for at, clause in enumerate(clauses):
+        if words := _WORD.findall(clause):
+            longest = max(words, key=len)
+            clauses[at] = clause.replace(longest, longest[::-1])
+    return "".join(clauses)
 
 
 main = program(bench, lambda figures: figures["came"] or figures["imported"])

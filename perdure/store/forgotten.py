@@ -33,7 +33,9 @@ def note(connection: Connection, key: bytes, fact: Fact, at: float) -> None:
     """Mark what a fact says as forgotten at a time, epoch seconds."""
     lift(connection, fact.id)
     slot = f"My {fact.key} is {fact.value}" if fact.entity == "user" and fact.key and fact.value else ""
-    marks = json.dumps(list(dict.fromkeys([*marks_of(fact.text, key), *(marks_of(slot, key) if slot else ())])))
+    # A key that is a verb, as in "have: a dog", leaves one word, which much else has too.
+    told = [mark for mark in marks_of(slot, key) if " " in mark]
+    marks = json.dumps(list(dict.fromkeys([*marks_of(fact.text, key), *told])))
     values = (fact.id, fact.scope, fact.scope_target, at, marks)
     run(connection, f"INSERT INTO forgotten (fact_id, {_COLUMNS}) VALUES (?, ?, ?, ?, ?)", values)
 

@@ -2,7 +2,8 @@
 
 A mark is what is left of a forgotten sentence. Another sentence says the same if it, or one of its clauses, has all
 content words of it in any order and form, denies it no more and no less, and speaks of the same person: "I" or "you"
-where that one speaks of "I", and nobody further where it speaks of "my". One word alone is all of it.
+where that one speaks of "I", and nobody further where it speaks of "my". One word alone is all of it; of a clause with
+one word alone ("I think") only the same clause says the same.
 """
 
 from __future__ import annotations
@@ -41,21 +42,24 @@ class Mark:
     who: str  # "i" if it speaks of the speaker or of "you", "my" of what is theirs, else ""
     denied: bool
     others: frozenset[str] = frozenset()  # those of the words that name relatives and owners
+    part: bool = False  # whether it is a clause
 
     def __str__(self) -> str:
-        return f"{self.who}{'-' * self.denied}:{' '.join(sorted(self.words))}"
+        return f"{self.who}{'-' * self.denied}{'.' * self.part}:{' '.join(sorted(self.words))}"
 
     @classmethod
     def parse(cls, text: str) -> Mark:
         """Return the mark that is written so."""
         who, _, words = text.partition(":")
-        return cls(frozenset(words.split()), who.rstrip("-"), who.endswith("-"))
+        return cls(frozenset(words.split()), who.rstrip("-."), "-" in who, part="." in who)
 
     def tells(self, said: Mark) -> bool:
         """Return whether another sentence or clause says what this one did."""
         if not self.words <= said.words or self.denied != said.denied:
             return False
         alone, further = len(self.words) == 1, said.others - self.words
+        if alone and self.part and self.words != said.words:
+            return False
         if self.who == "i":
             return said.who == "i" and not (alone and further)
         if self.who == "my":
@@ -105,8 +109,8 @@ def _speaker(match: re.Match[str]) -> str:
 
 def _units(sentence: str, key: bytes) -> Iterator[Mark]:
     parts = _CLAUSE.split(sentence)
-    for part in [sentence, *(parts if len(parts) > 1 else ())]:
+    for number, part in enumerate([sentence, *(parts if len(parts) > 1 else ())]):
         folded = fold(part)
         who = "i" if _SPEAKER.search(folded) else "my" if _OWNER.search(folded) else ""
         named = frozenset(trace(" ".join(others(part)), key).words)
-        yield Mark(frozenset(trace(part, key).words), who, bool(_DENIED.search(folded)), named)
+        yield Mark(frozenset(trace(part, key).words), who, bool(_DENIED.search(folded)), named, number > 0)
