@@ -92,7 +92,7 @@ def _without_marks(text: str) -> str:
         return text.strip()  # a conversation of several
     for _ in range(_MOST_IN_FRONT):
         mark = _IN_FRONT.match(told)
-        if mark is None:
+        if mark is None or (mark["said"] and f"[/{mark['said'].split()[0]}" in told):
             break
         rest = told[mark.end() :]
         if (mark["said"] and _LEVEL.search(mark["said"].strip())) or _LOGGED.match(rest):

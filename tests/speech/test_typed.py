@@ -66,6 +66,7 @@ def test_nothing_is_a_persons_where_a_machine_wrote_or_is_told(text: str) -> Non
         ("[error] connection to db-3 refused", "[error] connection to db-3 refused"),
         ("[2026-03-02 09:12:11] INFO worker-3 is done", "[2026-03-02 09:12:11] INFO worker-3 is done"),
         ("[x] buy milk", "[x] buy milk"),
+        ("[recall] I fence [/recall]", "[recall] I fence [/recall]"),
     ],
 )
 def test_what_a_person_types_behind_a_slash_or_a_bracket_stays(text: str, words: str) -> None:
