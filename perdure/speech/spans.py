@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import NewType
 
 from perdure.regex import lazy
@@ -27,19 +27,20 @@ Clean = NewType("Clean", str)
 _TAIL = MAX_RAW // 4
 _MARGIN = 1_024
 _FENCE = lazy(r"```.*?(?:```|\Z)", re.DOTALL)
-_MARKED = lazy(r"<([A-Za-z][\w-]*)(?:\s[^<>]*)?>.*?</\1>", re.DOTALL)
+_MARKED = lazy(r"(?:<|^\[)([A-Za-z][\w-]*)(?:[\s,|][^<\[\]\n]*)?[>\]].*?[<\[]/\1[>\]]", re.DOTALL | re.MULTILINE)
 # From three words on: shorter ones are names and terms.
 _QUOTATION = lazy(
-    r"(?<!\w)(?:\"[^\s\"][^\"]{8,2000}\"|“[^”]{8,2000}”|„[^“”]{8,2000}[“”]|«[^»]{8,2000}»|「[^」]{4,2000}」"
+    r"(?<!\w)(?:\"[^\s\"][^\"]{8,2000}\"|“[^”]{8,2000}”|„[^“”\"]{8,2000}[“”\"]|«[^»]{8,2000}»|「[^」]{4,2000}」"
     r"|\u2018[^’]{8,2000}’(?!\w)|(?<![\w'])'(?=[^\W\d_])[^\n]{8,2000}?(?<=[\w.!?…,])'(?![\w']))"
 )
+_CITED = lazy(r"[\"“„«][^\"”“»\n]+[\"”“»]")
 _SENTENCE = lazy(r"(?<=[.!?…。！？])[\"'”»)\]]*\s+|[。！？]|\n+|\s+(?=<-|->|→|←)|\s+(?:-{2,}|—{2,})\s+")
-_POINT = lazy(r"\s*(?:[-*•+–]|\d{1,3}[.)]|\w[\w /()-]{0,40}:)\s")
+_POINT = lazy(r"\s*(?:[-*•+–]|[(\[]?\d[\d.]{0,3}[.)\]]|\w[\w /()-]{0,40}:)\s")
 _QUOTED_LINE = lazy(r"\s*[>|]")
 _RULED = lazy(r"(?:-{3,}|={3,}|\*{3,}|_{3,}|#{3,}|<{3,}|>{3,}|\"{3})(?:\s|$)")
 _STAMPED = lazy(
     r"\s*(?:\[?\(?(?:\d{1,4}[./-]\d{1,2}[./-]\d{1,4},? )?\d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp][Mm])?\)?\]?,?"
-    r"|\d{2}:\d{2}:\d{2},\d{3} -->)\s*(?:[-–|]\s*)?\S"
+    r"|\d{2}:\d{2}:\d{2},\d{3} -->|[0-9a-f]{7,40} )\s*(?:[-–|]\s*)?\S"
 )
 _STAMPED_BEHIND = lazy(
     r"\s*[^\W\d_][\w .'-]{0,40} ?[,|·—–-]? ?[(\[]?"
@@ -54,13 +55,15 @@ _NAMED = lazy(
 )
 _LEAD_IN = lazy(r"^(?P<lead>[^:\n]{1,300}?)\s?(?::(?![/\d)(])|\uff1a|<?-+>|→)\s*(?P<rest>.*)$", re.DOTALL)
 _OWN = lazy(
-    r"\b(?:i|i'm|i've|my|me|we|we're|we've|our|us|ich|mein\w*|wir|unser\w*|je|j'|mon|ma|mes|nous|notre|nos|yo|mi|mis|nosotros|nuestr\w+|eu|meu|minha|nos|noss\w+|io|mio|mia|noi|nostr\w+)\b"
+    r"\b(?:i|i'm|i've|my|me|we|we're|we've|our|us|ich|mein(?:e[mnrs]?)?|wir|unser(?:e[mnrs]?)?|je|j'|mon|ma|mes|nous|notre|nos|yo|mi|mis|nosotros|nuestr\w+|eu|meu|minha|nos|noss\w+|io|mio|mia|noi|nostr\w+)\b"
 )
 _WORDS = lazy(r"\w+")
 _STAMP = "\0"
 _FEW = 2
+_SHORT = 4
+"""Words of a line that names nothing of its own: what it asks for is asked of what stands beside it."""
 _BARE = 25
-"""Words of a line beside a paragraph that is taken for a request about it, if it does not speak of the user."""
+"""Words of a line that may be a request without the form of one."""
 _ONESELF = frozenset(["me", "i", "ich", "moi", "yo", "eu", "io"])
 _ARROW = lazy(r"\s*(?:<-+|->|→|←|\^+)")
 
@@ -142,7 +145,7 @@ def _closed(text: str) -> Iterator[tuple[int, int]]:
         first = min(found, key=lambda match: match.start(), default=None)
         if first is None:
             return
-        if first[0][0] in "`<" or _is_speech_of_others(first[0]):
+        if first[0][0] in "`<[" or _is_speech_of_others(first[0]):
             yield first.span()
         at = first.end()
 
@@ -150,9 +153,9 @@ def _closed(text: str) -> Iterator[tuple[int, int]]:
 def _is_speech_of_others(quotation: str) -> bool:
     """Return whether a quotation is more than a name, a title or a term."""
     said = quotation[1:-1]
-    return bool(re.search(r"[.!?…。]\s|\n", said)) or (
-        len(_WORDS.findall(said)) > 3 and bool(_OWN.search(fold(said)) or said.rstrip().endswith((".", "!", "?")))
-    )
+    words = _WORDS.findall(said)
+    titled = sum(word[0].isupper() for word in words) * 2 > len(words) and not _OWN.search(fold(said))
+    return bool(re.search(r"[.!?…。]\s|\n", said)) or (len(words) > _FEW and not titled)
 
 
 def _breaks(before: str) -> int:
@@ -165,14 +168,11 @@ def _sentences(text: str, before: str) -> list[_Unit]:
     at = 0
     ruled = False
     for cut in [*_SENTENCE.finditer(text), None]:
-        end = cut.start() if cut is not None else len(text)
-        if cut is not None and cut[0] and cut[0] in "。！？":
-            end = cut.end()
+        end = len(text) if cut is None else cut.end() if cut[0] in "。！？" else cut.start()
         part = text[at:end]
         if part.strip():
             lead = part[: len(part) - len(part.lstrip())]
-            broken = (text[:at] if at else before)[-3:].count("\n") + lead.count("\n")
-            broken = 2 if ruled else broken
+            broken = 2 if ruled else ((text[max(0, at - 3) : at] or before) + lead).count("\n")
             units.append(_Unit(part.strip(), broken if units or before else 2, folded=fold(part.strip())))
         at = cut.end() if cut is not None else end
         ruled = cut is not None and cut[0].strip()[:1] in ("-", "—") and not cut[0].strip().endswith(">")
@@ -188,7 +188,7 @@ def _judged(units: list[_Unit]) -> list[_Unit]:
     _mark_conversations(units)
     _mark_letters(units)
     _mark_tasks(units)
-    _mark_beside_questions(units)
+    _mark_beside_requests(units)
     return units
 
 
@@ -213,19 +213,17 @@ def _mark_lists_of_memories(units: list[_Unit]) -> None:
     for at, unit in enumerate(units):
         if _open(unit) and unit.begins and _P.memories.match(unit.folded):
             end = at + 1
-            while end < len(units) and _POINT.match(units[end].text + " "):
+            while end < len(units) and (
+                units[end].begins <= (unit.text[0] in "#[") or _POINT.match(units[end].text + " ")
+            ):
                 end += 1
-            if end > at + 1:
-                _mark(units[at:end], Author.MEMORY)
+            _mark(units[at:end] if end > at + 1 else (), Author.MEMORY)
 
 
 def _mark_quoted_lines(units: list[_Unit]) -> None:
-    quoted = False
-    for unit in units:
-        if unit.begins:
-            quoted = bool(_QUOTED_LINE.match(unit.text))
-        if quoted:
-            unit.author, unit.closed = Author.PASTED, True
+    for start, end in _lines(units):
+        if _QUOTED_LINE.match(units[start].text):
+            _close(units[start:end])
 
 
 def _mark_between_rules(units: list[_Unit]) -> None:
@@ -247,9 +245,10 @@ def _lines(units: list[_Unit]) -> Iterator[tuple[int, int]]:
 def _mark_conversations(units: list[_Unit]) -> None:
     """Mark what was copied from a chat, an interview or subtitles: lines with a name or a time in front."""
     named: list[tuple[int, str]] = []
-    for start, _ in _lines(units):
+    for start, end in _lines(units):
         text = units[start].text
-        if _STAMPED.match(text) or _STAMPED_BEHIND.match(text):
+        answered = text.endswith("?") and end > start + 1 and units[start + 1].text[0] in "-–—"
+        if answered or _STAMPED.match(text) or _STAMPED_BEHIND.match(text):
             named.append((start, _STAMP))
         elif (match := _NAMED.match(text)) and not is_label(name := match["name"] or match["mention"]):
             named.append((start, fold(name)))
@@ -263,9 +262,8 @@ def _mark_conversations(units: list[_Unit]) -> None:
 
 
 def _mark_mails(units: list[_Unit]) -> None:
-    for at, unit in enumerate(units):
-        if not (_open(unit) and unit.begins):
-            continue
+    for at in [at for at, unit in enumerate(units) if _open(unit) and unit.begins]:
+        unit = units[at]
         near = [each for each in units[at : at + 8] if each.begins or each is unit][:4]
         heads = sum(bool(_P.mail_head.match(each.folded)) for each in near)
         if _P.quoted_mail.match(unit.folded) and units[at + 1 : at + 2] and units[at + 1].closed:
@@ -306,46 +304,53 @@ def _resumes(unit: _Unit) -> bool:
 
 def _mark_tasks(units: list[_Unit]) -> None:
     """Mark what a request works on, what is made up, and what is announced as somebody else's words."""
-    place = 0
-    while place < len(units):
+    after = 0
+    while after < len(units):
+        place, after = after, after + 1
         unit = units[place]
-        if not _open(unit) or asks_to_remember(unit.text) or is_order_to_forget(unit.text):
-            place += 1
-            continue
         head, rest, lead = _headed(unit)
+        if not _open(unit) or asks_to_remember(unit.text) or is_order_to_forget(unit.text):
+            continue
         if _ARROW.match(unit.folded):
-            _mark(units[: place + 1])
-            place += 1
+            _mark(units[:after])
         elif _P.supposed.match(unit.folded) and _asks(unit):
             _mark([unit])
-            place += 1
-        elif _P.fiction.match(unit.folded) or (_P.fiction.match(head) and not _P.own_text.match(head)):
-            place = _mark_until_resumed(units, place)
+        elif _P.fiction.match(head) and not _P.own_text.match(head):
+            unit.closed = not _P.work.match(head)
+            after = _mark_until_resumed(units, place)
         elif _P.own_text.match(head):
             unit.closed = True
-            place += 1
-        elif _works_on(unit, head):
-            place = _works(units, place, head, rest, lead)
-        elif _announces(head, rest, units[place + 1 : place + 2], lead):
-            place = _mark_until_resumed(units, place)
-        else:
-            place += 1
+        elif _works_on(unit, head, first=not place, last=after == len(units)):
+            after = _works(units, place, head, rest, lead)
+        elif _announces(head, rest, units[after : after + 1], lead):
+            after = _mark_until_resumed(units, place)
 
 
 def _headed(unit: _Unit) -> tuple[str, str, bool]:
     """Return what a request says, what stands behind its colon, and whether there is one."""
-    told = _ARROW.sub("", unit.folded, count=1).lstrip()
-    told = _P.polite.sub("", told, count=1) if _P.polite.match(told) else told
+    told = _P.polite.sub("", _ARROW.sub("", unit.folded, count=1).lstrip(), count=1)
     lead = _LEAD_IN.match(told)
     return (lead["lead"].strip("*_#[]() "), lead["rest"], True) if lead else (told, "", False)
 
 
-def _works_on(unit: _Unit, head: str) -> bool:
-    """Return whether a sentence asks for work on a text."""
-    if _P.anywhere.search(unit.folded) or (_asks(unit) and _P.quality.search(unit.folded)):
+def _works_on(unit: _Unit, head: str, *, first: bool, last: bool) -> bool:
+    """Return whether a sentence asks for work on a text.
+
+    Where a message begins or ends it is enough to name a text, or to point at what nobody has named before.
+    """
+    asks, own = _asks(unit), _speaks_of_user(head)
+    frames = first != last and not own
+    genre, quality = _P.genre.search(unit.folded), _P.quality.search(unit.folded)
+    works = (asks or not unit.folded.endswith(head)) and not own and _P.work.search(unit.folded)
+    if works or _P.work.match(head) or _P.anywhere.search(unit.folded) or (genre and frames):
         return True
-    asked = _asks(unit) or not unit.folded.endswith(head)
-    return bool(_P.work.match(head)) or (asked and bool(re.search(rf"\b{_P.work.pattern}", unit.folded)))
+    named = genre or quality or _P.object.search(head) or (first and _P.pointing.search(head))
+    asks_within = any(map(_P.command.match, re.split(r"[,;:] ", head)))
+    return bool((asks and (genre or quality)) or (frames and named and (asks or asks_within)))
+
+
+def _speaks_of_user(folded: str) -> bool:
+    return bool(_OWN.search(_P.borrowed.sub(" ", folded)))
 
 
 def _asks(unit: _Unit) -> bool:
@@ -354,13 +359,15 @@ def _asks(unit: _Unit) -> bool:
 
 def _announces(head: str, rest: str, following: Sequence[_Unit], lead: bool) -> bool:
     """Return whether a sentence says that somebody else's words follow it or its colon."""
-    if _P.label.search(head) or not (rest or following):
+    if _P.label.match(head) or not (rest or following):
         return False
-    if not lead and not (following and following[0].begins > 1):
-        return False
-    if lead and not rest and following[0].begins > 1:
-        return True
-    return bool(_P.report.search(head)) and not re.match(r"(?:i|we|ich|wir|je|nous|yo|eu|io|noi)\b", head)
+    told = bool(_P.report.search(head)) and not re.match(r"(?:i|we|ich|wir|je|nous|yo|eu|io|noi)\b", head)
+    if not lead:
+        apart = following[0].begins > 1 and not _P.command.match(head)
+        return told and not _speaks_of_user(head) and (apart or bool(_P.pointing.search(head.rpartition(" ")[2])))
+    asks = _P.question.match(head) or _P.command.match(head) or _P.object.search(head)
+    named = _P.quality.search(head) or _P.genre.search(head) or (asks and not _speaks_of_user(head))
+    return told or bool(_OWN.match(rest or following[0].folded) and named) or (not rest and following[0].begins > 1)
 
 
 def _works(units: list[_Unit], place: int, head: str, rest: str, lead: bool) -> int:
@@ -368,60 +375,57 @@ def _works(units: list[_Unit], place: int, head: str, rest: str, lead: bool) -> 
     units[place].author = Author.PASTED
     if lead and (rest or (place + 1 < len(units) and not units[place + 1].closed)):
         return _mark_until_resumed(units, place)
-    beside = [*units[max(0, place - 1) : place], *units[place + 1 : place + 2]]
-    if any(each.closed for each in beside) or _P.elsewhere.search(head):
-        units[place].closed = True
-        return place + 1
-    arrow = bool(_ARROW.match(units[place].folded))
-    apart = place + 1 < len(units) and units[place + 1].begins > 1
-    about = any(each.search(units[place].folded) for each in (_P.object, _P.quality, _P.anywhere))
-    if not (arrow or about or apart):
+    runs_on = [each.begins for each in units[place + 1 : place + 3]] == [2, 0]
+    beside = [*units[max(0, place - 1) : place], *units[place + 1 : place + 3 - 2 * runs_on]]
+    apart = len(units) > place + 1 and units[place + 1].begins > 1 and not _P.command.match(head)
+    closed = any(each.closed for each in beside) or _P.elsewhere.search(head) or _CITED.search(head)
+    if closed or not (apart or _ARROW.match(units[place].folded) or _names_no_other(units[place])):
+        units[place].closed = bool(closed)
         return place + 1
     units[place].closed = True
     before, follows = (list(filter(_open, each)) for each in (units[:place], units[place + 1 :]))
-    if follows and not _resumes(follows[0]) and _words(follows) >= _words(before):
+    if follows and not _P.resume.match(follows[0].folded) and _words(follows) >= _words(before):
         return _mark_until_resumed(units, place)
     _mark(units[:place])
     return place + 1
 
 
-def _mark_beside_questions(units: list[_Unit]) -> None:
-    """Mark lines beside a question or request that does not speak of the user: it is likely to be about them."""
-    lines = list(_lines(units))
-    if len(lines) < 2:
-        return
-    asking = [each for each in lines if _is_request(units[slice(*each)])]
-    if not asking and _paragraphs(units) > 1:
-        asking = [each for each in (lines[0], lines[-1]) if _is_bare(units[slice(*each)])][:1]
-    if not asking:
-        return
+def _mark_beside_requests(units: list[_Unit]) -> None:
+    """Mark lines beside a request that does not speak of the user and may be about them, and any list beside one."""
+    lines = [units[start:end] for start, end in _lines(units)]
+    listed = [1 in (line[0].begins, after[0].begins) for line, after in pairwise([*lines, [_Unit("", 2)]])]
+    asking = [_is_request(line, bare=not inside) for line, inside in zip(lines, listed, strict=True)]
+    vague = any(asks and any(map(_names_no_other, line)) for line, asks in zip(lines, asking, strict=True))
     own = False  # below a line that announces what is the user's
-    for start, end in lines:
-        last = units[end - 1]
-        own = own and units[start].begins < 2
-        if (start, end) not in asking and not (own or _resumes(units[start]) or _P.resume.match(units[start].folded)):
-            own = last.text.endswith(":") and bool(_OWN.search(last.folded) or _P.label.search(last.folded))
-            _mark(units[start : end - own] if _words(units[start:end]) > _FEW else ())
+    for line, inside, asks in zip(lines, listed, asking, strict=True):
+        own = own and line[0].begins < 2
+        if asks or own or not (vague or (inside and any(asking))):
+            continue
+        told = line[-1].folded
+        own = told.endswith(":") and bool(_OWN.search(told) or is_label(told.rstrip(": ")))
+        _mark(line[: len(line) - own] if _words(line) > _FEW else ())
 
 
-def _is_request(line: Sequence[_Unit]) -> bool:
-    """Return whether a line asks for something, and not of the user's own."""
-    if not any(map(_open, line)) or any(_OWN.search(_P.borrowed.sub(" ", unit.folded)) for unit in line):
+def _is_request(line: Sequence[_Unit], *, bare: bool) -> bool:
+    """Return whether a line asks for something, and not of the user's own; a bare one need not have the form."""
+    if any(unit.closed or _speaks_of_user(unit.folded) for unit in line):
         return False
-    return any(map(_asks, line)) or bool(_P.command.match(_headed(line[0])[0]))
+    bare = bare and _words(line) <= _BARE and not _P.resume.match(line[0].folded)
+    asks = any(map(_asks, line)) or bool(_P.command.match(_headed(line[0])[0]))
+    return asks or (bare and any(map(_names_no_other, line)))
+
+
+def _names_no_other(unit: _Unit) -> bool:
+    """Return whether a request names a text, or nothing: what stands beside it is what it is about."""
+    named = any(
+        each.search(unit.folded) for each in (_P.pointing, _P.persons, _P.object, _P.quality, _P.genre, _P.anywhere)
+    )
+    whole = _P.command.match(unit.folded) or _P.interrogative.match(unit.folded)
+    return named or 0 < _words([unit]) <= (_FEW if whole else _SHORT)
 
 
 def _words(units: Sequence[_Unit]) -> int:
     return sum(len(_WORDS.findall(unit.text)) for unit in units)
-
-
-def _paragraphs(units: Sequence[_Unit]) -> int:
-    return sum(unit.begins > 1 for unit in units)
-
-
-def _is_bare(line: Sequence[_Unit]) -> bool:
-    """Return whether a line is short, and neither speaks of the user nor is closed off."""
-    return _words(line) <= _BARE and all(_open(unit) and not _OWN.search(unit.folded) for unit in line)
 
 
 def _joined(units: Sequence[_Unit]) -> Iterator[Span]:
