@@ -6,24 +6,33 @@ is alone in that, unless all of it is to go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from perdure.capture.language import language_of
 from perdure.capture.reading import stems
-from perdure.speech.forgetting import Order, meanings, relatives, topics
+from perdure.regex import lazy
+from perdure.speech.forgetting import Order, meanings
 from perdure.store import lifecycle
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
-from perdure.store.search import View, every, lookup, said_at
+from perdure.store.search import View, every, said_at
 from perdure.store.sql import Connection
 from perdure.store.transaction import Transaction
-from perdure.text.normalise import fold, match_terms
+from perdure.text.lexicon import stop_words
+from perdure.text.normalise import fold
 from perdure.text.pluralize import counted
 from perdure.text.sameness import others
 
 SHARE = 3
 """A memory is meant that has one of so many words of an order."""
+_WORD = lazy(r"[^\W_]+(?:'s\b)?")
+_NAME = lazy(r"\b[A-ZÀ-Þ]\w+")
+_GERMAN_NAME = lazy(r"(?:\b(?:[Hh]ei(?:ß|ss)e?t?|namens|Herrn?|Frau|Dr\.) |^)([A-ZÀ-Þ]\w+)")
+_THING = lazy(
+    r"(?:my|our|mein\w*|unser\w*|mon|ma|mes|mi|mis|(?:[oa]s? )?(?:meus?|minhas?)|(?:il|la|i|le) mi\w+) ([\w-]+)"
+)
+_SPEAKER = lazy(r"(?:i|ich|je|j|yo|eu|io)\b")
 NEAR = 5
 """Letters that two words must begin with alike, to be forms of one word; fewer if they are shorter."""
 
@@ -51,9 +60,17 @@ def meant(
     """
     own = frozenset(scope for scope in audience.scopes if scope.kind not in ("global", "custom"))
     view = View(Audience(own, audience.home), now)
-    found = [] if order.last else _meant_by(connection, order, view)
-    if not found and (order.last or order.points) and since is not None:
+    found = Meant(order, ()) if order.last else among(order, every(connection, view))
+    if not (found.clear or found.several) and (order.last or order.points) and since is not None:
         return Meant(order, tuple(said_at(connection, view, since, session)))
+    return found
+
+
+def among(order: Order, facts: Sequence[Fact]) -> Meant:
+    """Return what an order means among facts."""
+    found = _worded(order, facts)
+    if not (order.sure or meanings(order.target) or any(others(fact.text) for fact in found)):
+        found = []
     if len(found) < 2 or order.everything or _is_one_subject(found, order):
         return Meant(order, tuple(found))
     return Meant(order, (), tuple(found))
@@ -84,54 +101,45 @@ def told(done: Sequence[Meant], batch: str) -> str:
     return "\n".join(lines)
 
 
-def _meant_by(connection: Connection, order: Order, view: View) -> list[Fact]:
-    known = every(connection, view)
-    return _on_topic(connection, order, view, known) or _worded(order, known)
-
-
-def _on_topic(connection: Connection, order: Order, view: View, facts: Sequence[Fact]) -> list[Fact]:
-    """Return what is known of the user in the matter that an order names, whatever the words."""
-    target = fold(order.target)
-    whole = fold(order.sentence)
-    found: dict[str, Fact] = {}
-    for topic in topics():
-        if not (topic.asked.search(target) or topic.asked.search(whole)):
-            continue
-        for key in topic.keys:
-            found |= {fact.id: fact for fact in lookup(connection, "user", key, view)}
-        told_of = (fact for fact in facts if topic.told.search(fold(fact.text)))
-        found |= {fact.id: fact for fact in told_of}
-    return [fact for fact in found.values() if _is_of_whom(fact, order)]
-
-
 def _worded(order: Order, facts: Sequence[Fact]) -> list[Fact]:
-    """Return what has the most of an order's words."""
-    words, names = list(dict.fromkeys(match_terms(fold(order.target)))), _names(order)
-    called = {fold(word) for word in order.target.split() if word[:1].isupper()} if order.everything else names
+    """Return what has the most of an order's words, or words for the same."""
+    words, meant = {word: meanings(word) for word in _words(order.target)}, meanings(order.target)
+    phrases = meant.difference(*words.values())
+    names = {name for fact in facts for name in _names(fact)} & set(words)
     ranked: list[tuple[int, set[str], Fact]] = []
-    meant = {f"={name}" for name in meanings(order.target)}
     known: set[str] = set()  # words of the order that any memory has
     for fact in facts:
-        said = match_terms(fold(f"{fact.text} {fact.key or ''}"))
-        shared = {word for word in words if any(_alike(word, each, word in names) for each in said)}
-        shared |= meant & {f"={name}" for name in meanings(fact.text)}
+        said = _words(f"{fact.text} {fact.key or ''}")
+        told = meanings(f"{fact.text} {fact.key or ''}", told=True)
+        shared = {
+            word for word, named in words.items()
+            if named & told or any(_alike(word, each, word in names) for each in said)
+        } | phrases & told  # fmt: skip
         known |= shared
-        if shared and (called & shared or _is_of_whom(fact, order)):
+        if shared and (names.intersection(said) or _is_of_whom(fact, order)):
             ranked.append((len(shared), shared, fact))
     most = max((score for score, _, _ in ranked), default=0)
     if order.everything:
-        return [fact for score, shared, fact in ranked if score == most or (called and called <= shared)]
+        return [fact for score, shared, fact in ranked if score == most or (names and names <= shared)]
     best = [(shared, fact) for score, shared, fact in ranked if score == most]
+    # "My weight" is not that of "my suitcase".
+    best = [each for each in best if each[0] & names or not _is_of_thing(each[1], words, meant)] or best
     # A name of which something else is said, that another memory says, does not tell what is meant.
-    sure = any(known <= names or (shared - names and SHARE * len(shared) >= len(words)) for shared, _ in best)
+    sure = any(
+        known <= names or any(map(words.get, shared))
+        or (shared - names and SHARE * len(shared) >= len(words)) for shared, _ in best
+    )  # fmt: skip
     return [fact for _, fact in best if sure]
 
 
-def _names(order: Order) -> frozenset[str]:
-    """Return the names in an order; every noun of German looks like one."""
-    if language_of(order.sentence) == "de":
-        return frozenset()
-    return frozenset(fold(word) for word in order.target.split() if word[:1].isupper())
+def _words(text: str) -> list[str]:
+    return [word.removesuffix("'s") for word in _WORD.findall(fold(text))]
+
+
+def _names(fact: Fact) -> set[str]:
+    """Return the words of a fact, folded, that are names; every noun of German looks like one."""
+    found = _GERMAN_NAME if language_of(fact.text) == "de" else _NAME
+    return {fold(name) for name in found.findall(fact.text)} - stop_words()
 
 
 def _alike(word: str, other: str, exact: bool) -> bool:
@@ -146,15 +154,29 @@ def _alike(word: str, other: str, exact: bool) -> bool:
 
 def _is_of_whom(fact: Fact, order: Order) -> bool:
     """Return whether a fact speaks of nobody's matter but the user's, or of somebody whom the order names."""
-    named = set(match_terms(fold(order.sentence))) | relatives(order.sentence)
-    people = others(fact.text) | relatives(fact.text)
-    asked = others(order.sentence) | relatives(order.sentence)
-    if asked and not any(_alike(one, word, False) for one in asked for word in match_terms(fold(fact.text))):
+    told = f"{order.sentence} {order.target}"
+    people, asked = others(fact.text), others(told)
+    if _SPEAKER.match(fold(fact.text)):
+        people = frozenset(one for one in people if f"{one}'s" in fold(fact.text))
+    if asked and not any(_alike(one, word, False) for one in asked for word in _words(fact.text)):
         return False
-    return not people or any(_alike(other, word, False) for word in named for other in people)
+    return not people or any(_alike(other, word, False) for word in _words(told) for other in people)
+
+
+def _is_of_thing(fact: Fact, words: Collection[str], meant: Collection[str]) -> bool:
+    """Return whether a fact speaks of something that an order does not name."""
+    thing = _THING.match(fold(fact.text))
+    return (
+        thing is not None
+        and meanings(thing[1]).isdisjoint(meant)
+        and not any(_alike(word, thing[1], False) for word in words)
+    )
 
 
 def _is_one_subject(found: Sequence[Fact], order: Order) -> bool:
     slots = {(fold(fact.entity or ""), fold(fact.key or "")) for fact in found}
-    named = any(all(name in fold(fact.text) for fact in found) for name in _names(order))
+    said = [word for fact in found for word in _words(fact.text)]
+    words = {word for word in _words(order.target) if any(_alike(word, each, False) for each in said)}
+    words -= others(order.target)
+    named = bool(words) and words <= set.intersection(*map(_names, found))
     return named or (len(slots) == 1 and ("", "") not in slots)

@@ -135,7 +135,7 @@ def statements(
                 found.clear()
             previous = ""
             continue
-        if speaks_of_forgetting(sentence) and not asks_to_remember(sentence):
+        if (forgets or speaks_of_forgetting(sentence)) and not asks_to_remember(sentence):
             continue
         chosen = choice(each) if choice is not None and _is_speech(sentence) else None
         if previous and (chosen is None or chosen) and _continues(sentence, words):
@@ -152,8 +152,6 @@ def statements(
         kept = [replace(found, moment=each.moment and found.cue != "remember") for found in stated]
         if each.number == 0 and (after := explained(sentence, before)):
             kept = [replace(statement, after=after) for statement in kept]
-        if forgets:
-            kept = [statement for statement in kept if statement.cue == "remember"]
         if upset and chosen is None:
             # Who is stuck or angry tells what just happened; only what has a shape of its own outlasts that.
             kept = [statement for statement in kept if statement.confidence == STRONG]

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 
 from perdure.regex import lazy
-from perdure.text.lexicon import table, word_set
-from perdure.text.normalise import fold, match_terms
+from perdure.text.lexicon import filled, stop_words, table, word_set
+from perdure.text.normalise import fold
 
 _SENTENCE = lazy(r"(?<=[.!?…])\s+|\n+")
-_WORD = lazy(r"[^\W_](?:[\w'.-]*\w)?")
-_ALL = lazy(
-    r"\b(?:everything|anything|all|nothing|alles|nichts|tout|rien|todo|nada|tudo|tutto|niente|completely|komplett)\b"
+_CLAUSE = lazy(
+    r"[,;:()–—]\s+(?!(?:dass|was|wo|wie|wann|wer|welche\w*|que|che|where|what)\b)|\s-+\s|(?<=[?!.])\s+"
+    r"| (?=(?:because|weil|denn|parce que|porque|perche)\b)",
+    re.IGNORECASE,
 )
-_ORDER = ("memory", "said", "remove", "verb")
+_WORD = lazy(r"[^\W_]+(?:[.-]\w+)*(?:'(?:s|t|re|ve|ll|d|m)\b)?", re.IGNORECASE)
+_FIRST = lazy(r"\b[a-z0-9]{1,4}")
+_ENGLISH = lazy(r"\b(?:my|our|your?|the)\b")
+_ALL = lazy(
+    r"\b(?:everything|anything|all|nothing|any|alles|nichts|tout|rien|todo|nada|tudo|tutto|tutte|niente|nulla|"
+    r"completely|komplett)\b"
+)
+_ORDER = ("memory", "said", "store", "piece", "whole", "remove", "keep", "ask", "own")
+_SURE = {"forget": ("forget_clause", "forget_it"), "keep": ("nowhere",), "deny": ("wish_clause",)}
+_WISHED = {"forget": ("forget_own", "forget_you", "pretend"), "deny": ("wish",)}
+"""What is an order by itself, and what is one unless it speaks of work; each with the words that hint at it."""
+_WEAK = ("bare", "bare_it", "remove_you")
 MAX_TARGET = 12
 
 
@@ -29,6 +41,7 @@ class Order:
     target: str  # the words that name it, as they are written; empty if nothing does
     everything: bool  # all that there is about it
     points: bool = False  # it names nothing itself: what its target does not find is what was said just before
+    sure: bool = True  # it names what an assistant remembers; otherwise only a person's own matters are meant
 
     @property
     def subject(self) -> str:
@@ -36,22 +49,16 @@ class Order:
         return self.target or "what was said just before"
 
 
-@dataclass(frozen=True, slots=True)
-class Topic:
-    """A matter that is asked about in other words than it is told in."""
-
-    asked: re.Pattern[str]  # in an order, folded
-    told: re.Pattern[str]  # in a memory, folded
-    keys: frozenset[str]  # of its slots
-
-
 def orders_to_forget(text: str) -> Iterator[Order]:
-    """Yield the orders to forget in what the user says plainly."""
-    before = ""
+    """Yield the orders to forget in what the user says plainly; one that only says again what is meant, once."""
+    before: list[str] = []
+    named = False
     for sentence in filter(None, map(str.strip, _SENTENCE.split(text))):
-        if order := _order(sentence, before):
+        order = _order(sentence, " ".join(before[-2:]))
+        if order and not (named and _has("bare_it", fold(sentence))):
             yield order
-        before = sentence
+            named = named or bool(order.target)
+        before.append(sentence)
 
 
 def is_order_to_forget(sentence: str) -> bool:
@@ -59,85 +66,117 @@ def is_order_to_forget(sentence: str) -> bool:
     return _order(sentence, "") is not None
 
 
-def _order(sentence: str, before: str) -> Order | None:
-    folded = fold(sentence)
-    named = _names_memory(folded)
-    spoken = any(map(partial(_has_object, folded), _pattern("forget").finditer(folded)))
-    said = bool(_pattern("said").search(folded) and _pattern("remove").search(folded))
-    last = bool(_pattern("last").search(folded) or _pattern("last").search(fold(before)))
-    if not (named or said or spoken or _pattern("wish").search(folded) or (last and _pattern("remove").search(folded))):
-        return None
-    if _pattern("question").match(folded) or (not named and _pattern("no_order").search(folded)):
-        return None
-    # "My medication is private. Can you take it out of your memory?"
-    own = _target(sentence)
-    target = own or (_target(before) if not last else "")
-    return Order(sentence, last and not _is_matter(target), target, bool(_ALL.search(folded)), not own)
-
-
 def speaks_of_forgetting(sentence: str) -> bool:
     """Return whether a sentence speaks of what is to be remembered or not: it is no memory, order or not."""
     folded = fold(sentence)
-    return _names_memory(folded) or any(_pattern(name).search(folded) for name in ("wish", "forget"))
+    hints = _hints(folded)
+    takes = _has("remove", folded) and _any(("memory", "store", "piece", "bare", "remove_you"), folded)
+    wished = _hinted(_WISHED, hints, folded) and not _has("no_order", folded)
+    return wished or (takes and not _has("freed", folded)) or _hinted(_SURE, hints, folded)
 
 
-def _names_memory(folded: str) -> bool:
-    """Return whether a sentence names the memory and takes something away."""
-    return bool(_pattern("memory").search(folded) and _pattern("remove").search(folded))
+def meanings(text: str, told: bool = False) -> frozenset[str]:
+    """Return what the words of an order are words for, in whatever language; or those of what was `told`."""
+    folded = fold(text)
+    listed = table("speech", "forget")["meaning"]
+    return frozenset(name for name in listed if any(each.search(folded) for each in _words_for(name)[: 1 + told]))
 
 
-def _has_object(folded: str, verb: re.Match[str]) -> bool:
-    """Return whether the verb has an object that may be remembered."""
-    return bool(_pattern("object").match(folded, verb.end())) or "vergess" in verb[0] or "vergisst" in verb[0]
+def _order(sentence: str, before: str) -> Order | None:
+    folded = fold(sentence)
+    sure = _asks(folded, fold(before))
+    if sure is None:
+        return None
+    own, behind = _target(sentence)
+    last = _has("last", folded if own else f"{fold(before)} {folded}")
+    target = own or ("" if last else _target(before)[0]) or behind
+    matters, impersonal = meanings(target), word_set(table("speech", "forget")["impersonal"])
+    if not (sure or matters - impersonal or _any(("whole", "forget_name"), folded)):
+        return None
+    return Order(sentence, not target or (last and not matters), target, bool(_ALL.search(folded)), not own, sure)
 
 
-def _is_matter(target: str) -> bool:
-    """Return whether words name something, and not only that something was said."""
-    return any(topic.asked.search(fold(target)) for topic in topics())
+def _asks(folded: str, before: str) -> bool | None:
+    """Return None if a sentence asks for nothing to be forgotten, else whether all memories may be meant."""
+    hints = _hints(folded)
+    takes = "remove" in hints and _has("remove", folded)
+    denies = "keep" in hints and _has("deny", folded)
+    hints = hints if denies else hints - {"deny"}
+    if not (takes or hints - {"remove"}) or _has("question", folded):
+        return None
+    context = f"{before} {folded}" if takes and _any(("bare_it", "forget_that"), folded) else folded
+    stored = takes and (_has("memory", context) or (_has("store", context) and not _has("freed", context)))
+    if stored or _hinted(_SURE, hints, folded):
+        return True
+    piece = takes and _has("piece", context)
+    said = (takes and _has("said", context)) or ((takes or denies) and _has("last", context))
+    sorry = context != folded and _has("regret", context)
+    sure = piece or said or sorry or _hinted(_WISHED, hints, folded)
+    weak = (takes and _any(("whole", *_WEAK), folded)) or ("forget" in hints and _has("forget_name", folded))
+    if not (sure or weak) or _any(("no_order", "work", "elsewhere"), context):
+        return None
+    return None if not piece and _has("machine", folded) else sure
 
 
-def _target(sentence: str) -> str:
-    """Return the words of a sentence that carry meaning and are none of the order itself."""
+def _target(sentence: str) -> tuple[str, str]:
+    """Return the words that say what an order means, of its own clause or else before it; and those behind it."""
+    clauses = _CLAUSE.split(sentence)
+    acts = [at for at, each in enumerate(clauses) if _has("act", fold(each))]
+    first = acts[0] if acts else len(clauses)
+    return _named([clauses[at] for at in acts]) or _named(clauses[:first]), _named(clauses[first:])
+
+
+def _named(clauses: list[str]) -> str:
+    """Return the words of clauses that carry meaning and are none of the order itself."""
+    sentence = ", ".join(clauses)
     folded = fold(sentence)
     order = [match.span() for name in _ORDER for match in _pattern(name).finditer(folded)]
-    meant = set(match_terms(folded)) - _empty()
+    # Of words that are empty in another language: "hat" in "my hat size".
+    english = _ENGLISH.search(folded) is not None
+    empty = word_set(table("speech", "forget")["empty"])
+    empty |= word_set(table("text", "words")["stop"]["en"]) if english else stop_words()
     # Folding changes letters, and leaves words where they are.
     pairs = zip(_WORD.findall(sentence), _WORD.finditer(folded), strict=False)
     words = [
         word for word, told in pairs
-        if not meant.isdisjoint(match_terms(told[0])) and not any(start <= told.start() < end for start, end in order)
+        if told[0].partition("'")[0] not in empty and told[0] not in empty and (len(word) > 1 or word.isdecimal())
+        and not any(start <= told.start() < end for start, end in order)
     ]  # fmt: skip
     return " ".join(words[:MAX_TARGET])
 
 
-def meanings(text: str) -> frozenset[str]:
-    """Return what the words of a text are words for, in whatever language."""
-    folded = fold(text)
-    return frozenset(name for name, pattern in _meanings() if pattern.search(folded))
+def _has(name: str, folded: str) -> bool:
+    return _pattern(name).search(folded) is not None
 
 
-@cache
-def _meanings() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return tuple((name, re.compile(pattern)) for name, pattern in table("speech", "forget")["meaning"].items())
+def _any(names: Iterable[str], folded: str) -> bool:
+    return any(_has(name, folded) for name in names)
 
 
-def relatives(text: str) -> frozenset[str]:
-    """Return the words of a text, folded, that name relatives and other people by what they are to somebody."""
-    return frozenset(_pattern("kin").findall(fold(text)))
+def _hinted(names: Mapping[str, Iterable[str]], hints: frozenset[str], folded: str) -> bool:
+    return any(_any(each, folded) for hint, each in names.items() if hint in hints)
 
 
-@cache
-def _empty() -> frozenset[str]:
-    return word_set(table("speech", "forget")["empty"])
-
-
-@cache
-def topics() -> tuple[Topic, ...]:
-    """Return the matters that are asked about in other words than they are told in."""
-    listed = table("speech", "forget")["topics"].values()
-    return tuple(Topic(re.compile(each["asked"]), re.compile(each["told"]), frozenset(each["keys"])) for each in listed)
+def _hints(folded: str) -> frozenset[str]:
+    """Return which words of an order a sentence may have: a cheap look before all patterns."""
+    begun = set(_FIRST.findall(folded))
+    found = {name for name, words in _begun().items() if not words.isdisjoint(begun)}
+    return frozenset(found - {"denied"} | {"deny"} if "denied" in found else found - {"denied", "keep"})
 
 
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile("".join(table("speech", "forget")[name]))
+    listed = table("speech", "forget")
+    return re.compile(filled(listed["patterns"][name].replace("\n", ""), listed["parts"]))
+
+
+@cache
+def _words_for(meaning: str) -> tuple[re.Pattern[str], ...]:
+    """Return patterns for what is called so, and, where that differs, for what is a case of it."""
+    listed = table("speech", "forget")["meaning"][meaning]
+    return tuple(map(re.compile, [listed] if isinstance(listed, str) else listed))
+
+
+@cache
+def _begun() -> dict[str, frozenset[str]]:
+    return {name: word_set(words) for name, words in table("speech", "forget")["hints"].items()}

@@ -46,7 +46,18 @@ great amazing awesome wonderful fantastic incredible, glad happy, live lives res
 """
 _RELATIVES = """
 sister brother son daughter wife husband partner friend boss colleague cousin aunt uncle niece nephew grandma grandpa
-grandmother grandfather girlfriend boyfriend neighbour neighbor roommate
+grandmother grandfather girlfriend boyfriend neighbour neighbor roommate flatmate parents manager ex fiance fiancee
+stepson stepdaughter stepdad stepmum stepmom stepfather stepmother nan gran granny stepbrother stepsister
+mutter vater papa oma opa frau mann bruder schwester sohn tochter kind kinder eltern freund freundin chefin tante onkel
+cousine vetter schwager schwagerin kollege kollegin nichte neffe exfreund exfreundin exfrau exmann
+mere pere femme mari frere soeur fils fille enfant enfants compagnon compagne chef cheffe patron oncle cousin cousine
+beau-frere belle-soeur belle-mere beau-pere neveu copain copine ex-mari ex-femme grand-mere grand-pere collegue
+madre padre padres mujer marido esposa esposo hermano hermana hijo hija hijos novio novia pareja jefe jefa cunado cunada
+primo prima tio tia abuelo abuela sobrino sobrina suegro suegra exnovio exnovia exmarido exmujer companero companera
+mae pai pais irma irmao filho filha filhos namorado namorada chefe avo sogro sogra ex-namorada ex-namorado
+ex-mulher ex-marido socio
+moglie marito fratello sorella figlio figlia figli compagno compagna suoceri suocero suocera zio zia genitori nonno
+nonna nipote fidanzato fidanzata cugino cugina capo capa cognato cognata collega ex-moglie
 """
 _PEOPLE = """
 i me my mine myself, we us our ours, you your yours, he him his, she her hers, they them their theirs,

@@ -30,7 +30,12 @@ def texts(memory: Memory) -> set[str]:
     return {fact.text for fact in memory.admin.list()}
 
 
-TOLD = ("My salary is 52k a year.", "My brother's salary is 48k.", "My birthday is 9 March.", "My ex is called Darius.")
+TOLD = (
+    "My salary is 52k a year.", "My brother's salary is 48k.", "My birthday is 9 March.", "My ex is called Darius.",
+    "My hat size is 58.", "My shoe size is 43.", "The staging database is called heron.",
+    "The production database is called osprey.", "The staging server is in Frankfurt.", "My cat is called Suki.",
+    "My dentist is Dr. Hale.", "My GP is Dr. Moss.", "I weigh 94 kilos.", "My suitcase weighs 19 kilos.",
+)  # fmt: skip
 
 
 @for_each(
@@ -41,6 +46,11 @@ TOLD = ("My salary is 52k a year.", "My brother's salary is 48k.", "My birthday 
         ("Please forget everything about Darius.", {3}),
         ("remove the memory about my ex", {3}),
         ("Forget that my brother's salary is 48k.", {1}),
+        ("forget my hat size", {4}),
+        ("forget what I told you about the staging database", {6}),
+        ("Forget my cat's name.", {9}),
+        ("Please don't keep my dentist in memory", {10}),
+        ("pls forget my weight", {12}),
         ("forget it, try again", set()),
         ("Remove my birthday field from the form.", set()),
     ],

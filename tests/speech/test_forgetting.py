@@ -23,6 +23,19 @@ from tests.kit import for_each
         ("don't remember that please", "", True),
         ("Forget what I just said.", "", True),
         ("Merk dir das bitte nicht, was ich gerade gesagt habe.", "", True),
+        ("lose my phone number", "phone number", False),
+        ("I'd like all traces of Marcus deleted, he has moved", "Marcus", False),
+        ("Delete my hat size from memory.", "hat size", False),
+        ("My PIN hint should vanish from your memory", "PIN hint", False),
+        ("There's no need to know about my panic attacks.", "panic attacks", False),
+        ("Wann ich geboren bin, geht dich nichts an.", "geboren", False),
+        ("Alles, was mit Herrn Brandt zu tun hat, kannst du vergessen, ich bin umgezogen", "Brandt", False),
+        ("J'aimerais que tu n'aies plus rien sur Thibault", "Thibault", False),
+        ("Me gustaría que olvidaras por completo a Nuria", "Nuria", False),
+        ("Deixa de guardar a minha morada", "morada", False),
+        ("Che sono diabetico non ti riguarda, eliminalo.", "diabetico", False),
+        ("Haz como si no te lo hubiera contado", "", True),
+        ("Please strike my previous message from your memory", "", True),
     ],
 )
 def test_an_order_names_what_is_to_go(text: str, target: str, last: bool) -> None:
@@ -31,9 +44,22 @@ def test_an_order_names_what_is_to_go(text: str, target: str, last: bool) -> Non
     assert target in order.target
 
 
-def test_what_the_sentence_before_names_is_meant_by_it() -> None:
-    [order] = orders_to_forget("My medication is private. Can you take it out of your memory?")
-    assert "medication" in order.target
+@for_each(
+    ("text", "target"),
+    [
+        ("My medication is private. Can you take it out of your memory?", "medication"),
+        ("So, about my savings. I don't feel good about you knowing that. Delete?", "savings"),
+        ("You remember my star sign? Delete that, silly stuff", "star sign"),
+        ("That I applied to Veltra shouldn't be stored. My boss reads this, so take it out, will you?", "Veltra"),
+    ],
+)
+def test_what_is_named_before_is_meant_by_it(text: str, target: str) -> None:
+    assert target in next(orders_to_forget(text)).target
+
+
+def test_an_order_that_is_given_twice_means_no_more() -> None:
+    text = "That I applied to Veltra shouldn't be stored. My boss reads this, so take it out, will you?"
+    assert len(list(orders_to_forget(text))) == 1
 
 
 @for_each(
@@ -59,6 +85,19 @@ def test_what_the_sentence_before_names_is_meant_by_it() -> None:
         "Egal, vergiss es.",
         "Supprime la colonne allergies dans la migration",
         "borra la caché de Redis",
+        "forget it",
+        "Forget about Redis, let's use Postgres.",
+        "delete my name wherever it appears in these slides",
+        "don't keep my weight in a float, use Decimal",
+        "Please remove all mentions of my salary from the spreadsheet",
+        "the garbage collector should remove the home object from memory",
+        "My father should forget his garden, he is 80",
+        "she told me to forget about her",
+        "Pretend that I am a knight and tell me a story.",
+        "My grandmother's motto was: wear clean socks, you never know.",
+        "Esqueci o aniversário da minha mãe",
+        "quita mi dirección del currículum",
+        "Lass uns das mit dem Urlaub vergessen",
     ],
 )
 def test_to_speak_of_forgetting_is_no_order(text: str) -> None:
