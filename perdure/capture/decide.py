@@ -8,15 +8,17 @@ from enum import StrEnum
 
 from perdure.capture import evidence
 from perdure.capture.evidence import same_slot
-from perdure.capture.reading import FORGET, read
+from perdure.capture.forgetting import among
+from perdure.capture.reading import read
 from perdure.hooks.types import Channel
 from perdure.index.vector_index import VectorHit
+from perdure.speech.forgetting import orders_to_forget
 from perdure.store.fact import Fact, is_single_valued
 from perdure.store.scope import Audience, Scope
-from perdure.store.search import View, by_hash, by_ids, lexical, lookup
+from perdure.store.search import View, by_hash, by_ids, every, lexical, lookup
 from perdure.store.sql import Connection
 from perdure.store.trust import SUPERSEDES, gives_way
-from perdure.text.normalise import fingerprint, fold
+from perdure.text.normalise import fingerprint
 
 
 class Action(StrEnum):
@@ -85,8 +87,6 @@ def compare(old: Fact, new: Fact, cosine: float = 0.0) -> Verdict:
     """Compare a new fact with a known one: without evidence both stay. Without vectors their cosine is 0."""
     if not (evidence.same_slot(old, new) or read(old.text).terms & read(new.text).terms):
         return BESIDE
-    if FORGET.search(fold(new.text)):
-        return _ended(old, new, evidence.asked(old, new), 0.9)
     if evidence.same(old, new):
         return Verdict(Action.NOOP, "says what was said before", 0.95)
     found = evidence.replaces(old, new)
@@ -154,6 +154,10 @@ def _compared(
     twin = _twin(connection, fact, view, levels, passed)
     if twin is not None or not (levels.vector or levels.classify):
         return twin or NEW
+    if orders := list(orders_to_forget(fact.text)):
+        facts = every(connection, view)
+        meant = [old for order in orders for old in among(order, facts).clear]
+        return permitted(fact, meant, Decision(Action.DELETE, meant[0].id, ASKED, 0.9)) if meant else NEW
     found = candidates(connection, fact, view, near)
     known = [old for old in found if old.id not in passed and old.metadata.get(SPEAKER) == fact.metadata.get(SPEAKER)]
     if levels.vector:

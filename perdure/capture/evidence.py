@@ -17,13 +17,11 @@ from perdure.capture.figures import Kind, exchange, values
 from perdure.capture.language import CODES, language_of
 from perdure.capture.reading import (
     END,
-    FORGET,
     FORMER,
     FRAMING,
     KIN,
     LIMITED,
     NOW_SO,
-    USER,
     Reading,
     plain,
     read,
@@ -49,19 +47,6 @@ class Evidence:
 def replaces(old: Fact, new: Fact) -> Evidence | None:
     """Return what shows that a new fact says otherwise of the same, or None."""
     return None if _limited(old.text, new.text) else _slot(old, new) or _figure(old, new) or _former(old, new)
-
-
-def asked(old: Fact, new: Fact) -> Evidence | None:
-    """Return what shows that a new fact asks for a known one to be forgotten, or None."""
-    for clause in parts(new.text):
-        request = FORGET.search(fold(clause))
-        named = stems(plain(fold(clause)[request.end() :])) - _ASKING if request else frozenset()
-        for told in parts(old.text):
-            terms = read(told).terms
-            vouched = read(told).owner in (USER, *read(new.text).words)
-            if named and vouched and named <= terms and (read(told).subject <= named or _last(told) in named):
-                return Evidence("asked to forget it", told, _more(old.text, told, new.text))
-    return None
 
 
 def over(old: Fact, new: Fact) -> Evidence | None:
@@ -115,10 +100,7 @@ def same_slot(old: Fact, new: Fact) -> bool:
 
 def says_more(old: Fact, new: Fact) -> bool:
     """Return whether a new fact that ends a known one says something else as well."""
-    known, said = read(old.text), read(new.text)
-    if FORGET.search(fold(new.text)):
-        return bool(said.figures - known.figures or said.names - known.terms)
-    return bool(stems(plain(END.sub(" ", fold(new.text)))) - known.terms - _EVENTS - _DOING)
+    return bool(stems(plain(END.sub(" ", fold(new.text)))) - read(old.text).terms - _EVENTS - _DOING)
 
 
 def _slot(old: Fact, new: Fact) -> Evidence | None:
@@ -297,10 +279,6 @@ def values_of(clause: str) -> frozenset[str]:
     return stems(plain(words)) | read(clause).figures | stems(" ".join(read(clause).times))
 
 
-def _last(clause: str) -> str:
-    return next((word for word in reversed(read(clause).sequence) if word in read(clause).terms), "")
-
-
 def _written(text: str, terms: frozenset[str]) -> str:
     """Return the words of a text with these stems, as they are written."""
     return " ".join(word for word in re.findall(r"[\w.:/+#'-]*\w[+#]*", text) if stems(plain(word)) & terms)
@@ -332,8 +310,4 @@ _DOING = stems(
 _TITLES = stems("dr mr mrs ms prof")
 _EVENTS = stems("trip journey holiday visit plan thing idea job")
 _GENERIC = _DOING | stems("make want need like love prefer buy choose start")
-_ASKING = stems(
-    "forget delete remove erase wipe ignore scrap drop discard what everything anything said told mentioned about"
-    " memory notes note records rule rules idea ideas preference preferences memories"
-)
 _COMPARING = frozenset(["than", "over", "to", "before", "after", "from", "instead", "rather", "into", "versus", "vs"])

@@ -12,7 +12,6 @@ from perdure.text.lexicon import listed, word_set
 from perdure.text.normalise import fold, match_terms
 
 USER = "user"
-FORGET = listed("capture", "changes", "forget")
 END = listed("capture", "changes", "end")
 NOW_SO = listed("capture", "changes", "now_so")
 FRAMING = listed("capture", "changes", "framing")

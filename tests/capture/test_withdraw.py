@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perdure.api.memory import Memory
-from perdure.capture.decide import ASKED, Action, compare
+from perdure.capture.decide import Action, compare
 from perdure.capture.describe import describe
 from perdure.capture.statements import Statement
 from perdure.store.fact import Fact
@@ -35,8 +35,6 @@ def stated(text: str) -> Fact:
         ("I play squash on Sundays.", "I gave up squash."),
         ("We are going to Oslo in June.", "The trip to Oslo is off."),
         ("The picnic is on 4 June.", "The picnic was cancelled."),
-        ("I want to learn the harp.", "Forget what I said about the harp."),
-        ("My therapist is Dr. Lund.", "Please delete everything about my therapist."),
         ("I'm intolerant to lactose.", "I am not intolerant to lactose after all."),
     ],
 )
@@ -265,9 +263,18 @@ def test_what_only_sounds_like_a_contradiction_is_not_linked(notebook: Notebook)
     assert two.decision.against is None
 
 
-def test_a_request_to_forget_hides_the_fact_from_its_history_too(notebook: Notebook) -> None:
-    [said] = notebook.say("I want to learn the harp.")
-    assert compare(said.fact, stated("Forget what I said about the harp.")).reason == ASKED
+@for_each(
+    ("told", "order"),
+    [
+        ("I want to learn the harp.", "Forget what I said about the harp."),
+        ("My therapist is Dr. Lund.", "Please delete everything about my therapist."),
+    ],
+)
+def test_an_order_that_is_stored_is_obeyed_and_no_memory(tmp_path: Path, told: str, order: str) -> None:
+    with Memory.open(tmp_path / order, embedder="none") as memory:
+        memory.store(told)
+        memory.store(order)
+        assert memory.admin.list() == []
 
 
 def test_an_undone_doubt_is_not_undone_a_second_time(tmp_path: Path) -> None:
