@@ -130,14 +130,6 @@ def lines(member: Member, having: bytes = b"") -> Iterator[Any]:
                     yield value
 
 
-def readable(member: Member, talk: Callable[[Member], Talk]) -> Talk:
-    """Return the conversation in a file, or one that says why it cannot be read."""
-    try:
-        return talk(member)
-    except InputError as error:
-        return Talk(member.path.name, (), member.size, broken=str(error))
-
-
 def first_lines(member: Member) -> list[Any]:
     """Return the objects in the beginning of a file of JSON lines, or nothing if it cannot be read."""
     try:
@@ -255,12 +247,17 @@ def has(value: Any, name: str) -> bool:
     return isinstance(value, dict) and name in value
 
 
-def talks_of(kind: str, files: Sequence[Member], talks_in: Callable[[Mapping[str, Any], int], Iterable[Talk]]) -> Talks:
-    """Return the conversations in JSON arrays, one read after the other; what is no conversation is counted."""
+def talks_of(
+    kind: str, files: Sequence[Member], reader: Callable[[], Callable[[Mapping[str, Any], int], Iterable[Talk]]]
+) -> Talks:
+    """Return the conversations in JSON arrays, one read after the other; what is no conversation is counted.
+
+    `reader`: begins to read, and returns what finds the conversations in a value of so many characters.
+    """
 
     def read() -> Iterator[Talk]:
+        talks_in = reader()
         for member in files:
-            number = 0
             try:
                 for number, (value, size) in enumerate(elements(member)):
                     try:
@@ -269,6 +266,20 @@ def talks_of(kind: str, files: Sequence[Member], talks_in: Callable[[Mapping[str
                         yield Talk(f"{member.name}:{number}", (), size, broken="it has not the form of a conversation")
             except InputError as error:
                 yield Talk(member.name, (), 0, broken=str(error))
+
+    return Talks(kind, sum(member.size for member in files), read)
+
+
+def transcripts(kind: str, files: Sequence[Member], reader: Callable[[], Callable[[Member], Talk]]) -> Talks:
+    """Return the conversations in files of one each, or why one cannot be read; `reader` as for `talks_of`."""
+
+    def read() -> Iterator[Talk]:
+        talk_in = reader()
+        for member in files:
+            try:
+                yield talk_in(member)
+            except InputError as error:
+                yield Talk(member.path.name, (), member.size, broken=str(error))
 
     return Talks(kind, sum(member.size for member in files), read)
 

@@ -75,16 +75,12 @@ def audit_source(
     desk = _Desk(now)
     # No store is there whose seals could hold, so nothing is vouched for.
     source = open_source(path, b"", kind or kind_of(path))
-    if isinstance(source, Load):
-        parts = [source]
-        unreadable = source.unreadable
-    else:
-        parts = [source.notes] if source.notes is not None else []
-        unreadable = desk.hear(source, advance)
-    for load in parts:
-        for incoming in load.facts():
-            desk.look(_of_fact(incoming.fact))
-            advance(1)
+    load, unreadable = (
+        (source, source.unreadable) if isinstance(source, Load) else (source.notes, desk.hear(source, advance))
+    )
+    for incoming in load.facts() if load is not None else ():
+        desk.look(incoming.fact)
+        advance(1)
     desk.contradictions()
     return ForeignAudit(source.kind, desk.texts, tuple(desk.findings), unreadable)
 
@@ -113,10 +109,11 @@ class _Desk:
                     advance(1)
         return unreadable
 
-    def look(self, text: _Text) -> None:
+    def look(self, fact: Fact) -> None:
         self.texts += 1
-        if text.fact is not None:
-            self._secrets(text, safe_fact(text.fact).redacted)
+        where = str(fact.metadata.get("file") or fact.id)
+        text = _Text(where, clip(fact.text, _LONGEST), fact.effective_date, fact)
+        self._secrets(text, safe_fact(fact).redacted)
         self._orders(text)
         self._compare(text)
 
@@ -153,10 +150,6 @@ class _Desk:
 
     def _add(self, kind: str, text: _Text, evidence: str) -> None:
         self.findings.append(Finding(kind, text.where, _shown(text.text), evidence))
-
-
-def _of_fact(fact: Fact) -> _Text:
-    return _Text(str(fact.metadata.get("file") or fact.id), clip(fact.text, _LONGEST), fact.effective_date, fact)
 
 
 def _stale(text: _Text, now: float) -> str | None:

@@ -30,13 +30,8 @@ def is_chatgpt(path: Path) -> bool:
 
 def load_chatgpt(path: Path) -> Talks:
     """Return what a person said to ChatGPT."""
-    files = conversation_files(path, _MARK)
-
-    def read() -> Iterator[Talk]:
-        # Every conversation has the instructions anew.
-        return talks_of("chatgpt", files, partial(_talks, seen=set())).read()
-
-    return Talks("chatgpt", sum(member.size for member in files), read)
+    # Every conversation has the instructions anew.
+    return talks_of("chatgpt", conversation_files(path, _MARK), lambda: partial(_talks, seen=set()))
 
 
 def _talks(value: Mapping[str, Any], size: int, *, seen: set[str]) -> Iterator[Talk]:

@@ -43,7 +43,7 @@ def is_claude_ai(path: Path) -> bool:
 def load_claude_ai(path: Path) -> Talks:
     """Return what a person said to Claude, and what Claude remembered of them."""
     files = [member for member in conversation_files(path, _MARK) if member.path.stem not in _BESIDE]
-    talks = talks_of(KIND, files, _talks)
+    talks = talks_of(KIND, files, lambda: _talks)
     facts = list(_notes(path))
     notes = Load(KIND, len(facts), lambda: facts, lambda: ()) if facts else None
     return Talks(KIND, talks.size, talks.read, notes)
@@ -92,8 +92,8 @@ def _notes(path: Path) -> Iterator[Incoming]:
 
 
 def _note(where: str, text: str, metadata: Mapping[str, Any], at: float | None) -> Incoming:
-    values = {"id": f"{KIND} {where} {text}", "text": text, "scope": HOME.kind, "scope_target": HOME.target}
-    return Incoming(fact_of({**values, "source": KIND, "source_date": at, "metadata": metadata, "category": "fact"}))
+    values = {"id": f"{KIND} {where} {text}", "text": text, "scope": str(HOME), "source": KIND, "source_date": at}
+    return Incoming(fact_of({**values, "metadata": metadata, "category": "fact"}))
 
 
 def _beside(path: Path, name: str) -> Iterator[Mapping[str, Any]]:

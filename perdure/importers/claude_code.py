@@ -6,11 +6,12 @@ that hooks and the host put into a prompt.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from perdure.hooks.types import Message
-from perdure.importers.archive import Member, first_lines, lines, members, readable
+from perdure.importers.archive import Member, first_lines, lines, members, transcripts
 from perdure.importers.conversation_import import PROGRAM, Talk, Talks, typed
 
 _NOT_TYPED = (
@@ -28,15 +29,8 @@ def is_claude_code(path: Path) -> bool:
 
 def load_claude_code(path: Path) -> Talks:
     """Return what a person typed in Claude Code."""
-    files = _files(path)
-
-    def read() -> Iterator[Talk]:
-        # A session that was resumed begins with the messages of the one before.
-        seen: set[str] = set()
-        for member in files:
-            yield readable(member, lambda member: _talk(member, seen))
-
-    return Talks("claude-code", sum(member.size for member in files), read)
+    # A session that was resumed begins with the messages of the one before.
+    return transcripts("claude-code", _files(path), lambda: partial(_talk, seen=set()))
 
 
 def _files(path: Path) -> list[Member]:
@@ -47,7 +41,7 @@ def _files(path: Path) -> list[Member]:
     ]
 
 
-def _talk(member: Member, seen: set[str]) -> Talk:
+def _talk(member: Member, *, seen: set[str]) -> Talk:
     messages: list[Message] = []
     folder, programs = "", 0
     for line in lines(member, b'"user"'):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure.hooks.types import Message
-from perdure.importers.archive import Member, first_lines, lines, members, readable
+from perdure.importers.archive import Member, first_lines, lines, members, transcripts
 from perdure.importers.conversation_import import PROGRAM, SUB_AGENT, Talk, Talks, typed
 from perdure.regex import lazy
 
@@ -28,8 +28,7 @@ def is_codex(path: Path) -> bool:
 
 def load_codex(path: Path) -> Talks:
     """Return what a person typed in Codex."""
-    files = _files(path)
-    return Talks("codex", sum(member.size for member in files), lambda: (readable(member, _talk) for member in files))
+    return transcripts("codex", _files(path), lambda: _talk)
 
 
 def _files(path: Path) -> list[Member]:

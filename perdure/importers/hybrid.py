@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -20,19 +21,12 @@ from perdure.store.migrations import APPLICATION_ID
 from perdure.store.sql import run
 
 _LINK_COLUMNS = ("id", "source_fact_id", "target_fact_id", "link_type", "strength", "created_at")
-_CAMEL = {
-    "decayClass": "decay_class",
-    "scopeTarget": "scope_target",
-    "sourceDate": "source_date",
-    "createdAt": "created_at",
-    "expiresAt": "expires_at",
-    "validFrom": "valid_from",
-    "validUntil": "valid_until",
-    "provenanceSession": "provenance_session",
-    "sourceTurn": "source_turn",
-    "extractionMethod": "extraction_method",
-    "extractionConfidence": "extraction_confidence",
-}
+_SNAKE = (
+    "decay_class", "scope_target", "source_date", "created_at", "expires_at", "valid_from", "valid_until",
+    "provenance_session", "source_turn", "extraction_method", "extraction_confidence",
+)  # fmt: skip
+_CAMEL = {re.sub("_(.)", lambda letter: letter[1].upper(), name): name for name in _SNAKE}
+"""How memory.wal calls columns, decayClass for decay_class."""
 
 
 @dataclass(slots=True)
@@ -46,14 +40,14 @@ class _Pending:
     unreadable: int = 0  # how many lines of it were torn
 
 
-def _is_ours(connection: apsw.Connection) -> bool:
-    return bool(run(connection, "PRAGMA application_id")[0][0] == APPLICATION_ID)
+def _database(path: Path) -> Path:
+    return path / "facts.db" if path.is_dir() else path
 
 
 def is_hybrid(path: Path) -> bool:
     """Return whether this is a database with facts, as that of a hybrid-memory folder."""
     try:
-        with _opened(path) as connection:
+        with _opened(_database(path)) as connection:
             return {"id", "text"} <= _columns(connection, "facts")
     except InputError:
         return False
@@ -61,8 +55,9 @@ def is_hybrid(path: Path) -> bool:
 
 def load_hybrid(path: Path) -> Load:
     """Return what a facts.db, and the memory.wal beside it, hold. Neither is changed."""
+    path = _database(path)
     with _opened(path) as connection:
-        if _is_ours(connection):
+        if run(connection, "PRAGMA application_id") == [(APPLICATION_ID,)]:
             raise InputError(f"{path} is a store of perdure itself; import what `perdure export` writes of it")
         if not {"id", "text"} <= _columns(connection, "facts"):
             raise InputError(f"{path} has no table of facts with id and text; name the folder of hybrid-memory")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from perdure.errors import InputError
-from perdure.importers.records import fact_of, seconds
+from perdure.importers.records import fact_of, json_object, seconds
 from perdure.maintenance.importing import Incoming, Load
 from perdure.store.fact import Fact
 
 TABLE = "memories"
-_COLUMNS = ("id", "text", "category", "scope", "importance", "timestamp", "metadata")
+_FOLDERS = ("lancedb-pro", "lancedb")
+"""Where it stands below the folder that its user knows."""
 _NAMES = {
     "fact_key": "key",
     "l0_abstract": "summary",
@@ -30,19 +30,19 @@ _STATES = {"pending": "pending", "confirmed": "approved"}
 
 def is_lancedb_pro(path: Path) -> bool:
     """Return whether this folder is a LanceDB database with a table of memories."""
-    return (path / f"{TABLE}.lance").is_dir()
+    return (_table_in(path) / f"{TABLE}.lance").is_dir()
+
+
+def _table_in(path: Path) -> Path:
+    places = (path, *(path / name for name in _FOLDERS))
+    return next((place for place in places if (place / f"{TABLE}.lance").is_dir()), path)
 
 
 def load_lancedb_pro(path: Path) -> Load:
     """Return what the table of memories in a LanceDB folder holds, without its vectors: they are of another space."""
-    rows = _rows(path)
+    rows = _rows(_table_in(path))
     times = {row["id"]: row["timestamp"] for row in rows}
-
-    def facts() -> Iterator[Incoming]:
-        for row in rows:
-            yield Incoming(_fact(row, times))
-
-    return Load("lancedb-pro", len(rows), facts, lambda: ())
+    return Load("lancedb-pro", len(rows), lambda: (Incoming(_fact(row, times)) for row in rows), lambda: ())
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
@@ -63,7 +63,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 
 def _fact(row: Mapping[str, Any], times: Mapping[str, Any]) -> Fact:
-    metadata = _metadata(row.get("metadata"))
+    metadata = json_object(row.get("metadata"))
     values = {name: metadata.pop(name) for name in _SAME if name in metadata}
     values |= {ours: metadata.pop(name) for name, ours in _NAMES.items() if name in metadata}
     if metadata.get("tier") in _TIERS:
@@ -90,11 +90,3 @@ def _fact(row: Mapping[str, Any], times: Mapping[str, Any]) -> Fact:
             "metadata": metadata,
         }
     )
-
-
-def _metadata(text: object) -> dict[str, Any]:
-    try:
-        value = json.loads(str(text)) if text else {}
-    except ValueError:
-        value = text
-    return value if isinstance(value, dict) else {"metadata": value}

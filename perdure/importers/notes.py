@@ -267,8 +267,7 @@ def _incoming(note: _Note, piece: str, key: str | None, value: str | None) -> In
         "value": value,
         "source": note.kind,
         "source_date": note.at or None,
-        "scope": HOME.kind,
-        "scope_target": HOME.target,
+        "scope": str(HOME),
         "metadata": {"file": note.member.name},
     }))  # fmt: skip
 

@@ -22,13 +22,11 @@ def seconds(value: object) -> float | None:
     """Return a time in epoch seconds: from seconds, milliseconds or an ISO date; None if it is none of these."""
     if isinstance(value, str):
         try:
-            number = float(value)
+            return seconds(float(value))
         except ValueError:
             return _iso(value)
-        value = number
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        return None
-    return value / 1000 if abs(value) > _MILLISECONDS else float(value)
+    number = _number(value)
+    return number / 1000 if number is not None and abs(number) > _MILLISECONDS else number
 
 
 def scope_of(kind: object, target: object) -> Scope:
@@ -37,9 +35,7 @@ def scope_of(kind: object, target: object) -> Scope:
     try:
         if name == "global":
             return GLOBAL
-        if target in (None, "") and ":" in name:
-            return Scope.parse(name)
-        return Scope.parse(f"{name}:{target or ''}")
+        return Scope.parse(name if target in (None, "") and ":" in name else f"{name}:{target or ''}")
     except ScopeError:
         pass
     try:
@@ -55,7 +51,7 @@ def fact_of(values: Mapping[str, Any]) -> Fact:
     `values`: at least `id` and `text`; `scope` and `scope_target` as that system has them.
     """
     rest = dict(values)
-    metadata = _object(rest.pop("metadata", None))
+    metadata = json_object(rest.pop("metadata", None))
     columns: dict[str, Any] = {}
     for name, convert in _COLUMNS.items():
         if rest.get(name) is None:
@@ -91,7 +87,8 @@ def _iso(text: str) -> float | None:
     return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
 
 
-def _object(value: object) -> dict[str, Any]:
+def json_object(value: object) -> dict[str, Any]:
+    """Return metadata as an object of JSON: read where it is written as text, under "metadata" if it is no object."""
     if isinstance(value, str):
         try:
             value = json.loads(value)

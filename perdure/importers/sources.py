@@ -21,9 +21,6 @@ from perdure.maintenance.exchange import ExportFile
 from perdure.maintenance.importing import Load
 from perdure.maintenance.markdown import is_pages, load_pages
 
-_FOLDERS = ("lancedb-pro", "lancedb")
-"""Where memory-lancedb-pro keeps its table below the folder that its user knows."""
-
 
 @dataclass(frozen=True, slots=True)
 class Format:
@@ -34,20 +31,23 @@ class Format:
     load: Callable[[Path, bytes], Load | Talks]  # reads it; takes the path and the key of the store it is for
 
 
+def _is_export(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        try:
+            header = json.loads(file.readline(100_000))
+        except ValueError:
+            return False
+    return isinstance(header, dict) and header.get("type") == "header"
+
+
 FORMATS: Mapping[str, Format] = {
-    "perdure": Format(
-        "an export of perdure", lambda path: _is_export(path), lambda path, key: ExportFile(path).load(key)
-    ),
+    "perdure": Format("an export of perdure", _is_export, lambda path, key: ExportFile(path).load(key)),
     "markdown": Format("Markdown pages of perdure", is_pages, load_pages),
-    "hybrid-memory": Format(
-        "a folder of hybrid-memory",
-        lambda path: _database(path).is_file() and is_hybrid(_database(path)),
-        lambda path, key: load_hybrid(_database(path)),
-    ),
+    "hybrid-memory": Format("a folder of hybrid-memory", is_hybrid, lambda path, key: load_hybrid(path)),
     "lancedb-pro": Format(
-        "a LanceDB folder of memory-lancedb-pro",
-        lambda path: is_lancedb_pro(_lance(path)),
-        lambda path, key: load_lancedb_pro(_lance(path)),
+        "a LanceDB folder of memory-lancedb-pro", is_lancedb_pro, lambda path, key: load_lancedb_pro(path)
     ),
     "chatgpt": Format("an export of ChatGPT, zip or folder", is_chatgpt, lambda path, key: load_chatgpt(path)),
     "claude-ai": Format("an export of Claude.ai, zip or folder", is_claude_ai, lambda path, key: load_claude_ai(path)),
@@ -94,23 +94,3 @@ def open_source(path: Path, key: bytes, kind: str | None = None, *, trust: bool 
     if kind not in FORMATS:
         raise InputError(f"kind {kind!r} is unknown; use one of {', '.join(KINDS)}")
     return load_pages(path, key, trust=trust) if kind == "markdown" else FORMATS[kind].load(path, key)
-
-
-def _database(path: Path) -> Path:
-    return path / "facts.db" if path.is_dir() else path
-
-
-def _lance(path: Path) -> Path:
-    places = (path, *(path / name for name in _FOLDERS))
-    return next((place for place in places if is_lancedb_pro(place)), path)
-
-
-def _is_export(path: Path) -> bool:
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        try:
-            header = json.loads(file.readline(100_000))
-        except ValueError:
-            return False
-    return isinstance(header, dict) and header.get("type") == "header"
