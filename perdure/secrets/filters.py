@@ -10,34 +10,10 @@ import re
 from perdure.regex import lazy
 from perdure.secrets.shapes import has_chance_letters, is_documented
 from perdure.secrets.shapes import is_made as is_made
-from perdure.text.lexicon import stop_words, word_set
+from perdure.text.lexicon import stop_words, table, word_set
 
-# After "password is" or "password:" these begin a remark about it, or name a type.
-_REMARK_WORDS = """
-a about again all almost already also always an and any array as async at auto await bad be bearer because
-been being blank bool boolean both by bytes case case-sensitive char common compromised const correct dead
-default dein different difficult easy eine either else empty enough equal even ever falsch false faux field
-fine first for free from gone good great hard he here hers hidden his how i if important in incorrect
-incorrecte input insecure integer into invalid is it just known lambda later less long longer lost mandatory
-maybe me mein mine missing more most must my necessary needed never nicht no noch none not nothing null
-number object of okay on only open optional or other ours outdated over plain plaintext please private
-public quite random really required return returns richtig right safe same secret secure sehr self she short
-should simple so someone something somewhere still string strong such text than that the their theirs then
-there these they this those to today too trop true unclear undefined under unique unknown unsafe unset until
-up us useless valid value varchar very visible void we weak what when where which whose with without wrong
-you your yours
-"""
-_REMARKS = word_set(_REMARK_WORDS)
+_REMARKS, _ABOUT = (word_set(table("secrets", "remarks")[name]) for name in ("remarks", "about"))
 _PARTICIPLE = lazy(r"[a-z-]*(?:ed|ing|ly|able|ible|ired|(?:ak|idd|itt|iv|ok|ol|os|ott|ow)e?n)$")
-_ABOUT_WORDS = """
-account accounts admin alphanumeric app bits bytes case character characters column days default device digit digits
-email enter everywhere expires field form hash hours length letter letters line login lowercase manager maximum means
-minimum month months need needs numbers page policy protected reset rules sensitive server setting settings site
-special stored string symbol symbols system table text too two type uppercase user username users version via website
-week weeks word words year years
-"""
-_ABOUT = word_set(_ABOUT_WORDS)
-"""What is said about passwords, beside what is said about anything."""
 _HOLDER_WORDS = word_set("changeme dummy example here insert placeholder redacted replace sample todo your")
 _HOLDER = lazy(
     r"\$[A-Za-z_]+$|\$\{.*|%[A-Za-z_(].*|[{<\[(].*|(?P<same>[x*.\u2022#_-])(?P=same){2,}.*|\w{0,12}[-_]x{4,}|[|:-]+\Z"

@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from perdure.regex import lazy
 from perdure.secrets.views import Span, View
+from perdure.text.lexicon import listed, table
 
+_FORMS = table("secrets", "numbers")
 # Each of these numbers has a run of digits and separators like this; only its surroundings are looked at.
 _RUN = lazy(r"[0-9](?:[0-9 ./\r\n\u00a0-]{5,}[0-9A-Z]|[0-9][A-Z][0-9]{2}[A-Z][0-9]{3}[A-Z])")
 _MARGIN = 48
@@ -24,25 +26,10 @@ _CARD = lazy(
     r"|[2-6][0-9]{12,18}"
     r")(?![\w-])(?!\.[0-9])"
 )
-_ISSUER = lazy(
-    r"4(?:[0-9]{12}|[0-9]{15}|[0-9]{18})$|5[1-5][0-9]{14}$"
-    r"|2(?:22[1-9]|2[3-9][0-9]|[3-6][0-9]{2}|7[01][0-9]|720)[0-9]{12}$"
-    r"|3[47][0-9]{13}$"
-    r"|6(?:011|4[4-9][0-9]|5[0-9]{2})[0-9]{12}$"
-    r"|3(?:0[0-5]|[68][0-9])[0-9]{11}$|35[0-9]{14}$|62[0-9]{14,17}$"
-    r"|(?:50|5[6-9]|6[0-9])[0-9]{10,17}$"
-)
+_ISSUER = listed("secrets", "numbers", "issuers")
 _SEPARATORS = str.maketrans("", "", " \u00a0->\r\n")
 _IBAN = lazy(r"(?<![A-Za-z0-9])[A-Z]{2}[0-9]{2}(?:(?:[ -]|[ ]?\r?\n[ >]{0,8})?[A-Z0-9]{2,4}){3,8}", re.IGNORECASE)
-# Length of an IBAN by country (ISO 13616 registry).
-_IBAN_REGISTRY = """
-AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18 DO28 EE20
-EG29 ES24 FI18 FK18 FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HN28 HR21 HU28 IE22 IL23 IQ23 IS26 IT27 JO30
-KW30 KZ20 LB28 LC32 LI21 LT20 LU20 LV21 LY25 MC27 MD24 ME22 MK19 MN20 MR27 MT31 MU30 NI28 NL18 NO15 OM23
-PK24 PL28 PS29 PT25 QA29 RO24 RS22 RU33 SA24 SC31 SD18 SE24 SI19 SK24 SM27 SO23 ST25 SV28 TL23 TN24 TR26
-UA29 VA22 VG24 XK20
-"""
-_IBAN_LENGTHS = {code[:2]: int(code[2:]) for code in _IBAN_REGISTRY.split()}
+_IBAN_LENGTHS = {code[:2]: int(code[2:]) for code in _FORMS["ibans"].split()}
 
 
 def secret_numbers(page: View) -> Iterator[Span]:
@@ -232,44 +219,19 @@ def _ahv(number: str) -> bool:
     return number.startswith("756") and _weighted(number, (1, 3) * 6 + (1,)) % 10 == 0
 
 
-_UNMISTAKABLE: Mapping[str, tuple[str, Callable[[str], bool]]] = {
-    "ssn": (r"(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}", _formal),
-    "nino": (r"(?:QQ|(?!BG|GB|NK|KN|TN|NT|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z]) ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-D]",
-             _formal),
-    "dni": (r"(?:[0-9]{8}|[XYZ]-?[0-9]{7})-?[A-Z]", _dni),
-    "nir": (r"[12378] ?[0-9]{2} ?(?:0[1-9]|1[0-2]|[2-9][0-9]) ?(?:2[AB]|[0-9]{2}) ?[0-9]{3} ?[0-9]{3}[ /|-]{0,3}"
-            r"[0-9]{2}", _nir),
-    "personnummer": (r"(?:19|20)?[0-9]{6}[-+][0-9]{4}", _personnummer),
-    "cpf": (r"[0-9]{3}\.[0-9]{3}\.[0-9]{3}-[0-9]{2}", _cpf),
-    "hetu": (r"[0-9]{6}[-+ABCDEFYXWVU][0-9]{3}[0-9A-FHJ-NPR-Y]", _hetu),
-    "belgian": (r"[0-9]{2}\.[0-9]{2}\.[0-9]{2}-[0-9]{3}\.[0-9]{2}", _belgian),
-    "codice_fiscale": (r"[A-Z]{6}[0-9]{2}[A-EHLMPR-T][0-9]{2}[A-Z][0-9]{3}[A-Z]", _codice_fiscale),
-    "rentenversicherung": (r"[0-9]{2} ?(?:0[1-9]|[12][0-9]|3[01])(?:0[1-9]|1[0-2])[0-9]{2} ?[A-Z] ?[0-9]{3}",
-                           _rentenversicherung),
-    "ahv": (r"756\.[0-9]{4}\.[0-9]{4}\.[0-9]{2}", _ahv),
+_CHECKS: Mapping[str, Callable[[str], bool]] = {
+    "ssn": _formal, "nino": _formal, "dni": _dni, "nir": _nir, "personnummer": _personnummer, "cpf": _cpf,
+    "hetu": _hetu, "belgian": _belgian, "codice_fiscale": _codice_fiscale, "rentenversicherung": _rentenversicherung,
+    "ahv": _ahv, "steuer_id": _steuer_id, "bsn": _bsn, "pesel": _pesel, "fodselsnummer": _fodselsnummer, "sin": luhn,
+    "aadhaar": _verhoeff, "nif": _nif, "tfn": _tfn,
 }  # fmt: skip
-_NAMED: Mapping[str, tuple[tuple[str, ...], str, Callable[[str], bool]]] = {
-    "ssn": (("ssn", "social security"), r"[0-9]{3}[ -]?[0-9]{2}[ -]?[0-9]{4}", _formal),
-    "steuer_id": (("steuer", "idnr", "id-nr", "tin", "tax id"), r"[1-9][0-9](?: ?[0-9]{3}){3}", _steuer_id),
-    "personnummer": (("personnummer", "samordningsnummer"), r"(?:19|20)?[0-9]{10}", _personnummer),
-    "bsn": (("bsn", "burgerservicenummer", "sofi"), r"[0-9]{4}\.?[0-9]{2}\.?[0-9]{3}|[0-9]{3} [0-9]{3} [0-9]{3}", _bsn),
-    "cpf": (("cpf",), r"[0-9]{11}", _cpf),
-    "pesel": (("pesel",), r"[0-9]{11}", _pesel),
-    "fodselsnummer": (("f\u00f8dselsnummer", "fodselsnummer"), r"[0-9]{6} ?[0-9]{5}", _fodselsnummer),
-    "sin": (("sin", "social insurance"), r"[0-9]{3}[ -]?[0-9]{3}[ -]?[0-9]{3}", luhn),
-    "aadhaar": (("aadhaar", "aadhar"), r"[2-9][0-9]{3} ?[0-9]{4} ?[0-9]{4}", _verhoeff),
-    "belgian": (("rijksregister", "registre national", "num\u00e9ro national", "nationaal nummer", "insz", "niss"),
-                r"[0-9]{2}[. -]?[0-9]{2}[. -]?[0-9]{2}[. -]?[0-9]{3}[. -]?[0-9]{2}", _belgian),
-    "nif": (("nif", "contribuinte", "n\u00famero fiscal"), r"[1-35689][0-9]{2} ?[0-9]{3} ?[0-9]{3}", _nif),
-    "tfn": (("tfn", "tax file"), r"[0-9]{3} ?[0-9]{3} ?[0-9]{3}", _tfn),
-}  # fmt: skip
-"""What each is called, its form, its check."""
+"""How a national number shows that it is one; its form stands in the data file."""
 
-_ALTERNATIVES = "|".join(f"(?P<{name}>{pattern})" for name, (pattern, _) in _UNMISTAKABLE.items())
+_ALTERNATIVES = "|".join(f"(?P<{name}>{pattern})" for name, pattern in _FORMS["unmistakable"].items())
 _ANY = lazy(rf"(?<![\w.-])(?:{_ALTERNATIVES})(?![\w-])(?!\.[0-9])")
 _BEHIND = {
     name: lazy(rf"[^0-9\n]{{0,{_REACH}}}(?<![\w.-])(?P<number>{pattern})(?![\w-])(?!\.[0-9])")
-    for name, (_, pattern, _) in _NAMED.items()
+    for name, (_, pattern) in _FORMS["named"].items()
 }
 
 
@@ -277,18 +239,18 @@ def _unmistakable_numbers(text: str, start: int, end: int) -> Iterator[Span]:
     """Yield the national numbers in a part of a text whose form and check are enough."""
     for match in _ANY.finditer(text, start, end):
         name = match.lastgroup or ""
-        if _UNMISTAKABLE[name][1](_plain(match[0])):
+        if _CHECKS[name](_plain(match[0])):
             yield Span(*match.span(), _kind(name))
 
 
 def _named_numbers(text: str, lower: str) -> Iterator[Span]:
     """Yield the national numbers that stand behind their name."""
-    for name, (stems, _, valid) in _NAMED.items():
+    for name, (stems, _) in _FORMS["named"].items():
         for stem in stems:
             at = lower.find(stem)
             while at >= 0:
                 found = _BEHIND[name].match(text, at + len(stem)) if not text[at - 1 : at].isalpha() else None
-                if found is not None and valid(_plain(found["number"])):
+                if found is not None and _CHECKS[name](_plain(found["number"])):
                     yield Span(*found.span("number"), _kind(name))
                 at = lower.find(stem, at + len(stem))
 

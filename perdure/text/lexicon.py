@@ -65,6 +65,7 @@ class Listed(Lazy):
         return super().__getattr__(name)
 
 
+@cache
 def listed(folder: str, name: str, key: str) -> re.Pattern[str]:
     """Return a pattern of a data file, as `perdure.regex.lazy` does one of the code."""
     return cast("re.Pattern[str]", Listed(folder, name, key))
