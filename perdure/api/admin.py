@@ -68,8 +68,7 @@ class Admin:
             InputError: limit or offset are out of range.
         """
         view = self._view(tag=tag, as_of=as_of, include_superseded=include_superseded)
-        with self._engine.store.database.read() as connection:
-            return listing.list_facts(connection, view, chosen, limit, offset)
+        return self._engine.store.database.query(listing.list_facts, view, chosen, limit, offset)
 
     def inventory(
         self,
@@ -102,8 +101,7 @@ class Admin:
         view = replace(self._view(tag=tag, as_of=as_of), everything=as_of is None)
         if everyone:
             view = replace(view, audience=ALL_SCOPES)
-        with self._engine.store.database.read() as connection:
-            return inventory(connection, view, chosen, states_of(states), limit, offset, behind)
+        return self._engine.store.database.query(inventory, view, chosen, states_of(states), limit, offset, behind)
 
     def search(
         self,
@@ -137,18 +135,15 @@ class Admin:
         Raises:
             InputError, NotFoundError, AmbiguousIdError: see `perdure.errors`.
         """
-        with self._engine.store.database.read() as connection:
-            return history(connection, fact_id, self._view())
+        return self._engine.store.database.query(history, fact_id, self._view())
 
     def stats(self, chosen: Filter = Filter()) -> Stats:  # noqa: B008 - frozen
         """Count the memories that the caller may read and a filter chooses, by scope and category."""
-        with self._engine.store.database.read() as connection:
-            return listing.stats(connection, self._view(), chosen)
+        return self._engine.store.database.query(listing.stats, self._view(), chosen)
 
     def scopes(self) -> Mapping[str, int]:
         """Count the memories of every scope of the store, whoever may read it."""
-        with self._engine.store.database.read() as connection:
-            return listing.scope_counts(connection, self._engine.clock.now())
+        return self._engine.store.database.query(listing.scope_counts, self._engine.clock.now())
 
     def assign(self, scope: str, whose: str, *, sessions: Sequence[str] = (), dry_run: bool = False) -> Assigned:
         """Give what an agent or a session holds to one of its users, or to all of them; see `perdure.api.assign`.
@@ -216,8 +211,7 @@ class Admin:
         Raises:
             InputError: the limit is out of range.
         """
-        with self._engine.store.database.read() as connection:
-            return replacements(connection, audience_of(self._context), since, limit)
+        return self._engine.store.database.query(replacements, audience_of(self._context), since, limit)
 
     def take_back(self, *fact_ids: str, dry_run: bool = False) -> Sequence[Fact]:
         """Let what was replaced or withdrawn count again, beside what took its place; see `perdure.api.review`."""

@@ -197,8 +197,7 @@ def _watcher(memory: Memory) -> Checkup:
 
 
 def _users(engine: Engine) -> Iterator[Checkup]:
-    with engine.store.database.read() as connection:
-        unseen = listing.unnamed_counts(connection, engine.clock.now())
+    unseen = engine.store.database.query(listing.unnamed_counts, engine.clock.now())
     if unseen:
         # Nothing is wrong: the owner of the machine may use an agent that has users besides.
         counted = ", ".join(f"{count} of {scope}" for scope, count in unseen.items())

@@ -147,8 +147,7 @@ def why_not(store: Store, view: View, fact_id: str, turn: str | Receipt | None =
     gone = [each for each in explained.considered if each.gone and each.id.startswith(prefix)]
     if len(prefix) >= MIN_PREFIX and len(gone) == 1:
         return f"its text is gone, purged since then or out of sight; its verdict in that turn was: {gone[0].verdict}"
-    with store.database.read() as connection:
-        fact = search.by_prefix(connection, fact_id, replace(view, everything=True))
+    fact = store.database.query(search.by_prefix, fact_id, replace(view, everything=True))
     known = next((each for each in explained.considered if each.id == fact.id), None)
     if known is not None and known.verdict == INJECTED:
         return f"it did come up, with a score of {known.score:.2f}"

@@ -93,8 +93,7 @@ def search_facts(engine: Engine, view: View, query: str, chosen: Filter, limit: 
     if not asked.text:
         raise InputError("the query is empty; name what to look for, or use a list")
     narrow = Chosen(view.audience, view.now, view.as_of, view.include_superseded, view.tag, chosen=chosen)
-    with engine.store.database.read() as connection:
-        asked = spelled(asked, Names.of(naming(connection, view.audience, view.now)))
+    asked = spelled(asked, Names.of(engine.store.database.query(naming, view.audience, view.now)))
     leg = engine.model.leg()
     if leg is not None and (chosen != Filter() or view.tag is not None):
         leg = replace(leg, index=_Scan(engine.store, leg.embedder.identity.id))

@@ -255,8 +255,7 @@ class Files:
                 f" FROM chunks WHERE {inner}"
             )
             named = (*values, space.id if space else "", *values)
-            with generation.database.read() as connection:
-                [(indexed, chunks, without_vector)] = run(connection, sql, named)
+            [(indexed, chunks, without_vector)] = generation.database.query(run, sql, named)
         watcher = files.sync.watcher
         return FilesStatus(
             tuple((root.kind, str(root.path), str(root.scope)) for root in roots),

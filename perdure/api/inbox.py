@@ -51,8 +51,7 @@ def turns(store: Store, audience: Audience) -> list[InboxTurn]:
         for entry in store.waiting()
         if _readable(entry, audience)
     ]
-    with store.database.read() as connection:
-        parked = run(connection, "SELECT entry_id, at, error, entry FROM inbox_parked")
+    parked = store.database.query(run, "SELECT entry_id, at, error, entry FROM inbox_parked")
     for entry_id, at, error, body in parked:
         entry = _entry(body)
         if _readable(entry, audience):

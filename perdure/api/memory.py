@@ -234,8 +234,7 @@ class Memory:
     def related(self, fact_id: Named, depth: int = 2, *, as_of: float | None = None) -> list[Related]:
         """Return the memories that links lead to from one, in both directions, nearest first."""
         view = replace(self._view(), as_of=as_of)
-        with self._engine.store.database.read() as connection:
-            return links.related(connection, [self.get(fact_id).id], view, depth)
+        return self._engine.store.database.query(links.related, [self.get(fact_id).id], view, depth)
 
     def undo(self, batch: str | None = None, *, session: str | None = None, dry_run: bool = False) -> Undone:
         """Take back the last change, one by its batch, or all of a session; `dry_run` only returns what that would do.
@@ -311,8 +310,7 @@ class Memory:
             InputError, NotFoundError, AmbiguousIdError: see `perdure.errors`.
         """
         view = replace(self._view(), include_superseded=True)
-        with self._engine.store.database.read() as connection:
-            return search.by_prefix(connection, fact_id, view)
+        return self._engine.store.database.query(search.by_prefix, fact_id, view)
 
     def has(self, fact_id: Named) -> bool:
         """Return whether there is a fact with this id, or exactly one whose id begins so."""
@@ -333,13 +331,11 @@ class Memory:
 
     def changes(self, since: int = 0, limit: int = 1000) -> list[Change]:
         """Return what was done to memories after change number `since`, oldest first."""
-        with self._engine.store.database.read() as connection:
-            return history.changes(connection, audience_of(self._context), since, limit)
+        return self._engine.store.database.query(history.changes, audience_of(self._context), since, limit)
 
     def live_ids(self) -> set[str]:
         """Return the ids of all facts that the caller may read and that may be in an answer now."""
-        with self._engine.store.database.read() as connection:
-            return search.ids(connection, self._view())
+        return self._engine.store.database.query(search.ids, self._view())
 
     def status(self) -> Status:
         """Return how the store is."""
@@ -438,7 +434,6 @@ class Memory:
     def _own(self, fact_id: Named) -> Fact:
         """Return a fact that is to be changed, also if it is forgotten or superseded."""
         view = replace(self._view(), everything=True)
-        with self._engine.store.database.read() as connection:
-            fact = search.by_prefix(connection, fact_id, view)
+        fact = self._engine.store.database.query(search.by_prefix, fact_id, view)
         audience_of(self._context).writable(Scope(fact.scope, fact.scope_target))
         return fact

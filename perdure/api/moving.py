@@ -123,8 +123,7 @@ def _ended(home: Path, to: str, target: Server) -> Moved | None:
     with _opened(home, target) as copy:
         if not rows.is_begun(copy):
             return None
-        with copy.database.read() as connection:
-            conversations = len(said.before(connection, math.inf))
+        conversations = len(copy.database.query(said.before, math.inf))
         rows.finish(copy)
         return Moved(_place(to), rows.counts(copy), conversations, 0, 0, _setting(to, target))
 
@@ -214,8 +213,7 @@ def _answers(folder: Path, settings: Settings) -> dict[str, float]:
             "SELECT scope, scope_target FROM facts WHERE scope IN ('global', 'user', 'agent') AND superseded_at IS NULL"
             " AND forgotten_at IS NULL GROUP BY scope, scope_target ORDER BY count(*) DESC, scope, scope_target LIMIT ?"
         )
-        with engine.store.database.read() as connection:
-            scopes = [Scope(*row) for row in run(connection, sql, (ASKERS,))]
+        scopes = [Scope(*row) for row in engine.store.database.query(run, sql, (ASKERS,))]
         found = {}
         for scope in scopes:
             user, agent = (scope.name if scope.kind == kind else None for kind in ("user", "agent"))

@@ -23,8 +23,7 @@ APPROVED, REJECTED = "approved", "rejected"
 
 def waiting(store: Store, view: View, limit: int) -> Sequence[Fact]:
     """Return what waits for review, newest first."""
-    with store.database.read() as connection:
-        return listing.list_facts(connection, view, Filter(review_state=PENDING), limit)
+    return store.database.query(listing.list_facts, view, Filter(review_state=PENDING), limit)
 
 
 def decide(

@@ -220,14 +220,12 @@ class ToolCaller(Memory):
     def facts(self, fact_ids: Sequence[str]) -> Mapping[str, Fact]:
         """Return those of these memories that the caller may see, also if they are former ones or have expired."""
         view = replace(self._view(), everything=True)
-        with self._engine.store.database.read() as connection:
-            return search.by_ids(connection, fact_ids[:MANY], view)
+        return self._engine.store.database.query(search.by_ids, fact_ids[:MANY], view)
 
     def users_own(self, new: Fact) -> Fact | None:
         """Return the memory by which the user has said the same in the same scope, if there is one."""
         view = replace(own_view(new, self._engine.clock.now()), approved_only=True)
-        with self._engine.store.database.read() as connection:
-            twins = search.by_hash(connection, fingerprint(new.text), view)
+        twins = self._engine.store.database.query(search.by_hash, fingerprint(new.text), view)
         return next((twin for twin in twins if twin.channel in SUPERSEDES), None)
 
     def ask(self, old: Fact, new: SafeFact | None) -> Stored:

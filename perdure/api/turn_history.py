@@ -72,8 +72,7 @@ def replay(engine: Engine, context: TurnContext, turn: str) -> Why:
     """Return what a turn's prompt would bring up today; see `Turns.replay`."""
     seen: list[Receipt] = []
     view = _view(engine, context)
-    with engine.store.database.read() as connection:
-        kept = _kept(connection, turn, view.audience)
+    kept = engine.store.database.query(_kept, turn, view.audience)
     # As who had asked, where they did, and in no conversation: what was shown in it meanwhile would be left out.
     home, places = Scope.parse(kept.scope), kept.body.get("scopes", context.scopes)
     there = tuple(each for each in places if view.audience.may_read(Scope.parse(each)))
@@ -86,10 +85,8 @@ def mark(engine: Engine, context: TurnContext, turn: str, fact_id: str, wanted: 
     """Say whether a memory should have come up in a turn; see `Turns.mark`."""
     view = replace(_view(engine, context), everything=True)
     found = one(engine, context, turn)
-    with engine.store.database.read() as connection:
-        fact = search.by_prefix(connection, fact_id, view)
-    with engine.store.database.write() as connection:
-        receipts.mark(connection, found.id, view.audience, fact.id, wanted)
+    fact = engine.store.database.query(search.by_prefix, fact_id, view)
+    engine.store.database.apply(receipts.mark, found.id, view.audience, fact.id, wanted)
     return one(engine, context, found.id)
 
 

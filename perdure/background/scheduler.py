@@ -132,8 +132,7 @@ class Scheduler:
 
     def states(self) -> dict[str, JobState]:
         """Return what is known of the jobs, by name."""
-        with self._store.database.read() as connection:
-            known = schedule.states(connection)
+        known = self._store.database.query(schedule.states)
         return {name: known[row] for name, row in self._rows.items() if row in known}
 
     def run_due(self) -> list[str]:

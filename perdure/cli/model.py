@@ -292,8 +292,7 @@ def _follow(store: Store, space: VectorSpace, settings: Settings, *, quiet: bool
     """Have the worker do the switch, and watch it."""
     order: dict[str, Any] = settings.model_dump(mode="json", exclude_defaults=True)
     worker = WorkerProcess(WORKER, store.folder, order)
-    with store.database.read() as connection:
-        shown, total = spaces.progress(connection, space.id)
+    shown, total = store.database.query(spaces.progress, space.id)
     try:
         with progress("embedding", total - shown, quiet=quiet) as advance:
             started = moved = time.monotonic()

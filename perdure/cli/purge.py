@@ -195,8 +195,7 @@ def _plan(store: Store, ids: tuple[str, ...], query: str | None) -> list[Doomed]
 
 def _planned(store: Store, output: Output, chosen: list[Doomed]) -> int:
     damaged, ids = len(damaged_turns(store.folder / "inbox")), [item.id for item in chosen]
-    with store.database.read() as connection:
-        rows = run(connection, f"SELECT id, text FROM facts WHERE id IN ({', '.join('?' * len(ids))})", ids)
+    rows = store.database.query(run, f"SELECT id, text FROM facts WHERE id IN ({', '.join('?' * len(ids))})", ids)
     texts: dict[str, str] = dict(rows)
     doomed = [asdict(item) | {"text": texts[item.id]} for item in chosen]
     output.json({"would_remove": doomed, "damaged_turns": damaged})

@@ -70,8 +70,7 @@ def save(
 def saved(store: Store, home: Scope, limit: int = 20) -> list[Checkpoint]:
     """Return the checkpoints of a scope that can still be restored, newest first."""
     view = View(Audience(frozenset({home}), home), store.clock.now())
-    with store.database.read() as connection:
-        return [_checkpoint(fact) for fact in list_facts(connection, view, Filter(category=CATEGORY), limit)]
+    return [_checkpoint(fact) for fact in store.database.query(list_facts, view, Filter(category=CATEGORY), limit)]
 
 
 def newest(store: Store, home: Scope) -> Checkpoint:

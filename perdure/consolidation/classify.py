@@ -124,8 +124,7 @@ def _of_neighbours(store: Store, index: _Index | None, fact: Fact, view: View) -
 
     hits = index.index.search(np.frombuffer(vector, dtype="<f4"), view, CANDIDATES)
     near = [hit for hit in hits if hit.cosine >= MIN_COSINE and hit.id != fact.id]
-    with store.database.read() as connection:
-        facts = by_ids(connection, [hit.id for hit in near], view)
+    facts = store.database.query(by_ids, [hit.id for hit in near], view)
     labelled = [hit for hit in near if hit.id in facts and facts[hit.id].category != OTHER][:NEIGHBOURS]
     if len(labelled) < MIN_VOTES:
         return None
@@ -144,8 +143,7 @@ class _Index:
 
     def vector(self, store: Store, fact_id: str) -> bytes | None:
         sql = "SELECT vector FROM vectors WHERE fact_id = ? AND embedding_id = ?"
-        with store.database.read() as connection:
-            rows = run(connection, sql, (fact_id, self.space_id))
+        rows = store.database.query(run, sql, (fact_id, self.space_id))
         return rows[0][0] if rows else None
 
 
@@ -190,15 +188,13 @@ class CategoryModel:
             self._llm = None
             return {}
         if keep:
-            with self._store.database.write(durable=False) as connection:
-                run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (self._key, str(max(rows.values()))))
+            self._store.note(self._key, str(max(rows.values())))
         return self._read(answer, fresh)
 
     def _fresh(self, facts: Sequence[Fact]) -> dict[str, int]:
         asked = int(self._store.meta(self._key) or 0)
         sql = "SELECT id, seq FROM facts WHERE seq > ? AND id IN (SELECT value FROM json_each(?))"
-        with self._store.database.read() as connection:
-            return dict(run(connection, sql, (asked, json.dumps([fact.id for fact in facts]))))
+        return dict(self._store.database.query(run, sql, (asked, json.dumps([fact.id for fact in facts]))))
 
     def _read(self, answer: object, facts: Sequence[Fact]) -> dict[str, str]:
         found = {}

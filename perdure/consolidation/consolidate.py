@@ -99,8 +99,7 @@ def consolidate(
 
 def _facts(store: Store, view: View) -> list[Fact]:
     condition, values = view.sql()
-    with store.database.read() as connection:
-        rows = run(connection, f"SELECT {SELECT} FROM facts WHERE {condition} ORDER BY facts.seq", values)
+    rows = store.database.query(run, f"SELECT {SELECT} FROM facts WHERE {condition} ORDER BY facts.seq", values)
     return [from_row(row) for row in rows]
 
 

@@ -70,16 +70,14 @@ def propose(store: Store, home: Scope, *, dry_run: bool = False) -> list[Proposa
         new.append(Proposal(str(uuid.uuid4()), plain_line(fact.text), OPEN, now, now + LIFETIME, texts))
         if not dry_run:
             values = (new[-1].id, fact.id, json.dumps(ids), OPEN, now, now + LIFETIME)
-            with store.database.write() as connection:
-                run(connection, "INSERT INTO proposals VALUES (?, ?, ?, ?, ?, ?)", values)
+            store.database.apply(run, "INSERT INTO proposals VALUES (?, ?, ?, ?, ?, ?)", values)
     return new
 
 
 def proposals(store: Store, home: Scope, *, everything: bool = False) -> list[Proposal]:
     """Return the proposals of a scope that wait for an answer, oldest first."""
     now = store.clock.now()
-    with store.database.read() as connection:
-        found = _listed(connection, _view(home, now))
+    found = store.database.query(_listed, _view(home, now))
     return [each for _, each in found if everything or (each.state == OPEN and each.expires_at > now)]
 
 

@@ -61,8 +61,7 @@ class Desk:
     def shown(self, session: str) -> Mapping[str, tuple[str, float]]:
         """Return which memories a conversation was shown: by id, the receipt that first tells so, and its time."""
         if session not in self._shown:
-            with self.store.database.read() as connection:
-                told = receipts.of_session(connection, session, str(self.view.audience.home), 0.0, RECEIPTS)
+            told = self.store.database.query(receipts.of_session, session, str(self.view.audience.home), 0.0, RECEIPTS)
             self._shown[session] = {
                 each["id"]: (receipt.id, receipt.at)
                 for receipt in told
@@ -81,8 +80,7 @@ def _echo(desk: Desk, fact: Fact) -> Suspect | None:
         for shown_id, (receipt, at) in desk.shown(fact.provenance_session).items()
         if shown_id != fact.id and at < fact.created_at
     }
-    with desk.store.database.read() as connection:
-        known = by_ids(connection, before, desk.view) if before else {}
+    known = desk.store.database.query(by_ids, before, desk.view) if before else {}
     for other in known.values():
         if other.created_at < fact.created_at and _stands_for(other, fact) and _says_the_same(other, fact):
             evidence = f"turn {before[other.id][:SHORT_ID]} had shown its conversation {other.id[:SHORT_ID]}, the same"

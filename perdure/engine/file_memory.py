@@ -158,8 +158,7 @@ class FileMemory:
             f" WHERE {scope} AND f.path IN (SELECT value FROM json_each(?))"
         )
         paths = json.dumps([place.rpartition("#")[0] for place in places])
-        with live.database.read() as connection:
-            rows = run(connection, sql, (*values, paths))
+        rows = live.database.query(run, sql, (*values, paths))
         return {citation(*where): _said(speaker, text) for *where, speaker, text in rows}
 
     def close(self) -> None:

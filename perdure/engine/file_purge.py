@@ -79,8 +79,7 @@ def _any(index: FileIndex, holds: Callable[[Connection], bool]) -> bool:
     generation = index.generations.live()
     if generation is None:
         return False
-    with generation.database.read() as connection:
-        return holds(connection)
+    return generation.database.query(holds)
 
 
 def _build_anew(index: FileIndex, store: Store, log: TranscriptLog) -> None:

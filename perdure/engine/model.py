@@ -225,8 +225,7 @@ class Model:
 
     def _switching(self) -> bool:
         try:
-            with self.store.database.read() as connection:
-                return spaces.building(connection) is not None
+            return self.store.database.query(spaces.building) is not None
         except StoreError:
             return False
 

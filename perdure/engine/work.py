@@ -122,8 +122,7 @@ class _Table:
 
 
 def _classify(store: Store, pause: Pause, own: CategoryPatterns, llm: Asker | None) -> str:
-    with store.database.read() as connection:
-        scopes = run(connection, "SELECT DISTINCT scope, scope_target FROM facts WHERE category = ?", (OTHER,))
+    scopes = store.database.query(run, "SELECT DISTINCT scope, scope_target FROM facts WHERE category = ?", (OTHER,))
     done = 0
     for kind, target in scopes:
         # Scope by scope: the memories of one caller say nothing of those of another.

@@ -28,7 +28,7 @@ from perdure.files.turns import session_of
 from perdure.regex import lazy
 from perdure.store.database import Database
 from perdure.store.folder import file_lock, sync_folder
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Connection, put_meta, run
 from perdure.store.store import Store
 from perdure.text.fence import strip_fenced
 from perdure.text.normalise import NORMALISER_VERSION
@@ -114,17 +114,14 @@ class Generations:
         """Make the file of the next generation. To be called by the writer."""
         number = max([self.number, *self._files().values()]) + 1
         database = Database(self.path(number), busy_ms=BUSY_MS)
-        with database.write() as connection:
-            run(connection, _SCHEMA.read_text(encoding="utf-8") + _MARK)
+        database.apply(run, _SCHEMA.read_text(encoding="utf-8") + _MARK)
         return Generation(number, database)
 
     def publish(self, generation: Generation) -> None:
         """Make a finished generation the live one. To be called by the writer."""
-        with generation.database.read() as connection:
-            run(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
+        generation.database.query(run, "PRAGMA wal_checkpoint(TRUNCATE)")
         sync_folder(self._store.folder)
-        with self._store.database.write() as connection:
-            run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (self._row, str(generation.number)))
+        self._store.database.apply(put_meta, self._row, str(generation.number))
         self._open = generation
 
     def tidy(self) -> None:
@@ -139,8 +136,7 @@ class Generations:
 
     def forget(self) -> None:
         """Remove the files of all generations: none is live then, and the next search makes one. For the writer."""
-        with self._store.database.write() as connection:
-            run(connection, "DELETE FROM meta WHERE key = ?", (self._row,))
+        self._store.database.apply(put_meta, self._row, None)
         self.close()
         self.tidy()
 
@@ -300,8 +296,7 @@ class FileIndex:
         generation = self.generations.live()
         if generation is None:
             return 0
-        with generation.database.read() as connection:
-            waiting = list(rows.pending(connection, embedder.identity.id, limit).items())
+        waiting = list(generation.database.query(rows.pending, embedder.identity.id, limit).items())
         done = 0
         while batch := waiting[done : done + EMBED_BATCH]:
             pause()
@@ -322,8 +317,7 @@ class FileIndex:
         generation = self.generations.live()
         if generation is None:
             return 0
-        with generation.database.read() as connection:
-            return rows.pending_count(connection, space)
+        return generation.database.query(rows.pending_count, space)
 
     def close(self) -> None:
         """Close the open index file."""
@@ -369,8 +363,7 @@ class FileIndex:
         found = scan(root, self.max_bytes(root))
         there: dict[str, rows.FileRow] = {}
         if generation is not None:
-            with generation.database.read() as connection:
-                there = rows.known(connection, root)
+            there = generation.database.query(rows.known, root)
         seen = changes({name: row.stamp for name, row in there.items()}, found)
         same = sorted(there.keys() & found.keys() - {*seen.changed, *seen.skipped}) if every else ()
         names = (*seen.removed, *seen.added, *seen.changed, *same)

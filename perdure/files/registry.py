@@ -21,8 +21,7 @@ def roots(store: Store, log: TranscriptLog, audience: Audience | None = None) ->
         f"SELECT scope, scope_target, kind, path, pattern FROM file_roots WHERE {readable}"
         " ORDER BY scope, scope_target, kind, path"
     )
-    with store.database.read() as connection:
-        rows = run(connection, sql, values)
+    rows = store.database.query(run, sql, values)
     found = []
     for scope_kind, target, kind, path, pattern in rows:
         scope = Scope(scope_kind, target)
@@ -48,8 +47,7 @@ def add_log(store: Store, scope: Scope) -> None:
 def drop_root(store: Store, root: Root) -> None:
     """Forget a root; the next synchronisation takes its files out of the index."""
     sql = "DELETE FROM file_roots WHERE scope = ? AND scope_target = ? AND kind = ? AND path = ?"
-    with store.database.write() as connection:
-        run(connection, sql, (root.scope.kind, root.scope.target, root.kind, str(root.path)))
+    store.database.apply(run, sql, (root.scope.kind, root.scope.target, root.kind, str(root.path)))
 
 
 def _put(store: Store, scope: Scope, kind: str, path: str, pattern: str) -> None:

@@ -149,8 +149,7 @@ class ChunkVectors:
         """Forget these chunks, and whatever else has left the file: looking for it costs as much as a search."""
         import numpy as np
 
-        with generation.database.read() as connection:
-            there = [row[0] for row in run(connection, "SELECT id FROM chunks")]
+        there = [row[0] for row in generation.database.query(run, "SELECT id FROM chunks")]
         kept = np.isin(self._ids, there) & ~np.isin(self._ids, chunks)
         self._ids, self._code = self._ids[kept], self._code[kept]
         self._starts = starts_of(self._ids)
@@ -191,8 +190,7 @@ def cosines(generation: Generation, space: str, query: Vector, ids: Iterable[int
         "SELECT c.id, e.vectors FROM chunks c CROSS JOIN embedding_cache e ON e.hash = c.hash AND e.space = ?"
         " WHERE c.id IN (SELECT value FROM json_each(?))"
     )
-    with generation.database.read() as connection:
-        rows = run(connection, sql, (space, json.dumps(list(ids))))
+    rows = generation.database.query(run, sql, (space, json.dumps(list(ids))))
     size = query.nbytes
     rows = [(chunk, blob) for chunk, blob in rows if blob and not len(blob) % size]
     if not rows:
@@ -322,8 +320,7 @@ def _chunks(reader: Reader, joined: str, wanted: Sequence[object]) -> dict[int, 
         return {}
     condition, values = reader.sql()
     sql = f"SELECT {COLUMNS} FROM {joined} JOIN files f ON f.id = c.file_id WHERE {condition}"
-    with reader.generation.database.read() as connection:
-        return {row[0]: Chunk(*row) for row in run(connection, sql, (json.dumps(wanted), *values))}
+    return {row[0]: Chunk(*row) for row in reader.generation.database.query(run, sql, (json.dumps(wanted), *values))}
 
 
 def passages(

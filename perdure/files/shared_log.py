@@ -90,8 +90,7 @@ class SharedLog(TranscriptLog):
         """Write the files of all conversations anew, and remove those of others; return how many there are."""
         forget_seen(self._root.parent)
         self.pull()
-        with self._store.database.read() as connection:
-            kept = {self._file(scope, session) for scope, session in said.before(connection, math.inf)}
+        kept = {self._file(scope, session) for scope, session in self._store.database.query(said.before, math.inf)}
         for path in self._root.glob("*/*.jsonl"):
             if path not in kept and _conversation(path) is not None:
                 path.unlink()
@@ -111,8 +110,7 @@ class SharedLog(TranscriptLog):
         return len(added)
 
     def _rewrite(self, change: Callable[[bytes], bytes]) -> int:
-        with self._store.database.write() as connection:
-            changed = said.rewrite(connection, change)
+        changed = self._store.database.apply(said.rewrite, change)
         self.pull()
         return changed
 
@@ -153,8 +151,7 @@ def take_over(store: Store, home: Path) -> int:
     Returns how many the folder has.
     """
     log = SharedLog(store, lambda text, session: text, home)
-    with store.database.read() as connection:
-        known = {log._file(scope, session): (scope, session) for scope, session in said.before(connection, math.inf)}
+    known = {log._file(*conversation): conversation for conversation in store.database.query(said.before, math.inf)}
     kept = 0
     for path in sorted((home / "transcripts").glob("*/*.jsonl")):
         # The first line may be damaged, or gone with what was purged.

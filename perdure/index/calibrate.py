@@ -123,8 +123,7 @@ def _nearest(store: Store, space: VectorSpace, questions: Vectors, pause: Callab
     sql = f"SELECT f.seq, v.vector {_LIVE} AND f.seq > ? AND length(v.vector) = ? ORDER BY f.seq LIMIT {CHUNK}"
     after = 0
     while True:
-        with store.database.read() as connection:
-            rows = run(connection, sql, (space.id, after, 4 * space.dims))
+        rows = store.database.query(run, sql, (space.id, after, 4 * space.dims))
         if not rows:
             return -np.sort(-best, axis=1)
         after = rows[-1][0]
@@ -135,8 +134,7 @@ def _nearest(store: Store, space: VectorSpace, questions: Vectors, pause: Callab
 
 
 def _count(store: Store, space: VectorSpace) -> int:
-    with store.database.read() as connection:
-        return int(run(connection, f"SELECT count(*) {_LIVE}", (space.id,))[0][0])
+    return int(store.database.query(run, f"SELECT count(*) {_LIVE}", (space.id,))[0][0])
 
 
 def levels_of(embedder: Embedder, pause: Callable[[], None] = lambda: None) -> Levels:

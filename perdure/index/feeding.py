@@ -75,8 +75,7 @@ class Feeding:
     def begins(self, space: VectorSpace) -> bool:
         """Return whether a space that has no table should get one."""
         if self._mode == "lance":
-            with self._database.read() as connection:
-                return bool(run(connection, "SELECT 1 FROM facts LIMIT 1"))
+            return bool(self._database.query(run, "SELECT 1 FROM facts LIMIT 1"))
         return self._mode == "auto" and self._reaches(space, int(FEED_FROM * self._crossover))
 
     def ends(self, space: VectorSpace) -> bool:

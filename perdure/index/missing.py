@@ -62,5 +62,4 @@ def _missing(store: Store, columns: str, space_id: str, limit: int) -> list[tupl
         f"SELECT {columns} FROM facts WHERE {condition} AND NOT EXISTS"
         " (SELECT 1 FROM vectors v WHERE v.fact_id = facts.id AND v.embedding_id = ?) LIMIT ?"
     )
-    with store.database.read() as connection:
-        return run(connection, sql, (*values, space_id, limit))
+    return store.database.query(run, sql, (*values, space_id, limit))

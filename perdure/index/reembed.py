@@ -44,8 +44,7 @@ class Reembedder:
 
     def step(self) -> bool:
         """Embed for a moment, switch if all is embedded; return whether there was anything to do."""
-        with self._store.database.read() as connection:
-            space = spaces.building(connection)
+        space = self._store.database.query(spaces.building)
         if space is None:
             return self._tidy()
         if space != self._space:
@@ -62,8 +61,7 @@ class Reembedder:
     def _build(self, space: VectorSpace, embedder: Embedder) -> bool:
         until = time.monotonic() + STEP_SECONDS
         while True:
-            with self._store.database.read() as connection:
-                batch = spaces.unembedded(connection, space.id, self._after, EMBED_BATCH, self._failed)
+            batch = self._store.database.query(spaces.unembedded, space.id, self._after, EMBED_BATCH, self._failed)
             if not batch and not self._after:
                 return self._switch(space, embedder)
             # At the end it begins anew: facts before this row may have come back.
@@ -116,8 +114,7 @@ class Reembedder:
         return False
 
     def _report(self, problem: str | None) -> None:
-        with self._store.database.write() as connection:
-            spaces.report(connection, problem)
+        self._store.database.apply(spaces.report, problem)
 
     def _tidy(self) -> bool:
         if not self._tidied:
@@ -132,8 +129,7 @@ def prune(store: Store, *, keep_seconds: float = 0.0, dry_run: bool = False) -> 
     Returns the spaces whose vectors are deleted.
     """
     now = store.clock.now()
-    with store.database.read() as connection:
-        doomed = spaces.prunable(connection, now - keep_seconds)
+    doomed = store.database.query(spaces.prunable, now - keep_seconds)
     if dry_run:
         return doomed
     for item in doomed:
@@ -153,8 +149,7 @@ def prune(store: Store, *, keep_seconds: float = 0.0, dry_run: bool = False) -> 
 def _drop_tables(store: Store) -> None:
     # A table of a space that was left is of no use, and nothing would take a purged text out of it. On the way
     # back it is made anew from the vectors, which are kept.
-    with store.database.read() as connection:
-        left = [item.space.id for item in spaces.every(connection) if item.state != spaces.ACTIVE]
+    left = [item.space.id for item in store.database.query(spaces.every) if item.state != spaces.ACTIVE]
     for space_id in left:
         for table in store.lance_folder.glob(f"memories_{space_id}*"):
             shutil.rmtree(table, ignore_errors=True)

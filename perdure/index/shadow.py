@@ -161,8 +161,7 @@ def _firsts(
     own, others = (np.full((len(spaces), len(questions)), -np.inf, dtype=np.float32) for _ in range(2))
     after = 0
     while True:
-        with store.database.read() as connection:
-            rows = run(connection, sql, (*values, after))
+        rows = store.database.query(run, sql, (*values, after))
         if not rows:
             return [int(count) for count in (own > others).sum(1)]
         after = rows[-1][0]

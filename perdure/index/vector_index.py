@@ -212,8 +212,7 @@ def all_cosines(
     wanted, dims = list(ids), queries.shape[1]
     marks = ", ".join("?" * len(wanted))
     sql = f"SELECT fact_id, vector FROM vectors WHERE embedding_id = ? AND length(vector) = ? AND fact_id IN ({marks})"
-    with database.read() as connection:
-        rows = run(connection, sql, (embedding_id, 4 * dims, *wanted))
+    rows = database.query(run, sql, (embedding_id, 4 * dims, *wanted))
     matrix = _matrix_of([blob for _, blob in rows], dims)
     found = zip(*(dots(matrix, query).tolist() for query in queries), strict=True)
     # A damaged vector may hold what is not a number, and is near nothing.

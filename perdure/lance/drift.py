@@ -47,8 +47,7 @@ def drift(store: Store) -> Iterator[Finding]:
     space = store.space()
     if space is None or not index_state(store, space).version:
         return
-    with store.database.read() as connection:
-        since = newest(connection)
+    since = store.database.query(newest)
     yield from (
         Finding("LanceDB file is damaged", problem, "the table is built anew", "index")
         for problem in check_files(store)
@@ -123,8 +122,7 @@ def rescued(store: Store, fact_ids: Sequence[str]) -> list[tuple[Fact, StoredVec
 
 def _fact(store: Store, row: Mapping[str, Any]) -> Fact:
     sql = "SELECT channel FROM journal WHERE action = 'add' AND fact_id = ? ORDER BY seq LIMIT 1"
-    with store.database.read() as connection:
-        added = run(connection, sql, (row["id"],))
+    added = store.database.query(run, sql, (row["id"],))
     scope = Scope.parse(row["scope"])
     expires = None if math.isinf(row["expires_at"]) else row["expires_at"]
     return Fact(
@@ -136,8 +134,7 @@ def _fact(store: Store, row: Mapping[str, Any]) -> Fact:
 
 def index_state(store: Store, space: VectorSpace) -> IndexState:
     """Return what SQLite knows of the table of a space."""
-    with store.database.read() as connection:
-        return outbox.index_state(connection, space.id)
+    return store.database.query(outbox.index_state, space.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +223,7 @@ def _hash(row: Mapping[str, Any]) -> bytes:
 def _required(store: Store, space_id: str) -> set[str]:
     condition, values = live_sql(store.clock.now())
     sql = f"SELECT facts.id FROM facts JOIN vectors v ON v.fact_id = facts.id AND v.embedding_id = ? WHERE {condition}"
-    with store.database.read() as connection:
-        return {row[0] for row in run(connection, sql, (space_id, *values))}
+    return {row[0] for row in store.database.query(run, sql, (space_id, *values))}
 
 
 def _noted(store: Store) -> dict[str, str]:

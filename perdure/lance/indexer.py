@@ -112,8 +112,7 @@ class Indexer:
         if found := unproved(self.store):
             return f"the LanceDB table is kept, as it differs from SQLite in {found} places; see perdure verify"
         self._release()
-        with self.store.database.write() as connection:
-            outbox.end(connection)
+        self.store.database.apply(outbox.end)
         drop_index(self.store)
         return "the LanceDB table is removed: the matrix in memory answers for a store of this size"
 
@@ -203,8 +202,7 @@ class Indexer:
         if self._space is None:
             return
         values = {"version": index.version} | ({} if trained is None else {"trained": trained})
-        with self.store.database.write() as connection:
-            _change(connection, self._space, **values)
+        self.store.database.apply(_change, self._space, **values)
 
     def _inspect(self, space: VectorSpace) -> None:
         """At the start, see whether the table that SQLite knows of is still there and whole; else make it anew."""
@@ -219,15 +217,13 @@ class Indexer:
         elif known.suspect or self._large(space, known):
             self._opened(space)
         if known.suspect:
-            with self.store.database.write() as connection:
-                _change(connection, space, suspect=False)
+            self.store.database.apply(_change, space, suspect=False)
         self._inspected = space.id
 
     def _large(self, space: VectorSpace, known: IndexState) -> bool:
         # A table that nothing is written to is opened all the same if it wants its approximate index.
         sql = "SELECT count(*) FROM vectors WHERE embedding_id = ?"
-        with self.store.database.read() as connection:
-            count: int = run(connection, sql, (space.id,))[0][0]
+        count: int = self.store.database.query(run, sql, (space.id,))[0][0]
         return count >= max(self.crossover, GROWTH * known.trained)
 
     def _opened(self, space: VectorSpace) -> LanceIndex:
@@ -272,7 +268,7 @@ class Indexer:
             self._index = None
 
 
-def _change(connection: Connection, space: VectorSpace, **values: Any) -> None:
+def _change(connection: Connection, space: VectorSpace, /, **values: Any) -> None:
     outbox.put_index_state(connection, space.id, replace(outbox.index_state(connection, space.id), **values))
 
 

@@ -48,8 +48,7 @@ def rows_of(database: Backend, fact_ids: Sequence[str], embedding_id: str, now: 
         " facts.created_at, facts.expires_at FROM facts JOIN vectors v ON v.fact_id = facts.id AND v.embedding_id = ?"
         f" WHERE facts.id IN (SELECT value FROM json_each(?)) AND {condition}"
     )
-    with database.read() as connection:
-        found = run(connection, sql, (embedding_id, json.dumps(list(fact_ids)), *values))
+    found = database.query(run, sql, (embedding_id, json.dumps(list(fact_ids)), *values))
     return [
         {"id": id_, "text": text, "vector": vector, "importance": importance, "category": category,
          "scope": str(Scope(kind, target)), "created_at": created_at,

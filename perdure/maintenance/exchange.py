@@ -98,8 +98,7 @@ def export(
 
 def fact_count(store: Store) -> int:
     """Return how many facts an export has."""
-    with store.database.read() as connection:
-        return int(run(connection, "SELECT count(*) FROM facts")[0][0])
+    return int(store.database.query(run, "SELECT count(*) FROM facts")[0][0])
 
 
 def seal_of(key: bytes) -> hmac.HMAC:

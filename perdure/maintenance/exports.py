@@ -76,8 +76,7 @@ def daily_export(
     What `pause` raises between facts breaks off, and leaves everything as it was.
     """
     last = newest_export(store)
-    with store.database.read() as connection:
-        changes = newest(connection)
+    changes = store.database.query(newest)
     if last is not None and last.intact and last.change == changes and not again:
         return None
     day = datetime.fromtimestamp(store.clock.now(), UTC).date()
@@ -217,8 +216,7 @@ def _read(path: Path, key: bytes) -> tuple[dict[str, Any], bool]:
 
 def _present(store: Store, fact_id: str) -> bytes | None:
     """Return the line of a fact as it is now; None if it is gone."""
-    with store.database.read() as connection:
-        rows = run(connection, f"SELECT {SELECT} FROM facts WHERE id = ?", (fact_id,))
+    rows = store.database.query(run, f"SELECT {SELECT} FROM facts WHERE id = ?", (fact_id,))
     return _encoded(fact_line(from_row(rows[0]))) if rows else None
 
 

@@ -14,7 +14,7 @@ from perdure.store.fact import COLUMNS
 from perdure.store.moved import MARKS, MOVED, PURGED, refuse_marked
 from perdure.store.rollback_guard import store_id
 from perdure.store.seals import UNSEALED, damages
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Connection, put_meta, run
 from perdure.store.store import Store
 from perdure.store.transaction import INDEX
 from perdure.text.normalise import fts_text
@@ -78,8 +78,7 @@ def see_captured(source: Store) -> None:
     """See that all turns that were acknowledged have been captured: what waits in an inbox is not copied."""
     left = {str(entry["id"]) for entry in source.waiting()}
     if source.database.shared:
-        with source.database.read() as connection:
-            held = shared_inbox.held(connection)
+        held = source.database.query(shared_inbox.held)
         left |= {entry_id for entry_id in held if not source.is_finished(entry_id)}
     if left:
         raise StoreBusyError(
@@ -92,9 +91,8 @@ def begin(source: Store, target: Store) -> str:
     """See that a store can be copied into another, where all that is there is of the same state; return that state."""
     with source.database.read() as connection, connection:
         state = _state(source, connection)
-    with target.database.read() as connection:
-        # A name that was purged is not used again: other machines tell by the mark what to remove.
-        refuse_marked(run(connection, MARKS, (PURGED, PURGED)))
+    # A name that was purged is not used again: other machines tell by the mark what to remove.
+    refuse_marked(target.database.query(run, MARKS, (PURGED, PURGED)))
     begun, moved = target.meta(SOURCE) or "", target.meta(MOVED) is not None
     if not moved and not begun.startswith(store_id(source.key)):
         _see_empty(target)
@@ -105,12 +103,12 @@ def begin(source: Store, target: Store) -> str:
             no_words = "INSERT INTO facts_fts (facts_fts) VALUES ('delete-all')"
             run(connection, "DELETE FROM facts_fts" if target.database.shared else no_words)
             run(connection, "DELETE FROM meta WHERE key LIKE ?", (f"{PROGRESS}%",))
-            run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (SOURCE, state))
+            put_meta(connection, SOURCE, state)
         if target.database.shared:
             # Until it counts nobody else opens it: what is written to it would be lost if the copy begins anew. And
             # files of conversations, brought up to date with what it has, would be gone before they are taken over.
             where = f"{source.folder}, or are on their way from there: run that `perdure move` again"
-            run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (MOVED, where))
+            put_meta(connection, MOVED, where)
     return state
 
 
@@ -126,8 +124,7 @@ def copy(source: Store, target: Store, progress: Progress = lambda done, total: 
                 copied += len(rows)
                 with target.database.write() as connection:
                     _put(connection, table, [row[1:] for row in rows])
-                    run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)",
-                        (PROGRESS + table.name, json.dumps([rows[-1][0], copied])))  # fmt: skip
+                    put_meta(connection, PROGRESS + table.name, json.dumps([rows[-1][0], copied]))
                 progress(done + copied, total)
             done += counts[table.name]
         last: dict[str, int] = dict(run(reading, "SELECT name, seq FROM sqlite_sequence"))
@@ -154,7 +151,7 @@ def leave(source: Store, copied: str, where: str) -> None:
         see_captured(source)
         if _state(source, connection) != copied:
             raise StoreBusyError("somebody wrote to the store meanwhile; stop what uses it, and run it again")
-        run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (MOVED, where))
+        put_meta(connection, MOVED, where)
 
 
 def is_begun(target: Store) -> bool:
@@ -164,8 +161,7 @@ def is_begun(target: Store) -> bool:
 
 def finish(target: Store) -> None:
     """Let a copy be opened whose source was left, and drop the marks of the copying: it is not begun anew."""
-    with target.database.write() as connection:
-        run(connection, "DELETE FROM meta WHERE key LIKE ? OR key IN (?, ?)", (f"{PROGRESS}%", SOURCE, MOVED))
+    target.database.apply(run, "DELETE FROM meta WHERE key LIKE ? OR key IN (?, ?)", (f"{PROGRESS}%", SOURCE, MOVED))
 
 
 def _see_empty(target: Store) -> None:

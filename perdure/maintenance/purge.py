@@ -136,8 +136,7 @@ def purge(store: Store, fact_ids: Sequence[str], author: Author) -> Purge:
 
 def purges(store: Store) -> list[Purge]:
     """Return all purges of a store, oldest first."""
-    with store.database.read() as connection:
-        rows = run(connection, "SELECT id, asked_at, state, detail FROM purges ORDER BY asked_at, id")
+    rows = store.database.query(run, "SELECT id, asked_at, state, detail FROM purges ORDER BY asked_at, id")
     return [_purge(*row, beyond=BEYOND_SHARED if store.database.shared else BEYOND) for row in rows]
 
 
@@ -185,8 +184,7 @@ def _clean(
     texts = [text for some in needles for text in some.texts]
     if store.database.shared:
         # Other machines went on: since the facts were removed a turn may have come in, or been parked.
-        with store.database.write() as connection:
-            _scrub(connection, bodies(store.database), texts)
+        store.database.apply(_scrub, bodies(store.database), texts)
     clean(texts)
     take_out(store, fact_ids, patterns=[pattern for some in needles for pattern in some.patterns()])
     # LanceDB compresses texts and keeps old versions, so no search of its files says anything: it is built anew.

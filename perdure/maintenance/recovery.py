@@ -318,8 +318,7 @@ def _one(store: Store, source: Source, removed: frozenset[str], since: float) ->
     except (InputError, StoreCorruptError, StoreUnavailableError) as error:
         return replace(brought, problem=str(error))
     sql = f"SELECT count(*) FROM facts WHERE review_state = 'pending' AND json_extract(metadata, '$.{ORIGIN}') = ?"
-    with store.database.read() as connection:
-        [(waits,)] = run(connection, sql, (source.name,))
+    [(waits,)] = store.database.query(run, sql, (source.name,))
     return replace(brought, holds=load.total, brings=report.added, waits=waits, purged=report.purged)
 
 

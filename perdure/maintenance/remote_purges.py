@@ -47,8 +47,7 @@ def follow(store: Store, options: FilesOptions) -> bool:
     """
     if not store.database.shared:
         return False
-    with store.database.read() as connection:
-        now = state(connection)
+    now = store.database.query(state)
     if now == followed(store.folder):
         return False
     with turn(0.0) as mine, alone(store.folder) as free:

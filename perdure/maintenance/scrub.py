@@ -18,7 +18,7 @@ from perdure.maintenance.purge import PENDING, Place, bodies, needles_of, withou
 from perdure.secrets.redact import VERSION
 from perdure.store.fact import SELECT, Fact, Summaries, from_row, was_cut
 from perdure.store.safe import safe_fact, safe_values
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Connection, put_meta, run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
 
@@ -47,8 +47,7 @@ def is_due(store: Store) -> bool:
 
 def done(store: Store) -> None:
     """Note that the whole store has been through the present redactor."""
-    with store.database.write() as connection:
-        run(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (META, str(VERSION)))
+    store.database.apply(put_meta, META, str(VERSION))
 
 
 def find(store: Store, pause: Callable[[], object] = lambda: None) -> Found:
@@ -89,13 +88,11 @@ def scrub(store: Store, found: Found, author: Author) -> str | None:
 
 def _batch(store: Store, after: int) -> list[tuple[Any, ...]]:
     sql = f"SELECT seq, {SELECT} FROM facts WHERE seq > ? ORDER BY seq LIMIT {BATCH}"
-    with store.database.read() as connection:
-        return run(connection, sql, (after,))
+    return store.database.query(run, sql, (after,))
 
 
 def _bodies(store: Store, table: str, name: str, column: str) -> list[tuple[str, str]]:
-    with store.database.read() as connection:
-        return [(row[0], row[1]) for row in run(connection, f"SELECT {name}, {column} FROM {table}")]
+    return [(row[0], row[1]) for row in store.database.query(run, f"SELECT {name}, {column} FROM {table}")]
 
 
 def _rewrite_bodies(connection: Connection, found: Found, places: Sequence[Place]) -> list[str]:

@@ -143,8 +143,7 @@ def _tombstones(store: Store, _: list[str]) -> None:
 
 
 def _outbox(store: Store, _: list[str]) -> None:
-    with store.database.write() as connection:
-        run(connection, "UPDATE outbox SET parked = NULL, attempts = 0 WHERE parked IS NOT NULL")
+    store.database.apply(run, "UPDATE outbox SET parked = NULL, attempts = 0 WHERE parked IS NOT NULL")
 
 
 def _rows(store: Store, places: list[str]) -> None:
@@ -185,8 +184,7 @@ def anchor(store: Store) -> str:
 
     Nobody can tell from it what is stored, and it need not be kept secret.
     """
-    with store.database.read() as connection:
-        place = Place.of(connection)
+    place = store.database.query(Place.of)
     at = datetime.fromtimestamp(store.clock.now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return f"perdure-anchor 1 {place.store} {place.seq} {place.seal or '-'} {at}"
 

@@ -22,7 +22,7 @@ from perdure.postgres.connection import REACH, Impatient, PostgresConnection, in
 from perdure.postgres.migrate import migrate
 from perdure.store.moved import MARKS, MOVED, PURGED, refuse_marked
 from perdure.store.server_key import KEY_FILE, KEY_VARIABLE, key_of
-from perdure.store.sql import Connection, Row, hurried, patience, run
+from perdure.store.sql import Backend, Connection, Row, hurried, patience, run
 from perdure.text.normalise import NORMALISER_VERSION
 
 CONNECTIONS = 4
@@ -51,10 +51,10 @@ _TABLES = (
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 
-class PostgresDatabase:
+class PostgresDatabase(Backend):
     """A tenant's tables. Usable from any thread."""
 
-    shared = True
+    shared, displaced = True, False
 
     def __init__(self, url: str, tenant: str, folder: Path, direct: str | None = None, *, moved: bool = False) -> None:
         """Open the database, and bring its schema up to date.
@@ -69,7 +69,6 @@ class PostgresDatabase:
             )
         self.path = Path("postgresql")
         self.refusal: str | None = None
-        self.displaced = False
         self._key, self._away, self._moved = key_of(folder), 0.0, moved
         self._tenant, self._process, self._closed = tenant, os.getpid(), False
         self._wrapped: WeakKeyDictionary[Any, PostgresConnection] = WeakKeyDictionary()
@@ -177,8 +176,7 @@ class PostgresDatabase:
     def about(self) -> str:
         """Return the server's version, whether it compares vectors, and how long a question takes."""
         began = time.monotonic()
-        with self.read() as connection:
-            [(version,)] = run(connection, "SELECT current_setting('server_version')")
+        [(version,)] = self.query(run, "SELECT current_setting('server_version')")
         took = 1000 * (time.monotonic() - began)
         vectors = "with pgvector" if self.compares else "without pgvector: each process holds its vectors"
         return f"PostgreSQL {version.split()[0]} {vectors}, {took:.1f} ms to ask"
@@ -202,8 +200,7 @@ class PostgresDatabase:
     def shed(self, *, rows: bool = True) -> str | None:
         """Have the server clear away deleted rows; see `Backend.shed`. Its log and its backups are out of reach."""
         if rows:
-            with self.read() as connection:
-                names = _tables(connection)
+            names = self.query(_tables)
             self._outside(f"VACUUM {', '.join(names)}")
         return None
 

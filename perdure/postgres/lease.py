@@ -99,8 +99,7 @@ class Lease:
         if fence is None:
             if self._led:
                 raise StoreBusyError(_LOST)
-            with self._database.read() as connection:
-                fence = _present(connection)
+            fence = self._database.query(_present)
         before = _guarded.set(fence)
         try:
             yield

@@ -66,8 +66,7 @@ def fill(database: Backend, after: int = 0) -> tuple[int, int]:
     Only rows behind `after` count. Return how many were looked at, and the row of the last one.
     """
     sql = "SELECT rowid, vector FROM vectors WHERE near IS NULL AND rowid > ? ORDER BY rowid LIMIT ?"
-    with database.read() as connection:
-        rows = run(connection, sql, (after, FILLED))
+    rows = database.query(run, sql, (after, FILLED))
     made = [(row, blob, text) for row, blob in rows if (text := halfvec(blob)) is not None]
     if made:
         sql = (
@@ -212,8 +211,7 @@ class DatabaseIndex:
             f" ORDER BY greatest({best}) DESC LIMIT ?"
         )
         bound = (*values, *(halfvec(query.tobytes()) for query in queries), self._embedding_id, limit + SPARE)
-        with self._database.read() as connection:
-            rows = run(connection, sql, bound)
+        rows = self._database.query(run, sql, bound)
         found = all_cosines(self._database, queries, [row[0] for row in rows], self._embedding_id)
         ids = sorted(found, key=lambda fact_id: -max(found[fact_id]))[:limit]
         exact = np.array([found[fact_id] for fact_id in ids], dtype=np.float32).reshape(len(ids), len(queries)).T

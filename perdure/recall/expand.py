@@ -80,8 +80,7 @@ class Expander:
     def _asked(self, model: Model, query: str, timeout: float | None) -> Expansion:
         key = llm.wordings_key(self._store.key, query)
         try:
-            with self._store.database.read() as connection:
-                known = llm.wordings_of(connection, key)
+            known = self._store.database.query(llm.wordings_of, key)
             if known is not None:
                 return Expansion(known, "known")
             answer = model.ask_json(query, purpose=WORDINGS, system=_SYSTEM, timeout=timeout)

@@ -273,8 +273,7 @@ class _Run:
         nearest = self._survey.ids if self._survey else ()
         named = [fact_id for fact_id in nearest if fact_id not in facts]
         if named:
-            with self._store.database.read() as connection:
-                facts |= by_ids(connection, named, self._view)
+            facts |= self._store.database.query(by_ids, named, self._view)
         gate = leg.gate if leg and self._survey else None
         common = leg.calibration.common if leg and not gate else lambda cosine: cosine
         best = {fact_id: common(max(row)) for fact_id, row in self._cosines.items()}

@@ -170,13 +170,11 @@ def every(store: Store, view: View, progress: Progress = no_progress, condition:
     """
     seen, values = view.sql()
     where = f"{seen} AND {condition}"
-    with store.database.read() as connection:
-        [(total,)] = run(connection, f"SELECT count(*) FROM facts WHERE {where}", values)
+    [(total,)] = store.database.query(run, f"SELECT count(*) FROM facts WHERE {where}", values)
     after = done = 0
     sql = f"SELECT facts.seq, {SELECT} FROM facts WHERE {where} AND facts.seq > ? ORDER BY facts.seq LIMIT ?"
     while True:
-        with store.database.read() as connection:
-            rows = run(connection, sql, (*values, after, PAGE))
+        rows = store.database.query(run, sql, (*values, after, PAGE))
         yield from (from_row(tuple(row)) for _, *row in rows)
         done += len(rows)
         progress(min(done, total), total)

@@ -62,8 +62,7 @@ class TokenMeter:
 
     def used(self, day: str | None = None) -> dict[str, int]:
         """Return the tokens used by tier on a day ("2026-02-24"), today if none is given."""
-        with self.database.read() as connection:
-            return _read(connection, day or self._today())
+        return self.database.query(_read, day or self._today())
 
     def _today(self) -> str:
         return datetime.fromtimestamp(self.clock.now(), UTC).date().isoformat()

@@ -59,8 +59,7 @@ def migrate(database: Database, *, keep: bool = True) -> None:
 
     Unless `keep` is False, an older store with facts in it is first copied into `backups/` beside it.
     """
-    with database.read() as connection:
-        version = _version(connection)
+    version = database.query(_version)
     if version < len(STEPS) and database.refusal is not None:
         raise StoreUnavailableError(
             f"{database.path} was written by an older perdure and must be brought up to date before it can be read; "

@@ -288,9 +288,7 @@ class Memo:
                 return
             try:
                 self._database.check_place()
-                with self._database.read() as connection:
-                    present = _changes(connection)
-                if present == self._written:
+                if self._database.query(_changes) == self._written:
                     return
                 self._due = time.monotonic() + EVERY
                 with _writing(self._folder, PATIENCE if at_once or durable else 0):

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 Row = tuple[Any, ...]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Connection(Protocol):
@@ -61,6 +63,16 @@ class Backend(Protocol):
 
         A running statement is broken off at the `deadline` (`time.monotonic()`), with `StoreBusyError`.
         """
+
+    def query(self, function: Callable[Concatenate[Connection, P], R], *given: P.args, **named: P.kwargs) -> R:
+        """Return what a function reads on a connection of its own, from these other arguments."""
+        with self.read() as connection:
+            return function(connection, *given, **named)
+
+    def apply(self, function: Callable[Concatenate[Connection, P], R], *given: P.args, **named: P.kwargs) -> R:
+        """Return what a function does in a transaction of its own, with these other arguments."""
+        with self.write() as connection:
+            return function(connection, *given, **named)
 
     def ending(self) -> AbstractContextManager[Connection]:
         """Run a transaction beside which nobody else adds anything, not even a turn."""

@@ -114,8 +114,7 @@ class Store:
                 opened.callback(self._presence.close)
             migrate(self.database)
             self.database.refusal = self.refusal
-            with self.database.read() as connection:
-                self.key = store_key(connection)
+            self.key = self.database.query(store_key)
             self._memo = Memo(self.folder, self.database, self.clock) if self.refusal is None else None
             self.inbox = Inbox(self.folder / "inbox", self.refusal)
             opened.pop_all()
@@ -160,8 +159,7 @@ class Store:
 
     def meta(self, key: str) -> str | None:
         """Return a value that belongs to the store as a whole."""
-        with self.database.read() as connection:
-            return get_meta(connection, key)
+        return self.database.query(get_meta, key)
 
     def note(self, key: str, value: str | None) -> None:
         """Keep a value that belongs to the store as a whole, or drop it; a power cut may undo it."""
@@ -193,8 +191,7 @@ class Store:
         """
         if not self.database.shared:
             return []
-        with self.database.read() as connection:
-            left = shared_inbox.waiting(connection, self.clock.now())
+        left = self.database.query(shared_inbox.waiting, self.clock.now())
         mine = any(machine == self._machine for machine, _ in left)
         here = {entry.get("id") for entry in self.inbox.entries()} if mine else set()
         return [entry for machine, entry in left if machine != self._machine or entry["id"] not in here]
@@ -202,31 +199,27 @@ class Store:
     def check_purged(self) -> None:
         """See that no other machine has purged all of a store that is shared."""
         if self.server is not None:
-            with self.database.read() as connection:
-                refuse_moved(connection)
+            self.database.query(refuse_moved)
 
     def inbox_only(self) -> int:
         """Return how many turns of this machine the database does not have yet, in any form."""
         left = {str(entry["id"]) for entry in self.waiting()}
         if left and self.server is not None:
-            with self.database.read() as connection:
-                left -= shared_inbox.held(connection)
+            left -= self.database.query(shared_inbox.held)
         return len(left)
 
     def waiting(self) -> list[Entry]:
         """Return the acknowledged turns of all processes that are not captured yet, oldest first."""
         entries = {str(entry["id"]): entry for entry in self.inbox.entries() if "id" in entry}
         sql = "SELECT entry_id FROM inbox_done WHERE entry_id IN (SELECT value FROM json_each(?))"
-        with self.database.read() as connection:
-            done = {row[0] for row in run(connection, sql, (json.dumps(list(entries)),))}
+        done = {row[0] for row in self.database.query(run, sql, (json.dumps(list(entries)),))}
         left = [entry for entry_id, entry in entries.items() if entry_id not in done]
         return sorted(left, key=lambda entry: float(entry.get("at") or 0.0))
 
     def cursor(self, session: str) -> str:
         """Return up to which message a session has been read, as `Transaction.move_cursor` wrote it."""
         try:
-            with self.database.read() as connection:
-                rows = run(connection, "SELECT tail FROM cursors WHERE session = ?", (session,))
+            rows = self.database.query(run, "SELECT tail FROM cursors WHERE session = ?", (session,))
         except StoreUnavailableError:
             if not self.database.shared:
                 raise
@@ -236,8 +229,7 @@ class Store:
 
     def is_finished(self, entry_id: str) -> bool:
         """Return whether an inbox entry has been dealt with."""
-        with self.database.read() as connection:
-            return bool(run(connection, "SELECT 1 FROM inbox_done WHERE entry_id = ?", (entry_id,)))
+        return bool(self.database.query(run, "SELECT 1 FROM inbox_done WHERE entry_id = ?", (entry_id,)))
 
     def park(self, entry_id: str, error: str, entry: str) -> None:
         """Put an inbox entry aside that cannot be dealt with: kept and reported, never dropped."""
@@ -274,18 +266,15 @@ class Store:
         if self.refusal is not None or (present is not None and spaces.is_told(present, space)):
             # Without the lock of writers: a model that fits need not wait for any of them.
             return present is not None and present.id == space.id
-        with self.database.write() as connection:
-            return spaces.adopt(connection, space)
+        return self.database.apply(spaces.adopt, space)
 
     def space(self) -> VectorSpace | None:
         """Return the vector space of the store, or None while it has none."""
-        with self.database.read() as connection:
-            return spaces.active(connection)
+        return self.database.query(spaces.active)
 
     def outbox_state(self) -> outbox.OutboxState:
         """Return how far the derived index is behind."""
-        with self.database.read() as connection:
-            return outbox.state(connection)
+        return self.database.query(outbox.state)
 
     def remember(self, *, at_once: bool = False, durable: bool = False) -> None:
         """Write down outside facts.db where the store is, if that has changed and it is time to; see `Memo.write`."""

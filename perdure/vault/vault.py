@@ -96,8 +96,7 @@ class Vault:
         Raises:
             StoreUnavailableError: there is no key at hand, or a wrong one.
         """
-        with self._database.read() as connection:
-            row = _current(connection)
+        row = self._database.query(_current)
         if row is not None:
             self._key(row)
 
@@ -166,8 +165,7 @@ class Vault:
 
     def records(self) -> list[VaultRecord]:
         """Return all records, by service, kind and name. No key is needed."""
-        with self._database.read() as connection:
-            rows = run(connection, f"SELECT {_RECORD} FROM records ORDER BY service, kind, name")
+        rows = self._database.query(run, f"SELECT {_RECORD} FROM records ORDER BY service, kind, name")
         return [VaultRecord(*row) for row in rows]
 
     def find(self, record_id: str) -> VaultRecord:
@@ -197,8 +195,7 @@ class Vault:
             InputError, NotFoundError, AmbiguousIdError: as `find`.
         """
         record = self.find(record_id)
-        with self._database.write() as connection:
-            run(connection, "DELETE FROM records WHERE id = ?", (record.id,))
+        self._database.apply(run, "DELETE FROM records WHERE id = ?", (record.id,))
         return record
 
     def rotate(
@@ -263,13 +260,12 @@ class Vault:
 
     def _sealed(self, record_id: str) -> tuple[VaultRecord, bytes, bytes, KeyRow]:
         # One statement is one snapshot: no rotation can come between a record and its key.
-        with self._database.read() as connection:
-            rows = run(
-                connection,
-                f"SELECT records.nonce, ciphertext, {_RECORD}, {_KEY} FROM records JOIN keys USING (generation)"
-                " WHERE id = ?",
-                (record_id,),
-            )
+        rows = self._database.query(
+            run,
+            f"SELECT records.nonce, ciphertext, {_RECORD}, {_KEY} FROM records JOIN keys USING (generation)"
+            " WHERE id = ?",
+            (record_id,),
+        )
         if not rows:
             raise NotFoundError(f"record {record_id} is no longer in the vault, or its key is not")
         nonce, sealed, *rest = rows[0]
