@@ -9,22 +9,21 @@ from pathlib import Path
 from perdure.api import audit, inbox, review
 from perdure.api.assign import Assigned, assign
 from perdure.api.audit import Audit
+from perdure.api.facade import Facade
 from perdure.api.fact_search import Hit, search_facts
 from perdure.api.inbox import InboxTurn
 from perdure.consolidation import classify
 from perdure.consolidation.classify import Classified
-from perdure.engine.engine import Engine, audience_of
 from perdure.engine.file_purge import Scrubbed
 from perdure.engine.jobs import DAY, run_and_wait
 from perdure.errors import InputError
-from perdure.hooks.types import Channel, TurnContext
 from perdure.maintenance.backup import backup
 from perdure.maintenance.exchange import Exported, export
 from perdure.maintenance.importing import Imported, bring_in
 from perdure.maintenance.purge import Purge
 from perdure.maintenance.verify import verify
 from perdure.parts import part
-from perdure.store import lifecycle, listing, search
+from perdure.store import lifecycle, listing
 from perdure.store.expiry import Pruned, prune
 from perdure.store.fact import Fact
 from perdure.store.finding import Finding
@@ -32,17 +31,11 @@ from perdure.store.history import History, Replacement, history, replacements
 from perdure.store.listing import Filter, Page, Progress, State, Stats, inventory, no_progress, states_of
 from perdure.store.schedule import JobState
 from perdure.store.scope import ALL_SCOPES, Scope
-from perdure.store.search import View
-from perdure.store.transaction import Author
 from perdure.text.pluralize import counted
 
 
-class Admin:
+class Admin(Facade):
     """Lists, counts and bulk changes. Obtained as `Memory.admin`."""
-
-    def __init__(self, engine: Engine, context: TurnContext) -> None:
-        self._engine = engine
-        self._context = context
 
     def list(
         self,
@@ -181,7 +174,7 @@ class Admin:
             ids = listing.matching_ids(tx.connection, self._view(include_superseded=True), chosen)
             for fact_id in ids if not dry_run else ():
                 fact = tx.fact(fact_id)
-                audience_of(self._context).writable(Scope(fact.scope, fact.scope_target))
+                self._audience.writable(Scope(fact.scope, fact.scope_target))
                 lifecycle.forget(tx, fact_id, "one of many")
         return len(ids)
 
@@ -211,12 +204,11 @@ class Admin:
         Raises:
             InputError: the limit is out of range.
         """
-        return self._engine.store.database.query(replacements, audience_of(self._context), since, limit)
+        return self._engine.store.database.query(replacements, self._audience, since, limit)
 
     def take_back(self, *fact_ids: str, dry_run: bool = False) -> Sequence[Fact]:
         """Let what was replaced or withdrawn count again, beside what took its place; see `perdure.api.review`."""
-        audience = audience_of(self._context)
-        return review.take_back(self._engine.store, audience, self._author(), fact_ids, dry_run)
+        return review.take_back(self._engine.store, self._audience, self._author(), fact_ids, dry_run)
 
     def audit(self, *, fix: bool | Collection[str] = False, progress: Progress = no_progress) -> Audit:
         """Look for memories that may go: duplicates, echoes, and what by its own words is over.
@@ -229,7 +221,7 @@ class Admin:
             ScopeError: the caller may write nothing.
             StoreError: they could not be forgotten; nothing was changed.
         """
-        return audit.audit(self._engine, audience_of(self._context), self._author(), fix=fix, progress=progress)
+        return audit.audit(self._engine, self._audience, self._author(), fix=fix, progress=progress)
 
     def classify(self, *, dry_run: bool = False, progress: Progress = no_progress) -> Sequence[Classified]:
         """Give memories of the category "other" a better one; see `perdure.consolidation.classify`.
@@ -243,7 +235,7 @@ class Admin:
         """
         engine = self._engine
         return classify.classify(
-            engine.store, audience_of(self._context), self._author(),
+            engine.store, self._audience, self._author(),
             pause=engine.gate.pause, own=engine.categories, llm=engine.llm, dry_run=dry_run, progress=progress,
         )  # fmt: skip
 
@@ -261,11 +253,7 @@ class Admin:
             ScopeError: one of them is not the caller's to change.
         """
         view = replace(self._view(), everything=True)
-        with self._engine.store.database.read() as connection:
-            facts = [search.by_prefix(connection, fact_id, view) for fact_id in fact_ids]
-        for fact in facts:
-            audience_of(self._context).writable(Scope(fact.scope, fact.scope_target))
-        return self._engine.purge([fact.id for fact in facts], self._author())
+        return self._engine.purge(review.changeable(self._engine.store, view, fact_ids), self._author())
 
     def scrub(self, *, dry_run: bool = False) -> Scrubbed:
         """Take out of the whole store the secrets that the present redactor knows; this cannot be undone.
@@ -278,8 +266,7 @@ class Admin:
         Raises:
             StoreError: something could not be written.
         """
-        author = Author(Channel.LIBRARY, self._context.host, self._context.session_id)
-        return self._engine.scrub(author, dry_run=dry_run)
+        return self._engine.scrub(self._author(), dry_run=dry_run)
 
     def prune(self, *, dry_run: bool = False, confirmed: bool = False) -> Pruned:
         """Let expire what is over, in all scopes, and remove what expired long ago.
@@ -296,9 +283,8 @@ class Admin:
 
     def jobs(self) -> Mapping[str, JobState | None]:
         """Return what is known of the background jobs, by name; None: it never was due."""
-        timers = self._engine.timers
-        known = timers.states()
-        return {name: known.get(name) for name in timers.names}
+        known = self._engine.timers.states()
+        return {name: known.get(name) for name in self._engine.timers.names}
 
     def run_job(self, name: str, timeout: float = 600.0) -> str:
         """Run a background job now and wait for its end; return one line about it.
@@ -315,7 +301,7 @@ class Admin:
 
     def inbox(self) -> Sequence[InboxTurn]:
         """Return the turns that are no memories yet, or cannot become any, oldest first."""
-        return inbox.turns(self._engine.store, audience_of(self._context))
+        return inbox.turns(self._engine.store, self._audience)
 
     def drop_turns(self, *ids: str, dry_run: bool = False) -> Sequence[InboxTurn]:
         """Remove turns that failed or were damaged, for good; return them. `dry_run` only returns them.
@@ -324,7 +310,7 @@ class Admin:
             NotFoundError: there is no such turn; none was removed.
             StoreError: they could not be removed.
         """
-        return inbox.remove(self._engine.store, audience_of(self._context), ids, dry_run=dry_run)
+        return inbox.remove(self._engine.store, self._audience, ids, dry_run=dry_run)
 
     def notices(self) -> Sequence[str]:
         """Return what a person should know who reads on: why nothing can be changed, and what is not in yet."""
@@ -382,12 +368,4 @@ class Admin:
         )
 
     def _reviewed(self, fact_ids: Sequence[str], state: str, dry_run: bool) -> Sequence[Fact]:
-        audience = audience_of(self._context)
-        return review.decide(self._engine.store, audience, self._author(), fact_ids, state, dry_run)
-
-    def _author(self) -> Author:
-        return Author(Channel.LIBRARY, self._context.host, self._context.session_id)
-
-    def _view(self, *, tag: str | None = None, as_of: float | None = None, include_superseded: bool = False) -> View:
-        audience = audience_of(self._context)
-        return View(audience, self._engine.clock.now(), as_of, include_superseded, tag)
+        return review.decide(self._engine.store, self._audience, self._author(), fact_ids, state, dry_run)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from perdure.api.facade import Facade
 from perdure.api.stored import Stored
-from perdure.engine.engine import Engine, audience_of
+from perdure.engine.engine import Engine
 from perdure.errors import InputError, NotFoundError
 from perdure.hooks.types import Channel, TurnContext
 from perdure.store import lifecycle
@@ -13,18 +14,16 @@ from perdure.store.aliases import ALIAS, MAX_CHARACTERS, MAX_WORDS, naming, word
 from perdure.store.fact import Fact
 from perdure.store.scope import Scope
 from perdure.store.search import View, by_ids
-from perdure.store.transaction import Author
 
 
-class Aliases:
+class Aliases(Facade):
     """One caller's other names of things. Obtained as `Memory.aliases`.
 
     Each is a memory: `forget`, `undo` and `history` do with it what they do with any.
     """
 
     def __init__(self, engine: Engine, context: TurnContext, store: Callable[..., Stored]) -> None:
-        self._engine = engine
-        self._context = context
+        super().__init__(engine, context)
         self._store = store
 
     def add(self, name: str, other: str, *, scope: str | None = None, channel: Channel = Channel.LIBRARY) -> Stored:
@@ -49,7 +48,7 @@ class Aliases:
 
     def list(self) -> Sequence[Fact]:
         """Return the memories that tell other names, newest first: `entity` is the thing, `value` the other name."""
-        audience, now = audience_of(self._context), self._engine.clock.now()
+        audience, now = self._audience, self._engine.clock.now()
         with self._engine.store.database.read() as connection:
             ids = [alias.fact for alias in naming(connection, audience, now)]
             facts = by_ids(connection, ids, View(audience, now))
@@ -77,9 +76,8 @@ class Aliases:
             known = f"{name!r} has no other name" if other is None else f"{name!r} and {other!r} are not known as one"
             raise NotFoundError(f"{known}; perdure alias list shows all")
         for fact in found:
-            audience_of(self._context).writable(Scope(fact.scope, fact.scope_target))
-        author = Author(Channel.LIBRARY, self._context.host, self._context.session_id)
-        with self._engine.store.write(author, keep=not dry_run) as tx:
+            self._audience.writable(Scope(fact.scope, fact.scope_target))
+        with self._engine.store.write(self._author(), keep=not dry_run) as tx:
             return [lifecycle.forget(tx, fact.id) for fact in found]
 
 

@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from perdure.api.facade import Facade
 from perdure.api.fact_search import PATIENCE
-from perdure.engine.engine import Engine, audience_of, overheard
+from perdure.engine.engine import overheard
 from perdure.engine.file_memory import flush_policy
 from perdure.errors import InputError
 from perdure.files import registry
@@ -20,10 +21,9 @@ from perdure.files.prompt import prompt_sections
 from perdure.files.roots import MAX_BYTES, Kind, Reading, Root, read_memory, read_text, scan
 from perdure.files.search import Answer, Ask, Result
 from perdure.files.transcript_log import safe_name
-from perdure.hooks.types import Messages, PromptSection, TurnContext
+from perdure.hooks.types import Messages, PromptSection
 from perdure.recall.aliases import Speller
 from perdure.recall.query import Query
-from perdure.store.scope import Scope
 from perdure.store.sql import run
 from perdure.text.timestamps import day_of
 
@@ -80,13 +80,8 @@ class FlushRequest:
     system_prompt: str
 
 
-class Files:
+class Files(Facade):
     """Markdown memory and past conversations. Obtained as `Memory.files`."""
-
-    def __init__(self, engine: Engine, context: TurnContext) -> None:
-        self._engine = engine
-        self._context = context
-        self._audience = audience_of(context)
 
     def search(
         self,
@@ -346,9 +341,6 @@ class Files:
         named = self._context.workspace or self._engine.settings.workspace
         current = _resolved(named) if named else None
         return sorted(may, key=lambda root: (root.scope != self._audience.home, root.path != current))
-
-    def _home(self) -> Scope:
-        return self._audience.writable()
 
 
 def _resolved(path: Path | str) -> Path | None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from perdure.api.facade import Facade
 from perdure.api.files import Files
 from perdure.api.turns import Turns
 from perdure.clock import Clock
@@ -27,8 +28,6 @@ from perdure.store.history import Change
 from perdure.store.links import Link, Related
 from perdure.store.safe import TEXTS, safe_fact
 from perdure.store.scope import Scope
-from perdure.store.search import View
-from perdure.store.transaction import Author
 
 if TYPE_CHECKING:
     from perdure.api.admin import Admin
@@ -48,7 +47,7 @@ _MEANT = {"user_id": "user", "agent_id": "agent", "path": "home", "folder": "hom
 """Arguments of `Memory.open` by other names."""
 
 
-class Memory:
+class Memory(Facade):
     """Long-term memory in one data folder.
 
     Example:
@@ -60,8 +59,7 @@ class Memory:
     def __init__(self, engine: Engine | None = None, context: TurnContext | None = None) -> None:
         if not isinstance(engine, Engine) or context is None:
             raise InputError("a memory is opened by Memory.open(), or by Memory.open(FOLDER)")
-        self._engine = engine
-        self._context = context
+        super().__init__(engine, context)
 
     @classmethod
     def open(
@@ -158,7 +156,7 @@ class Memory:
 
         replaced = self._own(supersedes) if supersedes else None
         there = Scope(replaced.scope, replaced.scope_target) if replaced else None
-        home = audience_of(self._context).writable(Scope.parse(scope) if scope else there)
+        home = self._audience.writable(Scope.parse(scope) if scope else there)
         if replaced is not None and there != home:
             raise ScopeError(f"fact {replaced.id} belongs to {there}; what takes its place cannot go to {home}")
         given = Given(category, importance, entity, key, value, why, tags, decay_class, metadata)
@@ -233,8 +231,7 @@ class Memory:
 
     def related(self, fact_id: Named, depth: int = 2, *, as_of: float | None = None) -> list[Related]:
         """Return the memories that links lead to from one, in both directions, nearest first."""
-        view = replace(self._view(), as_of=as_of)
-        return self._engine.store.database.query(links.related, [self.get(fact_id).id], view, depth)
+        return self._engine.store.database.query(links.related, [self.get(fact_id).id], self._view(as_of=as_of), depth)
 
     def undo(self, batch: str | None = None, *, session: str | None = None, dry_run: bool = False) -> Undone:
         """Take back the last change, one by its batch, or all of a session; `dry_run` only returns what that would do.
@@ -245,7 +242,7 @@ class Memory:
         from perdure.store.undo import undo_chosen
 
         with self._engine.store.write(self._author(), keep=not dry_run) as tx:
-            return undo_chosen(tx, audience_of(self._context), batch, session)
+            return undo_chosen(tx, self._audience, batch, session)
 
     def recall(
         self,
@@ -309,8 +306,7 @@ class Memory:
         Raises:
             InputError, NotFoundError, AmbiguousIdError: see `perdure.errors`.
         """
-        view = replace(self._view(), include_superseded=True)
-        return self._engine.store.database.query(search.by_prefix, fact_id, view)
+        return self._engine.store.database.query(search.by_prefix, fact_id, self._view(include_superseded=True))
 
     def has(self, fact_id: Named) -> bool:
         """Return whether there is a fact with this id, or exactly one whose id begins so."""
@@ -324,14 +320,14 @@ class Memory:
         tag: str | None = None, as_of: float | None = None, include_superseded: bool = False,
     ) -> list[Fact]:  # fmt: skip
         """Return the facts in a slot, also under other names of its entity, most confident first, then newest."""
-        view = replace(self._view(), tag=tag, as_of=as_of, include_superseded=include_superseded)
+        view = self._view(tag=tag, as_of=as_of, include_superseded=include_superseded)
         with self._engine.store.database.read() as connection:
             names = Names.of(naming(connection, view.audience, view.now))
             return search.lookup(connection, entity, key, view, others=names.beside(entity))
 
     def changes(self, since: int = 0, limit: int = 1000) -> list[Change]:
         """Return what was done to memories after change number `since`, oldest first."""
-        return self._engine.store.database.query(history.changes, audience_of(self._context), since, limit)
+        return self._engine.store.database.query(history.changes, self._audience, since, limit)
 
     def live_ids(self) -> set[str]:
         """Return the ids of all facts that the caller may read and that may be in an answer now."""
@@ -341,7 +337,7 @@ class Memory:
         """Return how the store is."""
         from perdure.api.status import status_of
 
-        return status_of(self._engine, audience_of(self._context))
+        return status_of(self._engine, self._audience)
 
     def ready(self, timeout: float = PATIENCE) -> bool:
         """Wait until the model is loaded; return whether there is one. Nothing needs to wait for it."""
@@ -425,15 +421,9 @@ class Memory:
     def __exit__(self, *raised: object) -> None:
         self.close()
 
-    def _view(self) -> View:
-        return View(audience_of(self._context), self._engine.clock.now())
-
-    def _author(self, channel: Channel = Channel.LIBRARY) -> Author:
-        return Author(channel, self._context.host, self._context.session_id)
-
     def _own(self, fact_id: Named) -> Fact:
         """Return a fact that is to be changed, also if it is forgotten or superseded."""
         view = replace(self._view(), everything=True)
         fact = self._engine.store.database.query(search.by_prefix, fact_id, view)
-        audience_of(self._context).writable(Scope(fact.scope, fact.scope_target))
+        self._audience.writable(Scope(fact.scope, fact.scope_target))
         return fact

@@ -55,11 +55,15 @@ def take_back(
 def _named(store: Store, audience: Audience, fact_ids: Sequence[str], shown_by: str) -> list[str]:
     if not fact_ids:
         raise InputError(f"no memory is named; give ids, as {shown_by} them")
-    view = View(audience, store.clock.now(), include_superseded=True)
+    return changeable(store, View(audience, store.clock.now(), include_superseded=True), fact_ids)
+
+
+def changeable(store: Store, view: View, fact_ids: Sequence[str]) -> list[str]:
+    """Return the whole ids of memories, each once; raise if the caller may not see or change one of them."""
     with store.database.read() as connection:
         found = [search.by_prefix(connection, fact_id, view) for fact_id in fact_ids]
     for fact in found:
-        audience.writable(Scope(fact.scope, fact.scope_target))
+        view.audience.writable(Scope(fact.scope, fact.scope_target))
     return list(dict.fromkeys(fact.id for fact in found))
 
 

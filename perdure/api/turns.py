@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from perdure.api.facade import Facade
 from perdure.api.files import Files
 from perdure.capture.intake import as_sequence
 from perdure.engine.composing import in_turn
-from perdure.engine.engine import Engine, audience_of, overheard
+from perdure.engine.engine import audience_of, overheard
 from perdure.errors import InputError
 from perdure.hooks.types import Messages, Recall, TurnContext
 from perdure.recall.pipeline import Asked
@@ -36,15 +37,11 @@ def _history(messages: Messages) -> Messages:
     ]
 
 
-class Turns:
+class Turns(Facade):
     """The turns of a host. Obtained as `Memory.turns`.
 
     What a host calls names its own caller in the context; what looks back is for whom the memory was opened.
     """
-
-    def __init__(self, engine: Engine, context: TurnContext) -> None:
-        self._engine = engine
-        self._context = context
 
     def before(self, prompt: str, context: TurnContext) -> Recall | None:
         """Recall for a host's turn; see `Recall`. None also when `auto_recall` is off, or where others listen."""

@@ -5,28 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from perdure.api.facade import Facade
 from perdure.consolidation import checkpoints
 from perdure.consolidation.checkpoints import Checkpoint
 from perdure.consolidation.consolidate import COSINE, Consolidated, consolidate
 from perdure.consolidation.distill import Distilled, distill
 from perdure.consolidation.proposals import Proposal, answer, proposals, propose
 from perdure.consolidation.reflect import DAYS, OBSERVATIONS, Reflected, Window, reflect
-from perdure.engine.engine import Engine, audience_of
 from perdure.engine.file_purge import recordable
 from perdure.errors import InputError
-from perdure.hooks.types import Channel, TurnContext
+from perdure.hooks.types import Channel
 from perdure.store.listing import Progress, no_progress
-from perdure.store.scope import Audience, Scope
+from perdure.store.scope import Audience
 from perdure.store.search import View
-from perdure.store.transaction import Author
 
 
-class Upkeep:
+class Upkeep(Facade):
     """One caller's part of a store, kept in order. Obtained as `Memory.upkeep`."""
-
-    def __init__(self, engine: Engine, context: TurnContext) -> None:
-        self._engine = engine
-        self._context = context
 
     def consolidate(
         self, *, cosine: float | None = None, dry_run: bool = False, progress: Progress = no_progress
@@ -42,10 +37,10 @@ class Upkeep:
             ScopeError: the caller may not write.
             StoreError: it could not be written.
         """
-        engine, home = self._engine, audience_of(self._context).writable()
+        engine, home = self._engine, self._home()
         view = View(Audience(frozenset({home}), home), engine.clock.now())
         return consolidate(
-            engine.store, view, self._signed(), engine.writer,
+            engine.store, view, self._author(), engine.writer,
             cosine=COSINE if cosine is None else cosine,
             llm=engine.llm, dry_run=dry_run, pause=engine.gate.pause, progress=progress,
         )  # fmt: skip
@@ -71,10 +66,10 @@ class Upkeep:
             ScopeError: the caller may not write.
             StoreError: it could not be written.
         """
-        engine, home = self._engine, audience_of(self._context).writable()
+        engine, home = self._engine, self._home()
         window = Window(DAYS if days is None else days, OBSERVATIONS if observations is None else observations)
         return reflect(
-            engine.store, home, self._signed(channel), engine.writer, window,
+            engine.store, home, self._author(channel), engine.writer, window,
             llm=engine.llm, dry_run=dry_run, pause=engine.gate.pause,
         )  # fmt: skip
 
@@ -89,7 +84,7 @@ class Upkeep:
             ScopeError: the caller may not write.
             StoreError: it could not be written; called again, it goes on from there.
         """
-        engine, home = self._engine, audience_of(self._context).writable()
+        engine, home = self._engine, self._home()
         return distill(
             engine.store, engine.writer, lambda: engine.rules, engine.files.sync.roots(), home,
             strip=recordable(engine.store), dry_run=dry_run, pause=engine.gate.pause, progress=progress,
@@ -111,12 +106,12 @@ class Upkeep:
             ScopeError: the caller may not write.
             StoreError: it could not be written.
         """
-        engine, home = self._engine, audience_of(self._context).writable()
-        return checkpoints.save(engine.store, engine.writer, home, self._signed(channel), intent, state, expected)
+        engine, home = self._engine, self._home()
+        return checkpoints.save(engine.store, engine.writer, home, self._author(channel), intent, state, expected)
 
     def checkpoints(self, limit: int = 20) -> Sequence[Checkpoint]:
         """Return the caller's checkpoints of the last four hours, newest first."""
-        return checkpoints.saved(self._engine.store, audience_of(self._context).writable(), limit)
+        return checkpoints.saved(self._engine.store, self._home(), limit)
 
     def restore(self) -> Checkpoint:
         """Return the caller's newest checkpoint.
@@ -124,23 +119,16 @@ class Upkeep:
         Raises:
             NotFoundError: there is none of the last four hours.
         """
-        return checkpoints.newest(self._engine.store, audience_of(self._context).writable())
+        return checkpoints.newest(self._engine.store, self._home())
 
     @property
     def proposals(self) -> Proposals:
         """Lines for MEMORY.md that wait for an answer."""
         return Proposals(self._engine, self._context)
 
-    def _signed(self, channel: Channel = Channel.LIBRARY) -> Author:
-        return Author(channel, self._context.host, self._context.session_id)
 
-
-class Proposals:
+class Proposals(Facade):
     """Lines for MEMORY.md. Obtained as `Memory.upkeep.proposals`."""
-
-    def __init__(self, engine: Engine, context: TurnContext) -> None:
-        self._engine = engine
-        self._context = context
 
     def find(self, *, dry_run: bool = False) -> Sequence[Proposal]:
         """Propose what was said three times or more; return what is new. Nothing is written into a file.
@@ -165,7 +153,7 @@ class Proposals:
             StoreError: it could not be written.
         """
         home = self._home()
-        roots = self._engine.files.sync.roots(audience_of(self._context))
+        roots = self._engine.files.sync.roots(self._audience)
         known = (root.path for root in roots if root.kind == "workspace" and root.scope == home)
         folder = self._context.workspace or next(known, None)
         if folder is None:
@@ -180,6 +168,3 @@ class Proposals:
             NotFoundError, AmbiguousIdError: see `perdure.errors`.
         """
         return answer(self._engine.store, self._home(), proposal_id, None)
-
-    def _home(self) -> Scope:
-        return audience_of(self._context).writable()
