@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
@@ -39,12 +39,11 @@ Maybe = SkipJsonSchema[None]
 """An argument that may be left out; providers differ in what they make of "null" in a schema."""
 
 
-def _is_empty(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and not value.strip())
-
-
 class Arguments(BaseModel):
     """What all of them have in common."""
+
+    either: ClassVar[tuple[str, ...]] = ()
+    """Arguments of which exactly one is given."""
 
     # Models write a number in quotes, and an id of digits without.
     model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True)
@@ -57,7 +56,14 @@ class Arguments(BaseModel):
             return values
         optional = {field.alias or name for name, field in cls.model_fields.items() if not field.is_required()}
         told = {key: clean(value) if isinstance(value, str) else value for key, value in values.items()}
-        return {key: value for key, value in told.items() if key not in optional or not _is_empty(value)}
+        empty = {key for key, value in told.items() if value is None or (isinstance(value, str) and not value.strip())}
+        return {key: value for key, value in told.items() if key not in optional & empty}
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Self:
+        if self.either and sum(getattr(self, name) is not None for name in self.either) != 1:
+            raise ValueError(f"give either {' or '.join(self.either)}")
+        return self
 
 
 class Recall(Arguments):
@@ -74,11 +80,7 @@ class Recall(Arguments):
     entity: Short | Maybe = Field(None, description="Only memories about this person, project or thing.")
     category: Short | Maybe = Field(None, description="Only memories of this category, such as decision.")
 
-    @model_validator(mode="after")
-    def _one(self) -> Recall:
-        if (self.query is None) == (self.memory is None):
-            raise ValueError("give either query or memory")
-        return self
+    either = ("query", "memory")
 
 
 class Store(Arguments):
@@ -123,11 +125,7 @@ class Forget(Arguments):
     memory: Id | Maybe = Field(None, description="Its id, or its first eight digits.")
     query: Words | Maybe = Field(None, description="To be shown memories to choose from.")
 
-    @model_validator(mode="after")
-    def _one(self) -> Forget:
-        if (self.query is None) == (self.memory is None):
-            raise ValueError("give either memory or query")
-        return self
+    either = ("memory", "query")
 
 
 class Lookup(Arguments):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import tempfile
 import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,6 +14,7 @@ from perdure.engine.setting_sources import refuse_password
 from perdure.engine.settings import Settings, check_known, table_of
 from perdure.errors import SettingsError
 from perdure.secrets.redact import redact
+from perdure.store.folder import replace_file
 
 
 def set_setting(file: Path, name: str, text: str) -> Any:
@@ -145,10 +144,6 @@ def _write(file: Path, document: str) -> None:
     target = file.resolve()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=target.parent, delete=False) as new:
-            new.write(document)
-            new.flush()
-            os.fsync(new.fileno())
-        Path(new.name).replace(target)
+        replace_file(target, document.encode())
     except OSError as error:
         raise SettingsError(f"settings file {file} cannot be written: {error}") from error

@@ -10,6 +10,7 @@ from perdure.store.scope import Audience, Scope
 from perdure.store.sql import run
 from perdure.store.store import Store
 
+_PLACE = "scope = ? AND scope_target = ? AND kind = ? AND path = ?"
 _LOG = "log"
 """The kind of a root that is perdure's own record of conversations: it moves with the data folder."""
 
@@ -46,15 +47,11 @@ def add_log(store: Store, scope: Scope) -> None:
 
 def drop_root(store: Store, root: Root) -> None:
     """Forget a root; the next synchronisation takes its files out of the index."""
-    sql = "DELETE FROM file_roots WHERE scope = ? AND scope_target = ? AND kind = ? AND path = ?"
-    store.database.apply(run, sql, (root.scope.kind, root.scope.target, root.kind, str(root.path)))
+    place = (root.scope.kind, root.scope.target, root.kind, str(root.path))
+    store.database.apply(run, f"DELETE FROM file_roots WHERE {_PLACE}", place)
 
 
 def _put(store: Store, scope: Scope, kind: str, path: str, pattern: str) -> None:
-    with store.database.read() as connection:
-        sql = "SELECT 1 FROM file_roots WHERE scope = ? AND scope_target = ? AND kind = ? AND path = ?"
-        if run(connection, sql, (scope.kind, scope.target, kind, path)):
-            return
-    with store.database.write() as connection:
-        sql = "INSERT OR IGNORE INTO file_roots VALUES (?, ?, ?, ?, ?)"
-        run(connection, sql, (scope.kind, scope.target, kind, path, pattern))
+    place = (scope.kind, scope.target, kind, path)
+    if not store.database.query(run, f"SELECT 1 FROM file_roots WHERE {_PLACE}", place):
+        store.database.apply(run, "INSERT OR IGNORE INTO file_roots VALUES (?, ?, ?, ?, ?)", (*place, pattern))

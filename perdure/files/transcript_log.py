@@ -22,7 +22,7 @@ from perdure.hooks.types import Message, Messages
 from perdure.regex import lazy
 from perdure.speech.author import Author, author_of, name_of
 from perdure.speech.typed import typed
-from perdure.store.folder import FILE_MODE, prepare_folder, private_file, sync_folder
+from perdure.store.folder import FILE_MODE, prepare_folder, private_file, sync_folder, write_synced
 from perdure.store.scope import Scope
 from perdure.text.history import TAIL, mark, new_messages
 from perdure.text.timestamps import seconds
@@ -332,10 +332,7 @@ class TranscriptLog:
             if after == before:
                 return False
             draft = private_file(path.with_suffix(".tmp"))
-            with draft.open("wb") as file:
-                file.write(after)
-                file.flush()
-                os.fsync(file.fileno())
+            write_synced(draft, after)
             # The age of a session is that of its last message, not of its last scrubbing.
             os.utime(draft, ns=(times.st_atime_ns, times.st_mtime_ns))
             draft.replace(path)

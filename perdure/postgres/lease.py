@@ -65,9 +65,8 @@ class Lease:
         if now - self._looked < self._seconds / 3:
             return False
         self._looked = now
-        with self._database.read() as connection:
-            sql = f"SELECT ends < clock_timestamp() OR holder = ? FROM leases WHERE name = '{NAME}'"
-            rows = run(connection, sql, (self._holder,))
+        sql = f"SELECT ends < clock_timestamp() OR holder = ? FROM leases WHERE name = '{NAME}'"
+        rows = self._database.query(run, sql, (self._holder,))
         return not rows or bool(rows[0][0])
 
     def give_up(self) -> None:

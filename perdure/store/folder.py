@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
+import tempfile
 import threading
 import uuid
 from collections.abc import Iterator
@@ -86,6 +88,30 @@ def make_once(path: Path, content: str) -> None:
     with suppress(FileExistsError):
         os.link(made, path)
     made.unlink()
+
+
+def write_synced(path: Path, content: bytes) -> None:
+    """Write a file, a new one for its owner alone, and wait until the disk has it."""
+    flags = os.O_CREAT | os.O_WRONLY | os.O_TRUNC | getattr(os, "O_BINARY", 0)
+    with os.fdopen(os.open(path, flags, FILE_MODE), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file so that it is whole at any moment; it keeps its mode, a new one is for its owner alone."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
+    draft = Path(name)
+    try:
+        write_synced(draft, content)
+        if path.exists():
+            shutil.copymode(path, draft)
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
 
 
 def sync_folder(path: Path) -> None:

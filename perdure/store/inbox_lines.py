@@ -22,7 +22,7 @@ from typing import Any
 from perdure.failpoints import fail_point
 from perdure.regex import lazy
 from perdure.secrets.redact import redact
-from perdure.store.folder import private_file, sync_folder
+from perdure.store.folder import private_file, sync_folder, write_synced
 
 Entry = Mapping[str, Any]
 PROJECT = "project"
@@ -173,10 +173,7 @@ def _id(line: bytes) -> str:
 
 
 def _write(path: Path, lines: Sequence[bytes]) -> None:
-    with private_file(path).open("wb") as file:
-        file.write(b"".join(line + b"\n" for line in lines))
-        file.flush()
-        os.fsync(file.fileno())
+    write_synced(private_file(path), b"".join(line + b"\n" for line in lines))
 
 
 def _lines(path: Path) -> list[bytes]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from perdure.store.scope import Audience
-from perdure.store.sql import Connection, run
+from perdure.store.sql import Connection, Row, run
 
 Body = Mapping[str, Any]
 MIN_PREFIX = 8
@@ -63,20 +63,14 @@ def listed(
     rows = run(connection, sql, (*values, math.inf if before is None else before, limit))
     wanted = (naming or "").encode()
     # To read what it tells takes longer than to see that it tells nothing of the fact.
-    return [
-        Kept(name, at, session, scope, _whole(body, packed))
-        for name, at, session, scope, body, packed in rows
-        if wanted in _details(packed)
-    ]
+    return [_kept(row) for row in rows if wanted in _details(row[-1])]
 
 
 def whole(connection: Connection, receipt_id: str, audience: Audience) -> Kept | None:
     """Return a receipt of what the audience has asked, or None."""
     asked, values = audience.asker()
     rows = run(connection, f"{_KEPT} WHERE id = ? AND {asked}", (receipt_id, *values))
-    return next(
-        (Kept(name, at, session, scope, _whole(body, packed)) for name, at, session, scope, body, packed in rows), None
-    )
+    return _kept(rows[0]) if rows else None
 
 
 def mark(connection: Connection, receipt_id: str, audience: Audience, fact_id: str, wanted: bool | None) -> None:
@@ -94,8 +88,7 @@ def mark(connection: Connection, receipt_id: str, audience: Audience, fact_id: s
 def of_session(connection: Connection, session: str | None, scope: str, since: float, limit: int) -> Sequence[Kept]:
     """Return up to `limit` receipts of a conversation since then, epoch seconds, newest first."""
     sql = f"{_KEPT} WHERE session IS ? AND scope = ? AND at > ? ORDER BY at DESC LIMIT ?"
-    rows = run(connection, sql, (session, scope, since, limit))
-    return [Kept(name, at, of, told_in, _whole(*body)) for name, at, of, told_in, *body in rows]
+    return [_kept(row) for row in run(connection, sql, (session, scope, since, limit))]
 
 
 def compacted(connection: Connection, session: str, scope: str) -> None:
@@ -138,8 +131,9 @@ def drop_before(connection: Connection, at: float, limit: int) -> int:
     return len(run(connection, sql, (at, limit)))
 
 
-def _whole(body: str, packed: bytes | None) -> Body:
-    return {**json.loads(body), **json.loads(_details(packed))}
+def _kept(row: Row) -> Kept:
+    name, at, session, scope, body, packed = row
+    return Kept(name, at, session, scope, {**json.loads(body), **json.loads(_details(packed))})
 
 
 def _details(packed: bytes | None) -> bytes:

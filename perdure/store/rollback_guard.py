@@ -11,7 +11,6 @@ import errno
 import hashlib
 import json
 import logging
-import os
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -35,7 +34,7 @@ from perdure.errors import (
 )
 from perdure.failpoints import fail_point
 from perdure.store.access import opened
-from perdure.store.folder import FILE_MODE, file_lock, sync_folder
+from perdure.store.folder import file_lock, sync_folder, write_synced
 from perdure.store.seals import store_key
 from perdure.store.sql import Backend, Connection, run
 
@@ -128,10 +127,7 @@ class Remembered:
         content: dict[str, Any] = {"format": FORMAT, "key": self.key.hex(), "facts": self.facts, "at": self.at}
         content |= {"places": list(map(astuple, self.places)), "tombstones": sorted(self.tombstones)}
         part = folder / f"{FILE}.part"
-        with os.fdopen(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, FILE_MODE), "wb") as file:
-            file.write(json.dumps(content | {"sum": _sum(content)}).encode())
-            file.flush()
-            os.fsync(file.fileno())
+        write_synced(part, json.dumps(content | {"sum": _sum(content)}).encode())
         fail_point("remembered.written")
         part.replace(folder / FILE)
         fail_point("remembered.replaced")

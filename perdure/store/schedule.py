@@ -30,14 +30,18 @@ def states(connection: Connection) -> dict[str, JobState]:
     return {row[0]: JobState(*row) for row in rows}
 
 
-def plan(connection: Connection, name: str, next_run: float) -> None:
+def plan(connection: Connection, name: str, next_run: float, state: str = "waiting") -> None:
     """Note when a job is due."""
-    _put(connection, name, next_run, "waiting")
+    sql = (
+        "INSERT INTO jobs (name, next_run, state) VALUES (?, ?, ?)"
+        " ON CONFLICT (name) DO UPDATE SET next_run = excluded.next_run, state = excluded.state"
+    )
+    run(connection, sql, (name, next_run, state))
 
 
 def want(connection: Connection, name: str, until: float) -> None:
     """Note that the worker process is to do a job now, and until when it has time to."""
-    _put(connection, name, until, "wanted")
+    plan(connection, name, until, "wanted")
 
 
 def take(connection: Connection, name: str) -> bool:
@@ -60,11 +64,3 @@ def ended(
         " failures = CASE WHEN excluded.failures > 0 THEN jobs.failures + 1 ELSE 0 END"
     )
     run(connection, sql, (name, at, next_run, took, result[:MAX_RESULT], int(failed)))
-
-
-def _put(connection: Connection, name: str, next_run: float, state: str) -> None:
-    sql = (
-        "INSERT INTO jobs (name, next_run, state) VALUES (?, ?, ?)"
-        " ON CONFLICT (name) DO UPDATE SET next_run = excluded.next_run, state = excluded.state"
-    )
-    run(connection, sql, (name, next_run, state))

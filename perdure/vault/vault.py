@@ -179,9 +179,8 @@ class Vault:
         prefix = record_id.strip().lower()
         if len(prefix) < MIN_PREFIX or not set(prefix) <= set("0123456789abcdef-"):
             raise InputError(f"the id has {len(prefix)} characters; give at least {MIN_PREFIX} hex digits of it")
-        with self._database.read() as connection:
-            where = "WHERE id >= ? AND id < ? LIMIT 2"
-            rows = run(connection, f"SELECT {_RECORD} FROM records {where}", (prefix, prefix + "g"))
+        where = "WHERE id >= ? AND id < ? LIMIT 2"
+        rows = self._database.query(run, f"SELECT {_RECORD} FROM records {where}", (prefix, prefix + "g"))
         if not rows:
             raise NotFoundError(f"the vault has no record {prefix}; `perdure vault list` shows what it has")
         if len(rows) > 1:

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import stat
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -17,6 +16,7 @@ from typing import Any
 
 from perdure.engine.paths import connections_folder
 from perdure.errors import HostError
+from perdure.store.folder import replace_file
 
 MAX_BYTES = 64 << 20
 LOCK_SECONDS = 5.0
@@ -110,22 +110,6 @@ def _read(real: Path) -> bytes:
         if found.st_size > MAX_BYTES:
             raise HostError(f"{real} has {found.st_size} bytes; at most {MAX_BYTES} are read")
         return file.read()
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Write a file so that it is whole at any moment; it keeps its mode, a new one is for its owner alone."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        if path.exists():
-            shutil.copymode(path, name)
-        Path(name).replace(path)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 class Record:

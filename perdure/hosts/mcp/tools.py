@@ -65,11 +65,7 @@ class Get(Arguments):
     start: Line | Maybe = Field(None, alias="from", description="First line.")
     lines: Line | Maybe = None
 
-    @model_validator(mode="after")
-    def _one(self) -> Get:
-        if (self.id is None) == (self.path is None):
-            raise ValueError("give either id or path")
-        return self
+    either = ("id", "path")
 
 
 class Store(Arguments):

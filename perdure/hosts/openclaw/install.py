@@ -16,10 +16,11 @@ from typing import Any
 from perdure.api.doctor import Checkup
 from perdure.engine.paths import record_home, recorded_host
 from perdure.errors import HostError, SettingsError
-from perdure.hosts.connect.config_file import digest, read_record, replace_file
+from perdure.hosts.connect.config_file import digest, read_record
 from perdure.hosts.openclaw.manifest import ID, OLDEST_HOST, plugin_files
 from perdure.hosts.openclaw.mapping import HOST, data_home, state_folder
 from perdure.regex import lazy
+from perdure.store.folder import replace_file
 
 COMMAND_SECONDS = 300.0
 """OpenClaw's commands take some ten seconds of CPU."""
