@@ -26,22 +26,12 @@ from perdure.store.safe import SafeFact, safe_fact
 from perdure.store.scope import EVERYONE, OWNER, SHARED, Scope
 from perdure.store.transaction import Author
 from perdure.store.trust import AUTO_RECALLED, SUPERSEDES
+from perdure.text.lexicon import listed
 from perdure.text.normalise import fingerprint, fold
 from perdure.text.quotes import speaks_of, words
 
-KEEP = lazy(
-    r"\b(?:remember|memori[sz]e|note|save|store|record|keep (?:in mind|a note|track)|write (?:this |that |it )?down|"
-    r"(?:do ?n[o']t|never) forget|for the record|update|correct|change|replace|actually|merk\w*|notier\w*|speicher\w*|"
-    r"vergiss nicht|souviens|retiens|rappelle-toi|note[sz]?|enregistre|recuerda|acuerdate|anota|guarda|ricorda\w*|"
-    r"lembr\w*|anote|onthoud|zapamietaj|zapisz|bewaar)\b|记住|記住|记下|覚えて|記録して|기억해|запомни|запиши"
-)
-"""Words by which a user asks that something be kept; on folded text."""
-DROP = lazy(
-    r"\b(?:forget|delete|remove|erase|drop|clear|purge|prune|clean up|tidy|retract|no longer|vergiss|loesch\w*|"
-    r"losch\w*|entfern\w*|oublie\w*|supprime\w*|efface\w*|olvida\w*|borra\w*|elimina\w*|dimentica\w*|cancella\w*|esquec\w*|"
-    r"apag\w*|vergeet|verwijder|zapomnij|usun)\b|忘记|忘れて|削除|删除|잊어|삭제|забудь|удали"
-)
-"""Words by which a user asks that something be left out."""
+KEEP, DROP = (listed("api", "asking", name) for name in ("keep", "drop"))
+"""Words by which a user asks that something be kept, or left out; on folded text."""
 _CUES = {"memory_forget": DROP, "memory_prune": DROP, "memory_update": lazy(f"{KEEP.pattern}|{DROP.pattern}")}
 
 MANY = 100

@@ -20,52 +20,16 @@ from click.shell_completion import CompletionItem, get_completion_class
 from perdure.cli.log_lines import line_handler
 from perdure.cli.output import OK, Output, complain, complain_of_call
 from perdure.errors import PerdureError
+from perdure.text.lexicon import table
 
-_GROUPS = {
-    "Start": "demo connect disconnect openclaw mcp ui doctor completion",
-    "Ask": "recall search lookup list show why why-not history graph files",
-    "Change": "store update edit forget unforget pin unpin link unlink alias undo",
-    "Review": "review audit proposals inbox",
-    "Count": "status stats categories scope jobs",
-    "Keep in order": "consolidate classify distill reflect prune checkpoint index",
-    "Keep safe": "backup move export import verify recover anchor purge scrub vault uninstall",
-    "Set up and measure": "config model eval replay hook",
-}
-GROUPS = {group: names.split() for group, names in _GROUPS.items()}
+_TABLE = table("cli", "commands")
+GROUPS = {group: names.split() for group, names in _TABLE["groups"].items()}
 """Commands as `perdure --help` shows them."""
-_MODULES = {
-    "cli.backup": "backup export move recover",
-    "cli.changes": "store update edit forget unforget pin unpin link unlink alias undo",
-    "cli.config": "config",
-    "cli.counts": "status stats categories scope jobs",
-    "cli.demo": "demo",
-    "cli.doctor": "doctor",
-    "cli.facts": "search lookup list show history graph",
-    "cli.files": "files index",
-    "cli.main": "completion",
-    "cli.model": "model",
-    "cli.purge": "purge scrub uninstall",
-    "cli.recall": "recall why why-not eval",
-    "cli.replay": "replay",
-    "cli.review": "review audit proposals inbox",
-    "cli.upkeep": "consolidate classify distill reflect prune checkpoint",
-    "cli.verify": "verify anchor",
-    "hosts.command.cli": "hook",
-    "hosts.connect.cli": "connect disconnect",
-    "hosts.mcp.cli": "mcp",
-    "hosts.openclaw.cli": "openclaw",
-    "importers.cli": "import",
-    "ui.cli": "ui",
-    "vault.cli": "vault",
-}
-_MODULE_OF = {name: f"perdure.{module}" for module, names in _MODULES.items() for name in names.split()}
+_MODULE_OF = {name: f"perdure.{module}" for module, names in _TABLE["modules"].items() for name in names.split()}
 COMMANDS = {name: _MODULE_OF[name] for names in GROUPS.values() for name in names}
 """Each command with the module that it is in."""
-
-_WORDS = {"store": "add create note remember save", "forget": "del delete remove rm", "search": "find", "list": "ls"}
-_MEANT = {word: name for name, words in _WORDS.items() for word in words.split()}
+_MEANT = {word: name for name, words in _TABLE["words"].items() for word in words.split()}
 """Other words for commands."""
-
 COMPLETES = "_PERDURE_COMPLETE"
 """By which the shell asks for completions; click derives it from the name of the program."""
 STOPPED = 130

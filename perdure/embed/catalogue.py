@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -11,6 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from perdure.embed.base import EmbedderIdentity
+from perdure.text.lexicon import table
 
 _DATA: Final = Path(__file__).with_name("data")
 
@@ -103,6 +103,6 @@ SUCCESSORS: Final[Mapping[str, str]] = MappingProxyType({})
 @cache
 def models() -> Mapping[str, OnnxModel]:
     """Return all models by key, the default first. The others are as their publishers describe them."""
-    described = tomllib.loads((_DATA / "models.toml").read_text(encoding="utf-8"))["model"]
+    described = table("embed", "models")["model"]
     others = [OnnxModel(**{**each, "hub": Hub(**each["hub"])}) for each in described]
     return MappingProxyType({model.key: model for model in (RECALL, *others)})

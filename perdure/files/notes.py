@@ -18,25 +18,15 @@ from perdure.files.safe_open import read_inside
 from perdure.secrets.redact import redact
 from perdure.store.folder import FILE_MODE, FOLDER_MODE, sync_folder
 from perdure.text.clean import clean, clip
+from perdure.text.lexicon import table
 
 NOTE_BYTES = 100_000
 """Bytes of a daily note at most, as UTF-8."""
 NOTES_FOLDER = "memory"
 """Where daily notes are, in the agent's workspace."""
 
-DEFAULT_SYSTEM_PROMPT = """\
-The session is about to be compacted: its older messages will give way to a summary. \
-This turn is only for saving what must outlast it, and the user does not see it. \
-When there is nothing left to save, reply NO_REPLY."""
-
-DEFAULT_PROMPT = """\
-Save what should outlast this session, before it is compacted.
-Append it to {path} (today is {date}); create the file and its folder if they are missing.
-Worth saving: decisions and their reasons, facts and preferences of the user, dates, names, open tasks.
-Add to the end of that file only. Never rewrite or remove what is in it, and use no other file name for today.
-Treat MEMORY.md, AGENTS.md, SOUL.md, TOOLS.md, USER.md and other bootstrap files as read-only.
-If there is nothing to save, reply with NO_REPLY and nothing else."""
-
+DEFAULT_PROMPT: str = table("files", "prompts")["flush"]
+DEFAULT_SYSTEM_PROMPT: str = table("files", "prompts")["flush_system"]
 _TITLE_CHARS = 120
 _REFUSALS = {errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.EISDIR, errno.ENXIO}
 """What opening a link, a folder, a pipe or a socket for appending fails with."""

@@ -8,30 +8,13 @@ from perdure.errors import InputError
 from perdure.hooks.types import PromptSection as PromptSection
 from perdure.secrets.redact import redact
 from perdure.text.clean import clean
+from perdure.text.lexicon import table
 
 FULL = "full"
 """The prompt mode that has these sections. Sub-agents run with shorter prompts and have none."""
-CITATIONS = {
-    "auto": "In a direct chat end an answer that rests on memory with `Source: path#Lx-Ly`; in a group leave it out.",
-    "on": "End each answer that rests on memory with `Source: path#Lx-Ly`.",
-    "off": "Do not name file paths or line numbers of memory in an answer, unless the user asks for them.",
-}
+_TEXTS = table("files", "prompts")
+CITATIONS: Mapping[str, str] = _TEXTS["citations"]
 """What the agent is told in each citation mode."""
-
-_RECALL = """\
-## Memory recall
-
-Before you answer anything about earlier work, decisions, dates, people, preferences or todos:
-1. Call `{search}` with the words of the question. It looks through MEMORY.md and memory/*.md.
-2. Call `{get}` with the path and lines of a result to read what stands around it; read no more than you need.
-If nothing fits, say that you looked in memory and found nothing. Do not guess.
-{citations}"""
-_CONTEXT = """\
-## Project context
-
-MEMORY.md of this workspace:
-
-"""
 _FIRST_KEYS = ("backend", "provider", "sources", "citations")
 
 
@@ -49,10 +32,10 @@ def prompt_sections(
         raise InputError(f"max_chars is {max_chars}, but MEMORY.md is shown with at least 1; give 1 or more")
     if mode != FULL:
         return ()
-    recall = _RECALL.format(search=search_tool, get=get_tool, citations=CITATIONS[citations])
+    recall = _TEXTS["recall"].format(search=search_tool, get=get_tool, citations=CITATIONS[citations])
     sections = [PromptSection("memory recall", recall)]
     if memory_md is not None and memory_md.strip():
-        sections.append(PromptSection("project context", _CONTEXT + _shown(memory_md, max_chars, get_tool)))
+        sections.append(PromptSection("project context", _TEXTS["context"] + _shown(memory_md, max_chars, get_tool)))
     if runtime:
         sections.append(PromptSection("runtime", _runtime_line(runtime)))
     return tuple(sections)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -14,6 +12,7 @@ from urllib.parse import quote
 from perdure.errors import ModelError, SettingsError
 from perdure.models.endpoint import Address, Endpoint, Key
 from perdure.models.remote import FailoverEmbedder, RemoteEmbedder, RemoteModel, Wire
+from perdure.text.lexicon import table
 
 if TYPE_CHECKING:
     from perdure.embed.base import Embedder
@@ -24,7 +23,7 @@ _UNKNOWN_TOKENS: Final = 2048
 """Of a model that is not in the table, as bytes: about what the smallest ones, of 512 tokens, read of English."""
 
 
-_KNOWN: Final = tomllib.loads((Path(__file__).with_name("data") / "providers.toml").read_text(encoding="utf-8"))
+_KNOWN: Final = table("models", "providers")
 _MODELS: Final = {name: RemoteModel(name, **about) for name, about in _KNOWN["models"].items()}
 _log = logging.getLogger("perdure.plugin")
 

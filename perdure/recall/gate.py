@@ -14,9 +14,10 @@ from typing import Any, Final
 from perdure.embed.base import Floats
 from perdure.errors import ModelError
 from perdure.ranking.trees import Trees
-from perdure.recall.query import size, word_lists
+from perdure.recall.query import size
 from perdure.regex import lazy
 from perdure.store.vocabulary import stem, terms
+from perdure.text.lexicon import table
 from perdure.text.normalise import fold
 
 FORMS: Final = ("asks", "when", "where", "who", "much", "may", "general", "own", "task", "again", "chat")
@@ -52,9 +53,9 @@ RISING: Final = frozenset({"cosine", "above", "whole", "share", "share_part", "r
 
 
 @cache
-def _cue(table: str, name: str) -> re.Pattern[str]:
+def _cue(kind: str, name: str) -> re.Pattern[str]:
     """Return a pattern for any of the words of a cue, or any of its signs."""
-    cue = word_lists()[table][name]
+    cue = table("recall", "words")[kind][name]
     words = (re.escape(word).replace("_", " ").replace(r"\*", r"\w*") for word in cue["words"].split())
     start = r"^\W*" if cue.get("first") else r"\b"
     return re.compile("|".join(filter(None, [rf"{start}(?:{'|'.join(words)})\b", cue.get("signs")])))

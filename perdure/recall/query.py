@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
-from pathlib import Path
-from typing import Any
 
 from perdure.regex import lazy
 from perdure.text.clean import clean
+from perdure.text.lexicon import table
 from perdure.text.normalise import fold, match_terms
 
 MOST_PARTS = 6
@@ -127,15 +125,9 @@ _WORDS = lazy(r"[\w']+")
 
 
 @cache
-def word_lists() -> Mapping[str, Any]:
-    """Return the words that recall goes by, as data/words.toml has them."""
-    return tomllib.loads(Path(__file__).with_name("data").joinpath("words.toml").read_text(encoding="utf-8"))
-
-
-@cache
 def _small_talk() -> tuple[frozenset[str], frozenset[str]]:
     """Return the words and phrases of prompts that want nothing, and the words that may stand between them."""
-    lists = {name: fold(words).split() for name, words in word_lists()["small_talk"].items()}
+    lists = {name: fold(words).split() for name, words in table("recall", "words")["small_talk"].items()}
     fillers = frozenset(lists.pop("fillers"))
     return frozenset(chain.from_iterable(lists.values())), fillers
 

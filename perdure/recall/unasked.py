@@ -9,13 +9,13 @@ from functools import cache
 from typing import Final
 
 from perdure.errors import InputError
-from perdure.recall.query import word_lists
 from perdure.recent import Recent
 from perdure.regex import lazy
 from perdure.store.fact import SELECT, Fact, folded_slot, from_row, is_single_valued
 from perdure.store.search import View, by_ids, by_phrases, lexical, lookup
 from perdure.store.sql import Connection, run
 from perdure.store.trust import SUPERSEDES
+from perdure.text.lexicon import table
 from perdure.text.normalise import fold, fts_text, match_query, match_terms
 from perdure.text.timestamps import day_of
 from perdure.text.when import Period, days_ahead, month_names, periods
@@ -39,7 +39,7 @@ _RANK = (
 @cache
 def _worded() -> str:
     """Return the full-text query for what is worded as a standing instruction."""
-    phrases = word_lists()["standing"]["phrases"].strip().replace("\n", ",").split(",")
+    phrases = table("recall", "words")["standing"]["phrases"].strip().replace("\n", ",").split(",")
     return f"category : ({_any_of(_INSTRUCTING)}) AND text : ({_any_of(phrases)})"
 
 

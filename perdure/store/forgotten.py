@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience, Scope
@@ -16,16 +17,7 @@ from perdure.text.silence import Marks, marks_of, without
 Hush = Callable[[str, float], str]
 """Takes a text and when it was said, epoch seconds; returns it without what was forgotten since."""
 
-TABLE = """
-CREATE TABLE IF NOT EXISTS forgotten (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    fact_id TEXT NOT NULL UNIQUE,
-    scope TEXT NOT NULL,
-    scope_target TEXT NOT NULL,
-    at REAL NOT NULL,
-    marks TEXT NOT NULL
-);
-"""
+TABLE = Path(__file__).with_suffix(".sql").read_text(encoding="utf-8")
 _COLUMNS = "scope, scope_target, at, marks"
 
 

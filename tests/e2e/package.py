@@ -17,10 +17,11 @@ DATA = (
     "perdure/py.typed",
     *(
         f"perdure/{folder}/data/*.toml"
-        for folder in ("capture", "consolidation", "embed", "models", "recall", "secrets", "speech", "text")
-    ),
+        for folder in ("api", "capture", "cli", "consolidation", "embed", "files", "hosts/command", "models", "recall",
+                       "secrets", "speech", "text")
+    ),  # fmt: skip
     *(f"perdure/{path}.sql" for path in ("files/data/index", "postgres/forgotten", "postgres/schema")),
-    *(f"perdure/{path}.sql" for path in ("store/schema", "vault/schema")),
+    *(f"perdure/{path}.sql" for path in ("store/forgotten", "store/schema", "vault/schema")),
     "perdure/cli/data/*.json",
     "perdure/capture/data/heads.npz",
     "perdure/embed/data/LICENSE",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from perdure.text.lexicon import table
+
 EVENTS = ("session-start", "prompt", "stop", "compact", "session-end")
 """Our events: a session begins, the user says something, the assistant has answered, the host is about to sum up what
 was said, a session is over."""
@@ -26,33 +28,9 @@ class Dialect:
     shown: str = "prompt"
     # How it calls the ways in which programs begin sessions, or how these names begin. `record`: the key under which it
     # names its own record of the session, if it tells the way at the head of that alone.
-    programs: tuple[str, ...] = ()
+    programs: Sequence[str] = ()
     record: str | None = None
     bare: str | None = None  # whether it takes the block under a key of its own, not within `hookSpecificOutput`
 
 
-_CLAUDE_CODE = dict(zip(EVENTS, ("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "SessionEnd"), strict=True))
-_GEMINI = dict(zip(EVENTS, ("SessionStart", "BeforeAgent", "AfterAgent", "PreCompress", "SessionEnd"), strict=True))
-_CURSOR = dict(
-    zip(EVENTS, ("sessionStart", "beforeSubmitPrompt", "afterAgentResponse", "preCompact", "sessionEnd"), strict=True)
-)
-# It tells of the end of a turn without what was said in it, and of that of a session not at all.
-_VS_CODE = {name: _CLAUDE_CODE[name] for name in ("session-start", "prompt", "compact")}
-
-DIALECTS: Mapping[str, Dialect] = {
-    "claude-code": Dialect(
-        _CLAUDE_CODE,
-        programs=("sdk-", "mcp", "bench", "claude-code-github-action", "remote_trigger", "remote_cowork_trigger"),
-    ),
-    "codex": Dialect(_CLAUDE_CODE, programs=("exec", "mcp", UNRECORDED), record="transcript_path"),
-    "gemini": Dialect(_GEMINI, reply=("prompt_response",)),
-    # Neither takes anything with a prompt.
-    "cursor": Dialect(
-        _CURSOR, session=("conversation_id", "session_id"), turn=("generation_id",), reply=("text",),
-        shown="session-start", bare="additional_context",
-    ),
-    "vscode": Dialect(
-        _VS_CODE, event=("hook_event_name", "hookEventName"), session=("session_id", "sessionId"),
-        shown="session-start",
-    ),
-}  # fmt: skip
+DIALECTS = {host: Dialect(**told) for host, told in table("hosts/command", "dialects").items()}

@@ -52,7 +52,7 @@ def read(name: str, host: str, payload: Mapping[str, Any], folder: str | None = 
     turn = _text(payload, *dialect.turn)
     project = project_of(folder or _folder(payload) or _text(payload, "cwd"))
     # What is unknown is a person's: an editor, a desktop.
-    trigger = HEADLESS if _way(dialect, payload, way).startswith(dialect.programs) else "user"
+    trigger = HEADLESS if _way(dialect, payload, way).startswith(tuple(dialect.programs)) else "user"
     context = TurnContext(
         _name(session), project=project, turn_id=turn or None, host=host, trigger=trigger, keeps_block=True
     )
