@@ -17,9 +17,9 @@ DATA = (
     "perdure/py.typed",
     *(
         f"perdure/{folder}/data/*.toml"
-        for folder in ("api", "capture", "cli", "consolidation", "embed", "files", "hosts/command", "models", "recall",
-                       "secrets", "speech", "text")
-    ),  # fmt: skip
+        for folder in ("capture", "consolidation", "embed", "models", "recall", "secrets", "speech", "text")
+    ),
+    *(f"perdure/{folder}/data/*.toml" for folder in ("api", "cli", "files", "hosts/command")),
     *(f"perdure/{path}.sql" for path in ("files/data/index", "postgres/forgotten", "postgres/schema")),
     *(f"perdure/{path}.sql" for path in ("store/forgotten", "store/schema", "vault/schema")),
     "perdure/cli/data/*.json",
