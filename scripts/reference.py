@@ -12,8 +12,8 @@ from pathlib import Path
 import click
 from click.testing import CliRunner
 
-from perdure.cli.demo import demo
 from perdure.cli.main import COMMANDS, cli
+from perdure.cli.replay import demo
 from perdure.engine.settings import Settings, Table, table_of
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -19,8 +19,8 @@ import pytest
 
 from bench.__main__ import benches
 from perdure.api.tools import TOOLS
-from perdure.cli.demo import Script
 from perdure.cli.main import COMMANDS, cli
+from perdure.cli.replay import Script
 from perdure.engine.settings import Settings, check_known, table_of
 from perdure.hooks.spec import HOOK_NAMES, host_hooks
 from perdure.hosts.mcp import tools as mcp

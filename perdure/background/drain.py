@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -41,23 +42,18 @@ MOST = 60.0
 """Seconds after the first failure until the next try, and at the most; they double with each further one."""
 
 
+@dataclass(eq=False)
 class Drain:
     """Moves inbox entries through capture, each exactly once."""
 
-    def __init__(
-        self,
-        store: Store,
-        capturer: Capturer,
-        keeper: Keeper,
-        gate: TurnGate,
-        restore: Callable[[Sequence[Entry]], None] = lambda entries: None,
-    ) -> None:
-        """Capture for `store` on the keeper's thread."""
-        self._restore = restore
-        self._store = store
-        self._capturer = capturer
-        self._keeper = keeper
-        self._gate = gate
+    store: Store
+    capturer: Capturer
+    keeper: Keeper  # captures on its thread
+    gate: TurnGate
+    restore: Callable[[Sequence[Entry]], None] = lambda entries: None  # writes what entries hold of conversations
+
+    def __post_init__(self) -> None:
+        """Begin with nothing that waits."""
         self._later: list[Own] = []
         self._recovered = True
         self._wait = RETRY
@@ -72,20 +68,20 @@ class Drain:
 
     def accept(self, entry: Entry, record: Callable[[], None] | None = None) -> None:
         """Capture an entry that this process has just acknowledged, soon, and record its conversation."""
-        self._keeper.submit("capture", lambda: self._own(entry, record))
+        self.keeper.submit("capture", lambda: self._own(entry, record))
 
     def recover(self) -> None:
         """Capture what processes that are gone have left behind."""
         self._recovered = False
         try:
-            for entries in self._store.inbox.adopt():
+            for entries in self.store.inbox.adopt():
                 for entry in entries:
                     self._capture(entry)
                     fail_point("drain.recovered")
-                self._recorded(partial(self._restore, entries))
+                self._recorded(partial(self.restore, entries))
                 _log.info("recovered %d inbox entries of another process", len(entries))
             self._take_in()
-            self._store.prune_finished()
+            self.store.prune_finished()
         except WAITS as error:
             self._failed(error)
             return
@@ -115,10 +111,10 @@ class Drain:
     def _take_in(self) -> None:
         """Capture what the database acknowledged for machines that have not dealt with it."""
         self._looked = time.monotonic()
-        for entry in self._store.orphans():
+        for entry in self.store.orphans():
             self._capture(entry)
-            self._recorded(partial(self._restore, [entry]))
-            self._store.release(str(entry["id"]))
+            self._recorded(partial(self.restore, [entry]))
+            self.store.release(str(entry["id"]))
 
     def _own(self, entry: Entry, record: Callable[[], None] | None) -> None:
         try:
@@ -131,8 +127,8 @@ class Drain:
             self._failed(error)
             return
         fail_point("drain.captured")
-        self._store.inbox.finish(entry["id"])
-        self._store.release(entry["id"])
+        self.store.inbox.finish(entry["id"])
+        self.store.release(entry["id"])
         self._worked()
 
     def _recorded(self, record: Callable[[], None]) -> None:
@@ -165,15 +161,15 @@ class Drain:
             _log.warning("turns wait to be captured: %s", problem)
         # What keeps turns from being written may keep this from it, too.
         with suppress(StoreError):
-            self._store.note(PROBLEM, problem)
+            self.store.note(PROBLEM, problem)
 
     def _capture(self, entry: Entry) -> None:
         try:
-            self._capturer.process(entry, self._gate.pause)
+            self.capturer.process(entry, self.gate.pause)
         except (*WAITS, StoreClosedError):
             raise
         except POISON as error:
             # Poisoned: it would fail for ever. It is put aside and reported, never dropped.
-            self._store.park(str(entry.get("id")), type(error).__name__, json.dumps(dict(entry)))
+            self.store.park(str(entry.get("id")), type(error).__name__, json.dumps(dict(entry)))
             fail_point("drain.parked")
             _log.warning("inbox entry %s was parked: %s", entry.get("id"), type(error).__name__)

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 
 from perdure.background.file_watcher import FileWatcher, WatcherState
 from perdure.background.keeper import Keeper
@@ -97,53 +98,40 @@ class Folders:
         self.on_new()
 
 
+@dataclass(eq=False)
 class FileSync:
     """Brings the index up to date: told by the watcher, by hooks, and before each search. Usable from any thread."""
 
-    def __init__(
-        self,
-        store: Store,
-        index: FileIndex,
-        log: TranscriptLog,
-        keeper: Keeper,
-        gate: TurnGate,
-        clock: Clock,
-        *,
-        embedder: Callable[[], Embedder | None],
-        start_worker: Callable[[], None],
-        watch: bool,
-        debounce: float = 1.5,
-    ) -> None:
-        """Prepare; `start` begins to watch.
+    store: Store
+    index: FileIndex
+    log: TranscriptLog
+    keeper: Keeper
+    gate: TurnGate
+    clock: Clock
+    _: KW_ONLY
+    embedder: Callable[[], Embedder | None]  # returns it, or None while there is none
+    start_worker: Callable[[], None]
+    watch: bool  # whether to watch at all; without, files are looked at before each search
+    debounce: float = 1.5  # seconds of quiet before a change is looked at
 
-        `embedder`: returns the embedder, or None while there is none. `watch`: whether to watch at all; without, files
-        are looked at before each search. `debounce`: seconds of quiet before a change is looked at.
-        """
-        self._store = store
-        self._index = index
-        self._log = log
-        self._keeper = keeper
-        self._gate = gate
-        self._clock = clock
-        self._embedder = embedder
-        self._start_worker = start_worker
-        self._watch = watch
-        self.folders = Folders(store, log, keeper, self.start)
-        self._watcher = FileWatcher(lambda: keeper.submit("files", self._sync), debounce)
+    def __post_init__(self) -> None:
+        """Prepare; `start` begins to watch."""
+        self.folders = Folders(self.store, self.log, self.keeper, self.start)
+        self.last_synced: float | None = None  # when the index was brought up to date last, epoch seconds
+        self._watcher = FileWatcher(lambda: self.keeper.submit("files", self._sync), self.debounce)
         self._running: Recent[str, bool] = Recent(RUNNING)
         self._lock = threading.Lock()
         self._last = -float("inf")
         self._took = 0.0
         self._left = 0
-        self._last_synced: float | None = None
 
     def start(self) -> None:
         """Begin to watch, if there is anything to watch. To be called again when there are other roots."""
         self._last = -float("inf")
-        if self._store.refusal is not None:
+        if self.store.refusal is not None:
             return
         roots = self.roots()
-        if self._watch and roots:
+        if self.watch and roots:
             self._watcher.watch([root.path for root in roots])
             self._watcher.start()
 
@@ -165,23 +153,18 @@ class FileSync:
         """Stems of the files of conversations that go on."""
         return self._running.keys()
 
-    @property
-    def last_synced(self) -> float | None:
-        """When this process last brought the index up to date, epoch seconds."""
-        return self._last_synced
-
     def note(self, scope: Scope, session: str, messages: Messages, at: float) -> None:
         """Add what was said in a session, at a time, to perdure's own record; the index follows by its threshold."""
         self._running.put(safe_name(session), True)
-        if self._log.append(scope, session, messages, at):
-            registry.add_log(self._store, scope)
+        if self.log.append(scope, session, messages, at):
+            registry.add_log(self.store, scope)
             self.start()
 
     def ended(self, session: str) -> None:
         """Take note that a session is over: all of it is indexed now."""
         for stem in (safe_name(session), session):
             self._running.drop(stem)
-        self._keeper.submit("files", self._sync)
+        self.keeper.submit("files", self._sync)
 
     def begun(self, session: str) -> None:
         """Take note that a session is going on."""
@@ -199,16 +182,16 @@ class FileSync:
             if recent and watcher.mode == "events" and (watcher.last_event or 0.0) < self._last:
                 return 0
             roots = self.roots()
-            seen = self._index.difference(roots, self.running)
+            seen = self.index.difference(roots, self.running)
             self._took = time.monotonic() - began
             dirty = seen.dirty
-            if self._store.refusal is not None:
+            if self.store.refusal is not None:
                 self._last = began
                 return dirty
             if dirty > BY_HAND:
-                self._keeper.submit("files", self._sync)
+                self.keeper.submit("files", self._sync)
                 return dirty
-            if dirty or seen.unsettled or self._index.generations.live() is None:
+            if dirty or seen.unsettled or self.index.generations.live() is None:
                 dirty = dirty if self._bring(roots).busy else 0
             # What changes during the scan may have been looked at before.
             self._last = began
@@ -219,39 +202,39 @@ class FileSync:
     def sync(self, force: bool = False, progress: Progress = lambda done, total: None) -> Synced:
         """Bring the index up to date, however long it takes; see `FileIndex.sync`."""
         with self._lock:
-            synced = self._index.sync(self.roots(), force=force, patience=-1, progress=self._counted(progress))
-            self._last_synced = self._clock.now()
-        self._keeper.submit("embed files", self._embed)
+            synced = self.index.sync(self.roots(), force=force, patience=-1, progress=self._counted(progress))
+            self.last_synced = self.clock.now()
+        self.keeper.submit("embed files", self._embed)
         return synced
 
     def rebuild(self, number: int) -> None:
         """Have a damaged generation replaced in the background, unless that has been done."""
 
         def work() -> None:
-            generation = self._index.generations.live()
+            generation = self.index.generations.live()
             if generation is not None and generation.number == number:
-                self.sync(force=True, progress=lambda done, total: self._gate.pause())
+                self.sync(force=True, progress=lambda done, total: self.gate.pause())
 
-        self._keeper.submit("damaged index", work)
+        self.keeper.submit("damaged index", work)
 
     def difference(self) -> Difference:
         """Compare the disk with the index."""
-        return self._index.difference(self.roots(), self.running)
+        return self.index.difference(self.roots(), self.running)
 
     def _sync(self) -> None:
         # Who holds the lock is doing the same.
         if self._lock.acquire(timeout=PATIENCE):
             try:
-                self._bring(self.roots(), lambda done, total: self._gate.pause())
+                self._bring(self.roots(), lambda done, total: self.gate.pause())
             finally:
                 self._lock.release()
 
     def _bring(self, roots: list[Root], progress: Progress = lambda done, total: None) -> Synced:
-        synced = self._index.sync(roots, running=self.running, patience=PATIENCE, progress=self._counted(progress))
+        synced = self.index.sync(roots, running=self.running, patience=PATIENCE, progress=self._counted(progress))
         if not synced.busy:
-            self._last_synced = self._clock.now()
+            self.last_synced = self.clock.now()
         if synced.chunks:
-            self._keeper.submit("embed files", self._embed)
+            self.keeper.submit("embed files", self._embed)
         return synced
 
     def _counted(self, progress: Progress) -> Progress:
@@ -262,13 +245,13 @@ class FileSync:
         return advance
 
     def _embed(self) -> None:
-        embedder = self._embedder()
+        embedder = self.embedder()
         if embedder is None:
             return
         try:
-            done = self._index.embed(embedder, FEW, self._gate.pause)
+            done = self.index.embed(embedder, FEW, self.gate.pause)
         except ModelError as error:
             _log.warning("files are searched by words for now: %s", type(error).__name__)
             return
         if done == FEW:
-            self._start_worker()
+            self.start_worker()

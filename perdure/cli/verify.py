@@ -1,7 +1,8 @@
-"""Commands that tell whether everything is as it was written: verify, and anchors to compare with."""
+"""Commands that tell whether all is well: verify, anchors to compare with, and doctor."""
 
 from __future__ import annotations
 
+import time
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import Any
 
 import click
 
-from perdure.cli.options import dry_run_option, on_folder
+from perdure.api.doctor import examine
+from perdure.cli.options import dry_run_option, home_option, json_option, on_folder
 from perdure.cli.output import Output, complain, notice, progress, steps
 from perdure.engine.opening import open_store
 from perdure.errors import PerdureError
@@ -17,6 +19,7 @@ from perdure.maintenance.checks import lost
 from perdure.maintenance.verify import CHECKS, fix, unanchored
 from perdure.maintenance.verify import anchor as anchor_of
 from perdure.maintenance.verify import verify as look
+from perdure.parts import part
 from perdure.store.finding import Finding
 from perdure.store.rollback_guard import Truth, judge
 
@@ -84,3 +87,45 @@ def _show(output: Output, folder: Path, found: list[Finding], left: list[Finding
 
 def _values(finding: Finding) -> dict[str, Any]:
     return asdict(finding) | {"fixable": finding.fixable}
+
+
+@click.command()
+@click.option(
+    "--foreign",
+    type=click.Path(path_type=Path),
+    help="Look through what could be imported from here instead: secrets, injections, stale, double and contradicting.",
+)
+@home_option
+@json_option
+def doctor(foreign: Path | None, home: Path | None, as_json: bool) -> int:
+    """Find out what is wrong, and say what to do about each. Exit code: 0 all is well, 1 something is wrong.
+
+    Example: perdure doctor --foreign ~/notes
+    """
+    output = Output(as_json)
+    if foreign is not None:
+        with progress("looking", None, quiet=as_json) as advance:
+            audit = part("importers.audit").audit_source(foreign, time.time(), advance=advance)
+        return _show_foreign(audit, output)
+    found = [*examine(home), *part("hosts.openclaw.install").checkups(), *part("hosts.connect.survey").checkups()]
+    wrong = [each for each in found if each.wrong]
+    rows = [("WRONG" if each.wrong else "ok", each.name, each.state) for each in found]
+    told = {"healthy": not wrong, "checks": [each.to_dict() for each in found]}
+    output.both(told, ("", "what", "how it is"), rows)
+    if wrong:
+        output.line("")
+        output.title("What to do")
+    for each in wrong:
+        output.line(f"{each.name}: {each.fix}")
+    return int(bool(wrong))
+
+
+def _show_foreign(audit: Any, output: Output) -> int:
+    output.json(audit.to_dict())
+    rows = [(each.kind, each.where, each.text, each.evidence) for each in audit.findings]
+    if rows:
+        output.table(("what", "where", "text", "why"), rows)
+    counts = [f"{count} {kind}" for kind, count in audit.to_dict()["counts"].items() if count]
+    counts += [f"{audit.unreadable} unreadable"] if audit.unreadable else []
+    output.line(f"{audit.texts} texts of {audit.kind} looked at: {', '.join(counts) or 'nothing is wrong'}.")
+    return 1 if audit.findings or audit.unreadable else 0

@@ -240,7 +240,7 @@ class ExportFile:
 
     def _parsed(self, number: int, line: bytes) -> dict[str, Any]:
         try:
-            value = json.loads(line, parse_constant=_refuse)
+            value = json.loads(line, parse_constant=refuse_constant)
         except ValueError:
             value = None
         if not isinstance(value, dict) or value.get("type") not in ("header", "fact", "link", "journal", "seal"):
@@ -316,5 +316,6 @@ def _fits(value: object, kinds: tuple[type, ...]) -> bool:
     return isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
 
 
-def _refuse(constant: str) -> None:
+def refuse_constant(constant: str) -> None:
+    """Refuse what JSON has no number for, as NaN."""
     raise ValueError(constant)

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure.errors import StoreUnavailableError
+from perdure.files.transcript_log import values_of
 from perdure.maintenance.exchange import Sealed, export, fact_line, private_copy, seal_of
 from perdure.store.fact import SELECT, Fact, Summaries, from_row, was_cut
 from perdure.store.folder import sync_folder
@@ -161,7 +162,7 @@ def _rewrite(path: Path, key: bytes, look: Look) -> bool:
     try:
         with path.open("rb") as file:
             for number, raw in enumerate(file):
-                line = _parsed(raw)
+                line = values_of(raw)
                 new = raw if line.get("type") in ("header", "seal") else look(raw, line)
                 if new != raw:
                     changed[number] = new
@@ -186,7 +187,7 @@ def _copy(
     source: Iterable[bytes], target: Sealed, changed: Mapping[int, bytes | None], dropped: Counter[str], intact: bool
 ) -> None:
     for number, raw in enumerate(source):
-        line = _parsed(raw)
+        line = values_of(raw)
         new = changed.get(number, raw)
         if line.get("type") == "header":
             counts = _counts(line)
@@ -205,8 +206,8 @@ def _read(path: Path, key: bytes) -> tuple[dict[str, Any], bool]:
     try:
         with path.open("rb") as file:
             for number, raw in enumerate(file):
-                header = header if number else _parsed(raw)
-                line = _parsed(raw) if b'"seal"' in raw else {}
+                header = header if number else values_of(raw)
+                line = values_of(raw) if b'"seal"' in raw else {}
                 intact = line.get("type") == "seal" and hmac.compare_digest(str(line.get("hmac")), seal.hexdigest())
                 seal.update(raw)
     except OSError as error:
@@ -223,14 +224,6 @@ def _present(store: Store, fact_id: str) -> bytes | None:
 def _counts(header: Mapping[str, Any]) -> dict[str, int]:
     counts = header.get("counts")
     return {name: count for name, count in counts.items() if type(count) is int} if isinstance(counts, dict) else {}
-
-
-def _parsed(raw: bytes) -> dict[str, Any]:
-    try:
-        line = json.loads(raw)
-    except ValueError:
-        return {}
-    return line if isinstance(line, dict) else {}
 
 
 def _encoded(line: Mapping[str, Any]) -> bytes:

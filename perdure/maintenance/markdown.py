@@ -32,7 +32,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from perdure.errors import InputError, ScopeError
-from perdure.maintenance.exchange import fact_line, read_fact, read_link, unwritten
+from perdure.maintenance.exchange import fact_line, read_fact, read_link, refuse_constant, unwritten
 from perdure.maintenance.importing import Incoming, Load, fact_id
 from perdure.regex import lazy
 from perdure.store.fact import SELECT, Fact, folded_slot, from_row
@@ -160,7 +160,7 @@ def _entry(lines: Sequence[str], key: bytes) -> Entry:
         return Entry(words)
     words = shown(head)
     try:
-        values = json.loads(found[2], parse_constant=_refuse)
+        values = json.loads(found[2], parse_constant=refuse_constant)
     except (ValueError, RecursionError):
         return Entry(words)
     return Entry(words, values, hmac.compare_digest(found[1], _seal(words, found[2], key)))
@@ -191,10 +191,6 @@ def _pair(line: str) -> tuple[str, str]:
 
 def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(constant)
 
 
 @dataclass(frozen=True, slots=True)

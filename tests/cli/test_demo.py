@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure.cli.demo import bytes_of, load_script
+from perdure.cli.replay import bytes_of, load_script
 from perdure.errors import InputError
 from tests.cli.calling import call
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bench import kill_replay
-from perdure.cli.demo import load_script
+from perdure.cli.replay import load_script
 from perdure.errors import InputError
 from perdure.files.turns import Dialogue, Exchange, read_transcript
 from tests.cli.calling import call_json

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perdure.api.memory import Memory
-from perdure.cli.demo import bytes_of
+from perdure.cli.replay import bytes_of
 from perdure.errors import InputError, NotFoundError
 from perdure.hooks.types import TurnContext
 
