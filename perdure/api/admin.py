@@ -360,12 +360,8 @@ class Admin(Facade):
             StoreError: it could not be written.
         """
         store = self._engine.store
-        return bring_in(
-            store,
-            part("importers.sources").load_source(path, store.key, kind, trust=trust),
-            trust=trust,
-            dry_run=dry_run,
-        )
+        source = part("importers.sources").load_source(path, store.key, kind, trust=trust)
+        return bring_in(store, source, trust=trust, dry_run=dry_run)
 
     def _reviewed(self, fact_ids: Sequence[str], state: str, dry_run: bool) -> Sequence[Fact]:
         return review.decide(self._engine.store, self._audience, self._author(), fact_ids, state, dry_run)

@@ -108,11 +108,8 @@ def _told(engine: Engine, connection: Connection, rows: Sequence[Kept], view: Vi
     facts = search.by_ids(connection, list(named), view)
     # A passage has no place in the journal.
     places = {each["id"]: each["id"] for row in rows for each in _injected(row) if "change_seq" not in each}
-    seen = {
-        **places,
-        **engine.files.standing(places, view.audience),
-        **{name: fact.text for name, fact in facts.items()},
-    }
+    seen = {**places, **engine.files.standing(places, view.audience)}
+    seen |= {name: fact.text for name, fact in facts.items()}
     return [
         PastTurn(
             row.id, row.at, row.session, row.body["query"], row.body.get("silence"),

@@ -300,15 +300,8 @@ def _told(fact: Fact, hidden: str | None, ends: Ending) -> Iterator[tuple[str, s
 def _row(change: Change) -> tuple[Any, ...]:
     time = dt.datetime.fromtimestamp(change.at).astimezone().isoformat(" ", "seconds")
     other = (change.other_id or "")[:SHORT_ID]
-    return (
-        change.seq,
-        time,
-        change.action,
-        change.fact.id[:SHORT_ID],
-        other,
-        f"{change.channel} {change.host}".strip(),
-        change.fact.text,
-    )
+    by = f"{change.channel} {change.host}".strip()
+    return change.seq, time, change.action, change.fact.id[:SHORT_ID], other, by, change.fact.text
 
 
 def _branches(parent: str, depth: int, reached: Sequence[Related], indent: str) -> list[str]:

@@ -51,9 +51,7 @@ def limit_option(default: int | None = 20, most: int = MAX_LIMIT) -> Callable[[C
 
 def store_options(command: Command) -> Command:
     """Add `--home`, `--agent`, `--user` and `--json`."""
-    for option in (json_option, user_option, agent_option, home_option):
-        command = option(command)
-    return command
+    return home_option(agent_option(user_option(json_option(command))))
 
 
 def on_memory(*, model: bool = False, reads: bool = False) -> Callable[[Run], Run]:

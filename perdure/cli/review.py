@@ -276,8 +276,7 @@ def _print(output: Output, facts: Sequence[Fact], others: Mapping[str, Beside] =
          *places.get(fact.id, ()), fact.text)
         for fact in facts
     ]  # fmt: skip
-    told = {"facts": [asdict(fact) | about.get(fact.id, {}) for fact in facts]}
-    output.json(told)
+    output.json({"facts": [asdict(fact) | about.get(fact.id, {}) for fact in facts]})
     if facts:
         output.table(("id", "review", "from", "why", *places.get("", ()), "text"), rows)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -75,10 +75,9 @@ def saved(store: Store, home: Scope, limit: int = 20) -> list[Checkpoint]:
 
 def newest(store: Store, home: Scope) -> Checkpoint:
     """Return the newest checkpoint of a scope."""
-    found: Sequence[Checkpoint] = saved(store, home, 1)
-    if not found:
-        raise NotFoundError("there is no checkpoint of the last four hours; make one with checkpoint save")
-    return found[0]
+    for found in saved(store, home, 1):
+        return found
+    raise NotFoundError("there is no checkpoint of the last four hours; make one with checkpoint save")
 
 
 def _text(parts: Mapping[str, str]) -> str:

@@ -229,5 +229,4 @@ def _passage(chunk: Chunk, score: float, zone: tzinfo | None) -> Passage:
     if chunk.source == SESSIONS:
         day = "" if chunk.at is None else day_of(chunk.at, zone).isoformat()
         return Passage(where, retrievers.SESSIONS, text, day, score)
-    above = f"{chunk.path} {chunk.section}".strip()
-    return Passage(where, retrievers.FILES, text, above, score)
+    return Passage(where, retrievers.FILES, text, f"{chunk.path} {chunk.section}".strip(), score)

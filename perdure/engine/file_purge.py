@@ -77,9 +77,7 @@ def recordable(store: Store) -> Callable[[str, str], str]:
 def _any(index: FileIndex, holds: Callable[[Connection], bool]) -> bool:
     """Return whether the live generation of the index, if there is one, holds something."""
     generation = index.generations.live()
-    if generation is None:
-        return False
-    return generation.database.query(holds)
+    return generation is not None and generation.database.query(holds)
 
 
 def _build_anew(index: FileIndex, store: Store, log: TranscriptLog) -> None:

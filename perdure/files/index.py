@@ -315,9 +315,7 @@ class FileIndex:
     def pending(self, space: str) -> int:
         """Return how many chunks have no vector in this space yet."""
         generation = self.generations.live()
-        if generation is None:
-            return 0
-        return generation.database.query(rows.pending_count, space)
+        return generation.database.query(rows.pending_count, space) if generation is not None else 0
 
     def close(self) -> None:
         """Close the open index file."""

@@ -77,8 +77,7 @@ class ChunkVectors:
                     break
                 # What has left the file is noticed only here. It must not take the place of what is there.
                 self._forget(generation, [chunk for chunk in ids if chunk not in found])
-        best = sorted(found.items(), key=lambda item: (-item[1], item[0]))[:limit]
-        return dict(best)
+        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0]))[:limit])
 
     def close(self) -> None:
         """Drop what is in memory; a later search would read it again."""

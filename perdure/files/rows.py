@@ -88,8 +88,7 @@ def body_of(path: str, section: str, speaker: str | None, at: float | None, text
 
 def embedded(section: str, speaker: str | None, text: str) -> str:
     """Return what the vector of a row is made of."""
-    above = f"{speaker}: " if speaker else f"{section}\n" if section else ""
-    return above + text
+    return (f"{speaker}: " if speaker else f"{section}\n" if section else "") + text
 
 
 def parts(text: str, max_tokens: int = PART_TOKENS) -> list[str]:

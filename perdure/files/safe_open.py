@@ -15,6 +15,7 @@ from typing import Final
 
 from perdure.errors import InputError, UnsafePathError
 from perdure.regex import lazy
+from perdure.text.lexicon import table
 
 MAX_PATH = 1_024
 """Characters of a path below a folder."""
@@ -24,24 +25,7 @@ REREADS = 3
 Opener = Callable[[Path, Sequence[str]], int]
 """Opens the file that lies the given parts below a folder; returns its descriptor."""
 
-_UNSAFE: Final = tuple(
-    (lazy(pattern), reason)
-    for pattern, reason in (
-        (r"\A\Z", "it is empty"),
-        (r"\A/", "it is absolute"),
-        (r"//|/\Z", "a part of it is empty"),
-        (r"(?:\A|/)\.\.?(?:/|\Z)", "it has a part of dots"),
-        (r"[\x00-\x1f\x7f-\x9f]", "it holds a control character"),
-        (r"[\ud800-\udfff]", "it is not valid UTF-8"),
-        (r"\\", "it holds a backslash"),
-        (r":", "it holds a colon"),
-        (r"\A~", "it begins with ~"),
-        # Nothing here decodes percent-escapes, but a host in front of us may.
-        (r"(?i)%(?:25)*(?:2e|2f|5c|00)", "it holds an escaped dot or separator"),
-        # Windows drops these at the end of a name, so that two paths would name one file.
-        (r"[. ](?:/|\Z)", "a part of it ends with a dot or space"),
-    )
-)
+_UNSAFE: Final = tuple((lazy(pattern), reason) for pattern, reason in table("files", "unsafe")["reasons"])
 
 _REFUSALS: Final = {
     errno.ELOOP: "it is a link, or a folder above it is one",

@@ -240,5 +240,4 @@ def _locomo(conversations: list[Mapping[str, Any]], wanted: str | None) -> list[
 
 
 def _locomo_time(text: str) -> float:
-    moment = dt.datetime.strptime(text, _LOCOMO_TIME)
-    return moment.replace(tzinfo=dt.UTC).timestamp()
+    return dt.datetime.strptime(text, _LOCOMO_TIME).replace(tzinfo=dt.UTC).timestamp()

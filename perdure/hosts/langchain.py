@@ -74,8 +74,7 @@ def _tool(carrier: Carrier, tool: Tool) -> BaseTool:
     def call(runtime: ToolRuntime[Any, Any], **values: Any) -> str:
         messages = runtime.state["messages"]
         at = _newest(messages)
-        asked = "" if at is None else _text(messages[at])
-        return carrier.call(tool.name, values, asked, _session(runtime)).text
+        return carrier.call(tool.name, values, "" if at is None else _text(messages[at]), _session(runtime)).text
 
     return StructuredTool.from_function(
         call, name=tool.name, description=tool.description, args_schema=dict(tool.parameters)

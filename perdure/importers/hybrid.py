@@ -19,13 +19,13 @@ from perdure.store.fact import Fact
 from perdure.store.links import Link
 from perdure.store.migrations import APPLICATION_ID
 from perdure.store.sql import run
+from perdure.text.lexicon import table
 
 _LINK_COLUMNS = ("id", "source_fact_id", "target_fact_id", "link_type", "strength", "created_at")
-_SNAKE = (
-    "decay_class", "scope_target", "source_date", "created_at", "expires_at", "valid_from", "valid_until",
-    "provenance_session", "source_turn", "extraction_method", "extraction_confidence",
-)  # fmt: skip
-_CAMEL = {re.sub("_(.)", lambda letter: letter[1].upper(), name): name for name in _SNAKE}
+_CAMEL = {
+    re.sub("_(.)", lambda letter: letter[1].upper(), name): name
+    for name in table("importers", "columns")["hybrid"].split()
+}
 """How memory.wal calls columns, decayClass for decay_class."""
 
 

@@ -10,18 +10,12 @@ from perdure.errors import InputError
 from perdure.importers.records import fact_of, json_object, seconds
 from perdure.maintenance.importing import Incoming, Load
 from perdure.store.fact import Fact
+from perdure.text.lexicon import table
 
 TABLE = "memories"
 _FOLDERS = ("lancedb-pro", "lancedb")
 """Where it stands below the folder that its user knows."""
-_NAMES = {
-    "fact_key": "key",
-    "l0_abstract": "summary",
-    "last_accessed_at": "last_accessed",
-    "last_confirmed_use_at": "last_confirmed_at",
-    "source_session": "provenance_session",
-    "supersedes": "supersedes_id",
-}
+_NAMES: Mapping[str, str] = table("importers", "columns")["lancedb"]
 """Metadata that stands in columns of ours by another name."""
 _SAME = ("confidence", "source", "access_count", "injected_count", "valid_from", "superseded_by")
 _TIERS = {"core": "hot", "working": "warm", "peripheral": "cold"}

@@ -25,6 +25,7 @@ from perdure.maintenance.markdown import front_lines, front_matter, paragraphs, 
 from perdure.regex import lazy
 from perdure.secrets.redact import redact
 from perdure.store.fact import CATEGORIES
+from perdure.text.lexicon import table
 
 OPENCLAW, BASIC, OBSIDIAN = "openclaw", "basic-memory", "obsidian"
 _LOOKED_AT = 200
@@ -60,11 +61,7 @@ _TAG = lazy(r"(?<!\S)#([\w/-]*[^\W\d][\w/-]*)")
 _DAY = lazy(r"\d{4}-\d{2}-\d{2}")
 _DATES = ("date", "created", "created_at", "updated", "modified")
 _FIELD = lazy(r"([^\W\d][\w \t/.-]*):(?:[ \t]+(.*))?")
-_ABOUT_NOTES = frozenset({
-    *_DATES, "title", "tags", "tag", "aliases", "alias", "permalink", "type", "id", "uid", "uuid", "cssclass",
-    "cssclasses", "publish", "template", "layout", "draft", "banner", "cover", "icon", "lang", "kanban-plugin",
-    "updated_at", "last_modified", "created at", "updated at",
-})  # fmt: skip
+_ABOUT_NOTES = {*_DATES, *re.split(r",\s+", table("importers", "columns")["about_notes"].strip())}
 """Fields of a front matter that tell of a note, not of what it is about."""
 _TEMPLATES = frozenset({"template", "templates", "_template", "_templates"})
 _UNTITLED = frozenset({"memory", "index", "readme", "untitled", "inbox"})

@@ -255,8 +255,7 @@ def _recorded(store: Store) -> dict[str, str]:
     except OSError:
         return {}
     # A line that a kill has cut off is no line; its file is noted again.
-    lines = text.split("\n")[:-1]
-    return {found[2]: found[1] for line in lines if (found := _LINE.fullmatch(line))}
+    return {found[2]: found[1] for line in text.split("\n")[:-1] if (found := _LINE.fullmatch(line))}
 
 
 def _append(path: Path, sums: Mapping[str, str]) -> None:

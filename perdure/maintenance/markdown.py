@@ -167,8 +167,7 @@ def _entry(lines: Sequence[str], key: bytes) -> Entry:
 
 
 def _seal(words: str, hidden: str, key: bytes) -> str:
-    body = json.dumps(["perdure markdown", words, hidden]).encode()
-    return hmac.new(key, body, hashlib.sha256).hexdigest()
+    return hmac.new(key, json.dumps(["perdure markdown", words, hidden]).encode(), hashlib.sha256).hexdigest()
 
 
 def _body(lines: Sequence[str]) -> int:

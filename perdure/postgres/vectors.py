@@ -146,8 +146,7 @@ def _prefix(connection: Connection) -> str:
 
 
 def _quoted(text: str) -> str:
-    doubled = text.replace("'", "''")
-    return f"'{doubled}'"
+    return "'" + text.replace("'", "''") + "'"
 
 
 LOOK = 60.0

@@ -140,9 +140,9 @@ class Speller:
 
         `deadline`: `time.monotonic()` up to which it may wait.
         """
-        passages = receipt.found.passages if receipt.found else ()
         if not receipt.aliases:
             return []
+        passages = receipt.found.passages if receipt.found else ()
         texts = [*(fact.text for fact in facts), *(passage.text for passage in passages)]
         ids = bridging(texts, receipt.aliases)
         try:

@@ -10,7 +10,7 @@ from itertools import chain
 
 from perdure.regex import lazy
 from perdure.text.clean import clean
-from perdure.text.lexicon import table
+from perdure.text.lexicon import listed, table
 from perdure.text.normalise import fold, match_terms
 
 MOST_PARTS = 6
@@ -25,19 +25,10 @@ PASTED = 400
 _FENCE = lazy(r"```.*?(?:```|\Z)", re.DOTALL)
 _DENSE = lazy(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _WORD = lazy(r"[^\W_\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]+(?:['\u2019][^\W_]+)*")
-_LOG = lazy(
-    r"^\s*(?:\[?\d{4}-\d\d-\d\d|\[?\d\d?:\d\d:\d\d|\$ |>>> |at [\w.$]+\(|File \"|Traceback|[+-]{3} |@@ )"
-    r"|^\s*(?:ERROR|WARN|INFO|DEBUG|FATAL|TRACE)\b"
-)
+_LOG = listed("recall", "words", "log")
 _SIGNS = lazy(r"[{}\[\]()<>=;|_/\\$#*:]|\d")
-_SENTENCE = lazy(
-    r"(?<=[.!?\u2026])[\"'\u201d\u2019)]*\s+|(?<=[\u3002\uff01\uff1f])|\n+|;\s+|(?<=\s)(?=\(?[\da-h][).]\s)"
-)
-_CLAUSE = lazy(
-    r",\s+(?=\S+\s+\S+)|\s+-+\s+|\s+[\u2013\u2014]\s+|\uff0c|\u3001"
-    r"|\s+(?=(?:and|then|also|but|so|after that|und|dann|aber|et|puis|mais|y|luego|pero)\s)",
-    re.IGNORECASE,
-)
+_SENTENCE = listed("recall", "words", "sentence")
+_CLAUSE = listed("recall", "words", "clause")
 
 
 def parts(text: str) -> list[str]:

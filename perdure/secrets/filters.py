@@ -10,23 +10,15 @@ import re
 from perdure.regex import lazy
 from perdure.secrets.shapes import has_chance_letters, is_documented
 from perdure.secrets.shapes import is_made as is_made
-from perdure.text.lexicon import stop_words, table, word_set
+from perdure.text.lexicon import listed, stop_words, table, word_set
 
 _REMARKS, _ABOUT = (word_set(table("secrets", "remarks")[name]) for name in ("remarks", "about"))
 _PARTICIPLE = lazy(r"[a-z-]*(?:ed|ing|ly|able|ible|ired|(?:ak|idd|itt|iv|ok|ol|os|ott|ow)e?n)$")
 _HOLDER_WORDS = word_set("changeme dummy example here insert placeholder redacted replace sample todo your")
-_HOLDER = lazy(
-    r"\$[A-Za-z_]+$|\$\{.*|%[A-Za-z_(].*|[{<\[(].*|(?P<same>[x*.\u2022#_-])(?P=same){2,}.*|\w{0,12}[-_]x{4,}|[|:-]+\Z"
-    r"|[!?][A-Za-z]+\Z",
-    re.IGNORECASE,
-)
+_HOLDER = listed("secrets", "remarks", "holder")
 _LETTERS = lazy(r"[a-z]+")
 _NAMED = lazy(r"pass|pwd|token|secret|key|credential|user|login", re.IGNORECASE)
-_ITSELF = lazy(
-    r"(?:(?:pass(?:word|phrase|code|wd)?|pwd|token|secret|key|credential|user(?:name)?|login|auth|api|access|client|db"
-    r"|your|my|new|old|current|confirm|repeat|enter|hidden|field|input|form|hash|here|is|the|for|to|s)[-_ .]?)++\Z",
-    re.IGNORECASE,
-)
+_ITSELF = listed("secrets", "remarks", "itself")
 """What only repeats the name of a secret."""
 _NAMES = lazy(r"\b(?:pass|pwd|token|secret|key|credential|user|login)", re.IGNORECASE)
 _CALL = lazy(r"[A-Za-z_$][\w$]*(?:(?:\.|->|::)[\w$]+)*[(\[]")

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from perdure.regex import lazy
 from perdure.secrets.shapes import seed_words
 from perdure.secrets.views import Span, View
+from perdure.text.lexicon import listed
 
 SHORTEST = 12
 """Words of the shortest seed phrase (BIP 39)."""
@@ -17,23 +18,12 @@ _MARKS = ".,;:|\"'"
 _WORD = lazy(r"[a-z]{3,8}(?![^\W\d_])")
 _BETWEEN = lazy(r"[\s,;.|\"'\-]{1,6}(?:\d{1,2}[.):\s]{0,3})?(?:[\"'])?", re.ASCII)
 
-_CUE = lazy(
-    r"(?:recovery|backup|back-up|one[- ]time|emergency|scratch|rescue|2fa|mfa)[ _-](?:recovery[ _-]|backup[ _-])?codes?"
-    r"|wiederherstellungscodes?|codes? de (?:secours|r\u00e9cup\u00e9ration|recuperaci\u00f3n|respaldo)"
-    r"|c[\u00f3o]digos? de (?:recuperaci\u00f3n|respaldo)",
-    re.IGNORECASE,
-)
+_CUE = listed("secrets", "phrases", "cue")
 _STEMS = ("code", "digo")
 _CUE_REACH = 32
-_OPENING = lazy(
-    r"[\"']?(?:[^\n:=\d]{0,60}(?:[:=]|\bis\b|\bare\b|\bsind\b|\bist\b|\bsont\b|\bson\b)|\s{0,3}\n)"
-    r"[\s\[\"']{0,8}(?:\d{1,2}[.):]\s{0,3})?"
-)
-_CODE = lazy(
-    r"(?:(?=[A-Za-z-]{0,20}\d)(?:[A-Za-z0-9]{4,8}(?:-[A-Za-z0-9]{4,8}){1,5}|[A-Za-z0-9]{8,20})|\d{6,10}"
-    r"|[0-9]{3,4} [0-9]{3,4})(?![\w-])"
-)
-_NEXT = lazy(r"(?:[\s,;|\"'*\u2022\[\]-]{1,8}|\s{0,3}(?:and|und|et|y)\s{1,3})(?:\d{1,2}[.):]\s{0,3})?[\"'`]?")
+_OPENING = listed("secrets", "phrases", "opening")
+_CODE = listed("secrets", "phrases", "code")
+_NEXT = listed("secrets", "phrases", "next")
 
 
 def phrases(text: str, words: Sequence[str]) -> Iterator[Span]:

@@ -9,31 +9,18 @@ import hashlib
 from dataclasses import dataclass
 
 from perdure.regex import lazy
+from perdure.text.lexicon import listed, table, word_set
 from perdure.text.normalise import fold, match_terms
 from perdure.text.sameness import telling
 
 MAX_WORDS = 128
 SHARE = 0.8
 """A loose echo has at least this share of its words from one text."""
-_REPORT = """
-    said say says saying told tell tells mention mentioned mentions note noted notes remember remembered recall recalled
-    memory memories know knows known understood got ok okay right yes indeed currently
-"""
-_REPORTING = frozenset(_REPORT.split())
-_SENSES = {
-    "not": lazy(r"\b(?:no|not|never|without|cannot|[a-z]+n't)\b"),
-    "third person": lazy(r"\b(?:he|him|his|she|her|hers|they|them|their|theirs)\b"),
-    "past": lazy(r"\b(?:was|were|had|did|used)\b"),
-    "future": lazy(r"\b(?:will|would|shall|going|[a-z]+'ll)\b"),
-}
+_REPORTING = word_set(table("text", "echo")["reporting"])
+_SENSES = {sense: lazy(pattern) for sense, pattern in table("text", "echo")["senses"].items()}
 _SENTENCE_END = lazy(r"(?<=[.!?…])\s+|[。！？\n]+|(?<=\w):\s")
 _DETAIL = lazy(r"\d")
-_QUOTED = lazy(
-    r"\b(?:you|your (?:memory|notes?|file|block|context)|the (?:memory|context|block|assistant|agent|bot))"
-    r" (?:just |also |have |had |once |previously )*"
-    r"(?:said|says?|told|wrote|writes?|mention(?:ed|s)?|noted|notes?|claim(?:ed|s)?|recall(?:ed|s)?|remember(?:ed|s)?|"
-    r"stated?|states|injected|showed|shows?)\b"
-)
+_QUOTED = listed("text", "echo", "quoted")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,19 +11,6 @@ from typing import Any, cast
 
 from perdure.regex import Lazy
 
-FUNCTION_CHARS = frozenset(
-    "的了是在我你您他她它們们这這那个個和與与就都也很不有没沒吗嗎呢吧啊什么麼甚哪谁誰怎为為会會要到说說上下中以對对于於之其"
-    "はがをにでともへかのよねなだすしたているまあそこれら"
-    "은는이가을를에의도로와과니다습요까"
-)
-"""Chinese, Japanese and Korean characters that mostly do grammar."""
-_ENDINGS = """
-에게서 에서는 으로는 이라고 에서 에게 한테 으로 까지 부터 처럼 보다 이랑 이나 하고 라고
-은 는 이 가 을 를 에 의 도 로 와 과 만 랑
-"""
-PARTICLES = _ENDINGS.split()
-"""Korean particles that are written at the end of a noun, longer ones first."""
-
 
 def word_set(text: str) -> frozenset[str]:
     """Return the words of a list with spaces between them."""
@@ -34,6 +21,12 @@ def word_set(text: str) -> frozenset[str]:
 def table(folder: str, name: str) -> dict[str, Any]:
     """Return the content of `perdure/<folder>/data/<name>.toml`, which is shared: nobody may change it."""
     return tomllib.loads(files("perdure").joinpath(folder, "data", f"{name}.toml").read_text(encoding="utf-8"))
+
+
+FUNCTION_CHARS = frozenset("".join(table("text", "words")["function_chars"]))
+"""Chinese, Japanese and Korean characters that mostly do grammar."""
+PARTICLES: list[str] = table("text", "words")["particles"].split()
+"""Korean particles that are written at the end of a noun, longer ones first."""
 
 
 @cache

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from perdure.regex import lazy
-from perdure.text.lexicon import stop_words, table, word_set
+from perdure.text.lexicon import listed, stop_words, table, word_set
 from perdure.text.normalise import fold
 
 MIN_LETTERS = 4
@@ -22,17 +22,9 @@ _SENTENCE_END = lazy(r"(?<=[.!?;])\s+|\n+")
 _TOKEN = lazy(r"\w(?:\S*\w)?")
 _CLAUSE = lazy(r"[.,;:!?()\u2014]|(?: - )|(?:- )|\b(?:and|but|so|or|that|because)\b", re.IGNORECASE)
 _LEADS_TO = word_set("a an the my our his her their with to in at from of about for near visit love see")
-_LIKING = lazy(
-    r"\b(?:love|like|enjoy|prefer|adore|(?:big )?fan of|passionate about|fond of|obsessed with|crazy about|"
-    r"(?:am|i'm|are|we're|been|really|so|very|super) into)$"
-)
-_DISLIKING = lazy(r"\b(?:hate|dislike|can't stand|cannot stand|don't like|do not like|not (?:a fan of|into))$")
-_OFTEN = lazy(
-    r"\b(?:every|each) (?:single )?(?:day|morning|evening|night|week|weekend|month|year|other day|\w+day)s?\b"
-    r"|\b(?:usually|regularly|daily|weekly|monthly|often|most (?:days|mornings|evenings|nights|weekends))\b"
-    r"|\bon (?:mon|tues|wednes|thurs|fri|satur|sun)days\b"
-    r"|\b(?:once|twice|\w+ times) (?:a|per) (?:day|week|month|year)\b"
-)
+_LIKING = listed("text", "topics", "liking")
+_DISLIKING = listed("text", "topics", "disliking")
+_OFTEN = listed("text", "topics", "often")
 
 
 @dataclass(frozen=True, slots=True)

@@ -340,8 +340,7 @@ def decide(call: Call) -> Response:
     """Approve or reject what waits."""
     approved = call.given("answer") == "approve"
     [fact] = (call.memory.admin.approve if approved else call.memory.admin.reject)(call.given("id"))
-    said = f"{'Approved' if approved else 'Rejected'}: {fact.text}"
-    return call.back("review", said, undo=last_batch(call))
+    return call.back("review", f"{'Approved' if approved else 'Rejected'}: {fact.text}", undo=last_batch(call))
 
 
 def propose(call: Call) -> Response:
