@@ -26,7 +26,7 @@ from perdure.text.timestamps import seconds
 KINDS = ("secret", "injection", "stale", "duplicate", "contradiction")
 SHOWN = 120
 """Characters of a text that are shown."""
-STALE_DAYS = 30
+_STALE_DAYS = 30
 """A day of which a text speaks is past for so long."""
 _LONGEST = 16_384
 """Characters of a text that are looked at."""
@@ -159,7 +159,7 @@ def _stale(text: _Text, now: float) -> str | None:
     if fact is not None and fact.expires_at is not None and fact.expires_at <= now:
         return "has expired there"
     past = lifetime(text.text, text.at).freeze_until
-    return "the day that it speaks of is past" if past is not None and past < now - STALE_DAYS * DAY else None
+    return "the day that it speaks of is past" if past is not None and past < now - _STALE_DAYS * DAY else None
 
 
 def _values(text: _Text) -> Iterator[tuple[str, str, str]]:

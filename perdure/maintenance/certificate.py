@@ -13,7 +13,7 @@ from perdure.text.normalise import fts_text
 MIN_TEXT = 12
 """Characters. A shorter text is found by chance, so looking for its bytes says nothing."""
 WHOLE = 384
-PIECE = 48
+_PIECE = 48
 MAX_PIECES = 32
 """A text above 384 characters may lie in several pages, so it is looked for by up to 32 pieces of 48."""
 VECTOR_PIECE = 64
@@ -83,8 +83,8 @@ def pieces(text: str) -> list[str]:
         return []
     if len(text) <= WHOLE:
         return [text]
-    step = max(PIECE, len(text) // MAX_PIECES)
-    return [text[start : start + PIECE] for start in range(0, len(text) - PIECE, step)]
+    step = max(_PIECE, len(text) // MAX_PIECES)
+    return [text[start : start + _PIECE] for start in range(0, len(text) - _PIECE, step)]
 
 
 def search(

@@ -1,8 +1,8 @@
-"""One order over several legs."""
+"""One order over several legs; of it what says something of its own, and fits."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 Scores = Mapping[str, float]
@@ -48,3 +48,43 @@ def relative_cut(fused: list[Fused], share: float) -> list[Fused]:
         return []
     least = share * max(item.score for item in fused)
     return [item for item in fused if item.score >= least]
+
+
+def fit(costs: Sequence[int], budget: int, limit: int) -> list[int]:
+    """Return the indexes of at most `limit` ranked items whose costs fit into a budget of tokens.
+
+    An item that does not fit is passed over, so that a long one does not shut out the short ones after it.
+    """
+    chosen: list[int] = []
+    left = budget
+    for index, cost in enumerate(costs):
+        if len(chosen) == limit:
+            break
+        if cost <= left:
+            chosen.append(index)
+            left -= cost
+    return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What decides whether two memories may stand in one block."""
+
+    id: str
+    said: Hashable  # equal for memories of which one may stand for both
+
+
+def diverse(ranked: Sequence[Shown]) -> dict[str, str]:
+    """Return what must give way to a better-ranked memory that says the same, with the reason."""
+    gone: dict[str, str] = {}
+    kept: dict[Hashable, str] = {}
+    for item in ranked:
+        if (twin := kept.setdefault(item.said, item.id)) != item.id:
+            gone[item.id] = f"near-duplicate of {twin}"
+    return gone
+
+
+def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+    """Return the share of common words among all words, 0 to 1."""
+    union = len(one | other)
+    return len(one & other) / union if union else 0.0

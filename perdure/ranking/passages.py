@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from perdure.ranking.diversity import jaccard
+from perdure.ranking.fuse import jaccard
 
 KEYWORD = "keyword"
 VECTOR = "vector"

@@ -14,10 +14,8 @@ from perdure.clock import Clock
 from perdure.errors import ExtensionError, StoreError
 from perdure.hooks.types import Recall, RecallItem
 from perdure.ranking.adjust import Standing, adjusted
-from perdure.ranking.budget import fit
 from perdure.ranking.decay import DAY, OF_SESSION, confidence_at
-from perdure.ranking.diversity import Shown, diverse, jaccard
-from perdure.ranking.fuse import Fused, relative_cut
+from perdure.ranking.fuse import Fused, Shown, diverse, fit, jaccard, relative_cut
 from perdure.recall.aliases import Speller, set_aside
 from perdure.recall.block import Entry, Stale, entry_of, in_order, indexed, line, marks, newest_first, overtaken, render
 from perdure.recall.expand import Expand, Expander, merged

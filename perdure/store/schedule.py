@@ -7,7 +7,7 @@ from typing import Literal
 
 from perdure.store.sql import Connection, run
 
-MAX_RESULT = 300
+_MAX_RESULT = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,4 +63,4 @@ def ended(
         " took = excluded.took, result = excluded.result, state = 'waiting',"
         " failures = CASE WHEN excluded.failures > 0 THEN jobs.failures + 1 ELSE 0 END"
     )
-    run(connection, sql, (name, at, next_run, took, result[:MAX_RESULT], int(failed)))
+    run(connection, sql, (name, at, next_run, took, result[:_MAX_RESULT], int(failed)))

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 Row = tuple[Any, ...]
-P = ParamSpec("P")
-R = TypeVar("R")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 class Connection(Protocol):
@@ -64,12 +64,12 @@ class Backend(Protocol):
         A running statement is broken off at the `deadline` (`time.monotonic()`), with `StoreBusyError`.
         """
 
-    def query(self, function: Callable[Concatenate[Connection, P], R], *given: P.args, **named: P.kwargs) -> R:
+    def query(self, function: Callable[Concatenate[Connection, _P], _R], *given: _P.args, **named: _P.kwargs) -> _R:
         """Return what a function reads on a connection of its own, from these other arguments."""
         with self.read() as connection:
             return function(connection, *given, **named)
 
-    def apply(self, function: Callable[Concatenate[Connection, P], R], *given: P.args, **named: P.kwargs) -> R:
+    def apply(self, function: Callable[Concatenate[Connection, _P], _R], *given: _P.args, **named: _P.kwargs) -> _R:
         """Return what a function does in a transaction of its own, with these other arguments."""
         with self.write() as connection:
             return function(connection, *given, **named)

@@ -17,7 +17,7 @@ LONGEST: Final = 400
 """Terms that are read of a text."""
 KEPT: Final = 65_536
 """Stems at hand: about 10 MB."""
-LEAST_LETTERS: Final = 4
+_LEAST_LETTERS: Final = 4
 """Shorter words have too many neighbours."""
 ALIKE: Final = 0.78
 """From this likeness on a word is a misspelling: one letter of five is wrong, but not one of four ("bear", "beer")."""
@@ -36,7 +36,7 @@ def terms(text: str) -> frozenset[str]:
 
 def may_be_misspelt(word: str) -> bool:
     """Whether a word is long enough, and of letters alone, so that another one may be meant by it."""
-    return len(word) >= LEAST_LETTERS and word.isalpha()
+    return len(word) >= _LEAST_LETTERS and word.isalpha()
 
 
 def meant(word: str, known: Iterable[str]) -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure.ranking.budget import fit
+from perdure.ranking.fuse import fit
 
 
 @pytest.mark.parametrize(

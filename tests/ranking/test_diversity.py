@@ -8,7 +8,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure.ranking.diversity import Shown, diverse, jaccard
+from perdure.ranking.fuse import Shown, diverse, jaccard
 
 
 def test_what_says_the_same_gives_way_to_the_better_ranked() -> None:
