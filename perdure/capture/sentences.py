@@ -118,12 +118,15 @@ def prose(text: str) -> str:
     lines = outside.split("\n")
     pairs = [bool(_PAIR.match(line)) and not _SPOKEN.match(line) for line in lines]
     kept: list[str] = []
+    ahead = False  # below an order to remember that ends with a colon
     for place, line in enumerate(lines):
         # One "name: value" may be speech, two in a row are a file.
         listed = pairs[place] and (pairs[place - 1 : place] == [True] or pairs[place + 1 : place + 2] == [True])
         speech = not listed and not _QUOTED.match(line) and not is_noise(line)
-        if speech or (asks_to_remember(line) and not is_log(line)):
+        asked = asks_to_remember(line)
+        if speech or ((asked or ahead) and not is_log(line)):
             kept.append(line)
+        ahead = line.rstrip().endswith(":") if asked else ahead and bool(line.strip())
     return "\n".join(kept)
 
 

@@ -25,7 +25,7 @@ from perdure.capture.sentences import (
 )  # fmt: skip
 from perdure.regex import lazy
 from perdure.speech.forgetting import orders_to_forget, speaks_of_forgetting
-from perdure.speech.orders import asks_to_remember, without_order
+from perdure.speech.orders import asked_for
 from perdure.text.normalise import fold
 from perdure.text.scripts import dense_script
 
@@ -83,6 +83,7 @@ _SHORT = lazy(
     r"\b(?:(?P<head>i(?=m|ve)|(?:you|they)(?=re|ve)|we(?=ve)|(?:that|what|there|he|she)(?=s)|"
     r"(?:do|does|did|ca|wo|is|are|was|were|could|would|should|have|has|had)(?=nt))(?P<n>n?)(?P<tail>m|ve|re|s|t))\b"
 )
+_ASKED = lazy(r"\s?[?？]+$")
 _LEANS = lazy(r"\b(?:it|that|this|them|him|her|so|too|there)[.!]*$")
 
 
@@ -109,6 +110,7 @@ class Heard:
     of: int  # number of sentences in the message
     message: str
     moment: bool = False  # whether it ends with the session
+    asked: bool = False  # whether it asks for something to be remembered, or something beside it asks for it
 
 
 Choice = Callable[[Heard], Sequence[Statement] | None]
@@ -128,16 +130,16 @@ def statements(
     upset = False
     # What stands beside an order to forget is mostly talk about it.
     forgets = any(orders_to_forget(text))
-    for each in heard(text, rules):
+    for each in heard(text, rules, before):
         sentence = each.text
         if forgets and (order := next(orders_to_forget(sentence), None)):
             if order.last:
                 found.clear()
             previous = ""
             continue
-        if (forgets or speaks_of_forgetting(sentence)) and not asks_to_remember(sentence):
+        if not each.asked and (forgets or speaks_of_forgetting(sentence)):
             continue
-        chosen = choice(each) if choice is not None and _is_speech(sentence) else None
+        chosen = choice(each) if choice is not None and not each.asked and _is_speech(sentence) else None
         if previous and (chosen is None or chosen) and _continues(sentence, words):
             named = resolve(sentence, previous)
             if named:
@@ -161,13 +163,17 @@ def statements(
     return found
 
 
-def heard(text: str, rules: tuple[CaptureRule, ...] = ()) -> Iterator[Heard]:
-    """Yield the sentences of a redacted message, each with what the built-in rules, then `rules`, would keep of it."""
+def heard(text: str, rules: tuple[CaptureRule, ...] = (), before: str = "") -> Iterator[Heard]:
+    """Yield the sentences of a redacted message, each with what the built-in rules, then `rules`, would keep of it.
+
+    `before` is the user's previous message, to which an order to remember may point.
+    """
     words = language(language_of(text))
     told = sentences(prose(text), words.code)
-    for number, (sentence, moment) in enumerate(zip(told, moments(told), strict=True)):
-        stated = tuple(_of_sentence(sentence, words, rules))
-        yield Heard(sentence, language_of(sentence, words.code), stated, number, len(told), text, moment)
+    for number, (sentence, moment, asked) in enumerate(zip(told, moments(told), asked_for(told, before), strict=True)):
+        stated = tuple(_of_sentence(sentence, words, rules) if asked is None else _asked_for(asked))
+        code = language_of(sentence, words.code)
+        yield Heard(sentence, code, stated, number, len(told), text, moment, asked is not None)
 
 
 def _is_speech(sentence: str) -> bool:
@@ -184,8 +190,6 @@ def _continues(sentence: str, words: Language) -> bool:
 
 def _of_sentence(sentence: str, words: Language, rules: tuple[CaptureRule, ...]) -> list[Statement]:
     """Return the sentence as one statement, or its clauses where each stands for itself."""
-    if asks_to_remember(sentence):
-        return _asked_for(sentence)
     if not _is_speech(sentence):
         return []
     code = language_of(sentence, words.code)
@@ -199,11 +203,11 @@ def _of_sentence(sentence: str, words: Language, rules: tuple[CaptureRule, ...])
     return stated
 
 
-def _asked_for(sentence: str) -> list[Statement]:
+def _asked_for(wanted: str) -> list[Statement]:
     """Return what somebody asks to be remembered, whatever it is, but for a line of a log and a secret."""
-    if is_log(sentence) or is_secret(sentence) or len(sentence) > MAX_SENTENCE:
+    if not wanted or is_log(wanted) or is_secret(wanted) or len(wanted) > MAX_SENTENCE:
         return []
-    wanted = without_order(sentence)
+    wanted = _ASKED.sub(".", without_tag(wanted))
     # What is no sentence may be a name or a code, which stays as it is written.
     return [Statement(capital(wanted) if len(wanted.split()) > MAX_NAME_WORDS else wanted, "remember")]
 
@@ -232,8 +236,7 @@ def _stated(sentence: str, words: Language) -> list[Statement]:
 
 def cue_of(sentence: str) -> str | None:
     """Return what marks a sentence as worth keeping, or None."""
-    words = language(language_of(sentence))
-    return next((found.cue for found in _of_sentence(sentence, words, ())), None)
+    return next((found.cue for each in heard(sentence) for found in each.stated), None)
 
 
 def _is_question(sentence: str, folded: str, words: Language) -> bool:

@@ -64,7 +64,7 @@ from perdure.recall.expand import Expander
 from perdure.recall.pipeline import Asked, Recaller
 from perdure.recall.receipt import Receipt
 from perdure.recall.session_state import Ledger, earlier, newest_reply, of_passages, visible
-from perdure.speech.orders import asks_to_remember
+from perdure.speech.orders import asked_for
 from perdure.store import notices, receipts, spaces
 from perdure.store.expiry import end_moments
 from perdure.store.fact import Summaries
@@ -262,8 +262,7 @@ class Engine:
     def _tell_left_out(self, taken: Taken, home: str) -> None:
         notices.tell_left_out(self.store, taken.left_out)
         said = (message["text"] for message in (taken.entry or {}).get("messages", ()) if "role" not in message)
-        asked = [line for text in said for line in sentences(text) if "[redacted " in line and asks_to_remember(line)]
-        if asked:
+        if any("[redacted " in (asked or "") for text in said for asked in asked_for(sentences(text))):
             notices.note_refused(self.store, home, taken.left_out)
 
     def purge(self, fact_ids: Sequence[str], author: Author) -> Purge:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from perdure.regex import lazy
+from perdure.speech.orders import asks_to_remember
 from perdure.text.lexicon import filled, stop_words, table, word_set
 from perdure.text.normalise import fold
 
@@ -85,7 +86,8 @@ def meanings(text: str, told: bool = False) -> frozenset[str]:
 def _order(sentence: str, before: str) -> Order | None:
     folded = fold(sentence)
     sure = _asks(folded, fold(before))
-    if sure is None:
+    # "Never forget that ..." asks for the opposite.
+    if sure is None or (asks_to_remember(sentence) and not _has("memory", folded)):
         return None
     own, behind = _target(sentence)
     last = _has("last", folded if own else f"{fold(before)} {folded}")

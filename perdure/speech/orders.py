@@ -3,40 +3,73 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from perdure.regex import lazy
-from perdure.text.lexicon import listed
-from perdure.text.normalise import fold
+from perdure.text.lexicon import listed, table, word_set
+from perdure.text.normalise import fold, match_terms
 
 _REMEMBER = listed("speech", "orders", "remember")
 _NO_ORDER = listed("speech", "orders", "no_order")
 _POLITE = listed("speech", "orders", "polite")
-_WORD = lazy(r"\S+")
 _JOINT = lazy(
-    r"[^:.!?]{0,24}?(?::|,? (?:that|dass|das|que|qu'|che|dat|at|att|ze|ca|hogy|rang|oti|ότι|что|що|כי|ש)(?= )) *"
-    r"|(?<=:) *"
+    r"(?P<between>[^:.!?]{0,40}?)(?: ?:|->|→"
+    r"|,? (?:that|dass|das|que|qu'|che|dat|at|att|ze|ca|hogy|rang|bahwa|oti|ότι|что|що|כי|ש)(?= )) *|(?<=[:>→]) *"
 )
 
 
 def asks_to_remember(sentence: str) -> bool:
-    """Return whether somebody asks for something to be remembered, in a sentence that also says what."""
+    """Return whether somebody asks for something to be remembered, be it only what stands beside the sentence."""
     return _order_in(fold(sentence)) is not None
 
 
-def without_order(sentence: str) -> str:
-    """Return what is to be remembered, where the order ends with a colon or a conjunction; else the sentence."""
-    folded = fold(sentence)
-    order = _order_in(folded)
-    joint = _JOINT.match(folded, order.end()) if order else None
-    if joint is None:
-        return sentence
-    words = _WORD.findall(sentence)
-    rest = words[len(_WORD.findall(folded[: joint.end()])) :]
-    return " ".join(rest) if len(rest) > 1 else sentence
+def asked_for(told: Sequence[str], before: str = "") -> list[str | None]:
+    """Return what of each sentence of a message is to be remembered; None: nothing, "": only what it points at.
+
+    "Remember that." points at the sentence in front of it, or at the message `before`; at the head of a message, or of
+    a list, at what follows.
+    """
+    found = [(order := _order_in(fold(sentence))) and _wanted(sentence, order) for sentence in told]
+    left = [asked is None and not _asks(sentence) for asked, sentence in zip(found, told, strict=True)]
+    for at in [at for at, asked in enumerate(found) if asked == ""]:
+        heads = told[at].endswith(":")
+        follow = [place for place in range(at + 1, len(told)) if left[place]]
+        if at and left[at - 1] and _says(told[at - 1], 2) and not heads:
+            found[at - 1] = told[at - 1]
+        elif follow:
+            found = [told[n] if n in (follow if heads else follow[:1]) else asked for n, asked in enumerate(found)]
+        elif not at:
+            found[at] = before
+    return found
+
+
+def _wanted(sentence: str, order: re.Match[str]) -> str:
+    """Return what stands behind an order, or in front of it; "" if neither says anything."""
+    if sentence.endswith(":"):
+        return ""
+    folded = order.string
+    joint = _JOINT.match(folded, order.end())
+    if joint and _says(joint["between"] or ""):
+        joint = None  # what stands between is a part of it
+    words, first, behind = sentence.split(), folded[: order.start()], folded[(joint or order).end() :]
+    if _says(behind):
+        return " ".join(words[len(words) - len(behind.split()) :]) if joint and len(behind.split()) > 1 else sentence
+    if not _says(first):
+        return ""
+    return " ".join(words[: len(first.split())]).rstrip(" ,;-–—") if order[0][0] in ",;.!-–—" else sentence
+
+
+def _says(text: str, least: int = 1) -> bool:
+    """Return whether a text has at least so many words that carry meaning."""
+    return len(set(match_terms(text)) - word_set(table("speech", "orders")["empty"])) >= least
+
+
+def _asks(text: str) -> bool:
+    return text.rstrip().endswith(("?", "？"))
 
 
 def _order_in(folded: str) -> re.Match[str] | None:
     found = _REMEMBER.search(folded)
-    if found is None or not any(map(str.isalnum, folded[found.end() :])) or _NO_ORDER.search(folded):
+    if found is None or _NO_ORDER.search(folded):
         return None
-    return None if folded.rstrip().endswith(("?", "？")) and not _POLITE.search(folded) else found
+    return None if _asks(folded) and not _POLITE.search(folded) else found

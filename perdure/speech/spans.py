@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, takewhile
 from typing import NewType
 
 from perdure.regex import lazy
@@ -58,6 +58,8 @@ _OWN = lazy(
     r"\b(?:i|i'm|i've|my|me|we|we're|we've|our|us|ich|mein(?:e[mnrs]?)?|wir|unser(?:e[mnrs]?)?|je|j'|mon|ma|mes|nous|notre|nos|yo|mi|mis|nosotros|nuestr\w+|eu|meu|minha|nos|noss\w+|io|mio|mia|noi|nostr\w+)\b"
 )
 _WORDS = lazy(r"\w+")
+_BULLET = lazy(r"\s*(?:[-*•+–]|\d{1,3}[.)])\s|```")
+_MARKS = lazy(r"^```\w*\n|\n?```$")
 _STAMP = "\0"
 _FEW = 2
 _SHORT = 4
@@ -189,6 +191,10 @@ def _judged(units: list[_Unit]) -> list[_Unit]:
     _mark_letters(units)
     _mark_tasks(units)
     _mark_beside_requests(units)
+    for at, unit in enumerate(units):
+        if unit.text.endswith(":") and asks_to_remember(unit.text):
+            for point in takewhile(lambda each: _BULLET.match(each.text), units[at + 1 :]):
+                point.author, point.text = Author.USER, _MARKS.sub("", point.text)
     return units
 
 
@@ -311,7 +317,7 @@ def _mark_tasks(units: list[_Unit]) -> None:
         head, rest, lead = _headed(unit)
         if not _open(unit) or asks_to_remember(unit.text) or is_order_to_forget(unit.text):
             continue
-        if _ARROW.match(unit.folded):
+        if _ARROW.match(unit.folded) and not (place and asks_to_remember(units[place - 1].text)):
             _mark(units[:after])
         elif _P.supposed.match(unit.folded) and _asks(unit):
             _mark([unit])
@@ -408,7 +414,7 @@ def _mark_beside_requests(units: list[_Unit]) -> None:
 
 def _is_request(line: Sequence[_Unit], *, bare: bool) -> bool:
     """Return whether a line asks for something, and not of the user's own; a bare one need not have the form."""
-    if any(unit.closed or _speaks_of_user(unit.folded) for unit in line):
+    if any(unit.closed or _speaks_of_user(unit.folded) or asks_to_remember(unit.text) for unit in line):
         return False
     bare = bare and _words(line) <= _BARE and not _P.resume.match(line[0].folded)
     asks = any(map(_asks, line)) or bool(_P.command.match(_headed(line[0])[0]))

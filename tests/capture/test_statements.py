@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure.capture.statements import Statement, capital, cue_of, statements
-from perdure.speech.orders import without_order
+from perdure.speech.orders import asked_for
 from tests.kit import for_each
 
 KEPT = [
@@ -140,7 +140,7 @@ PASSED_OVER = {
 
 @for_each(("sentence", "cue"), KEPT)
 def test_what_a_person_says_of_their_world_is_kept(sentence: str, cue: str) -> None:
-    kept = capital(without_order(sentence)) if cue == "remember" else sentence
+    kept = capital(asked_for([sentence])[0] or "") if cue == "remember" else sentence
     assert [(found.text, found.cue) for found in statements(sentence)] == [(kept, cue)]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perdure.speech.orders import asks_to_remember, without_order
+from perdure.speech.orders import asked_for, asks_to_remember
 from tests.kit import for_each
 
 
@@ -22,11 +22,30 @@ from tests.kit import for_each
         ("Запам'ятай, що в мене алергія.", "в мене алергія."),
         ("Hãy nhớ rằng tôi bị dị ứng.", "tôi bị dị ứng."),
         ("תזכור שאני אלרגי לבוטנים.", "תזכור שאני אלרגי לבוטנים."),
+        ("Stick this in your memory bank: bins go out on Wednesday.", "bins go out on Wednesday."),
+        ("Worth remembering about me: I can't swim.", "I can't swim."),
+        ("memorise this -> teal, not turquoise", "teal, not turquoise"),
+        ("Unser WLAN heißt Krokodil, merk dir das.", "Unser WLAN heißt Krokodil"),
+        ("the router lives behind the piano - pls remember", "the router lives behind the piano"),
+        ("Remember Gary's number: 555 019", "Remember Gary's number: 555 019"),
+        ("我对花生过敏,请记住。", "我对花生过敏,请记住。"),
+        ("Tienilo a mente.", ""),
+        ("Remember these two things:", ""),
     ],
 )
 def test_an_order_is_heard_and_what_it_is_about_is_told(sentence: str, wanted: str) -> None:
     assert asks_to_remember(sentence)
-    assert without_order(sentence) == wanted
+    assert asked_for([sentence]) == [wanted]
+
+
+def test_an_order_that_says_nothing_itself_points_at_what_stands_beside_it() -> None:
+    assert asked_for(["I see.", "My bus is the 76.", "Remember that."]) == [None, "My bus is the 76.", ""]
+    assert asked_for(["Hi!", "Please remember this.", "My bus is the 76."]) == [None, "", "My bus is the 76."]
+    assert asked_for(["Remember these:", "bus 76", "locker 9", "Or not?"]) == ["", "bus 76", "locker 9", None]
+    assert asked_for(["Merk dir das bitte!", "Wie spät ist es?"], "Mein Bus ist die 76.") == [
+        "Mein Bus ist die 76.",
+        None,
+    ]
 
 
 @for_each(
@@ -40,6 +59,11 @@ def test_an_order_is_heard_and_what_it_is_about_is_told(sentence: str, wanted: s
         "Che tempo fa oggi a Gand?",
         "Kun je dit bestand voor mij openen?",
         "Weißt du noch, wie er heißt?",
+        "I can't remember: was it four?",
+        "No quiero que recuerdes mi peso.",
+        "Merk dir das bitte nicht.",
+        "He said to remember the milk.",
+        "你还记得他叫什么吗？",
     ],
 )
 def test_to_speak_of_remembering_is_no_order(sentence: str) -> None:
