@@ -43,8 +43,9 @@ class Intake:
     """What a turn brought."""
 
     messages: tuple[Mapping[str, Any], ...]
-    """The new ones as {"text", "at"}: what the user said plainly, redacted, with "before": what they said before, if
-    that is short; with "name" where several people speak in the conversation. The assistant's have a "role"."""
+    """The new ones as {"text", "at"}: what the user said plainly, redacted, with "before": what they said before, and
+    "asked": what the assistant has asked since, if these are short; with "name" where several people speak in the
+    conversation. The assistant's have a "role"."""
     tail: str  # the cursor behind the last message
     clipped: int  # how many messages were cut to the limit
     left_out: tuple[str, ...] = ()  # the kinds of the secrets that were taken out, message by message
@@ -63,9 +64,13 @@ def take(messages: Messages, tail: str, key: bytes, session: str | None, limits:
     left_out: list[str] = []
     redacted: dict[str, str] = {}
     several = len(speakers(messages)) > 1
-    before = _said_last(messages[: len(messages) - len(fresh)], key, session)
-    for author, message in _spoken(fresh, assistant=limits.assistant):
+    before, asked = _said_last(messages[: len(messages) - len(fresh)], key, session)
+    for author, message in _spoken(fresh):
         text = _text(message, author, key, session)
+        if author is Author.ASSISTANT:
+            asked = _question(text)
+            if not limits.assistant:
+                continue
         told = spoken(text)
         left_out += told.secrets
         if len(text) <= MAX_RAW:
@@ -78,19 +83,27 @@ def take(messages: Messages, tail: str, key: bytes, session: str | None, limits:
         elif several and (name := speaker_of(message)):
             beside, said = {"name": name}, without_name(said, name)
         else:
-            beside = {"before": before} if before else {}
+            beside = {name: told for name, told in (("before", before), ("asked", asked)) if told}
         if len(said) >= _least(said, limits.min_chars):
             taken.append({"text": said, "at": seconds(message.get("timestamp")), **zone_told(message), **beside})
         if author is Author.USER:
-            before = said if len(text) <= MAX_BEFORE else ""
+            before, asked = said if len(text) <= MAX_BEFORE else "", ""
     return Intake(tuple(taken), tail, clipped, tuple(left_out), fresh, redacted)
 
 
-def _said_last(known: Messages, key: bytes, session: str | None) -> str:
-    """Return what the user said last in messages that are not new, if it is short, redacted."""
-    said = [message for _, message in _spoken(known[-LOOKED_BACK:], assistant=False)]
-    text = _text(said[-1], Author.USER, key, session).strip() if said else ""
-    return spoken(text).plain if len(text) <= MAX_BEFORE else ""
+def _said_last(known: Messages, key: bytes, session: str | None) -> tuple[str, str]:
+    """Return what the user said last in messages that are not new, if it is short, and what they were asked since."""
+    before = asked = ""
+    for author, message in _spoken(known[-LOOKED_BACK:]):
+        text = _text(message, author, key, session).strip()
+        before, asked = (text, "") if author is Author.USER else (before, _question(text))
+    return spoken(before).plain if len(before) <= MAX_BEFORE else "", asked
+
+
+def _question(text: str) -> str:
+    """Return the question with which a text ends, if it is short, redacted."""
+    last = _SENTENCE.split(text[-2 * MAX_BEFORE :].strip())[-1]
+    return spoken(last).text if last.endswith(("?", "？")) and len(last) <= MAX_BEFORE else ""
 
 
 def _text(message: Mapping[str, Any], author: Author, key: bytes, session: str | None) -> str:
@@ -123,8 +136,8 @@ def as_sequence(messages: object) -> Sequence[Any]:
     return tuple(messages) if isinstance(messages, Sequence) and not isinstance(messages, str | bytes) else ()
 
 
-def _spoken(messages: Messages, *, assistant: bool) -> Iterator[tuple[Author, Mapping[str, Any]]]:
-    """Yield what a person said and, if asked for, what the assistant answered them.
+def _spoken(messages: Messages) -> Iterator[tuple[Author, Mapping[str, Any]]]:
+    """Yield what a person said and what the assistant answered them.
 
     An answer is left out if a tool was used for it, since what it says may come from a page or a file, and if it
     answers no person.
@@ -138,5 +151,5 @@ def _spoken(messages: Messages, *, assistant: bool) -> Iterator[tuple[Author, Ma
                 yield author, message
         elif author is Author.MACHINE or (author and uses_tools(message)):
             answers = False
-        elif author is Author.ASSISTANT and answers and assistant:
+        elif author is Author.ASSISTANT and answers:
             yield author, message

@@ -140,7 +140,7 @@ class Capturer:
         return [
             _draft(each, message, entry, self._categories, self._store.zone)
             for message in messages
-            for each in statements(message["text"], rules, choice, message.get("before", ""))
+            for each in statements(message["text"], rules, choice, message.get("before", ""), message.get("asked", ""))
         ]
 
     def _prepared(self, drafts: Sequence[Fact], pause: Callable[[], None]) -> list[Prepared]:

@@ -171,18 +171,37 @@ _NO_NAMES = word_set(
 
 _FILLERS = "yes|yeah|yep|no|nope|nah|oh|well|and|but|so|also|aye|ok|okay|actually|wait"
 _LEAD = rf"(?:[\w .()]{{1,24}}: )?(?:(?:{_FILLERS})\b[,.!]* ?){{0,3}}"
-_DANGLING = lazy(rf"{_LEAD}(?:its?|he|she|his|her|they|their)(?:'s|'ll|'d|'re|'ve)?\b", re.IGNORECASE)
+_DANGLING = lazy(
+    rf"{_LEAD}(?:(?:its?|he|she|his|her|they|their|mine|ours|hers|theirs)(?:'s|'ll|'d|'re|'ve)?\b|(?:this|that) one\b"
+    r"|(?:both|all|neither|none|most) of (?:them|those|these)\b|same (?:here|for|goes)\b"
+    r"|the (?:same|latter|former|(?:first|second|third|last|other|new|old|next) one)\b)"
+    r"|(?:yes|yeah|no|nope|sure)(?:\W+\w+){0,2}\W*$",
+    re.IGNORECASE,
+)
+# What says more with what came before: an answer, and "one" for a thing.
+_ANSWER = lazy(
+    r"(?:yes|yeah|yep|yup|no|nope|nah|sure|correct|exactly|right)\b"
+    r"|.*\b(?:bought|got|found|chose|picked|ordered|sold|rented|adopted|have|want|need) (?:one|some|both)\b",
+    re.IGNORECASE,
+)
+_TOLD = lazy(r"\b(?:i|i'?m|i've|my|me|we|our|us)\b", re.IGNORECASE)
+_NAMED = lazy(r"\b(?:name|called)\b")
 
 
-def explained(sentence: str, before: str) -> str:
-    """Return the user's own message before, in a bracket, for a sentence that says nothing without it; "" else.
+def explained(sentence: str, before: str, asked: str = "") -> str | None:
+    """Return what a sentence leans on, in a bracket: what the user said before, and what the assistant had asked.
 
-    Which word of it is meant would be a guess; what was said is none. `before` is redacted.
+    "" for a sentence that stands for itself, None for one that says nothing without them, where there are none. Which
+    word of them is meant would be a guess; what was said is none. Both are redacted.
     """
-    told = " ".join(before.split())
-    if not told or len(told) > MAX_BEFORE or not _DANGLING.match(sentence):
+    leans = _DANGLING.match(sentence)
+    if _NAMED.search(sentence) or not (leans or _ANSWER.match(sentence)):
         return ""
-    return f" (after: {told})"
+    said = (("after", before), ("asked by the assistant", asked))
+    told = [f"{who}: {text}" for who, text in ((who, " ".join(text.split())) for who, text in said) if text]
+    if told and max(map(len, told)) <= 2 * MAX_BEFORE:
+        return f" ({'; '.join(told)})"
+    return None if leans and not _TOLD.search(sentence) else ""
 
 
 def resolve(sentence: str, before: str) -> str | None:

@@ -84,6 +84,11 @@ _SHORT = lazy(
     r"(?:do|does|did|ca|wo|is|are|was|were|could|would|should|have|has|had)(?=nt))(?P<n>n?)(?P<tail>m|ve|re|s|t))\b"
 )
 _ASKED = lazy(r"\s?[?？]+$")
+# An assistant that asks what it may or should do.
+_LEAVE = lazy(
+    r"\b(?:should|shall|can|may|could|must|do) (?:i|we)\b|\bme to\b|\b(?:soll\w*|darf|kann) ich\b|\b(?:dois|puis)-je\b"
+    r"|\b(?:debo|puedo|posso|devo)\b"
+)
 _LEANS = lazy(r"\b(?:it|that|this|them|him|her|so|too|there)[.!]*$")
 
 
@@ -118,16 +123,18 @@ Choice = Callable[[Heard], Sequence[Statement] | None]
 
 
 def statements(
-    text: str, rules: tuple[CaptureRule, ...] = (), choice: Choice | None = None, before: str = ""
+    text: str, rules: tuple[CaptureRule, ...] = (), choice: Choice | None = None, before: str = "", asked: str = ""
 ) -> list[Statement]:
     """Return the statements of a redacted message, in order; a `choice` decides in place of the rules.
 
-    `rules` are asked after the built-in ones. `before` is the user's previous message, redacted.
+    `rules` are asked after the built-in ones. `before` is the user's previous message, `asked` the question
+    with which the assistant ended since, both redacted.
     """
     words = language(language_of(text))
     found: list[Statement] = []
     previous = ""
     upset = False
+    front = before
     # What stands beside an order to forget is mostly talk about it.
     forgets = any(orders_to_forget(text))
     for each in heard(text, rules, before):
@@ -152,8 +159,13 @@ def statements(
             found.pop()
         stated = each.stated if chosen is None else chosen
         kept = [replace(found, moment=each.moment and found.cue != "remember") for found in stated]
-        if each.number == 0 and (after := explained(sentence, before)):
-            kept = [replace(statement, after=after) for statement in kept]
+        # A question in front of it may be all that the message is for.
+        after = explained(sentence, front, asked) if not each.number or not front.endswith("?") else ""
+        if not each.asked and (after is None or (after and asked and _LEAVE.search(fold(asked)))):
+            kept = []  # it says nothing alone, or what it allows is in the assistant's words
+        elif after:
+            kept = [replace(one, after=after) for one in kept if not (asked and one.cue == "convention")]
+        front, asked = sentence if len(sentence.split()) > 1 else front, ""
         if upset and chosen is None:
             # Who is stuck or angry tells what just happened; only what has a shape of its own outlasts that.
             kept = [statement for statement in kept if statement.confidence == STRONG]

@@ -414,7 +414,7 @@ def _mark_beside_requests(units: list[_Unit]) -> None:
 
 def _is_request(line: Sequence[_Unit], *, bare: bool) -> bool:
     """Return whether a line asks for something, and not of the user's own; a bare one need not have the form."""
-    if any(unit.closed or _speaks_of_user(unit.folded) or asks_to_remember(unit.text) for unit in line):
+    if any(unit.closed or _speaks_of_user(unit.folded) or asks_to_remember(unit.folded) for unit in line):
         return False
     bare = bare and _words(line) <= _BARE and not _P.resume.match(line[0].folded)
     asks = any(map(_asks, line)) or bool(_P.command.match(_headed(line[0])[0]))

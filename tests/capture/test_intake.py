@@ -362,6 +362,16 @@ def test_what_the_user_said_before_stands_beside_a_new_message() -> None:
     assert second["before"] == first["text"]
 
 
+def test_the_question_that_a_message_answers_stands_beside_it_unless_a_tool_was_used() -> None:
+    history = [user("I need a Dockerfile."), agent("Sure. Which Python do you run?"), user("We're on 3.12, for good.")]
+    tail = take(history[:2], "", KEY, "s", LIMITS).tail
+    for messages in (take(history, tail, KEY, "s", LIMITS).messages, take(history, "", KEY, "s", LIMITS).messages[1:]):
+        assert [message.get("asked") for message in messages] == ["Which Python do you run?"]
+    searched = {**agent("Which Python do you run?"), "tool_calls": [{"id": "1", "function": {"name": "web"}}]}
+    [_, said] = take([history[0], searched, history[2]], "", KEY, "s", LIMITS).messages
+    assert "asked" not in said
+
+
 @pytest.mark.parametrize(
     "before",
     [

@@ -84,11 +84,18 @@ def test_lines_of_a_group_are_speech_and_pairs_of_a_file_are_not() -> None:
         ("no its the 16th", "When is the\naway match?", " (after: When is the away match?)"),
         ("I prefer tea.", "When's the partners' meeting?", ""),
         ("Itaca is the new server.", "When's the partners' meeting?", ""),
-        ("It's on Mondays for good.", "", ""),
-        ("It's on Mondays for good.", "x" * 200, ""),
+        ("It's on Mondays for good.", "", None),
+        ("It's on Mondays for good.", "x" * 400, None),
+        ("It's in my mum's garden.", "", ""),
+        ("ours ends in March", "Our lease in Rennes is old", " (after: Our lease in Rennes is old)"),
+        ("Yes we're on 3.12", "I need a Dockerfile", " (after: I need a Dockerfile)"),
+        ("We bought one in Leeds!", "We want a house.", " (after: We want a house.)"),
+        ("We bought one in Leeds!", "", ""),
+        ("Yes, always.", "", None),
+        ("That one is nicest.", "", None),
     ],
 )
 def test_a_sentence_that_says_nothing_alone_is_explained_by_what_was_said_before(
-    sentence: str, before: str, after: str
+    sentence: str, before: str, after: str | None
 ) -> None:
     assert explained(sentence, before) == after

@@ -185,6 +185,31 @@ def test_statements_are_found_among_talk_in_their_order() -> None:
     ]
 
 
+@for_each(
+    ("text", "before", "asked", "kept"),
+    [
+        (
+            "It's in my garden in York.",
+            "",
+            "Where is the hive?",
+            ["It's in my garden in York. (asked by the assistant: Where is the hive?)"],
+        ),
+        ("Mine is from 2019.", "My bike is a Gazelle.", "", ["Mine is from 2019. (after: My bike is a Gazelle.)"]),
+        ("What a week. They moved to Graz for good.", "", "", ["They moved to Graz for good. (after: What a week.)"]),
+        ("He lives in Graz.", "", "", []),
+        ("Oh and he's coeliac so no normal cake", "", "", []),
+        ("Yes, always.", "", "Should I always push to main?", []),
+        ("Yes, always push to main, that is how we work.", "", "Should I push to main?", []),
+        ("Yes, always with tests.", "", "Which commits go to main?", []),
+        ("I live in Graz.", "", "Should I push to main?", ["I live in Graz."]),
+    ],
+)
+def test_what_leans_on_something_is_kept_with_it_and_assent_is_no_rule(
+    text: str, before: str, asked: str, kept: list[str]
+) -> None:
+    assert [each.text + each.after for each in statements(text, (), None, before, asked)] == kept
+
+
 def test_a_sentence_that_leans_on_the_one_before_stays_with_it() -> None:
     assert statements("We have two dogs at home. They are beagles. Are they cute?") == [
         Statement("We have two dogs at home. They are beagles.", "factual")
