@@ -30,11 +30,11 @@ _FENCE = lazy(r"```.*?(?:```|\Z)", re.DOTALL)
 _MARKED = lazy(r"(?:<|^\[)([A-Za-z][\w-]*)(?:[\s,|][^<\[\]\n]*)?[>\]].*?[<\[]/\1[>\]]", re.DOTALL | re.MULTILINE)
 # From three words on: shorter ones are names and terms.
 _QUOTATION = lazy(
-    r"(?<!\w)(?:\"[^\s\"][^\"]{8,2000}\"|“[^”]{8,2000}”|„[^“”\"]{8,2000}[“”\"]|«[^»]{8,2000}»|「[^」]{4,2000}」"
+    r"(?<!\w)(?:\"[^\s\"][^\"]{8,2000}\"|“[^”]{8,2000}”|„[^“”\"]{8,2000}[“”\"]|«[^»]{8,2000}»|»(?=\S)[^«»]{8,2000}(?<=\S)«|「[^」]{4,2000}」"
     r"|\u2018[^’]{8,2000}’(?!\w)|(?<![\w'])'(?=[^\W\d_])[^\n]{8,2000}?(?<=[\w.!?…,])'(?![\w']))"
 )
 _CITED = lazy(r"[\"“„«][^\"”“»\n]+[\"”“»]")
-_SENTENCE = lazy(r"(?<=[.!?…。！？])[\"'”»)\]]*\s+|[。！？]|\n+|\s+(?=<-|->|→|←)|\s+(?:-{2,}|—{2,})\s+")
+_SENTENCE = lazy(r"(?<=[.!?…。！？])[\"'”»)\]]*(?:[ \t]+(?:-{2,}|—+)\s+|\s+)|[。！？]|\n+|\s+(?=<-|->|→|←)|\s+(?:-{2,}|—{2,})\s+")
 _POINT = lazy(r"\s*(?:[-*•+–]|[(\[]?\d[\d.]{0,3}[.)\]]|\w[\w /()-]{0,40}:)\s")
 _QUOTED_LINE = lazy(r"\s*[>|]")
 _RULED = lazy(r"(?:-{3,}|={3,}|\*{3,}|_{3,}|#{3,}|<{3,}|>{3,}|\"{3})(?:\s|$)")
@@ -55,7 +55,7 @@ _NAMED = lazy(
 )
 _LEAD_IN = lazy(r"^(?P<lead>[^:\n]{1,300}?)\s?(?::(?![/\d)(])|\uff1a|<?-+>|→)\s*(?P<rest>.*)$", re.DOTALL)
 _OWN = lazy(
-    r"\b(?:i|i'm|i've|my|me|we|we're|we've|our|us|ich|mein(?:e[mnrs]?)?|wir|unser(?:e[mnrs]?)?|je|j'|mon|ma|mes|nous|notre|nos|yo|mi|mis|nosotros|nuestr\w+|eu|meu|minha|nos|noss\w+|io|mio|mia|noi|nostr\w+)\b"
+    r"\b(?:i|i'm|i've|my|me|we|we're|we've|our|us|ich|mein(?:e[mnrs]?)?|wir|unser(?:e[mnrs]?)?|je|j'|mon|ma|mes|nous|notre|nos|yo|mi|mis|mios|nosotros|nuestr\w+|eu|meus?|minhas?|nos|noss\w+|io|mio|mia|miei|mie|noi|nostr\w+)\b"
 )
 _WORDS = lazy(r"\w+")
 _BULLET = lazy(r"\s*(?:[-*•+–]|\d{1,3}[.)])\s|```")
@@ -157,7 +157,7 @@ def _is_speech_of_others(quotation: str) -> bool:
     said = quotation[1:-1]
     words = _WORDS.findall(said)
     titled = sum(word[0].isupper() for word in words) * 2 > len(words) and not _OWN.search(fold(said))
-    return bool(re.search(r"[.!?…。]\s|\n", said)) or (len(words) > _FEW and not titled)
+    return bool(re.search(r"[.!?…。]\s|\n|[.…。]$", said)) or (len(words) > _FEW and not titled)
 
 
 def _breaks(before: str) -> int:
@@ -233,7 +233,10 @@ def _mark_quoted_lines(units: list[_Unit]) -> None:
 
 
 def _mark_between_rules(units: list[_Unit]) -> None:
-    """Mark what stands below a line of dashes, up to the next one."""
+    """Mark what stands below a line of dashes, up to the next one; also what a lone one between lines divides."""
+    rules = [at for at, unit in enumerate(units) if _RULED.match(unit.text)]
+    if len(rules) == 1 and [each.begins for each in units[rules[0] : rules[0] + 2]] == [1, 1]:
+        _close(units[: rules[0]])
     inside = False
     for unit in units:
         ruled = bool(_RULED.match(unit.text))
@@ -345,7 +348,7 @@ def _works_on(unit: _Unit, head: str, *, first: bool, last: bool) -> bool:
     Where a message begins or ends it is enough to name a text, or to point at what nobody has named before.
     """
     asks, own = _asks(unit), _speaks_of_user(head)
-    frames = first != last and not own
+    frames = (first != last or not unit.folded.endswith(head)) and not own and not _BULLET.match(unit.text)
     genre, quality = _P.genre.search(unit.folded), _P.quality.search(unit.folded)
     works = (asks or not unit.folded.endswith(head)) and not own and _P.work.search(unit.folded)
     if works or _P.work.match(head) or _P.anywhere.search(unit.folded) or (genre and frames):
@@ -360,12 +363,13 @@ def _speaks_of_user(folded: str) -> bool:
 
 
 def _asks(unit: _Unit) -> bool:
-    return unit.folded.rstrip(")\"' ").endswith("?") or bool(_P.question.match(unit.folded))
+    asks = unit.folded.rstrip(")\"' ").endswith("?") or _P.question.match(unit.folded)
+    return bool(asks and not _P.rhetorical.match(unit.folded))
 
 
 def _announces(head: str, rest: str, following: Sequence[_Unit], lead: bool) -> bool:
     """Return whether a sentence says that somebody else's words follow it or its colon."""
-    if _P.label.match(head) or not (rest or following):
+    if _P.label.match(head) or not (rest or (following and not following[0].closed)):
         return False
     told = bool(_P.report.search(head)) and not re.match(r"(?:i|we|ich|wir|je|nous|yo|eu|io|noi)\b", head)
     if not lead:
@@ -383,7 +387,7 @@ def _works(units: list[_Unit], place: int, head: str, rest: str, lead: bool) -> 
         return _mark_until_resumed(units, place)
     runs_on = [each.begins for each in units[place + 1 : place + 3]] == [2, 0]
     beside = [*units[max(0, place - 1) : place], *units[place + 1 : place + 3 - 2 * runs_on]]
-    apart = len(units) > place + 1 and units[place + 1].begins > 1 and not _P.command.match(head)
+    apart = len(units) > place + 1 and units[place + 1].begins and not _P.command.match(head)
     closed = any(each.closed for each in beside) or _P.elsewhere.search(head) or _CITED.search(head)
     if closed or not (apart or _ARROW.match(units[place].folded) or _names_no_other(units[place])):
         units[place].closed = bool(closed)
@@ -408,7 +412,7 @@ def _mark_beside_requests(units: list[_Unit]) -> None:
         if asks or own or not (vague or (inside and any(asking))):
             continue
         told = line[-1].folded
-        own = told.endswith(":") and bool(_OWN.search(told) or is_label(told.rstrip(": ")))
+        own = (told.endswith(":") or _words(line) <= _FEW) and bool(_OWN.search(told) or is_label(told.rstrip(": ")))
         _mark(line[: len(line) - own] if _words(line) > _FEW else ())
 
 
@@ -416,7 +420,7 @@ def _is_request(line: Sequence[_Unit], *, bare: bool) -> bool:
     """Return whether a line asks for something, and not of the user's own; a bare one need not have the form."""
     if any(unit.closed or _speaks_of_user(unit.folded) or asks_to_remember(unit.folded) for unit in line):
         return False
-    bare = bare and _words(line) <= _BARE and not _P.resume.match(line[0].folded)
+    bare = bare and _words(line) <= _BARE and not any(each.match(line[0].folded) for each in (_P.resume, _P.greeting))
     asks = any(map(_asks, line)) or bool(_P.command.match(_headed(line[0])[0]))
     return asks or (bare and any(map(_names_no_other, line)))
 
