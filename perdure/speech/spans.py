@@ -53,7 +53,7 @@ _NAMED = lazy(
     r"|[\[@]?(?P<name>[^\W\d_][\w.'-]{0,20}(?: [^\W\d_][\w.'-]{0,20}){0,2})\]?"
     r"(?: \([^)]{1,30}\)| ?[^\w\s:,;.!?()-]{1,3})?(?:\*\*)?\s?[:\uff1a])\s*\S"
 )
-_LEAD_IN = lazy(r"^(?P<lead>[^:\n]{1,300}?)\s?(?::(?![/\d)(])|\uff1a|<?-+>|→)\s*(?P<rest>.*)$", re.DOTALL)
+_LEAD_IN = lazy(r"^(?P<lead>[^:\n]{1,300}?)\s?(?:(?<![a-z]-\d)(?<![a-z]-\d\d)(?<![a-z]-\d{3})(?<![a-z]-\d{4}):(?![/\d)(])|\uff1a|<?-+>|→)\s*(?P<rest>.*)$", re.DOTALL)
 _OWN = lazy(
     r"\b(?:i|i'm|i've|my|me|we|we're|we've|our|us|ich|mein(?:e[mnrs]?)?|wir|unser(?:e[mnrs]?)?|je|j'|mon|ma|mes|nous|notre|nos|yo|mi|mis|mios|nosotros|nuestr\w+|eu|meus?|minhas?|nos|noss\w+|io|mio|mia|miei|mie|noi|nostr\w+)\b"
 )
@@ -382,7 +382,8 @@ def _announces(head: str, rest: str, following: Sequence[_Unit], lead: bool) -> 
 
 def _works(units: list[_Unit], place: int, head: str, rest: str, lead: bool) -> int:
     """Mark a request and what it works on: what follows, unless that is closed off beside it, or what stands before."""
-    units[place].author = Author.PASTED
+    if not (_P.elsewhere.search(head) and _speaks_of_user(head)):
+        units[place].author = Author.PASTED
     if lead and (rest or (place + 1 < len(units) and not units[place + 1].closed)):
         return _mark_until_resumed(units, place)
     runs_on = [each.begins for each in units[place + 1 : place + 3]] == [2, 0]
