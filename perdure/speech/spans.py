@@ -382,8 +382,7 @@ def _announces(head: str, rest: str, following: Sequence[_Unit], lead: bool) -> 
 
 def _works(units: list[_Unit], place: int, head: str, rest: str, lead: bool) -> int:
     """Mark a request and what it works on: what follows, unless that is closed off beside it, or what stands before."""
-    if not (_P.elsewhere.search(head) and _speaks_of_user(head)):
-        units[place].author = Author.PASTED
+    units[place].author = Author.PASTED
     if lead and (rest or (place + 1 < len(units) and not units[place + 1].closed)):
         return _mark_until_resumed(units, place)
     runs_on = [each.begins for each in units[place + 1 : place + 3]] == [2, 0]
@@ -392,6 +391,7 @@ def _works(units: list[_Unit], place: int, head: str, rest: str, lead: bool) -> 
     closed = any(each.closed for each in beside) or _P.elsewhere.search(head) or _CITED.search(head)
     if closed or not (apart or _ARROW.match(units[place].folded) or _names_no_other(units[place])):
         units[place].closed = bool(closed)
+        units[place].author = Author.USER if closed and _speaks_of_user(head) else Author.PASTED
         return place + 1
     units[place].closed = True
     before, follows = (list(filter(_open, each)) for each in (units[:place], units[place + 1 :]))
