@@ -354,8 +354,8 @@ def _works_on(unit: _Unit, head: str, *, first: bool, last: bool) -> bool:
     if works or _P.work.match(head) or _P.anywhere.search(unit.folded) or (genre and frames):
         return True
     named = genre or quality or _P.object.search(head) or (first and _P.pointing.search(head))
-    asks_within = any(map(_P.command.match, re.split(r"[,;:] ", head)))
-    return bool((asks and (genre or quality)) or (frames and named and (asks or asks_within)))
+    within = any(map(_P.command.match, re.split(r"[,;:] ", head))) or _P.theirs.search(head)
+    return bool((asks and (genre or quality)) or (frames and named and (asks or within)))
 
 
 def _speaks_of_user(folded: str) -> bool:
