@@ -30,18 +30,14 @@ _FENCE = lazy(r"```.*?(?:```|\Z)", re.DOTALL)
 _MARKED = lazy(r"(?:<|^\[)([A-Za-z][\w-]*)(?:[\s,|][^<\[\]\n]*)?[>\]].*?[<\[]/\1[>\]]", re.DOTALL | re.MULTILINE)
 # From three words on: shorter ones are names and terms.
 _QUOTATION = lazy(
-    r"(?<!\w)(?:\"[^\s\"][^\"]{8,2000}\"|“[^”]{8,2000}”|„[^“”\"]{8,2000}[“”\"]|«[^»]{8,2000}»|»(?=\S)[^«»]{8,2000}(?<=\S)«|「[^」]{4,2000}」"
-    r"|\u2018[^’]{8,2000}’(?!\w)|(?<![\w'])'(?=[^\W\d_])[^\n]{8,2000}?(?<=[\w.!?…,])'(?![\w']))"
+    r"(?<!\w)(?:\"[^\s\"][^\"]{8,2000}\"|“[^”]{8,2000}”|„[^“”\"]{8,2000}[“”\"]|«[^»]{8,2000}»|「[^」]{4,2000}」"
+    r"|»(?=\S)[^«»]{8,2000}(?<=\S)«|\u2018[^’]{8,2000}’(?!\w)|(?<![\w'])'(?=[^\W\d_])[^\n]{8,2000}?(?<=[\w.!?…,])'(?![\w']))"
 )
 _CITED = lazy(r"[\"“„«][^\"”“»\n]+[\"”“»]")
-_SENTENCE = lazy(r"(?<=[.!?…。！？])[\"'”»)\]]*(?:[ \t]+(?:-{2,}|—+)\s+|\s+)|[。！？]|\n+|\s+(?=<-|->|→|←)|\s+(?:-{2,}|—{2,})\s+")
+_SENTENCE = lazy(r"(?<=[.!?…。！？])[\"'”»)\]]*(?: +(?:--+|—+)\s+|\s+)|[。！？]|\n+|\s+(?=<-|->|→|←)|\s+(?:--+|——+)\s+")
 _POINT = lazy(r"\s*(?:[-*•+–]|[(\[]?\d[\d.]{0,3}[.)\]]|\w[\w /()-]{0,40}:)\s")
 _QUOTED_LINE = lazy(r"\s*[>|]")
 _RULED = lazy(r"(?:-{3,}|={3,}|\*{3,}|_{3,}|#{3,}|<{3,}|>{3,}|\"{3})(?:\s|$)")
-_STAMPED = lazy(
-    r"\s*(?:\[?\(?(?:\d{1,4}[./-]\d{1,2}[./-]\d{1,4},? )?\d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp][Mm])?\)?\]?,?"
-    r"|\d{2}:\d{2}:\d{2},\d{3} -->|[0-9a-f]{7,40} )\s*(?:[-–|]\s*)?\S"
-)
 _STAMPED_BEHIND = lazy(
     r"\s*[^\W\d_][\w .'-]{0,40} ?[,|·—–-]? ?[(\[]?"
     r"(?:(?:today|yesterday),? (?:at )?|\d{1,4}[./-]\d{1,2}[./-]\d{1,4},? )?"
@@ -52,10 +48,6 @@ _NAMED = lazy(
     r"\s*(?:\*\*)?(?:<@?(?P<mention>\w[\w .-]{0,30})>:?"
     r"|[\[@]?(?P<name>[^\W\d_][\w.'-]{0,20}(?: [^\W\d_][\w.'-]{0,20}){0,2})\]?"
     r"(?: \([^)]{1,30}\)| ?[^\w\s:,;.!?()-]{1,3})?(?:\*\*)?\s?[:\uff1a])\s*\S"
-)
-_LEAD_IN = lazy(r"^(?P<lead>[^:\n]{1,300}?)\s?(?:(?<![a-z]-\d)(?<![a-z]-\d\d)(?<![a-z]-\d{3})(?<![a-z]-\d{4}):(?![/\d)(])|\uff1a|<?-+>|→)\s*(?P<rest>.*)$", re.DOTALL)
-_OWN = lazy(
-    r"\b(?:i|i'm|i've|my|me|we|we're|we've|our|us|ich|mein(?:e[mnrs]?)?|wir|unser(?:e[mnrs]?)?|je|j'|mon|ma|mes|nous|notre|nos|yo|mi|mis|mios|nosotros|nuestr\w+|eu|meus?|minhas?|nos|noss\w+|io|mio|mia|miei|mie|noi|nostr\w+)\b"
 )
 _WORDS = lazy(r"\w+")
 _BULLET = lazy(r"\s*(?:[-*•+–]|\d{1,3}[.)])\s|```")
@@ -156,7 +148,7 @@ def _is_speech_of_others(quotation: str) -> bool:
     """Return whether a quotation is more than a name, a title or a term."""
     said = quotation[1:-1]
     words = _WORDS.findall(said)
-    titled = sum(word[0].isupper() for word in words) * 2 > len(words) and not _OWN.search(fold(said))
+    titled = sum(word[0].isupper() for word in words) * 2 > len(words) and not _P.own.search(fold(said))
     return bool(re.search(r"[.!?…。]\s|\n|[.…。]$", said)) or (len(words) > _FEW and not titled)
 
 
@@ -257,7 +249,7 @@ def _mark_conversations(units: list[_Unit]) -> None:
     for start, end in _lines(units):
         text = units[start].text
         answered = text.endswith("?") and end > start + 1 and units[start + 1].text[0] in "-–—"
-        if answered or _STAMPED.match(text) or _STAMPED_BEHIND.match(text):
+        if answered or _P.stamped.match(text) or _STAMPED_BEHIND.match(text):
             named.append((start, _STAMP))
         elif (match := _NAMED.match(text)) and not is_label(name := match["name"] or match["mention"]):
             named.append((start, fold(name)))
@@ -338,7 +330,7 @@ def _mark_tasks(units: list[_Unit]) -> None:
 def _headed(unit: _Unit) -> tuple[str, str, bool]:
     """Return what a request says, what stands behind its colon, and whether there is one."""
     told = _P.polite.sub("", _ARROW.sub("", unit.folded, count=1).lstrip(), count=1)
-    lead = _LEAD_IN.match(told)
+    lead = _P.lead_in.match(told)
     return (lead["lead"].strip("*_#[]() "), lead["rest"], True) if lead else (told, "", False)
 
 
@@ -359,7 +351,7 @@ def _works_on(unit: _Unit, head: str, *, first: bool, last: bool) -> bool:
 
 
 def _speaks_of_user(folded: str) -> bool:
-    return bool(_OWN.search(_P.borrowed.sub(" ", folded)))
+    return bool(_P.own.search(_P.borrowed.sub(" ", folded)))
 
 
 def _asks(unit: _Unit) -> bool:
@@ -377,7 +369,7 @@ def _announces(head: str, rest: str, following: Sequence[_Unit], lead: bool) -> 
         return told and not _speaks_of_user(head) and (apart or bool(_P.pointing.search(head.rpartition(" ")[2])))
     asks = _P.question.match(head) or _P.command.match(head) or _P.object.search(head)
     named = _P.quality.search(head) or _P.genre.search(head) or (asks and not _speaks_of_user(head))
-    return told or bool(_OWN.match(rest or following[0].folded) and named) or (not rest and following[0].begins > 1)
+    return told or bool(_P.own.match(rest or following[0].folded) and named) or (not rest and following[0].begins > 1)
 
 
 def _works(units: list[_Unit], place: int, head: str, rest: str, lead: bool) -> int:
@@ -413,7 +405,7 @@ def _mark_beside_requests(units: list[_Unit]) -> None:
         if asks or own or not (vague or (inside and any(asking))):
             continue
         told = line[-1].folded
-        own = (told.endswith(":") or _words(line) <= _FEW) and bool(_OWN.search(told) or is_label(told.rstrip(": ")))
+        own = (told.endswith(":") or _words(line) <= _FEW) and bool(_P.own.search(told) or is_label(told.rstrip(": ")))
         _mark(line[: len(line) - own] if _words(line) > _FEW else ())
 
 
