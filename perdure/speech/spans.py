@@ -369,7 +369,10 @@ def _announces(head: str, rest: str, following: Sequence[_Unit], lead: bool) -> 
         return told and not _speaks_of_user(head) and (apart or bool(_P.pointing.search(head.rpartition(" ")[2])))
     asks = _P.question.match(head) or _P.command.match(head) or _P.object.search(head)
     named = _P.quality.search(head) or _P.genre.search(head) or (asks and not _speaks_of_user(head))
-    return told or bool(_P.own.match(rest or following[0].folded) and named) or (not rest and following[0].begins > 1)
+    named = named or (" " in head and not _speaks_of_user(head) and not _P.resume.match(head))
+    return (
+        told or bool(_P.speaks.match(rest or following[0].folded) and named) or (not rest and following[0].begins > 1)
+    )
 
 
 def _works(units: list[_Unit], place: int, head: str, rest: str, lead: bool) -> int:
