@@ -416,7 +416,7 @@ def _is_request(line: Sequence[_Unit], *, bare: bool) -> bool:
     """Return whether a line asks for something, and not of the user's own; a bare one need not have the form."""
     if any(unit.closed or _speaks_of_user(unit.folded) or asks_to_remember(unit.folded) for unit in line):
         return False
-    bare = bare and _words(line) <= _BARE and not any(each.match(line[0].folded) for each in (_P.resume, _P.greeting))
+    bare &= _words(line) <= _BARE and not any(each.match(line[0].folded) for each in (_P.resume, _P.greeting, _P.code))
     asks = any(map(_asks, line)) or bool(_P.command.match(_headed(line[0])[0]))
     return asks or (bare and any(map(_names_no_other, line)))
 
