@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from perdure.api.doctor import examine
 from perdure.cli.options import dry_run_option, home_option, json_option, on_folder
 from perdure.cli.output import Output, complain, notice, progress, steps
 from perdure.engine.opening import open_store
@@ -107,6 +106,9 @@ def doctor(foreign: Path | None, home: Path | None, as_json: bool) -> int:
         with progress("looking", None, quiet=as_json) as advance:
             audit = part("importers.audit").audit_source(foreign, time.time(), advance=advance)
         return _show_foreign(audit, output)
+    # All of the interface, which verify must do without: it is for stores of which something is damaged.
+    from perdure.api.doctor import examine
+
     found = [*examine(home), *part("hosts.openclaw.install").checkups(), *part("hosts.connect.survey").checkups()]
     wrong = [each for each in found if each.wrong]
     rows = [("WRONG" if each.wrong else "ok", each.name, each.state) for each in found]

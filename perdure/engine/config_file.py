@@ -144,6 +144,6 @@ def _write(file: Path, document: str) -> None:
     target = file.resolve()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(target, document.encode())
+        replace_file(target, document.encode(), private=True)
     except OSError as error:
         raise SettingsError(f"settings file {file} cannot be written: {error}") from error

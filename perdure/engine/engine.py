@@ -344,7 +344,7 @@ class Engine:
         ]
 
     def _prune(self, pause: Pause) -> str:
-        from perdure.background.upkeep import Retention, prune
+        from perdure.background.prune import Retention, prune
 
         # A host that runs for months would else leave what others left behind to its next start.
         self.recover()

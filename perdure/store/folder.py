@@ -99,14 +99,14 @@ def write_synced(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Write a file so that it is whole at any moment; it keeps its mode, a new one is for its owner alone."""
+def replace_file(path: Path, content: bytes, *, private: bool = False) -> None:
+    """Write a file so that it is whole at any moment; it keeps its mode, unless it is new or `private`."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)
     draft = Path(name)
     try:
         write_synced(draft, content)
-        if path.exists():
+        if path.exists() and not private:
             shutil.copymode(path, draft)
         draft.replace(path)
     except OSError:

@@ -101,7 +101,9 @@ def test_comments_and_everything_else_in_the_file_stay() -> None:
     )
     call("config", "set", "recall_limit", "6")
     call("config", "set", "watch", "false")
+    config_file().chmod(0o644)
     call("config", "set", "sources", "memory,sessions")
+    assert config_file().stat().st_mode & 0o777 == 0o600
     assert config_file().read_text() == (
         '# mine\nrecall_limit = 6   # few\nsources = ["memory", "sessions"]\n\nwatch = false\n'
         '[tag_patterns]\nbird = "heron|egret"\n'
