@@ -69,13 +69,13 @@ class Capturer:
         shown: Callable[[str], Shown] = _nothing,
         categories: CategoryPatterns = (),
         choice: Choice | None = None,
-        obeyed: Callable[[str | None, str], bool] | None = None,
+        obeyed: Callable[[str, str], bool] | None = None,
     ) -> None:
         """Capture into `store`.
 
         `rules` returns those of extensions, `shown` what a conversation was shown, by the name of its cursor; `choice`
         decides which sentences of the user are kept (None: the rules do); `obeyed` says whether the orders to forget in
-        a message of a session were obeyed when its turn began (None: none are obeyed here).
+        a message were obeyed when its turn began, by the conversation's name (None: none are obeyed here).
         """
         self._choice = choice
         self._obeyed = obeyed
@@ -126,7 +126,7 @@ class Capturer:
         scopes = [Scope.parse(scope) for scope in (entry["scope"], entry.get(PROJECT)) if scope]
         audience = Audience(frozenset(scopes), scopes[0])
         for message in users:
-            if not self._obeyed(entry.get("session"), message["text"]):
+            if not self._obeyed(entry["cursor"], message["text"]):
                 for order in orders_to_forget(message["text"]):
                     said_at = message.get("at") or entry["at"]
                     wanted = meant(tx.connection, order, audience, tx.now).clear

@@ -116,7 +116,7 @@ class Engine:
         self.categories = compile_categories(settings.categories)
         self.capturer = Capturer(
             self.store, self.writer, lambda: self.rules, quota, self.ledger.traces, self.categories,
-            learnt if settings.capture_learnt else None, lambda session, text: self.forget_orders.obeyed(session, text),
+            learnt if settings.capture_learnt else None, lambda *said: self.forget_orders.obeyed(*said),
         )  # fmt: skip
         self.drain = Drain(
             self.store, self.capturer, self.keeper, self.gate, lambda entries: self.files.restore(entries)
@@ -235,7 +235,7 @@ class Engine:
         if taken.left_out:
             self.keeper.submit("left out", lambda: self._tell_left_out(taken, str(audience.home)))
         if taken.entry is not None:
-            self.forget_orders.said(context.session_id, taken.entry["messages"][-1].get("at") or taken.entry["at"])
+            self.forget_orders.said(taken.entry["cursor"], taken.entry["messages"][-1].get("at") or taken.entry["at"])
             self.drain.accept(taken.entry, record)
         elif record is not None:
             self.keeper.submit("transcript", record)

@@ -73,13 +73,38 @@ def test_an_order_is_obeyed_once_undone_as_a_whole_and_no_memory(open_memory: Op
     order = "Forget my birthday."
     said = block(memory, order)
     [batch] = re.findall(r"perdure undo (\S+?)\.", said)
+    assert block(memory, order) == said
     tell(memory, order, session="b")
     assert texts(memory) == set()
-    assert block(memory, order) == said
     memory.undo(batch)
     assert texts(memory) == {"My birthday is 9 March."}
-    assert block(memory, order) == said
-    assert texts(memory) == {"My birthday is 9 March."}
+    # Given again in a later turn, it is meant again.
+    assert "Forgotten just now" in block(memory, order)
+
+
+def test_an_order_acts_once_whichever_process_hears_of_it(open_memory: OpenMemory, home: Path) -> None:
+    with open_memory(home) as memory:
+        memory.store("My car insurance is with Allianz.")
+        memory.store("My car is a Skoda.")
+        said = block(memory, "Forget my car insurance.")
+    with open_memory(home) as memory:
+        assert block(memory, "Forget my car insurance.") == said
+        memory.turns.after([{"role": "user", "content": "Forget my car insurance."}], True, HERE)
+        assert memory.settle()
+        assert texts(memory) == {"My car is a Skoda."}
+
+
+def test_what_one_user_asks_is_nothing_to_another(open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    users = [TurnContext(agent_id="bot", user_id=name, session_id="s", host="test") for name in ("alice", "bob")]
+    for context in users:
+        for text in ("My cat Tom is grey.", "My cat Pepper is black."):
+            memory.turns.after([{"role": "user", "content": text}], True, context)
+    assert memory.settle()
+    assert "Ask the user which" in block(memory, "Forget about my cat.", users[0])
+    before = texts(memory)
+    block(memory, "all", users[1])
+    assert texts(memory) == before
 
 
 def test_that_is_what_the_user_said_last(open_memory: OpenMemory, clock: ManualClock) -> None:
@@ -91,16 +116,42 @@ def test_that_is_what_the_user_said_last(open_memory: OpenMemory, clock: ManualC
     assert texts(memory) == {"I live in Graz."}
 
 
-def test_of_several_the_agent_asks_and_hears_the_answer(open_memory: OpenMemory) -> None:
-    memory = open_memory()
-    told = ("My boat is red.", "My boat leaks badly.", "My boat was built in 1984.")
-    for text in told:
+BOATS = ("My boat is red.", "My boat leaks badly.", "My boat was built in 1984.")
+
+
+@for_each(
+    ("answer", "left"),
+    [
+        ("all but the second", 1), ("Yes, all of them please.", 0), ("ja, alle", 0), ("the first one", 2),
+        ("1 and 3", 1), ("only the last", 2), ("alle außer der 2", 1),
+        *((text, 3) for text in (
+            "All tests fail, can you look at them?", "Ok never mind, keep both.", "2 plus 2?", "keep the first one",
+            "Not the first one!", "Run the last test again", "What was the first thing I asked?", "all but the twelfth",
+            "yes\nno wait, none of them", "all good, do nothing",
+        )),
+    ],
+)  # fmt: skip
+def test_of_several_the_agent_asks_and_hears_the_answer(
+    open_memory: OpenMemory, tmp_path: Path, answer: str, left: int
+) -> None:
+    memory = open_memory(tmp_path / str(abs(hash(answer))))
+    for text in BOATS:
         memory.store(text)
     said = block(memory, "Forget what I told you about my boat.")
     assert "Ask the user which" in said
-    assert texts(memory) == set(told)
-    assert "Forgotten just now: 2 memories" in block(memory, "all but the second")
-    assert len(texts(memory)) == 1
+    assert texts(memory) == set(BOATS)
+    assert ("Forgotten just now" in block(memory, answer)) is (left < 3)
+    assert len(texts(memory)) == left
+    memory.close()
+
+
+def test_a_list_is_closed_by_a_no(open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    for text in BOATS:
+        memory.store(text)
+    for prompt in ("Forget what I told you about my boat.", "no, none of them", "yes"):
+        block(memory, prompt)
+    assert texts(memory) == set(BOATS)
 
 
 def test_nothing_found_is_said(open_memory: OpenMemory) -> None:
