@@ -12,6 +12,7 @@ import sentencex
 from perdure.capture.intake import MAX_BEFORE
 from perdure.regex import lazy
 from perdure.secrets.redact import redact
+from perdure.speech.forgetting import speaks_of_forgetting
 from perdure.speech.orders import asks_to_remember
 from perdure.text.lexicon import word_set
 from perdure.text.normalise import fold
@@ -172,9 +173,13 @@ _NO_NAMES = word_set(
 _FILLERS = "yes|yeah|yep|no|nope|nah|oh|well|and|but|so|also|aye|ok|okay|actually|wait"
 _LEAD = rf"(?:[\w .()]{{1,24}}: )?(?:(?:{_FILLERS})\b[,.!]* ?){{0,3}}"
 _DANGLING = lazy(
-    rf"{_LEAD}(?:(?:its?|he|she|his|her|they|their|mine|ours|hers|theirs)(?:'s|'ll|'d|'re|'ve)?\b|(?:this|that) one\b"
+    # "It is a convention that ..." and "it takes an hour to ..." say what they mean.
+    rf"{_LEAD}(?!it(?:'s| is| was)\b.{{1,80}}\bthat\b|it takes\b)"
+    r"(?:(?:its?|he|she|his|her|they|their|mine|ours|hers|theirs)(?:'s|'ll|'d|'re|'ve)?\b"
     r"|(?:both|all|neither|none|most) of (?:them|those|these)\b|same (?:here|for|goes)\b"
-    r"|the (?:same|latter|former|(?:first|second|third|last|other|new|old|next) one)\b)"
+    r"|(?:this|that|the (?:first|second|third|last|other|new|old|next)) one"
+    r"(?='s|\W*$| (?:is|was|will|can|on|in|at|\w{2,}s)\b)"
+    r"|the (?:same|latter|former)(?:'s|\W*$| (?:is|was|has|will|can|goes|applies)\b))"
     r"|(?:yes|yeah|no|nope|sure)(?:\W+\w+){0,2}\W*$",
     re.IGNORECASE,
 )
@@ -197,11 +202,17 @@ def explained(sentence: str, before: str, asked: str = "") -> str | None:
     leans = _DANGLING.match(sentence)
     if _NAMED.search(sentence) or not (leans or _ANSWER.match(sentence)):
         return ""
+    before = before if _tells(before) else ""
     said = (("after", before), ("asked by the assistant", asked))
     told = [f"{who}: {text}" for who, text in ((who, " ".join(text.split())) for who, text in said) if text]
     if told and max(map(len, told)) <= 2 * MAX_BEFORE:
         return f" ({'; '.join(told)})"
     return None if leans and not _TOLD.search(sentence) else ""
+
+
+def _tells(before: str) -> bool:
+    """Return whether something that was said may stand beside what leans on it: no greeting, secret or order."""
+    return len(before.split()) > 2 and not (is_secret(before) or speaks_of_forgetting(before))
 
 
 def resolve(sentence: str, before: str) -> str | None:

@@ -76,7 +76,7 @@ def test_lines_of_a_group_are_speech_and_pairs_of_a_file_are_not() -> None:
     assert prose("name: a small service for the team\nport: 8080") == ""
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sentence", "before", "after"),
     [
         ("It's on Mondays for good.", "When's the partners' meeting?", " (after: When's the partners' meeting?)"),
@@ -93,6 +93,16 @@ def test_lines_of_a_group_are_speech_and_pairs_of_a_file_are_not() -> None:
         ("We bought one in Leeds!", "", ""),
         ("Yes, always.", "", None),
         ("That one is nicest.", "", None),
+        ("That one lives in Bonn.", "My other cat is old.", " (after: My other cat is old.)"),
+        ("It expires in May 2029.", "My card is [redacted card].", None),
+        ("It makes me tired.", "Please forget that I was diagnosed with HIV.", ""),
+        ("It's fine now.", "hi there", None),
+        ("The former CEO of Acme is Bob Miller.", "", ""),
+        ("The same server in Frankfurt runs Jenkins.", "", ""),
+        ("The new one-pager lives in Confluence.", "", ""),
+        ("This one time in 2019 the company sued Oracle.", "", ""),
+        ("It's a convention in this repo that tests live beside the code.", "", ""),
+        ("It takes the bus 40 minutes from Graz to Linz.", "", ""),
     ],
 )
 def test_a_sentence_that_says_nothing_alone_is_explained_by_what_was_said_before(
