@@ -34,7 +34,9 @@ _QUOTATION = lazy(
     r"|»(?=\S)[^«»]{8,2000}(?<=\S)«|\u2018[^’]{8,2000}’(?!\w)|(?<![\w'])'(?=[^\W\d_])[^\n]{8,2000}?(?<=[\w.!?…,])'(?![\w']))"
 )
 _CITED = lazy(r"[\"“„«][^\"”“»\n]+[\"”“»]")
-_SENTENCE = lazy(r"(?<=[.!?…。！？])[\"'”»)\]]*(?: +(?:--+|—+)\s+|\s+)|[。！？]|\n+|\s+(?=<-|->|→|←)|\s+(?:--+|——+)\s+")
+_SENTENCE = lazy(
+    r"(?<=[.!?…。！？])[\"'”»)\]]*(?: +(?:--+|—+)\s+|\s+)|[。！？]|\n+|(?<!\s)\s+(?:(?=<-|->|→|←)|(?:--+|——+)\s+)"
+)
 _POINT = lazy(r"\s*(?:[-*•+–]|[(\[]?\d[\d.]{0,3}[.)\]]|\w[\w /()-]{0,40}:)\s")
 _QUOTED_LINE = lazy(r"\s*[>|]")
 _RULED = lazy(r"(?:-{3,}|={3,}|\*{3,}|_{3,}|#{3,}|<{3,}|>{3,}|\"{3})(?:\s|$)")
@@ -310,7 +312,7 @@ def _mark_tasks(units: list[_Unit]) -> None:
         place, after = after, after + 1
         unit = units[place]
         head, rest, lead = _headed(unit)
-        if not _open(unit) or asks_to_remember(unit.text) or is_order_to_forget(unit.text):
+        if not _open(unit) or asks_to_remember(unit.text) or is_order_to_forget(head if lead else unit.text):
             continue
         if _ARROW.match(unit.folded) and not (place and asks_to_remember(units[place - 1].text)):
             _mark(units[:after])
