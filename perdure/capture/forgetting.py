@@ -24,11 +24,9 @@ from perdure.text.normalise import fold
 from perdure.text.pluralize import counted
 from perdure.text.sameness import others
 
-SHARE = 3
-"""A memory is meant that has one of so many words of an order."""
 _WORD = lazy(r"[^\W_]+(?:'s\b)?")
 _NAME = lazy(r"\b[A-ZÀ-Þ]\w+")
-_GERMAN_NAME = lazy(r"(?:\b(?:[Hh]ei(?:ß|ss)e?t?|namens|Herrn?|Frau|Dr\.) |^)([A-ZÀ-Þ]\w+)")
+_GERMAN_NAME = lazy(r"(?:\b(?:[Hh]ei(?:ß|ss)e?t?|namens|Herrn?|Frau|Dr\.|(?i:mein|unser)e? [A-Z]\w+) |^)([A-ZÀ-Þ]\w+)")
 _THING = lazy(
     r"(?:my|our|mein\w*|unser\w*|mon|ma|mes|mi|mis|(?:[oa]s? )?(?:meus?|minhas?)|(?:il|la|i|le) mi\w+) ([\w-]+)"
 )
@@ -61,15 +59,19 @@ def meant(
     own = frozenset(scope for scope in audience.scopes if scope.kind not in ("global", "custom"))
     view = View(Audience(own, audience.home), now)
     found = Meant(order, ()) if order.last else among(order, every(connection, view))
-    if not (found.clear or found.several) and (order.last or order.points) and since is not None:
+    if not (found.clear or found.several) and order.sure and (order.last or order.points) and since is not None:
         return Meant(order, tuple(said_at(connection, view, since, session)))
     return found
 
 
 def among(order: Order, facts: Sequence[Fact]) -> Meant:
     """Return what an order means among facts."""
-    found = _worded(order, facts)
-    if not (order.sure or meanings(order.target) or any(others(fact.text) for fact in found)):
+    found = _worded(order, order.target, facts)
+    if (len(found) > 1 or order.points) and not order.everything:
+        # What stands around an order tells which.
+        found = _worded(order, f"{order.target} {order.beside}", found or facts) or found
+    vague = order.everything and not (order.points or order.sure)
+    if vague and not (meanings(order.target) or any(others(fact.text) for fact in found)):
         found = []
     if len(found) < 2 or order.everything or _is_one_subject(found, order):
         return Meant(order, tuple(found))
@@ -101,11 +103,13 @@ def told(done: Sequence[Meant], batch: str) -> str:
     return "\n".join(lines)
 
 
-def _worded(order: Order, facts: Sequence[Fact]) -> list[Fact]:
+def _worded(order: Order, target: str, facts: Sequence[Fact]) -> list[Fact]:
     """Return what has the most of an order's words, or words for the same."""
-    words, meant = {word: meanings(word) for word in _words(order.target)}, meanings(order.target)
+    words, meant = {word: meanings(word) for word in _words(target)}, meanings(target)
     phrases = meant.difference(*words.values())
-    names = {name for fact in facts for name in _names(fact)} & set(words)
+    # Who begins words with great letters begins names with one.
+    written = set(map(fold, _NAME.findall(target))) if order.sentence != order.sentence.lower() else set(words)
+    names = {name for fact in facts for name in _names(fact)} & set(words) & written
     ranked: list[tuple[int, set[str], Fact]] = []
     known: set[str] = set()  # words of the order that any memory has
     for fact in facts:
@@ -125,9 +129,10 @@ def _worded(order: Order, facts: Sequence[Fact]) -> list[Fact]:
     # "My weight" is not that of "my suitcase".
     best = [each for each in best if each[0] & names or not _is_of_thing(each[1], words, meant)] or best
     # A name of which something else is said, that another memory says, does not tell what is meant.
+    # One word of three is enough, or one of two if the order may be about work.
     sure = any(
-        known <= names or any(map(words.get, shared))
-        or (shared - names and SHARE * len(shared) >= len(words)) for shared, _ in best
+        any(map(words.get, shared)) or known == set(words)
+        or ((shared - names or order.points) and (2 + order.sure) * len(shared) >= len(words)) for shared, _ in best
     )  # fmt: skip
     return [fact for _, fact in best if sure]
 
@@ -155,7 +160,7 @@ def _alike(word: str, other: str, exact: bool) -> bool:
 def _is_of_whom(fact: Fact, order: Order) -> bool:
     """Return whether a fact speaks of nobody's matter but the user's, or of somebody whom the order names."""
     told = f"{order.sentence} {order.target}"
-    people, asked = others(fact.text), others(told)
+    people, asked = others(fact.text), others(told) - stop_words()
     if _SPEAKER.match(fold(fact.text)):
         people = frozenset(one for one in people if f"{one}'s" in fold(fact.text))
     if asked and not any(_alike(one, word, False) for one in asked for word in _words(fact.text)):
@@ -175,8 +180,6 @@ def _is_of_thing(fact: Fact, words: Collection[str], meant: Collection[str]) -> 
 
 def _is_one_subject(found: Sequence[Fact], order: Order) -> bool:
     slots = {(fold(fact.entity or ""), fold(fact.key or "")) for fact in found}
-    said = [word for fact in found for word in _words(fact.text)]
-    words = {word for word in _words(order.target) if any(_alike(word, each, False) for each in said)}
-    words -= others(order.target)
-    named = bool(words) and words <= set.intersection(*map(_names, found))
+    words = set(_words(order.target))
+    named = bool(words - others(order.target)) and words <= set.intersection(*map(_names, found))
     return named or (len(slots) == 1 and ("", "") not in slots)

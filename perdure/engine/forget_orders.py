@@ -96,9 +96,11 @@ class ForgetOrders:
         with self._store.write(Author(Channel.USER, host, session)) as tx:
             since = self._said.get(conversation) if session is not None else None
             done = chosen or [meant(tx.connection, order, audience, tx.now, since, session) for order in orders]
+            # What may be about work, and finds nothing, is.
+            done = [each for each in done if each.clear or each.several or each.order.sure]
             for each in done:
                 forget(tx, each.clear)
-            block = fence(told(done, tx.batch), self._store.key, session)
+            block = fence(told(done, tx.batch), self._store.key, session) if done else ""
             known = json.loads(get_meta(tx.connection, _ORDERS) or "[]")
             put_meta(tx.connection, _ORDERS, json.dumps([*known, [name, block]][-ANSWERED:]))
         for each in done:

@@ -15,21 +15,16 @@ from perdure.text.normalise import fold
 _SENTENCE = lazy(r"(?<=[.!?…])\s+|\n+")
 _CLAUSE = lazy(
     r"[,;:()–—]\s+(?!(?:dass|was|wo|wie|wann|wer|welche\w*|que|che|where|what)\b)|\s-+\s|(?<=[?!.])\s+"
-    r"| (?=(?:because|weil|denn|parce que|porque|perche)\b)",
+    r"| (?=(?:because|weil|denn|parce que|porque|perche|but|aber|pero|mais|mas|ma (?:il|l[aeo]|gli))\b)",
     re.IGNORECASE,
 )
 _WORD = lazy(r"[^\W_]+(?:[.-]\w+)*(?:'(?:s|t|re|ve|ll|d|m)\b)?", re.IGNORECASE)
 _FIRST = lazy(r"\b[a-z0-9]{1,4}")
 _ENGLISH = lazy(r"\b(?:my|our|your?|the)\b")
-_ALL = lazy(
-    r"\b(?:everything|anything|all|nothing|any|alles|nichts|tout|rien|todo|nada|tudo|tutto|tutte|niente|nulla|"
-    r"completely|komplett)\b"
-)
 _ORDER = ("memory", "said", "store", "piece", "whole", "remove", "keep", "ask", "own")
 _SURE = {"forget": ("forget_clause", "forget_it"), "keep": ("nowhere",), "deny": ("wish_clause",)}
 _WISHED = {"forget": ("forget_own", "forget_you", "pretend"), "deny": ("wish",)}
 """What is an order by itself, and what is one unless it speaks of work; each with the words that hint at it."""
-_WEAK = ("bare", "bare_it", "remove_you")
 MAX_TARGET = 12
 
 
@@ -41,6 +36,7 @@ class Order:
     last: bool  # what was said just before
     target: str  # the words that name it, as they are written; empty if nothing does
     everything: bool  # all that there is about it
+    beside: str = ""  # the words around those
     points: bool = False  # it names nothing itself: what its target does not find is what was said just before
     sure: bool = True  # it names what an assistant remembers; otherwise only a person's own matters are meant
 
@@ -90,12 +86,12 @@ def _order(sentence: str, before: str) -> Order | None:
     if sure is None or (asks_to_remember(sentence) and not _has("memory", folded)):
         return None
     own, behind = _target(sentence)
-    last = _has("last", folded if own else f"{fold(before)} {folded}")
+    last, beside = _has("last", folded if own else f"{fold(before)} {folded}"), _named([before, sentence])
     target = own or ("" if last else _target(before)[0]) or behind
     matters, impersonal = meanings(target), word_set(table("speech", "forget")["impersonal"])
-    if not (sure or matters - impersonal or _any(("whole", "forget_name"), folded)):
+    if not (sure or matters - impersonal or _any(("whole", "forget_name", "bare_it")[: 2 + bool(target)], folded)):
         return None
-    return Order(sentence, not target or (last and not matters), target, bool(_ALL.search(folded)), not own, sure)
+    return Order(sentence, not target or (last and not matters), target, _has("all", folded), beside, not own, sure)
 
 
 def _asks(folded: str, before: str) -> bool | None:
@@ -113,8 +109,10 @@ def _asks(folded: str, before: str) -> bool | None:
     piece = takes and _has("piece", context)
     said = (takes and _has("said", context)) or ((takes or denies) and _has("last", context))
     sorry = context != folded and _has("regret", context)
-    sure = piece or said or sorry or _hinted(_WISHED, hints, folded)
-    weak = (takes and _any(("whole", *_WEAK), folded)) or ("forget" in hints and _has("forget_name", folded))
+    sure = piece or said or sorry or (takes and _has("known", folded)) or _hinted(_WISHED, hints, folded)
+    weak = (takes and _any(("whole", "bare", "bare_it", "remove_you"), folded)) or (
+        "forget" in hints and _has("forget_name", folded)
+    )
     if not (sure or weak) or _any(("no_order", "work", "elsewhere"), context):
         return None
     return None if not piece and _has("machine", folded) else sure
@@ -122,7 +120,7 @@ def _asks(folded: str, before: str) -> bool | None:
 
 def _target(sentence: str) -> tuple[str, str]:
     """Return the words that say what an order means, of its own clause or else before it; and those behind it."""
-    clauses = _CLAUSE.split(sentence)
+    clauses = [clause for clause in _CLAUSE.split(sentence) if not _has("spared", fold(clause))]
     acts = [at for at, each in enumerate(clauses) if _has("act", fold(each))]
     first = acts[0] if acts else len(clauses)
     return _named([clauses[at] for at in acts]) or _named(clauses[:first]), _named(clauses[first:])

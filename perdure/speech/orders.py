@@ -11,6 +11,7 @@ from perdure.text.normalise import fold, match_terms
 
 _REMEMBER = listed("speech", "orders", "remember")
 _NO_ORDER = listed("speech", "orders", "no_order")
+_DENIED = listed("speech", "orders", "denied")
 _POLITE = listed("speech", "orders", "polite")
 _JOINT = lazy(
     r"(?P<between>[^:.!?]{0,40}?)(?: ?:|->|→"
@@ -70,6 +71,6 @@ def _asks(text: str) -> bool:
 
 def _order_in(folded: str) -> re.Match[str] | None:
     found = _REMEMBER.search(folded)
-    if found is None or _NO_ORDER.search(folded):
+    if found is None or _NO_ORDER.search(folded) or _DENIED.search(folded[: found.start() + 1]):
         return None
     return None if _asks(folded) and not _POLITE.search(folded) else found

@@ -74,7 +74,7 @@ _TIMES = word_set(
     "today tonight tomorrow yesterday ago recently just lately soon next last this now currently later earlier"
 )
 _SPEAKERS = frozenset(["i", "we", "you"])
-_NOBODY = word_set("it that there what here let who how where he she")
+_NOBODY = word_set("it that there what here let who how where he she nobody anybody somebody someone anyone")
 _TELLING = _MARKED | _TURNING | _PERSON.keys()
 
 

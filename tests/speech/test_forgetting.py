@@ -36,6 +36,15 @@ from tests.kit import for_each
         ("Che sono diabetico non ti riguarda, eliminalo.", "diabetico", False),
         ("Haz como si no te lo hubiera contado", "", True),
         ("Please strike my previous message from your memory", "", True),
+        ("I no longer row, you can bin that", "row", False),
+        ("my pens needn't be in there, but journaling is fine to keep", "pens", False),
+        ("Oskar wouldn't want you knowing where he is staying", "staying", False),
+        ("Hör auf, dir meine Schuhgröße zu merken", "Schuhgröße", False),
+        ("Meine Telefonnummer soll nirgends gespeichert sein", "Telefonnummer", False),
+        ("L'info sur mon frère n'est plus à jour, retire-la", "frère", False),
+        ("¿Podrías borrar a qué hora ceno?", "ceno", False),
+        ("Para de guardar a minha morada", "morada", False),
+        ("Non voglio che la mia diagnosi resti scritta da qualche parte", "diagnosi", False),
     ],
 )
 def test_an_order_names_what_is_to_go(text: str, target: str, last: bool) -> None:
@@ -49,6 +58,7 @@ def test_an_order_names_what_is_to_go(text: str, target: str, last: bool) -> Non
     [
         ("My medication is private. Can you take it out of your memory?", "medication"),
         ("So, about my savings. I don't feel good about you knowing that. Delete?", "savings"),
+        ("La date de la bêta, elle est plus bonne, vire-la", "bêta"),
         ("You remember my star sign? Delete that, silly stuff", "star sign"),
         ("That I applied to Veltra shouldn't be stored. My boss reads this, so take it out, will you?", "Veltra"),
     ],
@@ -98,6 +108,11 @@ def test_an_order_that_is_given_twice_means_no_more() -> None:
         "Esqueci o aniversário da minha mãe",
         "quita mi dirección del currículum",
         "Lass uns das mit dem Urlaub vergessen",
+        "Laisse tomber, Baptiste a déjà réservé le gîte.",
+        "Kill the server that hangs on port 3000",
+        "Toss a coin for me",
+        "You mustn't forget that I'm deaf in my left ear.",
+        "Mi hermana ya no está ahí.",
     ],
 )
 def test_to_speak_of_forgetting_is_no_order(text: str) -> None:
