@@ -70,7 +70,7 @@ def among(order: Order, facts: Sequence[Fact]) -> Meant:
     if (len(found) > 1 or order.points) and not order.everything:
         # What stands around an order tells which.
         found = _worded(order, f"{order.target} {order.beside}", found or facts) or found
-    vague = order.everything and not (order.points or order.sure)
+    vague = not (order.points or order.sure)
     if vague and not (meanings(order.target) or any(others(fact.text) for fact in found)):
         found = []
     if len(found) < 2 or order.everything or _is_one_subject(found, order):

@@ -23,7 +23,7 @@ _FIRST = lazy(r"\b[a-z0-9]{1,4}")
 _ENGLISH = lazy(r"\b(?:my|our|your?|the)\b")
 _ORDER = ("memory", "said", "store", "piece", "whole", "remove", "keep", "ask", "own")
 _SURE = {"forget": ("forget_clause", "forget_it"), "keep": ("nowhere",), "deny": ("wish_clause",)}
-_WISHED = {"forget": ("forget_own", "forget_you", "pretend"), "deny": ("wish",)}
+_WISHED = {"forget": ("forget_own", "forget_you", "pretend"), "deny": ("wish",), "keep": ("absent",)}
 """What is an order by itself, and what is one unless it speaks of work; each with the words that hint at it."""
 MAX_TARGET = 12
 
@@ -89,7 +89,7 @@ def _order(sentence: str, before: str) -> Order | None:
     last, beside = _has("last", folded if own else f"{fold(before)} {folded}"), _named([before, sentence])
     target = own or ("" if last else _target(before)[0]) or behind
     matters, impersonal = meanings(target), word_set(table("speech", "forget")["impersonal"])
-    if not (sure or matters - impersonal or _any(("whole", "forget_name", "bare_it")[: 2 + bool(target)], folded)):
+    if not (sure or matters - impersonal or _any(("whole", "forget_name", "bare_it")[: 2 + bool(own)], folded)):
         return None
     return Order(sentence, not target or (last and not matters), target, _has("all", folded), beside, not own, sure)
 
@@ -100,7 +100,7 @@ def _asks(folded: str, before: str) -> bool | None:
     takes = "remove" in hints and _has("remove", folded)
     denies = "keep" in hints and _has("deny", folded)
     hints = hints if denies else hints - {"deny"}
-    if not (takes or hints - {"remove"}) or _has("question", folded):
+    if not (takes or hints - {"remove"}) or _any(("question", "reported"), folded):
         return None
     context = f"{before} {folded}" if takes and _any(("bare_it", "forget_that"), folded) else folded
     stored = takes and (_has("memory", context) or (_has("store", context) and not _has("freed", context)))
@@ -109,7 +109,7 @@ def _asks(folded: str, before: str) -> bool | None:
     piece = takes and _has("piece", context)
     said = (takes and _has("said", context)) or ((takes or denies) and _has("last", context))
     sorry = context != folded and _has("regret", context)
-    sure = piece or said or sorry or (takes and _has("known", folded)) or _hinted(_WISHED, hints, folded)
+    sure = piece or said or sorry or _hinted(_WISHED, hints, folded)
     weak = (takes and _any(("whole", "bare", "bare_it", "remove_you"), folded)) or (
         "forget" in hints and _has("forget_name", folded)
     )

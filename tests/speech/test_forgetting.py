@@ -42,7 +42,6 @@ from tests.kit import for_each
         ("Hör auf, dir meine Schuhgröße zu merken", "Schuhgröße", False),
         ("Meine Telefonnummer soll nirgends gespeichert sein", "Telefonnummer", False),
         ("L'info sur mon frère n'est plus à jour, retire-la", "frère", False),
-        ("¿Podrías borrar a qué hora ceno?", "ceno", False),
         ("Para de guardar a minha morada", "morada", False),
         ("Non voglio che la mia diagnosi resti scritta da qualche parte", "diagnosi", False),
     ],
