@@ -27,6 +27,7 @@ from perdure.text.sameness import others
 _WORD = lazy(r"[^\W_]+(?:'s\b)?")
 _NAME = lazy(r"\b[A-ZÀ-Þ]\w+")
 _GERMAN_NAME = lazy(r"(?:\b(?:[Hh]ei(?:ß|ss)e?t?|namens|Herrn?|Frau|Dr\.|(?i:mein|unser)e? [A-Z]\w+) |^)([A-ZÀ-Þ]\w+)")
+_COMPOUND = lazy(r"\b(?:my|our) [\w-]+(?:'s)? ([\w-]+)(?:,? (?:please|pls|thanks|ok))*\W*$")
 _THING = lazy(
     r"(?:my|our|mein\w*|unser\w*|mon|ma|mes|mi|mis|(?:[oa]s? )?(?:meus?|minhas?)|(?:il|la|i|le) mi\w+) ([\w-]+)"
 )
@@ -122,6 +123,8 @@ def _worded(order: Order, target: str, facts: Sequence[Fact]) -> list[Fact]:
         known |= shared
         if shared and (names.intersection(said) or _is_of_whom(fact, order)):
             ranked.append((len(shared), shared, fact))
+    if (named := _COMPOUND.search(fold(order.sentence))) and named[1] in words and named[1] not in known:
+        return []  # "my car insurance" is not my car
     most = max((score for score, _, _ in ranked), default=0)
     if order.everything:
         return [fact for score, shared, fact in ranked if score == most or (names and names <= shared)]

@@ -51,7 +51,7 @@ def orders_to_forget(text: str) -> Iterator[Order]:
     before: list[str] = []
     named = False
     for sentence in filter(None, map(str.strip, _SENTENCE.split(text))):
-        order = _order(sentence, " ".join(before[-2:]))
+        order = None if _pattern("led").match(sentence) else _order(sentence, " ".join(before[-2:]))
         if order and not (named and _has("bare_it", fold(sentence))):
             yield order
             named = named or bool(order.target)
