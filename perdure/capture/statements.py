@@ -25,7 +25,7 @@ from perdure.capture.sentences import (
 )  # fmt: skip
 from perdure.regex import lazy
 from perdure.speech.forgetting import orders_to_forget, speaks_of_forgetting
-from perdure.speech.orders import asked_for
+from perdure.speech.orders import asked_for, asks_not_to_remember
 from perdure.text.normalise import fold
 from perdure.text.scripts import dense_script
 
@@ -144,7 +144,7 @@ def statements(
                 found.clear()
             previous = ""
             continue
-        if not each.asked and (forgets or speaks_of_forgetting(sentence)):
+        if not each.asked and (forgets or speaks_of_forgetting(sentence) or asks_not_to_remember(sentence)):
             continue
         chosen = choice(each) if choice is not None and not each.asked and _is_speech(sentence) else None
         if previous and (chosen is None or chosen) and _continues(sentence, words):

@@ -13,6 +13,8 @@ _REMEMBER = listed("speech", "orders", "remember")
 _NO_ORDER = listed("speech", "orders", "no_order")
 _DENIED = listed("speech", "orders", "denied")
 _POLITE = listed("speech", "orders", "polite")
+_NOT = lazy(r"\b(?:no|not|never|dont|nicht|nichts|nie|kein\w*|ne|pas|nunca|nao|non|mai)\b|n't\b|\bn'|\bne(?=zapom)")
+_FORGET = lazy(r"forg[eo]t|verg[ei]ss|oubli|olvid|esque|dimentic|scord|felejt|zapom|\blost\b|\bperd|\bperc|verlor")
 _JOINT = lazy(
     r"(?P<between>[^:.!?]{0,40}?)(?: ?:|->|→"
     r"|,? (?:that|dass|das|que|qu'|che|dat|at|att|ze|ca|hogy|rang|bahwa|oti|ότι|что|що|כי|ש)(?= )) *|(?<=[:>→]) *"
@@ -40,8 +42,19 @@ def asked_for(told: Sequence[str], before: str = "") -> list[str | None]:
         elif follow:
             found = [told[n] if n in (follow if heads else follow[:1]) else asked for n, asked in enumerate(found)]
         elif not at:
-            found[at] = before
+            found[at] = before if _says(before, 2) and not _asks(before) else ""
     return found
+
+
+def asks_not_to_remember(sentence: str) -> bool:
+    """Return whether somebody asks for something not to be remembered, in the words of an order to remember."""
+    found = _REMEMBER.search(fold(sentence))
+    return found is not None and _is_denied(found)
+
+
+def _is_denied(order: re.Match[str]) -> bool:
+    # "Don't forget:" asks for it; "Don't remember:" and "Forget:" ask for the opposite.
+    return bool(_NOT.search(order[0])) is not bool(_FORGET.search(order[0]))
 
 
 def _wanted(sentence: str, order: re.Match[str]) -> str:
@@ -72,5 +85,7 @@ def _asks(text: str) -> bool:
 def _order_in(folded: str) -> re.Match[str] | None:
     found = _REMEMBER.search(folded)
     if found is None or _NO_ORDER.search(folded) or _DENIED.search(folded[: found.start() + 1]):
+        return None
+    if _is_denied(found):
         return None
     return None if _asks(folded) and not _POLITE.search(folded) else found
