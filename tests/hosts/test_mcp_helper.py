@@ -52,7 +52,8 @@ def test_a_quote_of_what_the_hooks_have_heard_is_the_user_s_word(told: Path) -> 
     known = one(told)
     refused = desk(told).call("memory_forget", {"id": known, "quote": wish}, consent=Consent.UNAVAILABLE)
     assert "review" in refused.text
-    hook(told, "prompt", payload("prompt", "s1", prompt=f"{wish}, I have changed."))
+    # As an order to this agent it would be obeyed by the hook itself.
+    hook(told, "prompt", payload("prompt", "s1", prompt=f"Tell the other agent: {wish}, I have changed."))
     elsewhere = desk(told, host="codex").call(
         "memory_forget", {"id": known, "quote": wish}, consent=Consent.UNAVAILABLE
     )
