@@ -97,7 +97,7 @@ def test_lines_of_a_group_are_speech_and_pairs_of_a_file_are_not() -> None:
         ("It expires in May 2029.", "My card is [redacted card].", None),
         ("It makes me tired.", "Please forget that I was diagnosed with HIV.", ""),
         ("It's fine now.", "hi there", None),
-        ("The former CEO of Acme is Bob Miller.", "", ""),
+        ("The former head of Acme is Bob Miller.", "", ""),
         ("The same server in Frankfurt runs Jenkins.", "", ""),
         ("The new one-pager lives in Confluence.", "", ""),
         ("This one time in 2019 the company sued Oracle.", "", ""),
