@@ -32,6 +32,8 @@ _THING = lazy(
     r"(?:my|our|mein\w*|unser\w*|mon|ma|mes|mi|mis|(?:[oa]s? )?(?:meus?|minhas?)|(?:il|la|i|le) mi\w+) ([\w-]+)"
 )
 _SPEAKER = lazy(r"(?:i|ich|je|j|yo|eu|io)\b")
+LISTED = 10
+"""Memories whose ids the agent is told of one order."""
 NEAR = 5
 """Letters that two words must begin with alike, to be forms of one word; fewer if they are shorter."""
 
@@ -59,7 +61,9 @@ def meant(
     """
     own = frozenset(scope for scope in audience.scopes if scope.kind not in ("global", "custom"))
     view = View(Audience(own, audience.home), now)
-    found = Meant(order, ()) if order.last else among(order, every(connection, view))
+    known = [] if order.last else every(connection, view)
+    # Who wants all of it gone is asked first.
+    found = among(order, known) if order.target else Meant(order, (), tuple(known))
     if not (found.clear or found.several) and order.sure and (order.last or order.points) and since is not None:
         return Meant(order, tuple(said_at(connection, view, since, session)))
     return found
@@ -90,7 +94,8 @@ def told(done: Sequence[Meant], batch: str) -> str:
     lines = []
     for each in done:
         subject = each.order.subject
-        ids = ", ".join(fact.id for fact in each.clear or each.several)
+        named = each.clear or each.several
+        ids = ", ".join(fact.id for fact in named[:LISTED]) + f" and {len(named) - LISTED} more" * (len(named) > LISTED)
         if each.clear:
             count = counted(len(each.clear), "memory", "memories")
             lines.append(f"Forgotten just now: {count} about {subject}, {ids}; undo: perdure undo {batch}.")

@@ -24,7 +24,7 @@ from perdure.capture.sentences import (
     without_tag,
 )  # fmt: skip
 from perdure.regex import lazy
-from perdure.speech.forgetting import orders_to_forget, speaks_of_forgetting
+from perdure.speech.forgetting import is_order_to_forget, orders_to_forget, speaks_of_forgetting
 from perdure.speech.orders import asked_for, asks_not_to_remember
 from perdure.text.normalise import fold
 from perdure.text.scripts import dense_script
@@ -135,7 +135,7 @@ def statements(
     previous = ""
     upset = False
     front = before
-    # What stands beside an order to forget is mostly talk about it.
+    # What stands beside an order to forget is mostly talk about it, and nobody wants that kept.
     forgets = any(orders_to_forget(text))
     for each in heard(text, rules, before):
         sentence = each.text
@@ -182,6 +182,7 @@ def heard(text: str, rules: tuple[CaptureRule, ...] = (), before: str = "") -> I
     """
     words = language(language_of(text))
     told = sentences(prose(text), words.code)
+    before = "" if is_order_to_forget(before) else before
     for number, (sentence, moment, asked) in enumerate(zip(told, moments(told), asked_for(told, before), strict=True)):
         stated = tuple(_of_sentence(sentence, words, rules) if asked is None else _asked_for(asked))
         code = language_of(sentence, words.code)

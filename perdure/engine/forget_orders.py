@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from perdure.capture.forgetting import Meant, forget, meant, told
 from perdure.hooks.types import Channel
 from perdure.recent import Recent
-from perdure.regex import lazy
+from perdure.speech.answers import chosen
 from perdure.speech.forgetting import orders_to_forget
 from perdure.speech.spans import spoken
 from perdure.speech.typed import typed
@@ -21,7 +20,6 @@ from perdure.store.store import Store
 from perdure.store.transaction import Author
 from perdure.text.fence import fence, strip_fenced
 from perdure.text.history import mark
-from perdure.text.normalise import fold
 
 MAX_CHARS = 4_000
 """Characters of a prompt that may hold an order: who pastes more works on it."""
@@ -33,23 +31,6 @@ ANSWERED = 16
 """Orders that are known to be obeyed, of all conversations."""
 _KEPT = 256
 _ORDERS = "forget_orders"
-_ORDINALS = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
-_ALL = r"(?:all|both|everything|alle|beide|tous|toutes|tod[oa]s|tutt[ie])(?: of (?:them|those|these))?"
-_PLACES = rf"(?:{'|'.join(_ORDINALS)}|last|\d\d?)"
-_ONE = rf"(?:(?:the|number|no|only|just|die|der|das|nur|le|la|el|il|o|a) )*{_PLACES}(?: one)?"
-_PLEASE = r"(?: ?(?:please|pls|thanks|bitte|stp|por favor|per favore))*"
-_EVERY_ONE = lazy(
-    rf"(?:(?:yes|yeah|yep|sure|ok|okay|ja|oui|si|sim|{_ALL})(?: |$))+"
-    rf"(?:(?:forget|delete|remove|do|go ahead|them|it|that|those|{_ALL})(?: |$))*{_PLEASE}"
-)
-_SOME = lazy(
-    rf"(?:yes )?(?P<but>{_ALL} (?:but|except|ausser|sauf|excepto|menos|exceto|tranne)(?: for)? )?"
-    rf"(?P<named>{_ONE}(?: (?:and |und |et |y |e )?{_ONE})*){_PLEASE}"
-)
-_NONE = lazy(
-    r"(?:no|none|neither|nope|nothing|keep|never ?mind|nein|keine[rs]?|non|aucun\w*|ningun\w*|nao|nenhum\w*|nessuno)\b"
-)
-_PLACE = lazy(rf"\b{_PLACES}\b")
 
 
 @dataclass(slots=True)
@@ -114,20 +95,11 @@ class ForgetOrders:
         if listed is None or listed.turns < 1:
             return None
         listed.turns -= 1
-        folded = " ".join(re.sub(r"[^\w' ]", " ", fold(text)).split())
-        if _NONE.match(folded):
-            listed.turns = 0
-            return None
-        facts = listed.several if _EVERY_ONE.fullmatch(folded) else None
-        if facts is None and (some := _SOME.fullmatch(folded)) is not None:
-            places = {_place(found[0], len(listed.several)) for found in _PLACE.finditer(some["named"])}
-            if places <= set(range(len(listed.several))):
-                left = bool(some["but"])
-                facts = tuple(fact for place, fact in enumerate(listed.several) if (place in places) is not left)
-        if facts is None:
+        places = chosen(text, len(listed.several))
+        if places is None:
             return None
         listed.turns = 0
-        return [Meant(listed.order.order, facts)]
+        return [Meant(listed.order.order, tuple(listed.several[place] for place in places))] if places else None
 
     def _answer(self, name: str) -> str | None:
         """Return the block that told of an order."""
@@ -138,9 +110,3 @@ class ForgetOrders:
         # How far the conversation has been read tells an order from the same one given again later.
         said = f"{conversation}\0{self._store.cursor(conversation)}\0{text}"
         return mark({"role": "user", "content": said}, self._store.key)
-
-
-def _place(word: str, of: int) -> int:
-    if word == "last":
-        return of - 1
-    return _ORDINALS.index(word) if word in _ORDINALS else int(word) - 1

@@ -26,6 +26,8 @@ _SURE = {"forget": ("forget_clause", "forget_it"), "keep": ("nowhere",), "deny":
 _WISHED = {"forget": ("forget_own", "forget_you", "pretend"), "deny": ("wish",), "keep": ("absent",)}
 """What is an order by itself, and what is one unless it speaks of work; each with the words that hint at it."""
 MAX_TARGET = 12
+MAX_SENTENCE = 1_000
+"""Characters: what is longer is pasted, and no order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class Order:
     """What is to be forgotten."""
 
     sentence: str  # in which it was said
-    last: bool  # what was said just before
+    last: bool  # what was said just before; where it is not, and nothing is named, all that is remembered
     target: str  # the words that name it, as they are written; empty if nothing does
     everything: bool  # all that there is about it
     beside: str = ""  # the words around those
@@ -43,7 +45,7 @@ class Order:
     @property
     def subject(self) -> str:
         """Return what it is about, in the words of the order."""
-        return self.target or "what was said just before"
+        return self.target or ("what was said just before" if self.last else "the user at all")
 
 
 def orders_to_forget(text: str) -> Iterator[Order]:
@@ -91,7 +93,9 @@ def _order(sentence: str, before: str) -> Order | None:
     matters, impersonal = meanings(target), word_set(table("speech", "forget")["impersonal"])
     if not (sure or matters - impersonal or _any(("whole", "forget_name", "bare_it")[: 2 + bool(own)], folded)):
         return None
-    return Order(sentence, not target or (last and not matters), target, _has("all", folded), beside, not own, sure)
+    everything = _has("all", folded)
+    whole = everything and sure and not (target or last) and _has("memory", folded)
+    return Order(sentence, not (target or whole) or (last and not matters), target, everything, beside, not own, sure)
 
 
 def _asks(folded: str, before: str) -> bool | None:
@@ -159,7 +163,7 @@ def _hinted(names: Mapping[str, Iterable[str]], hints: frozenset[str], folded: s
 
 def _hints(folded: str) -> frozenset[str]:
     """Return which words of an order a sentence may have: a cheap look before all patterns."""
-    begun = set(_FIRST.findall(folded))
+    begun = set(_FIRST.findall(folded)) if len(folded) <= MAX_SENTENCE else set()
     found = {name for name, words in _begun().items() if not words.isdisjoint(begun)}
     return frozenset(found - {"denied"} | {"deny"} if "denied" in found else found - {"denied", "keep"})
 

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from perdure.regex import lazy
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience, Scope
 from perdure.store.sql import Backend, Connection, Row, run
@@ -18,6 +19,9 @@ Hush = Callable[[str, float], str]
 """Takes a text and when it was said, epoch seconds; returns it without what was forgotten since."""
 
 TABLE = Path(__file__).with_suffix(".sql").read_text(encoding="utf-8")
+_QUOTED = lazy(r" \(after: (.+)\)$")
+_SOON = 86_400.0
+"""Seconds after something was said in which it may be quoted to say what comes next."""
 _COLUMNS = "scope, scope_target, at, marks"
 
 
@@ -43,6 +47,20 @@ def is_forgotten(connection: Connection, key: bytes, fact: Fact, said_at: float)
     rows = run(connection, sql, (fact.scope, fact.scope_target, said_at))
     marks = _marks(rows, key)
     return bool(rows) and not without(fact.text, lambda each: any(marks.telling(each)))
+
+
+def leaning(connection: Connection, key: bytes, fact: Fact) -> list[str]:
+    """Return the ids of what was said in a fact's conversation and quotes it, in a bracket, to say what it means."""
+    said_at = fact.source_date or fact.created_at
+    # By the index of times: whoever forgets much asks for each.
+    sql = (
+        "SELECT id, text FROM facts WHERE coalesce(source_date, created_at) BETWEEN ? AND ?"
+        " AND provenance_session IS ? AND +scope = ? AND scope_target = ? AND id <> ? AND text LIKE '% (after: %'"
+    )
+    values = (said_at, said_at + _SOON, fact.provenance_session, fact.scope, fact.scope_target, fact.id)
+    quoted = [(name, told[1]) for name, text in run(connection, sql, values) if (told := _QUOTED.search(text))]
+    marks = Marks([(mark, (fact.scope, fact.scope_target, 0.0)) for mark in marks_of(fact.text, key)], key)
+    return [name for name, told in quoted if without(told, lambda each: any(marks.telling(each))) != told]
 
 
 class Forgotten:

@@ -25,13 +25,22 @@ UPDATABLE = _NEW_VERSION | {"category", "importance", "tags", "decay_class", "co
 
 
 def forget(tx: Transaction, fact_id: str, reason: str = "") -> Fact:
-    """Leave a fact out of every answer from now on, and the versions whose place it took. `unforget` brings it back."""
+    """Leave a fact out of every answer from now on, with the versions whose place it took and what quotes it.
+
+    `unforget` brings it back, and those with it.
+    """
     if tx.fact(fact_id).forgotten_at is not None:
         raise InputError(f"fact {fact_id} is forgotten already")
-    for older in _versions(tx, fact_id):
-        if tx.fact(older).forgotten_at is None:
-            tx.change(older, "forget", {"forgotten_at": tx.now}, other_id=fact_id, reason="an older version")
+    for other, why in _beside(tx, fact_id):
+        if tx.fact(other).forgotten_at is None:
+            tx.change(other, "forget", {"forgotten_at": tx.now}, other_id=fact_id, reason=why)
     return tx.change(fact_id, "forget", {"forgotten_at": tx.now}, reason=reason)
+
+
+def _beside(tx: Transaction, fact_id: str) -> list[tuple[str, str]]:
+    """Return the ids of what is forgotten with a fact, each with the reason."""
+    versions = [(older, "an older version") for older in _versions(tx, fact_id)]
+    return [*versions, *((other, "it quotes what is forgotten") for other in tx.leaning(fact_id))]
 
 
 def _versions(tx: Transaction, fact_id: str) -> list[str]:
@@ -56,9 +65,9 @@ def unforget(tx: Transaction, fact_id: str) -> Fact:
     over = fact.expires_at is not None and fact.expires_at <= tx.now
     if fact.forgotten_at is None and not over:
         raise InputError(f"fact {fact_id} is not forgotten, and has not expired")
-    for older in _versions(tx, fact_id):
-        if tx.fact(older).forgotten_at == fact.forgotten_at is not None:
-            tx.change(older, "unforget", {"forgotten_at": None}, other_id=fact_id)
+    for other, _ in _beside(tx, fact_id):
+        if tx.fact(other).forgotten_at == fact.forgotten_at is not None:
+            tx.change(other, "unforget", {"forgotten_at": None}, other_id=fact_id)
     renewed = revived(fact, tx.now) | ({"valid_until": None} if fact.superseded_at is None else {}) if over else {}
     return tx.change(fact_id, "unforget", {"forgotten_at": None, **renewed})
 

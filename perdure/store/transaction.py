@@ -126,6 +126,10 @@ class Transaction:
         """Return whether what a fact says was forgotten in its scope after it was said, at a time in epoch seconds."""
         return forgotten.is_forgotten(self.connection, store_key(self.connection), fact, said_at)
 
+    def leaning(self, fact_id: str) -> list[str]:
+        """Return the ids of what says little without a fact, which it quotes."""
+        return forgotten.leaning(self.connection, store_key(self.connection), self.fact(fact_id))
+
     def _mark(self, fact: Fact, action: str) -> None:
         if fact.forgotten_at is None:
             forgotten.lift(self.connection, fact.id)

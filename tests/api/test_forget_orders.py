@@ -53,6 +53,8 @@ TOLD = (
         ("pls forget my weight", {12}),
         ("forget it, try again", set()),
         ("Remove my birthday field from the form.", set()),
+        ("Don't store my birthday in the logs.", set()),
+        ("Never log my birthday.", set()),
     ],
 )
 def test_what_is_meant_goes_and_nothing_else(
@@ -159,3 +161,36 @@ def test_nothing_found_is_said(open_memory: OpenMemory) -> None:
     memory.store("I live in Graz.")
     assert "Nothing is remembered about" in block(memory, "Forget that I play the cello.")
     assert texts(memory) == {"I live in Graz."}
+
+
+def test_all_that_is_known_goes_only_after_a_yes(open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    for text in TOLD:
+        memory.store(text)
+    said = block(memory, "Forget everything you know about me.")
+    assert "Not forgotten yet" in said
+    assert f"and {len(TOLD) - 10} more" in said
+    assert texts(memory) == set(TOLD)
+    block(memory, "yes")
+    assert texts(memory) == set()
+
+
+def test_what_quotes_a_forgotten_memory_goes_and_comes_back_with_it(open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    server, leaning = "Our deploy server is called heron.", "It runs on port 8443 and on 3 machines in Graz."
+    said = [{"role": "user", "content": text} for text in (server, leaning)]
+    memory.turns.after(said, True, HERE)
+    tell(memory, "I live in Graz.")
+    before = texts(memory)
+    assert before == {server, f"{leaning} (after: {server})", "I live in Graz."}
+    [forgotten] = [fact.id for fact in memory.admin.list() if fact.text == server]
+    memory.forget(forgotten)
+    assert texts(memory) == {"I live in Graz."}
+    memory.unforget(forgotten)
+    assert texts(memory) == before
+
+
+def test_an_order_to_remember_never_points_at_one_to_forget(open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    tell(memory, "Forget my birthday.", "Remember that.")
+    assert texts(memory) == set()
