@@ -41,37 +41,43 @@ class View:
         return Lexicon(len(self.texts), known, misspelt)
 
 
-def features(view: View, prompt: Prompt, vectors: Floats) -> tuple[NDArray[np.int_], Floats]:
+def features(
+    view: View, prompt: Prompt, vectors: Floats, *, near: int = NEAR, shared: int = SHARED
+) -> tuple[NDArray[np.int_], Floats]:
     """Return the places of the candidates, and a row of features for each.
 
     Args:
         view: the store.
         prompt: what is asked.
         vectors: of its parts, of shape (parts, dims).
+        near: so many of the nearest are candidates.
+        shared: and so many more, of those that share words.
     """
     cosines = vectors @ view.vectors.T
     best = cosines.max(0)
     lexicon = view.lexicon(prompt)
-    places = _candidates(view, prompt, lexicon, np.argsort(-best, kind="stable"))
-    near = Near.of(
+    places = _candidates(view, prompt, lexicon, np.argsort(-best, kind="stable"), near, shared)
+    mixed = Near.of(
         cosines[:, places],
         cosines.sum(1),
         (cosines**2).sum(1),
         len(view.texts),
         float(np.linalg.norm(vectors.mean(0))),
     )
-    return places, rows(prompt, lexicon, near, [view.texts[place] for place in places])
+    return places, rows(prompt, lexicon, mixed, [view.texts[place] for place in places])
 
 
-def _candidates(view: View, prompt: Prompt, lexicon: Lexicon, order: NDArray[np.int_]) -> NDArray[np.int_]:
-    near = order[:NEAR].tolist()
+def _candidates(
+    view: View, prompt: Prompt, lexicon: Lexicon, order: NDArray[np.int_], most: int, shared: int
+) -> NDArray[np.int_]:
+    near = order[:most].tolist()
     asked = {lexicon.meant.get(word, word) for words in prompt.words for word in words}
     scored = [
         (sum(map(lexicon.weight, asked & words)), -place)
         for place, words in enumerate(view.words)
         if place not in near and not asked.isdisjoint(words)
     ]
-    return np.array(near + [-place for _, place in sorted(scored, reverse=True)[:SHARED]], dtype=int)
+    return np.array(near + [-place for _, place in sorted(scored, reverse=True)[:shared]], dtype=int)
 
 
 def _alike(word: str, known: Counter[str]) -> list[str]:

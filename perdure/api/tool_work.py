@@ -54,16 +54,19 @@ def recall(caller: ToolCaller, given: arguments.Recall) -> Answer:
 
 
 def _found(caller: ToolCaller, given: arguments.Recall) -> list[dict[str, Any]]:
-    query = given.query or ""
+    query, found = given.query or "", {}
     if given.entity is None and given.category is None and given.tag is None:
         # The receipt is dropped: a search of the model's is neither a turn nor a use.
-        found = caller.recall(query, as_of=given.as_of, receipt_to=lambda receipt: None)
-        items = found.items[: given.limit] if found else ()
-        return [{"id": item.id, "category": item.category, "text": item.text, "score": item.score} for item in items]
+        recalled = caller.recall(query, as_of=given.as_of, receipt_to=lambda receipt: None)
+        found = {item.id: (item.category, item.text, item.score) for item in (recalled.items if recalled else ())}
+    # Who asks gets what is nearest, also what would not come up unasked.
     chosen = Filter(category=given.category, entity=given.entity)
-    hits = caller.chosen(query, chosen, given.tag, given.as_of, given.limit)
-    return [{"id": hit.fact.id, "category": hit.fact.category, "text": hit.fact.text, "score": hit.score}
-            for hit in hits]  # fmt: skip
+    for hit in caller.chosen(query, chosen, given.tag, given.as_of, given.limit):
+        found.setdefault(hit.fact.id, (hit.fact.category, hit.fact.text, hit.score))
+    return [
+        {"id": name, "category": category, "text": text, "score": score}
+        for name, (category, text, score) in list(found.items())[: given.limit]
+    ]
 
 
 def _line(found: Mapping[str, Any]) -> str:

@@ -43,6 +43,7 @@ NOT_FOLLOWED = frozenset({"SUPERSEDES", "CONTRADICTS", "CORRECTS"})
 SAME = 0.6
 """A passage that shares so much of its words (Jaccard) with a fact, and has no detail more, says the same."""
 OVER_BUDGET = "over the budget"
+MORE = "and {} more, which memory_recall finds"
 ELSEWHERE = "of the moment in another conversation"
 LOADING_SHARE = 0.75
 """Of a turn's time, for which the first recall waits for the model."""
@@ -132,7 +133,7 @@ class Recaller:
             ranked += _new([Ranked(fact, LINKS, 0.0) for fact in bridges], ranked, receipt)
             profile = self._guarded(PROFILE, receipt, lambda: self._standing(view, session, deadline))
             ranked, marked = self._newest([*_new(profile, ranked, receipt), *ranked], view, receipt, deadline)
-            recall = self._block(ranked, marked, receipt, asked, token_counter(leg))
+            recall = self._block(ranked, marked, receipt, asked, token_counter(leg), counted=query.of_kind)
         receipt.seconds = time.monotonic() - began
         return recall, receipt
 
@@ -305,8 +306,15 @@ class Recaller:
         return [there[fact_id] for fact_id in order], marks(facts, found, self.stale, self.store.zone)
 
     def _block(
-        self, ranked: list[Ranked], marked: Mapping[str, str], receipt: Receipt, asked: Asked, count: CountTokens
-    ) -> Recall | None:
+        self, ranked: list[Ranked], marked: Mapping[str, str], receipt: Receipt, asked: Asked, count: CountTokens,
+        *, counted: bool = False,
+    ) -> Recall | None:  # fmt: skip
+        """Return the block of what was ranked, as far as it has room; if `counted`, it says how many more there are."""
+
+        def fenced(entries: Sequence[Entry]) -> str:
+            more = sum(receipt.verdicts.get(each.item.id) == OVER_BUDGET for each in facts) if counted else 0
+            return self._fenced(entries, receipt, more)
+
         options, form = self.options, self.options.format
         now = receipt.at if asked.as_of is None else asked.as_of
         facts = [
@@ -331,20 +339,21 @@ class Recaller:
                 receipt.verdicts[each.item.id] = "injected" if index in chosen else OVER_BUDGET
             entries += [fresh[index] for index in chosen]
         said = {each.fact.id: each.fact.effective_date for each in ranked if each.leg != PROFILE}
-        block = self._fenced(newest_first(entries, said), receipt)
+        block = fenced(newest_first(entries, said))
         # The nonce and what a tokenizer makes of line ends can cost more than was counted for each alone.
         while entries and count(block) > options.max_tokens:
             receipt.verdicts[entries.pop().item.id] = OVER_BUDGET
-            block = self._fenced(newest_first(entries, said), receipt)
+            block = fenced(newest_first(entries, said))
         if not entries:
             return None
         receipt.tokens, receipt.size = count(block), len(block.encode())
         items = tuple(each.item for each in newest_first(entries, said))
         return Recall(block, items, receipt.id, options.placement)
 
-    def _fenced(self, entries: Sequence[Entry], receipt: Receipt) -> str:
+    def _fenced(self, entries: Sequence[Entry], receipt: Receipt, more: int = 0) -> str:
         form = self.options.format
         lines = [line(entry, form, number) for number, entry in enumerate(entries, 1)]
+        lines += [MORE.format(more)] if more else []
         return render(lines, self.store.key, receipt.session, form)
 
     def _passages(self, receipt: Receipt, facts: list[Fact], count: CountTokens) -> list[Entry]:

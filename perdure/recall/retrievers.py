@@ -15,6 +15,8 @@ from perdure.ranking.calibration import Calibration, background
 from perdure.ranking.fuse import Fused, fuse
 from perdure.ranking.gates import Evidence, Gate
 from perdure.recall.gate import NEAR, SHARED, LearnedGate, Lexicon, Near, Prompt, rows
+from perdure.recall.kind_gate import of_kind
+from perdure.recall.kinds import may_be_the_askers
 from perdure.recall.options import LEXICAL, LOOKUP, PASSAGES, VECTOR
 from perdure.recall.query import Query
 from perdure.recall.slot import Breaker, Slot, Ticket
@@ -32,6 +34,8 @@ NAMED: Final = 0.9
 """The least score of a memory whose slot the prompt names: that is exact, and needs no model."""
 BY_WORDS: Final = 0.5
 """From this share of the prompt's words on a memory is said to be found by words."""
+OF_A_KIND = 100
+"""Candidates of each leg where all of a kind is asked for."""
 FILES = "files"
 SESSIONS = "sessions"
 
@@ -146,14 +150,16 @@ class Legs:
         `deadline`: `time.monotonic()` after which a leg is left behind.
         """
         run = _Run(self.store, query, view, deadline)
+        most = OF_A_KIND if query.of_kind else 0
         ticket = brought = None
         if leg is not None and not leg.breaker.open(run.began):
-            ticket = self._slot.start(lambda: run.nearest(leg, self.near if leg.gate else self.candidates))
+            near = max(self.near, most)
+            ticket = self._slot.start(lambda: run.nearest(leg, near if leg.gate else self.candidates))
         source = self.source if view.tag is None and view.as_of is None else None
         if source is not None:
             embeds = ticket is not None
             brought = self._passages.start(lambda: run.bring(source, query.text, session, embeds))
-        run.words(query.text, self.candidates)
+        run.words(query.text, max(self.candidates, most))
         if leg is None:
             run.states[VECTOR] = "no model, or none yet"
         elif ticket is None:
@@ -168,7 +174,7 @@ class Legs:
                 run.vectors(*result, leg)
         if source is not None:
             run.take(brought)
-        return run.found(leg, self.shared)
+        return run.found(leg, max(self.shared, most))
 
     def foresee(self, query: Query, leg: VectorLeg, deadline: float) -> None:
         """Have the query's vector at hand before it is searched for; returns when it is, or at the deadline."""
@@ -286,7 +292,12 @@ class _Run:
         if gate and features:
             import numpy as np
 
-            judged |= zip(features, gate.probabilities(np.stack(list(features.values()))), strict=True)
+            rows = np.stack(list(features.values()))
+            told = gate.probabilities(rows)
+            judged |= zip(features, told, strict=True)
+            if self._query.of_kind:
+                for name, one in zip(features, of_kind(rows, told), strict=True):
+                    judged[name] = max(judged[name], one) if may_be_the_askers(facts[name].text) else 0.0
         # A fact that has no vector yet, as when it was stored before the model was there, goes by words.
         evidence = {
             fact_id: self._evidence(fact_id, best.get(fact_id), by_words.get(fact_id), judged.get(fact_id))

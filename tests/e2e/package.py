@@ -29,6 +29,7 @@ DATA = (
     "perdure/embed/data/perdure-recall-1.onnx",
     "perdure/embed/data/tokenizer.json",
     "perdure/recall/data/gate.json",
+    "perdure/recall/data/kinds.json",
     "perdure/hosts/openclaw/index.js",
     "perdure/hosts/openclaw/bridge.js",
     "perdure/hosts/openclaw/generated.json",
