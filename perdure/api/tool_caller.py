@@ -180,7 +180,7 @@ class ToolCaller(Memory):
             InputError: the query is empty.
         """
         approved = replace(chosen, review_state="approved")
-        hits = self.admin.search(query, approved, limit=3 * limit, tag=tag, as_of=as_of)
+        hits = self.admin.search(query, approved, limit=3 * limit, tag=tag, as_of=as_of, all_near=True)
         return [hit for hit in hits if hit.fact.channel in AUTO_RECALLED][:limit]
 
     def draft(self, text: str, given: Given, old: Fact) -> SafeFact:
