@@ -1,4 +1,4 @@
-"""Fits what is looked at where all of a kind is asked for, and shows what it brings.
+"""Fits what is looked at where all of a kind is asked for. `python -m bench siblings` measures what it brings.
 
 python -m training.kinds MODEL FILE... [--out FILE]
 

@@ -105,7 +105,6 @@ class Admin(Facade):
         tag: str | None = None,
         as_of: float | None = None,
         include_superseded: bool = False,
-        all_near: bool = False,
     ) -> Sequence[Hit]:
         """Search all memories that the caller may read, best first; see `perdure.api.fact_search`.
 
@@ -116,13 +115,12 @@ class Admin(Facade):
             tag: with this tag.
             as_of: as of this time, epoch seconds.
             include_superseded: also former versions.
-            all_near: also what shares no word with the query and is not likely to help.
 
         Raises:
             InputError: the query is empty, or the limit out of range.
         """
         view = self._view(tag=tag, as_of=as_of, include_superseded=include_superseded)
-        return search_facts(self._engine, view, query, chosen, limit, all_near=all_near)
+        return search_facts(self._engine, view, query, chosen, limit)
 
     def history(self, fact_id: str) -> History:
         """Return all versions of a memory, also if it is forgotten, and what was done to them.

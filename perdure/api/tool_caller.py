@@ -8,7 +8,7 @@ from datetime import tzinfo
 from typing import Any
 
 from perdure.api.explain import MIN_PREFIX
-from perdure.api.fact_search import Hit
+from perdure.api.fact_search import Hit, search_facts
 from perdure.api.memory import Memory
 from perdure.api.stored import SHORT_ID, Outcome, Stored, redacted, stored
 from perdure.capture.decide import own_view
@@ -180,7 +180,8 @@ class ToolCaller(Memory):
             InputError: the query is empty.
         """
         approved = replace(chosen, review_state="approved")
-        hits = self.admin.search(query, approved, limit=3 * limit, tag=tag, as_of=as_of, all_near=True)
+        view = self._view(tag=tag, as_of=as_of)
+        hits = search_facts(self._engine, view, query, approved, 3 * limit, all_near=True)
         return [hit for hit in hits if hit.fact.channel in AUTO_RECALLED][:limit]
 
     def draft(self, text: str, given: Given, old: Fact) -> SafeFact:

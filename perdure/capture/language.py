@@ -36,6 +36,7 @@ _WORD = lazy(r"(?<![^\W_])[^\W\d_]+(?:'[^\W\d_]+)?(?![^\W_])")
 CODES = ("de", "fr", "es", "pt", "sv", "cs", "pl", "tr", "ru", "ar", "hi", "zh", "ja", "ko")
 DENSE = frozenset(["zh", "ja", "ko"])
 MAX_SENTENCE = 1_000
+"""Characters: what is longer is pasted, and no statement."""
 # Of three words and more, or seven characters without spaces: shorter ones are names and terms.
 _QUOTATION = lazy(
     r'"[^"]{1,400}"|[“”„»][^“”«"]{1,400}[“”«"]|«[^»]{1,400}»|「[^」]{1,400}」|『[^』]{1,400}』|\u2018[^\u2019]{1,400}\u2019'

@@ -16,6 +16,7 @@ from perdure.speech.forgetting import speaks_of_forgetting
 from perdure.speech.orders import asks_to_remember
 from perdure.text.lexicon import word_set
 from perdure.text.normalise import fold
+from perdure.text.quotes import bracket
 
 # Where chat ends a sentence although the library, which is made for edited text, goes on: runs of marks, and "ok.",
 # which it takes for an abbreviation.
@@ -202,11 +203,9 @@ def explained(sentence: str, before: str, asked: str = "") -> str | None:
     leans = _DANGLING.match(sentence)
     if _NAMED.search(sentence) or not (leans or _ANSWER.match(sentence)):
         return ""
-    before = before if _tells(before) else ""
-    said = (("after", before), ("asked by the assistant", asked))
-    told = [f"{who}: {text}" for who, text in ((who, " ".join(text.split())) for who, text in said) if text]
-    if told and max(map(len, told)) <= 2 * MAX_BEFORE:
-        return f" ({'; '.join(told)})"
+    said = [" ".join(text.split()) for text in (before if _tells(before) else "", asked)]
+    if any(said) and max(map(len, said)) <= 2 * MAX_BEFORE:
+        return bracket(*said)
     return None if leans and not _TOLD.search(sentence) else ""
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from perdure.capture.language import CODES, Language, foreign_cue, language, language_of
+from perdure.capture.language import CODES, MAX_SENTENCE, Language, foreign_cue, language, language_of
 from perdure.capture.moments import moments
 from perdure.capture.naming import find_naming
 from perdure.capture.sentences import (
@@ -37,7 +37,6 @@ LEARNT = "learnt"
 CaptureRule = Callable[[str], str | None]
 """A further rule: gets a sentence, returns the name of a cue if it is worth keeping, else None."""
 
-MAX_SENTENCE = 1_000
 MAX_MARK = 20
 MAX_NAME_WORDS = 3
 MIN_OWN_WORDS = 7

@@ -13,7 +13,6 @@ from perdure.speech.answers import chosen
 from perdure.speech.forgetting import orders_to_forget
 from perdure.speech.spans import spoken
 from perdure.speech.typed import typed
-from perdure.store.fact import Fact
 from perdure.store.scope import Audience
 from perdure.store.sql import get_meta, put_meta
 from perdure.store.store import Store
@@ -35,7 +34,6 @@ _ORDERS = "forget_orders"
 
 @dataclass(slots=True)
 class _Open:
-    several: tuple[Fact, ...]
     order: Meant
     turns: int = OPEN
 
@@ -64,10 +62,9 @@ class ForgetOrders:
         conversation = f"{audience.home}\0{session or ''}"
         text = typed(strip_fenced(prompt, self._store.key, session))
         chosen = self._chosen(conversation, text)
-        if chosen is None and not any(orders_to_forget(text)):
-            return ""
-        plain = spoken(text).plain
-        orders = [] if chosen is not None else list(orders_to_forget(plain))
+        # What is no order as it stands is none without what it quotes.
+        plain = spoken(text).plain if chosen is not None or any(orders_to_forget(text)) else ""
+        orders = list(orders_to_forget(plain)) if chosen is None else []
         if chosen is None and not orders:
             return ""
         self._settle(PATIENCE)
@@ -86,7 +83,7 @@ class ForgetOrders:
             put_meta(tx.connection, _ORDERS, json.dumps([*known, [name, block]][-ANSWERED:]))
         for each in done:
             if each.several and session is not None:
-                self._open.put(conversation, _Open(each.several, each))
+                self._open.put(conversation, _Open(each))
         return block
 
     def _chosen(self, conversation: str, text: str) -> list[Meant] | None:
@@ -95,11 +92,12 @@ class ForgetOrders:
         if listed is None or listed.turns < 1:
             return None
         listed.turns -= 1
-        places = chosen(text, len(listed.several))
+        several = listed.order.several
+        places = chosen(text, len(several))
         if places is None:
             return None
         listed.turns = 0
-        return [Meant(listed.order.order, tuple(listed.several[place] for place in places))] if places else None
+        return [Meant(listed.order.order, tuple(several[place] for place in places))] if places else None
 
     def _answer(self, name: str) -> str | None:
         """Return the block that told of an order."""

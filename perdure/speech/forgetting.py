@@ -26,7 +26,7 @@ _SURE = {"forget": ("forget_clause", "forget_it"), "keep": ("nowhere",), "deny":
 _WISHED = {"forget": ("forget_own", "forget_you", "pretend"), "deny": ("wish",), "keep": ("absent",)}
 """What is an order by itself, and what is one unless it speaks of work; each with the words that hint at it."""
 MAX_TARGET = 12
-MAX_SENTENCE = 1_000
+MAX_ORDER = 1_000
 """Characters: what is longer is pasted, and no order."""
 
 
@@ -163,7 +163,7 @@ def _hinted(names: Mapping[str, Iterable[str]], hints: frozenset[str], folded: s
 
 def _hints(folded: str) -> frozenset[str]:
     """Return which words of an order a sentence may have: a cheap look before all patterns."""
-    begun = set(_FIRST.findall(folded)) if len(folded) <= MAX_SENTENCE else set()
+    begun = set(_FIRST.findall(folded)) if len(folded) <= MAX_ORDER else set()
     found = {name for name, words in _begun().items() if not words.isdisjoint(begun)}
     return frozenset(found - {"denied"} | {"deny"} if "denied" in found else found - {"denied", "keep"})
 

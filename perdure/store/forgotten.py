@@ -9,17 +9,16 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from perdure.regex import lazy
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience, Scope
 from perdure.store.sql import Backend, Connection, Row, run
+from perdure.text.quotes import said_before
 from perdure.text.silence import Marks, marks_of, without
 
 Hush = Callable[[str, float], str]
 """Takes a text and when it was said, epoch seconds; returns it without what was forgotten since."""
 
 TABLE = Path(__file__).with_suffix(".sql").read_text(encoding="utf-8")
-_QUOTED = lazy(r" \(after: (.+)\)$")
 _SOON = 86_400.0
 """Seconds after something was said in which it may be quoted to say what comes next."""
 _COLUMNS = "scope, scope_target, at, marks"
@@ -55,12 +54,12 @@ def leaning(connection: Connection, key: bytes, fact: Fact) -> list[str]:
     # By the index of times: whoever forgets much asks for each.
     sql = (
         "SELECT id, text FROM facts WHERE coalesce(source_date, created_at) BETWEEN ? AND ?"
-        " AND provenance_session IS ? AND +scope = ? AND scope_target = ? AND id <> ? AND text LIKE '% (after: %'"
+        " AND provenance_session IS ? AND +scope = ? AND scope_target = ? AND id <> ? AND text LIKE '%)'"
     )
     values = (said_at, said_at + _SOON, fact.provenance_session, fact.scope, fact.scope_target, fact.id)
-    quoted = [(name, told[1]) for name, text in run(connection, sql, values) if (told := _QUOTED.search(text))]
+    beside = [(name, said_before(text)) for name, text in run(connection, sql, values)]
     marks = Marks([(mark, (fact.scope, fact.scope_target, 0.0)) for mark in marks_of(fact.text, key)], key)
-    return [name for name, told in quoted if without(told, lambda each: any(marks.telling(each))) != told]
+    return [name for name, told in beside if without(told, lambda each: any(marks.telling(each))) != told]
 
 
 class Forgotten:

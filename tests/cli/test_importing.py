@@ -25,7 +25,7 @@ def test_a_preview_an_import_and_the_way_back(home: Path) -> None:
     done = call("import", FORMATS / "codex")
     assert "--mine" in done.output
     batch = done.output.rpartition("--batch ")[2].split()[0]
-    assert found("Brightline")[0] == "I work at Brightline."
+    assert found("Brightline") == ["I work at Brightline."]
     call("undo", "--batch", batch)
     assert found("Brightline") == []
     assert call_json("import", FORMATS / "codex")["added"] == 0

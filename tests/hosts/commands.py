@@ -20,6 +20,7 @@ from perdure.hosts.command.dialects import DIALECTS
 from tests.waiting import until
 
 SECRET = "SOME_API_KEY"
+PATIENT = "import sys; from perdure.service import client; client.SECONDS = 50; client.main(sys.argv[1:])"
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def kill(home: Path) -> None:
     for pid in helpers(home):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    until(lambda: not helpers(home) and not processes(home, b"hook"))
+    until(lambda: not helpers(home) and not processes(home, b"--host"))
 
 
 def helpers(home: Path) -> list[int]:
@@ -55,8 +56,10 @@ def payload(event: str, session: str, **values: Any) -> bytes:
     }).encode()  # fmt: skip
 
 
-def hook(home: Path, event: str, data: bytes, **more: Any) -> bytes:
-    command = [sys.executable, "-I", "-m", "perdure", "hook", event, "--host", "claude-code", "--home", str(home)]
+def hook(home: Path, event: str, data: bytes, *, patient: bool = False, **more: Any) -> bytes:
+    """Run a hook as the host does; a patient one waits for its answer, however busy the machine is."""
+    way = ["-c", PATIENT] if patient else ["-m", "perdure", "hook"]
+    command = [sys.executable, "-I", *way, event, "--host", "claude-code", "--home", str(home)]
     done = subprocess.run(command, input=data, stdout=subprocess.PIPE, check=True, timeout=60, **more)
     said: bytes = done.stdout
     return said
