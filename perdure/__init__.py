@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from perdure.api.async_memory import AsyncMemory
     from perdure.api.memory import Memory
+    from perdure.api.view import MemoryView
     from perdure.engine.extensions import hookimpl
     from perdure.errors import PerdureError
     from perdure.hooks.types import Recall, RecallItem, TurnContext
@@ -27,6 +28,7 @@ _HOMES = {
     "AsyncMemory": "perdure.api.async_memory",
     "Fact": "perdure.store.fact",
     "Memory": "perdure.api.memory",
+    "MemoryView": "perdure.api.view",
     "PerdureError": "perdure.errors",
     "Recall": "perdure.hooks.types",
     "RecallItem": "perdure.hooks.types",
@@ -39,6 +41,7 @@ __all__ = [
     "AsyncMemory",
     "Fact",
     "Memory",
+    "MemoryView",
     "PerdureError",
     "Recall",
     "RecallItem",

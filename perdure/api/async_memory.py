@@ -14,12 +14,14 @@ from perdure.api.files import Files
 from perdure.api.memory import Memory
 from perdure.api.turns import Turns
 from perdure.api.upkeep import Proposals, Upkeep
+from perdure.api.view import MemoryView
 from perdure.hooks.types import Recall
 
 P = ParamSpec("P")
 R = TypeVar("R")
-T = TypeVar("T")
-Recalls = TypeVar("Recalls", Memory, Turns)
+T = TypeVar("T", covariant=True)
+Recalls = TypeVar("Recalls", MemoryView, Turns)
+View = TypeVar("View", bound=MemoryView)
 GRACE = 0.5
 """Seconds beyond recall's own deadline: for a thread to start, and for what recall has found by then."""
 
@@ -160,7 +162,22 @@ class AsyncUpkeep(Twin[Upkeep]):
         return AsyncProposals(self.inner.proposals)
 
 
-class AsyncMemory(Twin[Memory]):
+class AsyncMemoryView(Twin[View]):
+    """The async twin of `MemoryView`."""
+
+    add = _async(MemoryView.add)  # type: ignore[arg-type]  # as for `update`
+    store = _async(MemoryView.store)
+    update = _async(MemoryView.update)  # type: ignore[arg-type]  # its **values could be called self
+    forget = _async(MemoryView.forget)
+    search = _async(MemoryView.search)
+    get_all = _async(MemoryView.get_all)
+    delete = _async(MemoryView.delete)
+    history = _async(MemoryView.history)
+    recall = _in_time(MemoryView.recall)
+    get = _async(MemoryView.get)
+
+
+class AsyncMemory(AsyncMemoryView[Memory]):
     """The async twin of `Memory`: the same methods, to be awaited.
 
     Example:
@@ -174,20 +191,15 @@ class AsyncMemory(Twin[Memory]):
         """Open the store; the arguments and errors are those of `Memory.open`."""
         return cls(await asyncio.to_thread(Memory.open, *args, **kwargs))
 
-    store = _async(Memory.store)
-    update = _async(Memory.update)  # type: ignore[arg-type]  # its **values could be called self
-    forget = _async(Memory.forget)
     unforget = _async(Memory.unforget)
     pin = _async(Memory.pin)
     link = _async(Memory.link)
     unlink = _async(Memory.unlink)
     related = _async(Memory.related)
     undo = _async(Memory.undo)
-    recall = _in_time(Memory.recall)
     evaluate = _async(Memory.evaluate)
     why = _async(Memory.why)
     why_not = _async(Memory.why_not)
-    get = _async(Memory.get)
     has = _async(Memory.has)
     lookup = _async(Memory.lookup)
     changes = _async(Memory.changes)
@@ -199,6 +211,12 @@ class AsyncMemory(Twin[Memory]):
     embed = _async(Memory.embed)
     vault = _async(Memory.vault)
     close = _async(Memory.close)
+
+    def for_user(
+        self, user: str, *, agent: str | None = None, project: str | None = None, session: str | None = None
+    ) -> AsyncMemoryView[MemoryView]:
+        """Return the async twin of `Memory.for_user`."""
+        return AsyncMemoryView(self.inner.for_user(user, agent=agent, project=project, session=session))
 
     @property
     def turns(self) -> AsyncTurns:

@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from perdure.api.facade import Facade
 from perdure.api.files import Files
 from perdure.api.turns import Turns
+from perdure.api.view import PATIENCE, MemoryView, Named
 from perdure.clock import Clock
-from perdure.engine.composing import in_search
 from perdure.engine.engine import Engine, OwnersContext, audience_of
 from perdure.engine.paths import data_folder
 from perdure.engine.settings import Settings
-from perdure.errors import AmbiguousIdError, InputError, NotFoundError, ScopeError, SettingsError, StoreClosedError
-from perdure.hooks.types import Channel, Recall, TurnContext
+from perdure.errors import AmbiguousIdError, InputError, NotFoundError, SettingsError
+from perdure.hooks.types import TurnContext
 from perdure.parts import part
-from perdure.recall.pipeline import Asked
 from perdure.recall.receipt import Receipt
 from perdure.store import history, lifecycle, links, search
 from perdure.store.aliases import Names, naming
 from perdure.store.fact import Fact
 from perdure.store.history import Change
 from perdure.store.links import Link, Related
-from perdure.store.safe import TEXTS, safe_fact
-from perdure.store.scope import Scope
+from perdure.store.scope import checked_id
 
 if TYPE_CHECKING:
     from perdure.api.admin import Admin
@@ -35,30 +31,29 @@ if TYPE_CHECKING:
     from perdure.api.evaluate import Evaluation
     from perdure.api.explain import Why
     from perdure.api.status import Status
-    from perdure.api.stored import Stored
     from perdure.api.upkeep import Upkeep
     from perdure.store.undo import Undone
     from perdure.vault.vault import Vault
 
-PATIENCE = 30.0
-Named = str | Fact
-"""A memory, or its id, or the beginning of it."""
 _MEANT = {"user_id": "user", "agent_id": "agent", "path": "home", "folder": "home", "scope": "scopes"}
 """Arguments of `Memory.open` by other names."""
 
 
-class Memory(Facade):
+class Memory(MemoryView):
     """Long-term memory in one data folder.
 
     Example:
-        with Memory.open() as memory:
+        with Memory() as memory:
             memory.store("The staging database is called heron.")
             print(memory.recall("Which database is staging?"))
     """
 
     def __init__(self, engine: Engine | None = None, context: TurnContext | None = None) -> None:
+        """Open the store of this machine's user; `open` takes a folder, and all else that can be said of it."""
+        if engine is None and context is None:
+            engine, context = _opened(TurnContext(host="library"))
         if not isinstance(engine, Engine) or context is None:
-            raise InputError("a memory is opened by Memory.open(), or by Memory.open(FOLDER)")
+            raise InputError("a memory is opened by Memory(), or by Memory.open(FOLDER)")
         super().__init__(engine, context)
 
     @classmethod
@@ -97,109 +92,31 @@ class Memory(Facade):
         """
         for name in settings.keys() & _MEANT.keys():
             raise SettingsError(f"setting {name!r} is unknown; did you mean {_MEANT[name]}?")
-        loaded = Settings.load(settings, host_config=host_config)
-        engine = Engine(data_folder(home), loaded, clock=clock, guest=guest)
         kind = OwnersContext if whole and agent is None and user is None and not scopes else TurnContext
         context = kind(agent_id=agent, user_id=user, scopes=tuple(scopes), host="library")
-        try:
-            engine.files.start(audience_of(context))
-        except BaseException:
-            engine.close()
-            raise
-        return cls(engine, context)
+        return cls(*_opened(context, home, settings, host_config, clock=clock, guest=guest))
 
-    def store(
-        self,
-        text: str,
-        *,
-        category: str | None = None,
-        importance: float = 0.5,
-        entity: str | None = None,
-        key: str | None = None,
-        value: str | None = None,
-        why: str | None = None,
-        tags: Iterable[str] | None = None,
-        decay_class: str | None = None,
-        scope: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        channel: Channel = Channel.LIBRARY,
-        supersedes: str | None = None,
-    ) -> Stored:
-        """Store a memory; it is on disk when this returns. What is left out is made out from the text.
+    def for_user(
+        self, user: str, *, agent: str | None = None, project: str | None = None, session: str | None = None
+    ) -> MemoryView:
+        """Return what one user has of this store; it costs nothing, and is closed with the store.
 
         Args:
-            text: the memory.
-            category: see `Fact`, as for the next ones.
-            importance: 0 to 1.
-            entity: of its slot.
-            key: of its slot.
-            value: of its slot.
-            why: the reason.
-            tags: instead of those that its words give.
-            decay_class: how long it lives; None: for good, unless its own words say when it ends.
-            metadata: JSON values.
-            scope: to whom it belongs, as "agent:main user:*" to all users of an agent; None: the caller.
-            channel: by which way it comes in.
-            supersedes: id of the memory whose place it takes.
-
-        Returns:
-            The fact as stored; or the one that said the same before, now confirmed; or the one it withdraws. It says
-            which, what it took the place of, and which secrets were left out.
+            user: the user's id in your program.
+            agent: what this agent has of the user; None: what all have.
+            project: also what belongs to this project.
+            session: also what belongs to this conversation.
 
         Raises:
-            InputError: a value does not fit.
-            ScopeError: the caller may not write to this scope.
-            StoreError: it could not be written.
+            ScopeError: an id is empty, malformed or None where there must be one.
         """
-        from perdure.api.stored import redacted, written
-        from perdure.capture.explicit import Given, explicit_fact
-
-        replaced = self._own(supersedes) if supersedes else None
-        there = Scope(replaced.scope, replaced.scope_target) if replaced else None
-        home = self._audience.writable(Scope.parse(scope) if scope else there)
-        if replaced is not None and there != home:
-            raise ScopeError(f"fact {replaced.id} belongs to {there}; what takes its place cannot go to {home}")
-        given = Given(category, importance, entity, key, value, why, tags, decay_class, metadata)
-        engine = self._engine
-        now = engine.clock.now()
-        clean = explicit_fact(text, given, home, channel, now, engine.store.zone, engine.categories)
-        [prepared] = engine.writer.prepare([clean.fact], now)
-        with engine.store.write(self._author(channel)) as tx:
-            done = written(tx, engine.writer, prepared, channel, replaced.id if replaced else None)
-        return redacted(engine.store, done, clean.redacted, channel)
-
-    def update(self, fact_id: Named, **values: Any) -> Stored:
-        """Change a memory. New words make a new version with a new id; the old one stays for `as_of` and undo.
-
-        Args:
-            fact_id: its id, or the beginning of it.
-            values: new values: text, why, category, importance, entity, key, value, tags, decay_class, metadata...
-
-        Raises:
-            InputError: a value does not fit.
-            NotFoundError, AmbiguousIdError: see `perdure.errors`.
-        """
-        from perdure.api.stored import Outcome, redacted, stored
-        from perdure.capture.lifetimes import renewed
-
-        old, values = self._own(fact_id), lifecycle.checked(values)
-        engine = self._engine
-        clean = safe_fact(replace(old, **{name: value for name, value in values.items() if name in TEXTS}))
-        now = engine.clock.now()
-        [prepared] = engine.writer.prepare([clean.fact], now)
-        found = {"tags": prepared.fact.tags, **renewed(old, clean.fact, now, engine.store.zone)}
-        author = self._author()
-        with engine.store.write(author) as tx:
-            fact = lifecycle.update(tx, old.id, values, prepared.vector, found)
-            gone = [] if fact.id == old.id else [tx.fact(old.id)]
-            done = stored(fact, Outcome.REPLACED if gone else Outcome.STORED, gone, tx.batch)
-        return redacted(engine.store, done, clean.redacted, author.channel)
-
-    def forget(self, fact_id: Named) -> Fact:
-        """Leave a memory out of every answer from now on; `unforget` and `undo` bring it back."""
-        old = self._own(fact_id)
-        with self._engine.store.write(self._author()) as tx:
-            return lifecycle.forget(tx, old.id)
+        given = {"agent": agent, "project": project, "session": session}
+        ids = {kind: checked_id(name, kind) for kind, name in given.items() if name is not None}
+        context = TurnContext(
+            user_id=checked_id(user, "user"), agent_id=ids.get("agent"), session_id=ids.get("session"), host="library",
+            project=f"project:{ids['project']}" if "project" in ids else None,
+        )  # fmt: skip
+        return MemoryView(self._engine, context)
 
     def unforget(self, fact_id: Named) -> Fact:
         """Bring a forgotten memory back."""
@@ -244,33 +161,6 @@ class Memory(Facade):
         with self._engine.store.write(self._author(), keep=not dry_run) as tx:
             return undo_chosen(tx, self._audience, batch, session)
 
-    def recall(
-        self,
-        prompt: str,
-        *,
-        as_of: float | None = None,
-        include_superseded: bool = False,
-        tag: str | None = None,
-        expand: bool | None = None,
-        receipt_to: Callable[[Receipt], None] | None = None,
-    ) -> Recall | None:
-        """Return the block for a prompt, as a host would get it, or None if nothing is relevant.
-
-        Args:
-            prompt: what is asked.
-            as_of: what was true at that time, epoch seconds.
-            include_superseded: also former versions.
-            tag: only memories with this tag, found by their words: nothing is embedded.
-            expand: also ask in other words of the language model; None: as `recall_expansion` says.
-            receipt_to: takes the receipt, for `why`; then nothing is counted or written to the store.
-        """
-        asked = Asked(as_of, include_superseded, tag, expand=in_search(self._engine.settings, expand))
-        if not isinstance(prompt, str):
-            raise InputError(f"a prompt is of type {type(prompt).__name__}; it must be a text")
-        if self._engine.closed:
-            raise StoreClosedError("this memory is closed; Memory.open() opens it anew")
-        return self._engine.recall(prompt, self._context, asked, receipt_to)
-
     def evaluate(self, size: int = 50, seed: int = 0) -> Evaluation:
         """Ask for up to `size` memories in several ways and count what comes up; see `perdure.api.evaluate`."""
         from perdure.api.evaluate import evaluate
@@ -299,14 +189,6 @@ class Memory(Facade):
         from perdure.api.explain import why_not
 
         return why_not(self._engine.store, self._view(), fact_id, turn)
-
-    def get(self, fact_id: Named) -> Fact:
-        """Return the fact with this id, or the only one whose id begins so (at least 8 digits).
-
-        Raises:
-            InputError, NotFoundError, AmbiguousIdError: see `perdure.errors`.
-        """
-        return self._engine.store.database.query(search.by_prefix, fact_id, self._view(include_superseded=True))
 
     def has(self, fact_id: Named) -> bool:
         """Return whether there is a fact with this id, or exactly one whose id begins so."""
@@ -421,9 +303,15 @@ class Memory(Facade):
     def __exit__(self, *raised: object) -> None:
         self.close()
 
-    def _own(self, fact_id: Named) -> Fact:
-        """Return a fact that is to be changed, also if it is forgotten or superseded."""
-        view = replace(self._view(), everything=True)
-        fact = self._engine.store.database.query(search.by_prefix, fact_id, view)
-        self._audience.writable(Scope(fact.scope, fact.scope_target))
-        return fact
+
+def _opened(
+    context: TurnContext, home: str | Path | None = None, settings: Mapping[str, Any] | None = None,
+    host_config: Mapping[str, Any] | None = None, **given: Any,
+) -> tuple[Engine, TurnContext]:  # fmt: skip
+    engine = Engine(data_folder(home), Settings.load(settings or {}, host_config=host_config), **given)
+    try:
+        engine.files.start(audience_of(context))
+    except BaseException:
+        engine.close()
+        raise
+    return engine, context

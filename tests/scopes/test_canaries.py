@@ -72,6 +72,10 @@ READS: Mapping[str, Entry] = {
     "Memory.get": lambda memory, canary, context: memory.get(canary.facts[1]),
     "Memory.get, former version": lambda memory, canary, context: memory.get(canary.facts[0]),
     "Memory.get, beginning": lambda memory, canary, context: memory.get(canary.facts[1][:8]),
+    "Memory.get_all": lambda memory, canary, context: memory.get_all(limit=1000),
+    "Memory.get_all, tag": lambda memory, canary, context: memory.get_all(tag=canary.tag),
+    "Memory.search": lambda memory, canary, context: memory.search(f"Where does the {canary.word} sing?", limit=100),
+    "Memory.history": lambda memory, canary, context: memory.history(canary.facts[1][:8]),
     "Memory.has": lambda memory, canary, context: memory.has(canary.facts[1][:8]),
     "Memory.lookup": lambda memory, canary, context: memory.lookup(canary.entity),
     "Memory.lookup, key": lambda memory, canary, context: memory.lookup(canary.entity, "alias"),
@@ -161,6 +165,10 @@ WRITES: Mapping[str, Entry] = {
     ),
     "Memory.store, scope": lambda memory, canary, context: memory.store("Mine.", scope=str(canary.scope)),
     "Memory.store, supersedes": lambda memory, canary, context: memory.store("A new one.", supersedes=canary.facts[1]),
+    "Memory.add": lambda memory, canary, context: memory.add(f"The {canary.word} sings at noon.", tags=[canary.tag]),
+    "Memory.add, messages": lambda memory, canary, context: memory.add(
+        [{"role": "user", "content": f"My fish is called {canary.word}."}]
+    ),
     "Turns.mark": lambda memory, canary, context: marked(memory, canary, context),
     "Turns.after": lambda memory, canary, context: (
         memory.turns.after([{"role": "user", "content": f"My bird is called {canary.word}."}], True, context),
@@ -184,6 +192,7 @@ WRITES: Mapping[str, Entry] = {
         Filter(scope=canary.scope), dry_run=True
     ),
     "Admin.forget_many": lambda memory, canary, context: memory.admin.forget_many(Filter(scope=canary.scope)),
+    "Memory.delete": lambda memory, canary, context: memory.delete(canary.facts[1]),
     "Upkeep.checkpoint": lambda memory, canary, context: memory.upkeep.checkpoint("Move the nest."),
     "Upkeep.consolidate": lambda memory, canary, context: memory.upkeep.consolidate(cosine=0.5),
     "Upkeep.reflect": lambda memory, canary, context: memory.upkeep.reflect(days=36_500.0),
@@ -207,8 +216,8 @@ WRITES: Mapping[str, Entry] = {
 """Entry points that change something, in an order in which each still finds something to change."""
 
 NOTHING_OF_FACTS = {
-    "Memory.open", "Memory.close", "Memory.ready", "Memory.settle", "Memory.sync_index", "Memory.embed",
-    "Memory.admin", "Memory.upkeep", "Memory.aliases",
+    "Memory.open", "Memory.for_user", "Memory.close", "Memory.ready", "Memory.settle", "Memory.sync_index",
+    "Memory.embed", "Memory.admin", "Memory.upkeep", "Memory.aliases",
     "Memory.files", "Memory.turns", "Upkeep.proposals", "Turns.session_start", "Turns.session_end", "Turns.foresee",
     "Turns.adopt", "Admin.notices",
 }  # fmt: skip
@@ -444,7 +453,7 @@ def test_every_public_method_is_asked() -> None:
     public = {
         f"{kind.__name__}.{name}"
         for kind in (Memory, Aliases, Upkeep, Proposals, Admin, Files, Turns)
-        for name in vars(kind)
+        for name in dir(kind)
         if not name.startswith("_")
     }
     asked = {name.partition(",")[0] for name in (*READS, *WRITES)}

@@ -16,6 +16,7 @@ import pytest
 from perdure.api.async_memory import AsyncMemory, Twin
 from perdure.api.memory import Memory
 from perdure.api.tools import TOOLS, call_tool
+from perdure.api.view import MemoryView
 from perdure.engine.engine import OwnersContext
 from perdure.errors import NotFoundError
 from perdure.hooks.types import TurnContext
@@ -154,6 +155,23 @@ def test_no_caller_changes_what_is_another_callers(village: House, agent: str | 
                 leaks = given_away(heard(entry, memory, canary, context), hidden)
                 assert leaks == [], (caller, name, str(canary.scope))
         assert kept(village, hidden) == before, caller
+
+
+def test_the_view_of_a_user_gives_away_and_changes_nothing_of_others(village: House) -> None:
+    members = {f"Memory.{name}" for name in vars(MemoryView) if not name.startswith("_")}
+    # What a caller has stored comes up for it later: all of them read before any writes.
+    ways = {name: way for name, way in {**READS, **WRITES}.items() if name.partition(",")[0] in members}
+    assert {name.partition(",")[0] for name in ways} == members
+    owner = Memory(village.engine, TurnContext())
+    callers = [name for name, (context, _) in CALLERS.items() if context.user_id and context.agent_id in (None, "ann")]
+    for number, ((name, way), caller) in enumerate(product(ways.items(), callers)):
+        context, hidden = CALLERS[caller][0], village.hidden_from(caller)
+        view = owner.for_user(str(context.user_id), agent=context.agent_id, session=context.session_id)
+        before = kept(village, hidden)
+        for canary in asked(village, caller, number)[:2]:
+            answer = heard(way, cast(Memory, view), canary, context)
+            assert given_away(answer, hidden) == [], (caller, name, str(canary.scope))
+        assert kept(village, hidden) == before, (caller, name)
 
 
 TOOL_CALLS: dict[str, Any] = {

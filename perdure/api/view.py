@@ -1,0 +1,255 @@
+"""A store as one caller has it, in the words of the field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from perdure.api.facade import Facade
+from perdure.engine.composing import in_search
+from perdure.errors import InputError, ScopeError, StoreClosedError
+from perdure.hooks.types import Channel, Messages, Recall
+from perdure.recall.pipeline import Asked
+from perdure.recall.receipt import Receipt
+from perdure.store import history, lifecycle, listing, search
+from perdure.store.fact import Fact
+from perdure.store.safe import TEXTS, safe_fact
+from perdure.store.scope import Scope
+from perdure.store.sql import newest
+
+if TYPE_CHECKING:
+    from perdure.api.fact_search import Hit
+    from perdure.api.stored import Stored
+    from perdure.store.history import History
+
+PATIENCE = 30.0
+Named = str | Fact
+"""A memory, or its id, or the beginning of it."""
+
+
+class MemoryView(Facade):
+    """What one caller has of a store: it sees, finds and changes that alone. Obtained as `Memory.for_user`.
+
+    An id of somebody else's memory is answered like one that there is not.
+
+    Example:
+        with Memory() as memory:
+            ada = memory.for_user("ada")
+            ada.add("I take my tea without milk.")
+            print([hit.fact.text for hit in ada.search("How do I take my tea?")])
+    """
+
+    def add(self, said: str | Messages, **given: Any) -> Sequence[Fact]:
+        """Store a text as it is, or what is worth keeping of messages.
+
+        Args:
+            said: the text; or a list of messages, as `[{"role": "user", "content": "I own a boat."}]`.
+            given: of a text, what `store` takes.
+
+        Returns:
+            What was added. Of messages it is what is kept of them by now: they are safe on disk, and what takes longer
+            than half a minute is there later.
+
+        Raises:
+            InputError, ScopeError, StoreError: see `store`; messages have no values beside them.
+        """
+        if isinstance(said, str):
+            return [self.store(said, **given)]
+        if not isinstance(said, Iterable):
+            raise InputError(f"what was added is of type {type(said).__name__}; give a text, or a list of messages")
+        if given:
+            raise InputError(f"{', '.join(given)} cannot be given for messages; store each text with its own")
+        from perdure.api.turns import Turns
+
+        store, session = self._engine.store, self._context.session_id
+        since = store.database.query(newest)
+        Turns(self._engine, self._context).after(said, True, self._context)
+        self._engine.settle(PATIENCE)
+        found = store.database.query(history.changes, self._audience, since, -1)
+        return [each.fact for each in found if each.action == "add" and each.session == session]
+
+    def store(
+        self,
+        text: str,
+        *,
+        category: str | None = None,
+        importance: float = 0.5,
+        entity: str | None = None,
+        key: str | None = None,
+        value: str | None = None,
+        why: str | None = None,
+        tags: Iterable[str] | None = None,
+        decay_class: str | None = None,
+        scope: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        channel: Channel = Channel.LIBRARY,
+        supersedes: str | None = None,
+    ) -> Stored:
+        """Store a memory; it is on disk when this returns. What is left out is made out from the text.
+
+        Args:
+            text: the memory.
+            category: see `Fact`, as for the next ones.
+            importance: 0 to 1.
+            entity: of its slot.
+            key: of its slot.
+            value: of its slot.
+            why: the reason.
+            tags: instead of those that its words give.
+            decay_class: how long it lives; None: for good, unless its own words say when it ends.
+            metadata: JSON values.
+            scope: to whom it belongs, as "agent:main user:*" to all users of an agent; None: the caller.
+            channel: by which way it comes in.
+            supersedes: id of the memory whose place it takes.
+
+        Returns:
+            The fact as stored; or the one that said the same before, now confirmed; or the one it withdraws. It says
+            which, what it took the place of, and which secrets were left out.
+
+        Raises:
+            InputError: a value does not fit.
+            ScopeError: the caller may not write to this scope.
+            StoreError: it could not be written.
+        """
+        from perdure.api.stored import redacted, written
+        from perdure.capture.explicit import Given, explicit_fact
+
+        replaced = self._own(supersedes) if supersedes else None
+        there = Scope(replaced.scope, replaced.scope_target) if replaced else None
+        home = self._audience.writable(Scope.parse(scope) if scope else there)
+        if replaced is not None and there != home:
+            raise ScopeError(f"fact {replaced.id} belongs to {there}; what takes its place cannot go to {home}")
+        given = Given(category, importance, entity, key, value, why, tags, decay_class, metadata)
+        engine = self._engine
+        now = engine.clock.now()
+        clean = explicit_fact(text, given, home, channel, now, engine.store.zone, engine.categories)
+        [prepared] = engine.writer.prepare([clean.fact], now)
+        with engine.store.write(self._author(channel)) as tx:
+            done = written(tx, engine.writer, prepared, channel, replaced.id if replaced else None)
+        return redacted(engine.store, done, clean.redacted, channel)
+
+    def update(self, fact_id: Named, **values: Any) -> Stored:
+        """Change a memory. New words make a new version with a new id; the old one stays for `as_of` and undo.
+
+        Args:
+            fact_id: its id, or the beginning of it.
+            values: new values: text, why, category, importance, entity, key, value, tags, decay_class, metadata...
+
+        Raises:
+            InputError: a value does not fit.
+            NotFoundError, AmbiguousIdError: see `perdure.errors`.
+        """
+        from perdure.api.stored import Outcome, redacted, stored
+        from perdure.capture.lifetimes import renewed
+
+        old, values = self._own(fact_id), lifecycle.checked(values)
+        engine = self._engine
+        clean = safe_fact(replace(old, **{name: value for name, value in values.items() if name in TEXTS}))
+        now = engine.clock.now()
+        [prepared] = engine.writer.prepare([clean.fact], now)
+        found = {"tags": prepared.fact.tags, **renewed(old, clean.fact, now, engine.store.zone)}
+        author = self._author()
+        with engine.store.write(author) as tx:
+            fact = lifecycle.update(tx, old.id, values, prepared.vector, found)
+            gone = [] if fact.id == old.id else [tx.fact(old.id)]
+            done = stored(fact, Outcome.REPLACED if gone else Outcome.STORED, gone, tx.batch)
+        return redacted(engine.store, done, clean.redacted, author.channel)
+
+    def forget(self, fact_id: Named) -> Fact:
+        """Leave a memory out of every answer from now on; `unforget` and `undo` bring it back."""
+        old = self._own(fact_id)
+        with self._engine.store.write(self._author()) as tx:
+            return lifecycle.forget(tx, old.id)
+
+    def search(
+        self, query: str, *, limit: int = 10, category: str | None = None, tag: str | None = None,
+        as_of: float | None = None,
+    ) -> Sequence[Hit]:  # fmt: skip
+        """Return the memories that are nearest to a query, best first, each with its score: nothing is left out.
+
+        Args:
+            query: what is looked for.
+            limit: so many at the most.
+            category: of this category.
+            tag: with this tag.
+            as_of: as of this time, epoch seconds.
+
+        Raises:
+            InputError: the query is empty, or the limit out of range.
+        """
+        from perdure.api.fact_search import search_facts
+
+        chosen = listing.Filter(category=category)
+        return search_facts(self._engine, self._view(tag=tag, as_of=as_of), query, chosen, limit, all_near=True)
+
+    def get_all(
+        self, *, limit: int = 100, offset: int = 0, category: str | None = None, tag: str | None = None
+    ) -> Sequence[Fact]:
+        """Return memories, newest first.
+
+        Args:
+            limit: so many at the most.
+            offset: after so many others.
+            category: of this category.
+            tag: with this tag.
+
+        Raises:
+            InputError: limit or offset are out of range.
+        """
+        chosen = listing.Filter(category=category)
+        return self._engine.store.database.query(listing.list_facts, self._view(tag=tag), chosen, limit, offset)
+
+    def delete(self, fact_id: Named) -> Fact:
+        """Forget a memory; see `forget`."""
+        return self.forget(fact_id)
+
+    def history(self, fact_id: str) -> History:
+        """Return all versions of a memory, also if it is forgotten, and what was done to them.
+
+        Raises:
+            InputError, NotFoundError, AmbiguousIdError: see `perdure.errors`.
+        """
+        return self._engine.store.database.query(history.history, fact_id, self._view())
+
+    def recall(
+        self,
+        prompt: str,
+        *,
+        as_of: float | None = None,
+        include_superseded: bool = False,
+        tag: str | None = None,
+        expand: bool | None = None,
+        receipt_to: Callable[[Receipt], None] | None = None,
+    ) -> Recall | None:
+        """Return the block for a prompt, as a host would get it, or None if nothing is relevant.
+
+        Args:
+            prompt: what is asked.
+            as_of: what was true at that time, epoch seconds.
+            include_superseded: also former versions.
+            tag: only memories with this tag, found by their words: nothing is embedded.
+            expand: also ask in other words of the language model; None: as `recall_expansion` says.
+            receipt_to: takes the receipt, for `why`; then nothing is counted or written to the store.
+        """
+        asked = Asked(as_of, include_superseded, tag, expand=in_search(self._engine.settings, expand))
+        if not isinstance(prompt, str):
+            raise InputError(f"a prompt is of type {type(prompt).__name__}; it must be a text")
+        if self._engine.closed:
+            raise StoreClosedError("this memory is closed; Memory.open() opens it anew")
+        return self._engine.recall(prompt, self._context, asked, receipt_to)
+
+    def get(self, fact_id: Named) -> Fact:
+        """Return the fact with this id, or the only one whose id begins so (at least 8 digits).
+
+        Raises:
+            InputError, NotFoundError, AmbiguousIdError: see `perdure.errors`.
+        """
+        return self._engine.store.database.query(search.by_prefix, fact_id, self._view(include_superseded=True))
+
+    def _own(self, fact_id: Named) -> Fact:
+        """Return a fact that is to be changed, also if it is forgotten or superseded."""
+        view = replace(self._view(), everything=True)
+        fact = self._engine.store.database.query(search.by_prefix, fact_id, view)
+        self._audience.writable(Scope(fact.scope, fact.scope_target))
+        return fact
