@@ -63,7 +63,7 @@ def _pages(memory: Memory, samples: int, words: str) -> dict[str, dict[str, floa
         "memories, narrowed": (
             "memories?category=other", lambda memory: memory.admin.list(Filter(category="other"), limit=PAGE),
         ),
-        "one memory": (f"memory/{newest}", lambda memory: memory.admin.history(newest)),
+        "one memory": (f"memory/{newest}", lambda memory: memory.history(newest)),
         "turns": ("turns", lambda memory: memory.turns.past()),
         "one turn": (f"turns/{turn}", lambda memory: memory.why(turn)),
         "one turn, asked again": (f"turns/{turn}?replay=yes", lambda memory: memory.turns.replay(turn)),

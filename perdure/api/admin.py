@@ -27,7 +27,7 @@ from perdure.store import lifecycle, listing
 from perdure.store.expiry import Pruned, prune
 from perdure.store.fact import Fact
 from perdure.store.finding import Finding
-from perdure.store.history import History, Replacement, history, replacements
+from perdure.store.history import Replacement, replacements
 from perdure.store.listing import Filter, Page, Progress, State, Stats, inventory, no_progress, states_of
 from perdure.store.schedule import JobState
 from perdure.store.scope import ALL_SCOPES, Scope
@@ -121,14 +121,6 @@ class Admin(Facade):
         """
         view = self._view(tag=tag, as_of=as_of, include_superseded=include_superseded)
         return search_facts(self._engine, view, query, chosen, limit)
-
-    def history(self, fact_id: str) -> History:
-        """Return all versions of a memory, also if it is forgotten, and what was done to them.
-
-        Raises:
-            InputError, NotFoundError, AmbiguousIdError: see `perdure.errors`.
-        """
-        return self._engine.store.database.query(history, fact_id, self._view())
 
     def stats(self, chosen: Filter = Filter()) -> Stats:  # noqa: B008 - frozen
         """Count the memories that the caller may read and a filter chooses, by scope and category."""

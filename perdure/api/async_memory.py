@@ -125,7 +125,6 @@ class AsyncAdmin(Twin[Admin]):
     prune = _async(Admin.prune)
     scopes = _async(Admin.scopes)
     assign = _async(Admin.assign)
-    history = _async(Admin.history)
     search = _async(Admin.search)
 
 

@@ -41,7 +41,7 @@ class MemoryView(Facade):
     """
 
     def add(self, said: str | Messages, **given: Any) -> Sequence[Fact]:
-        """Store a text as it is, or what is worth keeping of messages.
+        """Store a text as it is, or what is worth keeping of messages. The first call waits until the model is loaded.
 
         Args:
             said: the text; or a list of messages, as `[{"role": "user", "content": "I own a boat."}]`.
@@ -54,6 +54,8 @@ class MemoryView(Facade):
         Raises:
             InputError, ScopeError, StoreError: see `store`; messages have no values beside them.
         """
+        # What is stored before the model is there can be found by its words alone, for a while.
+        self._engine.model.wait(PATIENCE)
         if isinstance(said, str):
             return [self.store(said, **given)]
         if not isinstance(said, Iterable):
@@ -168,6 +170,8 @@ class MemoryView(Facade):
     ) -> Sequence[Hit]:  # fmt: skip
         """Return the memories that are nearest to a query, best first, each with its score: nothing is left out.
 
+        The first call waits until the model is loaded.
+
         Args:
             query: what is looked for.
             limit: so many at the most.
@@ -180,6 +184,7 @@ class MemoryView(Facade):
         """
         from perdure.api.fact_search import search_facts
 
+        self._engine.model.wait(PATIENCE)
         chosen = listing.Filter(category=category)
         return search_facts(self._engine, self._view(tag=tag, as_of=as_of), query, chosen, limit, all_near=True)
 

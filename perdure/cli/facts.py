@@ -172,7 +172,7 @@ def history(memory: Memory, output: Output, fact_id: str | None, since: int, lim
 
     Example: perdure history 1f0c9a3e
     """
-    known = None if fact_id is None else memory.admin.history(fact_id)
+    known = None if fact_id is None else memory.history(fact_id)
     changes = memory.changes(since, limit) if known is None else known.changes
     told: dict[str, Any] = {"changes": [asdict(each) | {"fact": each.fact.id} for each in changes]}
     output.json(told if known is None else told | {"versions": known.versions})
@@ -234,7 +234,7 @@ def print_stored(output: Output, done: Stored) -> None:
 
 def whichever(memory: Memory, fact_id: str) -> Fact:
     """Return a memory, also if it is forgotten or expired."""
-    versions = memory.admin.history(fact_id).versions
+    versions = memory.history(fact_id).versions
     return next(version for version in versions if version.id.startswith(fact_id.strip().lower()))
 
 

@@ -54,7 +54,7 @@ def _last(memory: Memory) -> Mapping[str, Any] | None:
         undone = memory.undo(dry_run=True)
     except NotFoundError:
         return None
-    changes = [each for first in undone.facts[:1] for each in memory.admin.history(first).changes]
+    changes = [each for first in undone.facts[:1] for each in memory.history(first).changes]
     done = [each for each in changes if each.fact.id == undone.facts[0]]
     return {"batch": undone.batch, "change": done[-1], "more": len(undone.facts) - 1} if done else None
 
@@ -196,7 +196,7 @@ class Step:
 def one(call: Call) -> Response:
     """Show a memory."""
     memory, fact_id = call.memory, call.request.path_params["id"]
-    history = memory.admin.history(fact_id)
+    history = memory.history(fact_id)
     fact = next((each for each in history.versions if each.id.startswith(fact_id)), history.versions[-1])
     live = fact.forgotten_at is None
     came = memory.turns.past(TURNS, fact_id=fact.id)
@@ -271,7 +271,7 @@ def alias(call: Call) -> Response:
 
 def purge(call: Call) -> Response:
     """Ask whether a memory is to be removed for good; asked already, remove it."""
-    fact = call.memory.admin.history(_id(call)).versions[-1]
+    fact = call.memory.history(_id(call)).versions[-1]
     if call.given("sure") != "yes":
         return call.render("sure.html", title="Remove this memory for good?", text=fact.text, action="purge",
                            values={"id": _id(call)}, back=f"memory/{_id(call)}")  # fmt: skip

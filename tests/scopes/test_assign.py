@@ -97,7 +97,7 @@ def test_all_versions_go_together_and_what_is_forgotten_too(office: Office) -> N
     owner.forget(gone.id)
     assert owner.admin.assign("agent:main", "user:alice").memories == 3
     alice = office.as_("alice")
-    assert [fact.id for fact in alice.admin.history(second.id).versions] == [first.id, second.id]
+    assert [fact.id for fact in alice.history(second.id).versions] == [first.id, second.id]
     assert alice.unforget(gone.id).text == BIRD
 
 

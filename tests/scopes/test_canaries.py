@@ -116,7 +116,6 @@ READS: Mapping[str, Entry] = {
     ),
     "Admin.search, scope": lambda memory, canary, context: memory.admin.search("sings", Filter(scope=canary.scope)),
     "Admin.inventory": lambda memory, canary, context: memory.admin.inventory(),
-    "Admin.history": lambda memory, canary, context: memory.admin.history(canary.facts[1][:8]),
     "Admin.stats": lambda memory, canary, context: memory.admin.stats(),
     "Admin.stats, scope": lambda memory, canary, context: memory.admin.stats(Filter(scope=canary.scope)),
     "Admin.review": lambda memory, canary, context: (memory.admin.review(), memory.admin.list()),

@@ -17,6 +17,7 @@ from perdure.api.async_memory import AsyncMemory, Twin
 from perdure.api.memory import Memory
 from perdure.api.tools import TOOLS, call_tool
 from perdure.api.view import MemoryView
+from perdure.compat import mem0
 from perdure.engine.engine import OwnersContext
 from perdure.errors import NotFoundError
 from perdure.hooks.types import TurnContext
@@ -172,6 +173,19 @@ def test_the_view_of_a_user_gives_away_and_changes_nothing_of_others(village: Ho
             answer = heard(way, cast(Memory, view), canary, context)
             assert given_away(answer, hidden) == [], (caller, name, str(canary.scope))
         assert kept(village, hidden) == before, (caller, name)
+
+
+@pytest.mark.parametrize("user", ["eva", "max", "zoe"])
+def test_a_program_of_mem0_hears_of_one_user_alone(town: House, user: str) -> None:
+    door = mem0.Memory.__new__(mem0.Memory)
+    door._store = Memory(town.engine, TurnContext())
+    own = {canary.word for canary in town.canaries if str(canary.scope) in ("global", f"user:{user}")}
+    asked: list[dict[str, Any]] = [{"user_id": user, **more} for more in ({}, {"agent_id": "ann"}, {"run_id": "s1"})]
+    for ids in asked:
+        listed, found = door.get_all(**ids, limit=1000), door.search("Who sings in the harbour?", **ids, limit=1000)
+        heard = {canary.word for canary in town.canaries if canary.word in f"{listed}{found}"}
+        # No canary was told to an agent or in a run of mem0's.
+        assert heard == (own if len(ids) == 1 else set()), ids
 
 
 TOOL_CALLS: dict[str, Any] = {

@@ -1,0 +1,122 @@
+"""mem0's own way of working, over a store of perdure."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perdure import Memory as Library
+from perdure.compat.mem0 import Memory
+from perdure.errors import InputError, NotFoundError, ScopeError
+from tests.kit import for_each
+
+QUICKSTART = """
+from perdure.compat.mem0 import Memory
+
+m = Memory()
+messages = [
+    {"role": "user", "content": "Hi, I'm Alex. I love basketball and gaming."},
+    {"role": "assistant", "content": "Hey Alex! I'll remember your interests."},
+]
+m.add(messages, user_id="alex")
+results = m.search("What do you know about me?", filters={"user_id": "alex"})
+print(results)
+"""
+
+
+@pytest.fixture
+def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Memory]:
+    monkeypatch.setenv("PERDURE_HOME", str(tmp_path / "home"))
+    memory = Memory()
+    yield memory
+    memory.close()
+
+
+def found(memory: Memory, **whose: str) -> set[str]:
+    return {each["memory"] for each in memory.get_all(**whose)["results"]}  # type: ignore[arg-type]
+
+
+def test_its_quickstart_runs_in_a_program_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERDURE_HOME", str(tmp_path / "home"))
+    done = subprocess.run([sys.executable, "-c", QUICKSTART], capture_output=True, text=True, check=True, timeout=120)
+    assert "basketball and gaming" in done.stdout
+    assert "'user_id': 'alex'" in done.stdout
+
+
+def test_what_is_added_is_searched_listed_changed_and_deleted(memory: Memory) -> None:
+    [pizza] = memory.add("I love pizza with thin crust.", user_id="alice", metadata={"topic": "food"})["results"]
+    assert (pizza["memory"], pizza["event"]) == ("I love pizza with thin crust.", "ADD")
+    [hit] = memory.search("What does alice eat?", user_id="alice")["results"]
+    assert (hit["id"], hit["user_id"], hit["metadata"]) == (pizza["id"], "alice", {"topic": "food"})
+    assert 0 <= hit["score"] <= 1
+    assert memory.search("What does alice eat?", user_id="alice", threshold=1.1)["results"] == []
+    assert memory.update(pizza["id"], "I love pasta.") == {"message": "Memory updated successfully!"}
+    changed = memory.get(pizza["id"])
+    assert changed is not None
+    assert (changed["memory"], changed["metadata"]) == ("I love pasta.", {"topic": "food"})
+    memory.delete(pizza["id"])
+    assert memory.get(pizza["id"]) is None
+    assert [(each["event"], each["old_memory"], each["new_memory"]) for each in memory.history(pizza["id"])] == [
+        ("ADD", None, "I love pizza with thin crust."),
+        ("UPDATE", "I love pizza with thin crust.", "I love pasta."),
+        ("DELETE", "I love pasta.", None),
+    ]
+    assert memory.get("00000000-0000-4000-8000-000000000000") is None
+    with pytest.raises(NotFoundError):
+        memory.delete("00000000-0000-4000-8000-000000000000")
+
+
+def test_users_agents_and_runs_are_told_apart(memory: Memory) -> None:
+    memory.add("I love pizza.", user_id="alice")
+    memory.add("I love tea.", user_id="alice", agent_id="cook", run_id="r1")
+    memory.add("The oven is hot.", agent_id="cook")
+    memory.add("I love coffee.", user_id="bob")
+    assert found(memory, user_id="alice") == {"I love pizza.", "I love tea."}
+    assert found(memory, user_id="alice", agent_id="cook") == {"I love tea."}
+    assert found(memory, user_id="alice", run_id="r2") == set()
+    assert found(memory, agent_id="cook") == {"The oven is hot."}
+    assert found(memory, user_id="bob") == {"I love coffee."}
+    both = {"AND": [{"user_id": "alice"}, {"run_id": "r1"}]}
+    assert [each["run_id"] for each in memory.search("tea", filters=both)["results"]] == ["r1"]
+    memory.delete_all(user_id="alice", run_id="r1")
+    assert found(memory, user_id="alice") == {"I love pizza."}
+    memory.reset()
+    assert found(memory, user_id="alice") == found(memory, user_id="bob") == set()
+    with Library.open(user="alice") as library:
+        library.undo()
+    assert found(memory, user_id="alice") == {"I love pizza."}
+
+
+def test_messages_are_taken_as_they_are_without_inference(memory: Memory) -> None:
+    talk = [{"role": "user", "content": "Is it late?"}, {"role": "assistant", "content": "It is nine."}]
+    assert memory.add(talk, user_id="alice")["results"] == []
+    assert len(memory.add(talk, user_id="alice", infer=False)["results"]) == 2
+    [dog] = memory.add({"role": "user", "content": "My dog is called Fido."}, user_id="bob", metadata={"n": 1})[
+        "results"
+    ]
+    assert (memory.get(dog["id"]) or {})["metadata"] == {"n": 1}
+
+
+@for_each(
+    ("given", "error"),
+    [
+        ({}, InputError), ({"user_id": ""}, ScopeError), ({"user_id": " a"}, ScopeError),
+        ({"agent_id": ""}, ScopeError), ({"user_id": "a", "filters": {"n": {"gte": 1}}}, InputError),
+        ({"filters": {"OR": [{"user_id": "a"}]}}, InputError), ({"filters": {"user_id": "*"}}, InputError),
+    ],
+)  # fmt: skip
+def test_what_names_nobody_or_is_not_understood_is_refused(memory: Memory, given: dict[str, Any], error: type) -> None:
+    for call in (memory.get_all, lambda **given: memory.search("tea", **given)):
+        with pytest.raises(error):
+            call(**given)
+
+
+def test_a_config_is_not_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERDURE_HOME", str(tmp_path / "home"))
+    with pytest.warns(UserWarning, match="not used"):
+        Memory.from_config({"llm": {"provider": "openai"}}).close()
