@@ -93,7 +93,7 @@ def test_a_model_that_stays_stuck_holds_one_thread(desk: Desk, release: threadin
             return
 
     desk.put(ANSWER)
-    recaller = desk.recaller(deadline=0.05)
+    recaller = desk.recaller(deadline=0.5)
     before = threading.active_count()
     seen = set()
     for _ in range(20):
