@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from perdure.api.inbox import InboxTurn
     from perdure.api.memory import Memory
     from perdure.api.status import Status
-    from perdure.api.stored import Stored
+    from perdure.api.stored import Outcome, Stored
     from perdure.api.turn_history import PastTurn
     from perdure.api.turns import Turns
     from perdure.api.upkeep import Proposals, Upkeep
@@ -47,7 +47,15 @@ if TYPE_CHECKING:
     from perdure.consolidation.reflect import Reflected
     from perdure.engine.extensions import hookimpl
     from perdure.engine.file_purge import Scrubbed
-    from perdure.errors import PerdureError
+    from perdure.errors import (
+        AmbiguousIdError,
+        InputError,
+        NotFoundError,
+        PerdureError,
+        ScopeError,
+        SettingsError,
+        StoreError,
+    )
     from perdure.files.index import Synced
     from perdure.files.roots import Reading
     from perdure.files.search import Answer
@@ -85,7 +93,7 @@ _NAMES = {
     "api.inbox": "InboxTurn",
     "api.memory": "Memory",
     "api.status": "Status",
-    "api.stored": "Stored",
+    "api.stored": "Outcome Stored",
     "api.turn_history": "PastTurn",
     "api.turns": "Turns",
     "api.upkeep": "Proposals Upkeep",
@@ -99,7 +107,7 @@ _NAMES = {
     "consolidation.reflect": "Reflected",
     "engine.extensions": "hookimpl",
     "engine.file_purge": "Scrubbed",
-    "errors": "PerdureError",
+    "errors": "AmbiguousIdError InputError NotFoundError PerdureError ScopeError SettingsError StoreError",
     "files.index": "Synced",
     "files.roots": "Reading",
     "files.search": "Answer",
@@ -124,14 +132,15 @@ _NAMES = {
 _HOMES = {name: f"perdure.{home}" for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "Admin", "Aliases", "Answer", "Assigned", "AsyncAdmin", "AsyncAliases", "AsyncFiles", "AsyncMemory",
-    "AsyncMemoryView", "AsyncProposals", "AsyncTurns", "AsyncUpkeep", "Audience", "Audit", "Change", "Channel",
-    "Checkpoint", "Classified", "Clock", "Consolidated", "Distilled", "Evaluation", "Exported", "Fact", "Files",
-    "FilesStatus", "Filter", "Finding", "FlushRequest", "History", "Hit", "Imported", "InboxTurn", "JobState", "Link",
-    "Memory", "MemoryView", "Page", "PastTurn", "PerdureError", "PromptSection", "Proposal", "Proposals", "Pruned",
-    "Purge", "Reading", "Recall", "RecallItem", "RecallOptions", "Receipt", "Reflected", "Related", "Replacement",
-    "Scope", "Scrubbed", "State", "Stats", "Status", "Stored", "Synced", "TurnContext", "Turns", "Undone", "Upkeep",
-    "Why", "hookimpl", "hookimpls_for",
+    "Admin", "Aliases", "AmbiguousIdError", "Answer", "Assigned", "AsyncAdmin", "AsyncAliases", "AsyncFiles",
+    "AsyncMemory", "AsyncMemoryView", "AsyncProposals", "AsyncTurns", "AsyncUpkeep", "Audience", "Audit", "Change",
+    "Channel", "Checkpoint", "Classified", "Clock", "Consolidated", "Distilled", "Evaluation", "Exported", "Fact",
+    "Files", "FilesStatus", "Filter", "Finding", "FlushRequest", "History", "Hit", "Imported", "InboxTurn",
+    "InputError", "JobState", "Link", "Memory", "MemoryView", "NotFoundError", "Outcome", "Page", "PastTurn",
+    "PerdureError", "PromptSection", "Proposal", "Proposals", "Pruned", "Purge", "Reading", "Recall", "RecallItem",
+    "RecallOptions", "Receipt", "Reflected", "Related", "Replacement", "Scope", "ScopeError", "Scrubbed",
+    "SettingsError", "State", "Stats", "Status", "StoreError", "Stored", "Synced", "TurnContext", "Turns", "Undone",
+    "Upkeep", "Why", "hookimpl", "hookimpls_for",
 ]  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from perdure.recall.query import understand
 from perdure.recall.retrievers import Legs
 from perdure.store.aliases import Names, naming
 from perdure.store.fact import Fact
-from perdure.store.listing import MAX_LIMIT, Chosen, Filter
+from perdure.store.listing import Chosen, Filter, check_page
 from perdure.store.search import View
 from perdure.store.store import Store
 from perdure.store.trust import AGENTS_NOTE, AUTO_RECALLED
@@ -90,8 +90,7 @@ def search_facts(
     Raises:
         InputError: the query is empty, or the limit out of range.
     """
-    if not 1 <= limit <= MAX_LIMIT:
-        raise InputError(f"limit is {limit}; it must be from 1 to {MAX_LIMIT}")
+    check_page(limit)
     asked = understand(query)
     if not asked.text:
         raise InputError("the query is empty; name what to look for, or use a list")

@@ -31,7 +31,7 @@ Named = str | Fact
 class MemoryView(Facade):
     """What one caller has of a store: it sees, finds and changes that alone. Obtained as `Memory.for_user`.
 
-    An id of somebody else's memory is answered like one that there is not.
+    An id of somebody else's memory is answered as if it did not exist.
 
     Example:
         with Memory() as memory:
@@ -54,12 +54,12 @@ class MemoryView(Facade):
         Raises:
             InputError, ScopeError, StoreError: see `store`; messages have no values beside them.
         """
-        # What is stored before the model is there can be found by its words alone, for a while.
+        # What is stored before the model has loaded can be found by its words alone, for a while.
         self._engine.model.wait(PATIENCE)
         if isinstance(said, str):
             return [self.store(said, **given)]
-        if not isinstance(said, Iterable):
-            raise InputError(f"what was added is of type {type(said).__name__}; give a text, or a list of messages")
+        if not isinstance(said, list | tuple) or not all(isinstance(each, Mapping) for each in said):
+            raise InputError("give a text, or a list of messages: [{'role': 'user', 'content': 'I own a boat.'}]")
         if given:
             raise InputError(f"{', '.join(given)} cannot be given for messages; store each text with its own")
         from perdure.api.turns import Turns
@@ -69,7 +69,9 @@ class MemoryView(Facade):
         Turns(self._engine, self._context).after(said, True, self._context)
         self._engine.settle(PATIENCE)
         found = store.database.query(history.changes, self._audience, since, -1)
-        return [each.fact for each in found if each.action == "add" and each.session == session]
+        added = [each.fact for each in found if each.action == "add" and each.session == session]
+        # A later message may have taken the place of what an earlier one said.
+        return [fact for fact in added if fact.superseded_at is None and fact.forgotten_at is None]
 
     def store(
         self,
@@ -184,6 +186,8 @@ class MemoryView(Facade):
         """
         from perdure.api.fact_search import search_facts
 
+        if not isinstance(query, str):
+            raise InputError(f"a query is of type {type(query).__name__}; it must be a text")
         self._engine.model.wait(PATIENCE)
         chosen = listing.Filter(category=category)
         return search_facts(self._engine, self._view(tag=tag, as_of=as_of), query, chosen, limit, all_near=True)

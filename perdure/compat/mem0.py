@@ -1,29 +1,39 @@
 """mem0's `Memory`, over a store of perdure: `from perdure.compat.mem0 import Memory` in the place of mem0's import.
 
-It needs no key and no model: of messages it keeps what perdure's own capture finds. A user's memories are those of
-`Memory.for_user`; agents and runs are told apart by what was given for them, as mem0 does it.
+It needs no key: of messages it keeps what perdure's own capture finds, a text as it is. A user's memories are those of
+`Memory.for_user`; of one user, agents and runs are told apart by marks. What was added for a user is found with the
+user's id alone or beside others; what an agent or a run has without a user stands apart.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from contextlib import suppress
+from itertools import islice, pairwise
 from typing import Any, Self
 
 from perdure.api import memory as library
+from perdure.api.stored import Outcome, Stored
 from perdure.api.view import MemoryView
-from perdure.errors import InputError, NotFoundError
+from perdure.errors import InputError, NotFoundError, ScopeError
 from perdure.hooks.types import Channel, TurnContext
-from perdure.store import lifecycle, search
+from perdure.store import history, lifecycle, search
 from perdure.store.fact import Fact
-from perdure.store.listing import MAX_LIMIT
-from perdure.store.scope import ALL_SCOPES, Scope, checked_id
+from perdure.store.listing import MAX_LIMIT, check_page
+from perdure.store.scope import ALL_SCOPES, OWNER, Scope, checked_id
 from perdure.store.search import View
 from perdure.store.transaction import Author
+from perdure.text.clean import message_text
 
+HOST = "mem0"
+"""By which the journal knows this door; also the agent that has what belongs to a run and no user."""
 IDS = ("user_id", "agent_id", "run_id")
+SPARE = 100
+"""Memories for everybody that may be nearer than a user's own."""
+EVENTS = {Outcome.STORED: "ADD", Outcome.REPLACED: "UPDATE", Outcome.WITHDREW: "DELETE"}
 
 
 class Memory:
@@ -34,6 +44,7 @@ class Memory:
         if config is not None:
             warnings.warn("perdure needs no models and no databases: mem0's config is not used", stacklevel=2)
         self._store = library.Memory()
+        self._lock = threading.Lock()
 
     @classmethod
     def from_config(cls, config_dict: Mapping[str, Any] | None = None) -> Self:
@@ -43,26 +54,38 @@ class Memory:
     def add(
         self, messages: str | Mapping[str, Any] | Sequence[Mapping[str, Any]], *, user_id: str | None = None,
         agent_id: str | None = None, run_id: str | None = None, metadata: Mapping[str, Any] | None = None,
-        infer: bool = True,
+        infer: bool = True, memory_type: str | None = None, prompt: str | None = None,
     ) -> dict[str, Any]:  # fmt: skip
-        """Store a text, or what is worth keeping of messages; without `infer` all that the messages say.
+        """Store a text, or what is worth keeping of messages; without `infer` all that they say.
+
+        Args:
+            messages: a text, a message or a list of messages.
+            user_id: whose it is.
+            agent_id: of which agent.
+            run_id: of which run.
+            metadata: JSON values.
+            infer: whether to keep only what is worth it.
+            memory_type: has no effect, like the next one: no language model is asked.
+            prompt: see above.
 
         Returns:
-            `results`: the id, the text and the event of each memory that was added.
+            `results`: the id, the text and the event of each memory that changed: ADD, UPDATE if it took the place of
+            others, or DELETE if these are over.
 
         Raises:
             InputError: none of the ids is given, or a value does not fit.
             ScopeError: an id is empty or malformed.
         """
         view, given = self._for(user_id, agent_id, run_id)
-        kept = {**(metadata or {}), **given}
-        messages = [messages] if isinstance(messages, Mapping) else messages
-        if isinstance(messages, str) or not infer:
-            texts = [messages] if isinstance(messages, str) else [str(each.get("content") or "") for each in messages]
-            added = [fact for text in texts if text.strip() for fact in view.add(text, metadata=kept)]
-        else:
-            added = [view.update(fact, metadata={**fact.metadata, **kept}) for fact in view.add(messages)]
-        return {"results": [{"id": fact.id, "memory": fact.text, "event": "ADD"} for fact in added]}
+        if metadata is not None and not isinstance(metadata, Mapping):
+            raise InputError(f"metadata are of type {type(metadata).__name__}; give names and JSON values")
+        kept = {**{name: value for name, value in (metadata or {}).items() if name not in IDS}, **given}
+        said = [messages] if isinstance(messages, Mapping) else messages
+        # Of messages the marks are set afterwards, which two threads must not do for each other.
+        with self._lock:
+            added = view.add(said) if infer or isinstance(said, str) else _verbatim(view, said)
+            told = [(_event(fact), _marked(view, fact, kept)) for fact in added]
+        return {"results": [{"id": fact.id, "memory": fact.text, "event": event} for event, fact in told if event]}
 
     def search(
         self, query: str, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None,
@@ -83,14 +106,16 @@ class Memory:
             rerank: has no effect: perdure ranks by meaning and words in one.
 
         Raises:
-            InputError: none of the ids is given, the query is empty, or a filter is none that is understood.
+            InputError: none of the ids is given, the query is empty, or a filter is not understood.
         """
         view, given = self._for(user_id, agent_id, run_id, filters)
-        hits = [
-            hit for hit in view.search(query, limit=MAX_LIMIT if given else top_k or limit) if _has(hit.fact, given)
-        ]
-        found = [_shown(hit.fact) | {"score": hit.score} for hit in hits if threshold is None or hit.score >= threshold]
-        return {"results": found[: top_k or limit]}
+        most = limit if top_k is None else top_k
+        check_page(most)
+        # Marks are looked at afterwards, and so is what belongs to everybody.
+        hits = view.search(query, limit=MAX_LIMIT if given else min(SPARE + most, MAX_LIMIT))
+        own = [hit for hit in hits if _has(view, hit.fact, given)][:most]
+        found = [_shown(hit.fact) | {"score": hit.score} for hit in own if threshold is None or hit.score >= threshold]
+        return {"results": found}
 
     def get_all(
         self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None,
@@ -98,15 +123,16 @@ class Memory:
     ) -> dict[str, Any]:  # fmt: skip
         """Return memories as `results`, newest first; see `search`."""
         view, given = self._for(user_id, agent_id, run_id, filters)
-        found = [_shown(fact) for fact in _all(view) if _has(fact, given)]
-        return {"results": found[: top_k or limit]}
+        most = limit if top_k is None else top_k
+        check_page(most)
+        return {"results": [_shown(fact) for fact in islice(_all(view, given), most)]}
 
     def get(self, memory_id: str) -> dict[str, Any] | None:
         """Return a memory by its id; None: there is none."""
         try:
             view, fact = self._of(memory_id)
             return _shown(view.get(fact.id))
-        except NotFoundError:
+        except (NotFoundError, InputError):
             return None
 
     def update(self, memory_id: str, data: str, metadata: Mapping[str, Any] | None = None) -> dict[str, str]:
@@ -115,7 +141,7 @@ class Memory:
         Raises:
             NotFoundError: there is no such memory.
         """
-        view, fact = self._of(memory_id)
+        view, fact = self._of(memory_id, live=True)
         view.update(fact.id, text=data, **({} if metadata is None else {"metadata": {**fact.metadata, **metadata}}))
         return {"message": "Memory updated successfully!"}
 
@@ -125,7 +151,7 @@ class Memory:
         Raises:
             NotFoundError: there is no such memory.
         """
-        view, fact = self._of(memory_id)
+        view, fact = self._of(memory_id, live=True)
         view.forget(fact.id)
         return {"message": "Memory deleted successfully!"}
 
@@ -138,21 +164,22 @@ class Memory:
             InputError: none of the ids is given.
         """
         view, given = self._for(user_id, agent_id, run_id)
-        for fact in [fact for fact in _all(view) if _has(fact, given)]:
-            view.forget(fact.id)
+        for fact in list(_all(view, given)):
+            # What quotes another memory goes with it.
+            with suppress(NotFoundError):
+                view.forget(view.get(fact.id))
         return {"message": "Memories deleted successfully!"}
 
     def history(self, memory_id: str) -> list[dict[str, Any]]:
-        """Return what was done to a memory, oldest first.
-
-        Raises:
-            NotFoundError: there is no such memory.
-        """
-        view, fact = self._of(memory_id)
+        """Return what was done to a memory, oldest first; nothing if there is none."""
+        try:
+            view, fact = self._of(memory_id)
+        except (NotFoundError, InputError):
+            return []
         versions = view.history(fact.id).versions
         told: list[tuple[str, Fact | None, Fact | None, float]] = [
             ("ADD" if old is None else "UPDATE", old, new, new.created_at)
-            for old, new in pairwise([None, *versions]) if new is not None
+            for old, new in pairwise([None, *versions]) if new is not None and (old is None or old.text != new.text)
         ]  # fmt: skip
         if fact.forgotten_at is not None:
             told.append(("DELETE", fact, None, fact.forgotten_at))
@@ -166,12 +193,13 @@ class Memory:
         ]  # fmt: skip
 
     def reset(self) -> None:
-        """Forget all memories of all users; `perdure unforget` brings each back."""
-        engine = self._store._engine
-        with engine.store.write(Author(Channel.LIBRARY, "mem0")) as tx:
-            view = View(ALL_SCOPES, tx.now)
-            for fact_id in search.ids(tx.connection, view):
-                lifecycle.forget(tx, fact_id)
+        """Forget all that was added by this door, of all users; `perdure unforget` brings each back."""
+        with self._store._engine.store.write(Author(Channel.LIBRARY, HOST)) as tx:
+            for change in history.changes(tx.connection, ALL_SCOPES, 0, -1):
+                # What quotes another memory goes with it.
+                mine = change.action == "add" and change.host == HOST
+                if mine and (fact := tx.fact(change.fact.id)).forgotten_at is None and fact.superseded_at is None:
+                    lifecycle.forget(tx, fact.id)
 
     def close(self) -> None:
         """Finish what was begun and close all files."""
@@ -182,63 +210,110 @@ class Memory:
     ) -> tuple[MemoryView, dict[str, Any]]:
         """Return what a user, or an agent, has, and what its memories are to have in their metadata."""
         given = {"user_id": user, "agent_id": agent, "run_id": run}
-        wanted = {**dict(_flat(filters or {})), **{name: value for name, value in given.items() if value is not None}}
+        wanted = {**_flat(filters), **{name: value for name, value in given.items() if value is not None}}
         ids = {name: checked_id(wanted[name], name.removesuffix("_id")) for name in IDS if name in wanted}
         if not ids:
-            raise InputError(f"whose memories are meant is not said; give one of {', '.join(IDS)}")
+            raise InputError(f"say whose memories are meant: give one of {', '.join(IDS)}")
         user = ids.get("user_id")
+        if user == OWNER:
+            raise ScopeError(f"user id {OWNER!r} stands for the owner of this machine; name your users otherwise")
         # Of a user the agent is only a mark: who asks for the user alone is to find it, too.
-        context = TurnContext(
-            user_id=user, agent_id=None if user else ids.get("agent_id"), session_id=ids.get("run_id"), host="mem0"
-        )
-        return MemoryView(self._store._engine, context), {k: v for k, v in {**wanted, **ids}.items() if k != "user_id"}
+        agent = None if user else ids.get("agent_id", HOST)
+        context = TurnContext(user_id=user, agent_id=agent, session_id=ids.get("run_id"), host=HOST)
+        marks = {name: value for name, value in {**wanted, **ids}.items() if name != "user_id"}
+        return MemoryView(self._store._engine, context), marks
 
-    def _of(self, memory_id: str) -> tuple[MemoryView, Fact]:
-        """Return a memory in its newest version, as its owner has it: mem0's ids need no name beside them."""
+    def _of(self, memory_id: str, *, live: bool = False) -> tuple[MemoryView, Fact]:
+        """Return a memory in its newest version, as its owner has it: mem0's ids need no name beside them.
+
+        Raises:
+            NotFoundError: there is none, or only one that was forgotten, if it is to be `live`.
+        """
         engine = self._store._engine
         whole = View(ALL_SCOPES, engine.clock.now(), everything=True)
         found = engine.store.database.query(search.by_prefix, memory_id, whole)
         scope = Scope(found.scope, found.scope_target)
-        view = MemoryView(engine, TurnContext(user_id=scope.user, agent_id=scope.agent, host="mem0"))
-        return view, view.history(found.id).versions[-1]
+        view = MemoryView(engine, TurnContext(user_id=scope.user, agent_id=scope.agent, host=HOST))
+        newest = view.history(found.id).versions[-1]
+        return view, view.get(newest.id) if live else newest
 
 
-def _flat(filters: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the names and values that a memory must have.
+def _flat(filters: Any) -> dict[str, Any]:
+    """Return the names and values that a memory must have.
 
     Raises:
-        InputError: a filter is something else.
+        InputError: a filter is not understood, or two contradict each other.
     """
-    for name, value in filters.items():
-        if name == "AND":
-            for each in value:
-                yield from _flat(each)
-        elif name in ("OR", "NOT") or isinstance(value, Mapping | list) or value == "*":
+    found: dict[str, Any] = {}
+    if not isinstance(filters, Mapping | None):
+        raise InputError(f"filters are of type {type(filters).__name__}; give names and plain values, joined by AND")
+    for name, value in (filters or {}).items():
+        both = name == "AND" and isinstance(value, list)
+        if not both and (name in ("AND", "OR", "NOT") or isinstance(value, Mapping | list) or value == "*"):
             raise InputError(f"filter {name!r} is not understood; give names and plain values, joined by AND")
-        else:
-            yield name, value
+        for each in map(_flat, value) if both else [{name: value}]:
+            if any(found.get(other, wanted) != wanted for other, wanted in each.items()):
+                raise InputError(f"filters want two values of {', '.join(each)}; no memory has both")
+            found |= each
+    return found
 
 
-def _all(view: MemoryView) -> Iterator[Fact]:
+def _verbatim(view: MemoryView, said: Any) -> list[Fact]:
+    """Store what messages say, whatever it is, but for a system's."""
+    if not isinstance(said, list | tuple) or not all(isinstance(each, Mapping) for each in said):
+        raise InputError("messages must be a list, as [{'role': 'user', 'content': 'I own a boat.'}]")
+    texts = [message_text(each) for each in said if each.get("role") != "system"]
+    return [fact for text in texts if text.strip() for fact in view.add(text)]
+
+
+def _event(fact: Fact) -> str | None:
+    """Return mem0's word for what became of a text; None: it was known."""
+    outcome = fact.outcome if isinstance(fact, Stored) else Outcome.REPLACED if fact.supersedes_id else Outcome.STORED
+    return EVENTS.get(outcome)
+
+
+def _marked(view: MemoryView, fact: Fact, kept: Mapping[str, Any]) -> Fact:
+    """Return a memory with marks: of agents and runs it has all for which it was said."""
+    marks = {**fact.metadata, **kept}
+    for name in IDS:
+        before, given = fact.metadata.get(name, []), kept.get(name)
+        several = dict.fromkeys([*(before if isinstance(before, list) else [before]), *([given] if given else [])])
+        if several:
+            marks[name] = next(iter(several)) if len(several) == 1 else list(several)
+    live = fact.superseded_at is None and fact.forgotten_at is None
+    return view.update(fact, metadata=marks) if live and marks != fact.metadata else fact
+
+
+def _all(view: MemoryView, given: Mapping[str, Any]) -> Iterator[Fact]:
     offset = 0
     while page := view.get_all(limit=MAX_LIMIT, offset=offset):
-        yield from page
+        yield from (fact for fact in page if _has(view, fact, given))
         offset += len(page)
 
 
-def _has(fact: Fact, given: Mapping[str, Any]) -> bool:
-    return all(fact.metadata.get(name) == value for name, value in given.items())
+def _has(view: MemoryView, fact: Fact, given: Mapping[str, Any]) -> bool:
+    """Return whether a memory is the caller's own, and no one's for all, and has the marks."""
+    marks = fact.metadata
+    of_them = (
+        value == marks.get(name) or (name in IDS and value in _several(marks.get(name)))
+        for name, value in given.items()
+    )
+    return Scope(fact.scope, fact.scope_target) == view._home() and all(of_them)
+
+
+def _several(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _shown(fact: Fact) -> dict[str, Any]:
     """Return a memory as mem0 shows it."""
     user = Scope(fact.scope, fact.scope_target).user
-    given = {name: fact.metadata[name] for name in IDS if name in fact.metadata}
+    marks = {name: fact.metadata[name] for name in IDS if name in fact.metadata}
     return {
         "id": fact.id, "memory": fact.text, "hash": fact.normalized_hash, "categories": [fact.category],
         "metadata": {name: value for name, value in fact.metadata.items() if name not in IDS} or None,
         "created_at": _iso(fact.created_at), "updated_at": _iso(fact.last_confirmed_at or fact.created_at),
-        **({"user_id": user} if user else {}), **given,
+        **marks, **({"user_id": user} if user else {}),
     }  # fmt: skip
 
 

@@ -147,9 +147,9 @@ def list_facts(connection: Connection, view: View, chosen: Filter, limit: int = 
 
 def check_page(limit: int, offset: int = 0) -> None:
     """See that the limits of a page are in range."""
-    if not 1 <= limit <= MAX_LIMIT:
+    if not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
         raise InputError(f"limit is {limit}; it must be from 1 to {MAX_LIMIT}")
-    if offset < 0:
+    if not isinstance(offset, int) or offset < 0:
         raise InputError(f"offset is {offset}; it must be 0 or more")
 
 

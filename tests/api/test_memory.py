@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -351,7 +351,7 @@ def test_what_was_acknowledged_before_a_crash_is_captured_at_the_next_start(
 @for_each(
     ("call", "error"),
     [
-        (lambda memory: Memory(5), InputError),
+        (lambda memory: Memory(cast(Any, 5)), InputError),
         (lambda memory: memory.store(None), InputError),
         (lambda memory: memory.store(["I like tea."]), InputError),
         (lambda memory: memory.store("I like tea.", importance="high"), InputError),

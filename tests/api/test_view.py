@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -78,7 +79,7 @@ def test_an_agent_a_project_and_a_session_are_told_apart(open_memory: OpenMemory
 @for_each(
     "ids",
     [
-        {"user": ""}, {"user": None}, {"user": " ada"}, {"user": 5}, {"user": "*"}, {"user": "a\nb"},
+        {"user": ""}, {"user": None}, {"user": " ada"}, {"user": 5}, {"user": "*"}, {"user": "a\nb"}, {"user": "owner"},
         {"user": "ada", "agent": ""}, {"user": "ada", "project": " "}, {"user": "ada", "session": ""},
     ],
 )  # fmt: skip
@@ -89,9 +90,16 @@ def test_an_id_that_names_nobody_is_refused(open_memory: OpenMemory, ids: dict[s
 
 def test_what_cannot_be_added_is_refused_in_words(open_memory: OpenMemory) -> None:
     memory = open_memory()
-    for said in (None, 5, {"role": "user", "content": "I own a boat."}):
+    for said in (None, 5, {"role": "user", "content": "I own a boat."}, ["I own a boat."]):
         with pytest.raises(InputError):
-            memory.add(said)  # type: ignore[arg-type]
+            memory.add(cast(Any, said))
     with pytest.raises(InputError, match="tags cannot be given for messages"):
         memory.add(TALK, tags=["pets"])
+    limits: tuple[Any, ...] = (0, "5", 2.5)
+    for limit in limits:
+        for call in (lambda most: memory.search("boat", limit=most), lambda most: memory.get_all(limit=most)):
+            with pytest.raises(InputError):
+                call(limit)
+    with pytest.raises(InputError):
+        memory.search(cast(Any, None))
     assert texts(memory) == set()

@@ -67,8 +67,11 @@ def test_what_is_added_is_searched_listed_changed_and_deleted(memory: Memory) ->
         ("DELETE", "I love pasta.", None),
     ]
     assert memory.get("00000000-0000-4000-8000-000000000000") is None
-    with pytest.raises(NotFoundError):
-        memory.delete("00000000-0000-4000-8000-000000000000")
+    assert memory.get("nope") is None
+    assert memory.history("nope") == []
+    for name in (pizza["id"], "00000000-0000-4000-8000-000000000000"):
+        with pytest.raises(NotFoundError):
+            memory.delete(name)
 
 
 def test_users_agents_and_runs_are_told_apart(memory: Memory) -> None:
@@ -92,10 +95,64 @@ def test_users_agents_and_runs_are_told_apart(memory: Memory) -> None:
     assert found(memory, user_id="alice") == {"I love pizza."}
 
 
+def test_what_is_for_everybody_or_the_owners_is_no_users(memory: Memory) -> None:
+    with Library.open() as owner:
+        owner.store("Everybody deploys on Tuesdays.", scope="global")
+        owner.store("My safe is behind the picture.")
+    memory.add("I love tea.", user_id="zed")
+    memory.add("The run was red.", run_id="r9")
+    assert found(memory, user_id="zed") == {"I love tea."}
+    assert found(memory, run_id="r9") == {"The run was red."}
+    assert [each["memory"] for each in memory.search("deploys", user_id="zed")["results"]] == ["I love tea."]
+    memory.delete_all(user_id="zed")
+    memory.delete_all(run_id="r9")
+    memory.add("I love tea again.", user_id="zed")
+    memory.reset()
+    assert found(memory, user_id="zed") == set()
+    with pytest.raises(ScopeError, match="owner"):
+        memory.get_all(user_id="owner")
+    with Library.open() as owner:
+        assert {fact.text for fact in owner.get_all()} == {
+            "Everybody deploys on Tuesdays.", "My safe is behind the picture.",
+        }  # fmt: skip
+
+
+def test_events_tell_what_became_of_a_text(memory: Memory) -> None:
+    def events(said: Any, **more: Any) -> list[tuple[str, str]]:
+        return [(each["event"], each["memory"]) for each in memory.add(said, user_id="al", **more)["results"]]
+
+    assert events("My favourite colour is red.") == [("ADD", "My favourite colour is red.")]
+    assert events("My favourite colour is red.") == []
+    assert events("My favourite colour is blue.") == [("UPDATE", "My favourite colour is blue.")]
+    assert events("I love tea.") == [("ADD", "I love tea.")]
+    assert [event for event, _ in events("I no longer love tea.")] == ["DELETE"]
+    talk = [{"role": "user", "content": text} for text in ("My dog is called Fido.", "Sorry, my dog is called Rex.")]
+    assert [text for _, text in events(talk, metadata={"n": 1})] == ["Sorry, my dog is called Rex."]
+
+
+def test_what_is_said_in_two_runs_belongs_to_both(memory: Memory) -> None:
+    for run in ("r1", "r2"):
+        memory.add("I love tea.", user_id="al", run_id=run)
+    assert found(memory, user_id="al", run_id="r1") == found(memory, user_id="al", run_id="r2") == {"I love tea."}
+    assert len(memory.get_all(user_id="al")["results"]) == 1
+
+
+def test_a_reset_takes_what_quotes_another_memory(memory: Memory) -> None:
+    memory.add("We have a heron at the pond.", user_id="al")
+    memory.add("It eats our fish every day. (after: We have a heron at the pond.)", user_id="al")
+    memory.reset()
+    assert found(memory, user_id="al") == set()
+
+
 def test_messages_are_taken_as_they_are_without_inference(memory: Memory) -> None:
-    talk = [{"role": "user", "content": "Is it late?"}, {"role": "assistant", "content": "It is nine."}]
+    talk: list[dict[str, Any]] = [
+        {"role": "system", "content": "You are a clock."},
+        {"role": "user", "content": [{"type": "text", "text": "Is it late?"}]},
+        {"role": "assistant", "content": "It is nine."},
+    ]
     assert memory.add(talk, user_id="alice")["results"] == []
-    assert len(memory.add(talk, user_id="alice", infer=False)["results"]) == 2
+    kept = memory.add(talk, user_id="alice", infer=False)["results"]
+    assert [each["memory"] for each in kept] == ["Is it late?", "It is nine."]
     [dog] = memory.add({"role": "user", "content": "My dog is called Fido."}, user_id="bob", metadata={"n": 1})[
         "results"
     ]
@@ -108,12 +165,24 @@ def test_messages_are_taken_as_they_are_without_inference(memory: Memory) -> Non
         ({}, InputError), ({"user_id": ""}, ScopeError), ({"user_id": " a"}, ScopeError),
         ({"agent_id": ""}, ScopeError), ({"user_id": "a", "filters": {"n": {"gte": 1}}}, InputError),
         ({"filters": {"OR": [{"user_id": "a"}]}}, InputError), ({"filters": {"user_id": "*"}}, InputError),
+        ({"user_id": "a", "limit": 0}, InputError), ({"user_id": "a", "limit": "5"}, InputError),
+        ({"user_id": "a", "filters": [1]}, InputError),
+        ({"user_id": "a", "filters": {"AND": [{"run_id": "a"}, {"run_id": "b"}]}}, InputError),
     ],
 )  # fmt: skip
 def test_what_names_nobody_or_is_not_understood_is_refused(memory: Memory, given: dict[str, Any], error: type) -> None:
     for call in (memory.get_all, lambda **given: memory.search("tea", **given)):
         with pytest.raises(error):
             call(**given)
+
+
+@for_each("said", [5, ["hi"], [("user", "hi")]])
+def test_what_is_no_message_is_refused(memory: Memory, said: Any) -> None:
+    for infer in (True, False):
+        with pytest.raises(InputError):
+            memory.add(said, user_id="a", infer=infer)
+    with pytest.raises(InputError):
+        memory.add("I love tea.", user_id="a", metadata=said)
 
 
 def test_a_config_is_not_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
