@@ -23,6 +23,7 @@ from perdure.hooks.types import TurnContext
 from perdure.store.inbox_lines import Entry
 from perdure.store.sql import run
 from perdure.store.store import Store
+from tests.waiting import until
 
 ENTRY: Entry = {
     "at": 1_800_000_000.0,
@@ -232,13 +233,12 @@ def test_what_waits_and_why_shows_in_status_also_to_another_process(tmp_path: Pa
             messages = [{"role": "user", "content": said(number)}]
             assert memory.turns.after(messages, True, TurnContext(session_id=f"s{number}")) == 1
         assert not memory.settle(1)
-        status = memory.status()
-        assert status.inbox > 0
-        assert "disk is full" in (status.inbox_problem or "")
+        assert until(lambda: "disk is full" in (memory.status().inbox_problem or ""))
+        waiting = memory.status().inbox
+        assert waiting > 0
         with Memory.open(tmp_path, embedder="none") as other:
-            other.settle(1)
-            assert other.status().inbox == status.inbox
-            assert "disk is full" in (other.status().inbox_problem or "")
+            assert until(lambda: "disk is full" in (other.status().inbox_problem or ""))
+            assert other.status().inbox == waiting
         crowd(engine.store, None)
 
 
