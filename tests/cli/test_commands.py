@@ -26,6 +26,11 @@ PLAIN = {name: command for name, command in COMMANDS.items() if not isinstance(c
 
 METHODS: Mapping[str, str] = {
     "Memory.store": "perdure store",
+    "Memory.add": "perdure store",
+    "Memory.search": "perdure search",
+    "Memory.get_all": "perdure list",
+    "Memory.delete": "perdure forget",
+    "Memory.history": "perdure history",
     "Memory.update": "perdure update",
     "Memory.forget": "perdure forget",
     "Memory.unforget": "perdure unforget",
@@ -52,7 +57,6 @@ METHODS: Mapping[str, str] = {
     "Upkeep.restore": "perdure checkpoint restore",
     "Admin.list": "perdure list",
     "Admin.search": "perdure search",
-    "Admin.history": "perdure history",
     "Admin.stats": "perdure stats",
     "Admin.scopes": "perdure scope list",
     "Admin.assign": "perdure scope assign",
@@ -93,6 +97,7 @@ METHODS: Mapping[str, str] = {
 NO_COMMAND: Mapping[str, str] = {
     "Memory.open": "every command opens the store",
     "Memory.close": "every command closes it",
+    "Memory.for_user": "`--user` names one",
     "Memory.ready": "a command that needs the model waits for it",
     "Memory.settle": "a command leaves nothing behind to wait for",
     "Memory.sync_index": "the worker does it, and `perdure verify --fix` mends it",

@@ -179,7 +179,7 @@ def test_the_view_of_a_user_gives_away_and_changes_nothing_of_others(village: Ho
 def test_a_program_of_mem0_hears_of_one_user_alone(town: House, user: str) -> None:
     door = mem0.Memory.__new__(mem0.Memory)
     door._store = Memory(town.engine, TurnContext())
-    own = {canary.word for canary in town.canaries if str(canary.scope) in ("global", f"user:{user}")}
+    own = {canary.word for canary in town.canaries if str(canary.scope) == f"user:{user}"}
     asked: list[dict[str, Any]] = [{"user_id": user, **more} for more in ({}, {"agent_id": "ann"}, {"run_id": "s1"})]
     for ids in asked:
         listed, found = door.get_all(**ids, limit=1000), door.search("Who sings in the harbour?", **ids, limit=1000)
