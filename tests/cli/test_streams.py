@@ -89,6 +89,7 @@ SPOKEN = (
 )  # fmt: skip
 
 
+@pytest.mark.timeout(400)
 @for_each("variables", ENCODINGS)
 def test_what_a_console_has_no_sign_for_is_spelled_out(tmp_path: Path, variables: dict[str, str]) -> None:
     home, said = tmp_path / variables.get("PYTHONIOENCODING", "C"), "Žofie's boat is called 🐶 Ž."
