@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from bench.siblings import SIZES, office
 from perdure.recall.gate import Prompt, shipped
 from perdure.recall.kind_gate import COLUMNS, FILE, looked_at
-from perdure.recall.kinds import asks_for_all
+from perdure.recall.kinds import kind_asked
 from perdure.recall.query import parts
 from perdure.recall.retrievers import OF_A_KIND
 from training.examples import examples
@@ -32,6 +32,12 @@ RIDGE = 1.0
 ROUNDS = 50
 STORES = 400.0
 """Weight of all prompts of the stores, in prompts."""
+
+
+def is_asked(prompt: str) -> bool:
+    """Return whether a prompt asks for all of a kind that is the asker's."""
+    kind = kind_asked(prompt)
+    return kind is not None and kind.own
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +110,8 @@ def main(model: Path, files: Sequence[Path], out: Path) -> None:
     """Fit the weights for questions of a kind."""
     cache = out.with_suffix(".npz") if out != FILE else Path(__file__).with_name("out") / "kinds.npz"
     cache.parent.mkdir(exist_ok=True)
-    kinds = [each for each in of_kinds(files) if asks_for_all(each.text)]
-    stores = [each for each in of_stores("train") if asks_for_all(each.text)]
+    kinds = [each for each in of_kinds(files) if is_asked(each.text)]
+    stores = [each for each in of_stores("train") if is_asked(each.text)]
     rows: list[Floats] = []
     labels: list[NDArray[np.bool_]] = []
     weights: list[Floats] = []

@@ -12,8 +12,8 @@ from perdure.engine.composing import recall_options
 from perdure.engine.engine import Engine
 from perdure.errors import InputError
 from perdure.index.vector_index import Survey, VectorHit, scan, surveyed
-from perdure.ranking.gates import Evidence, Gate
 from perdure.recall.aliases import spelled
+from perdure.recall.kinds import kind_named
 from perdure.recall.query import understand
 from perdure.recall.retrievers import Legs
 from perdure.store.aliases import Names, naming
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 PATIENCE = 10.0
 """Seconds for the legs of a search: nobody's turn waits for it."""
-LEAST = 0.05
-"""Probability from which a memory is shown to who searches, if it shares no word with the query."""
 POOL = 3
 """Candidates of each leg for each result asked for."""
 
@@ -72,12 +70,10 @@ class _Scan:
         """Nothing is held."""
 
 
-def search_facts(
-    engine: Engine, view: View, query: str, chosen: Filter, limit: int, *, all_near: bool = False
-) -> Sequence[Hit]:
-    """Return the memories that share words with a query or are near to it in meaning, best first.
+def search_facts(engine: Engine, view: View, query: str, chosen: Filter, limit: int) -> Sequence[Hit]:
+    """Return the memories that share words with a query or are nearest to it in meaning, best first.
 
-    Recall asks for more evidence than this: who searches can tell by himself what fits.
+    Nothing is left out for want of evidence: whoever searches can tell what fits.
 
     Args:
         engine: of the store.
@@ -85,7 +81,6 @@ def search_facts(
         query: what is looked for.
         chosen: only these memories.
         limit: so many at the most.
-        all_near: also what shares no word with the query and is not likely to help.
 
     Raises:
         InputError: the query is empty, or the limit out of range.
@@ -95,6 +90,7 @@ def search_facts(
     if not asked.text:
         raise InputError("the query is empty; name what to look for, or use a list")
     narrow = Chosen(view.audience, view.now, view.as_of, view.include_superseded, view.tag, chosen=chosen)
+    asked = replace(asked, kind=asked.kind or kind_named(query))
     asked = spelled(asked, Names.of(engine.store.database.query(naming, view.audience, view.now)))
     leg = engine.model.leg()
     if leg is not None and (chosen != Filter() or view.tag is not None):
@@ -102,11 +98,9 @@ def search_facts(
     pool = POOL * limit
     with closing(Legs(engine.store, pool, near=pool, shared=pool)) as legs:
         found = legs.search(asked, narrow, leg, time.monotonic() + PATIENCE)
-    gate = Gate(found.floor if found.floor is not None else 1.0)
-    fitting = {fact_id for fact_id in found.facts if all_near or _fits(found.evidence[fact_id], gate)}
     hits = [
         Hit(fact, each.score, each.leg, found.evidence[each.id].cosine, found.evidence[each.id].coverage, marks(fact))
-        for each in found.ranked(fitting, recall_options(engine.settings).weights)
+        for each in found.ranked(found.facts.keys(), recall_options(engine.settings).weights)
         for fact in (found.facts[each.id],)
     ]
     return hits[:limit]
@@ -124,11 +118,3 @@ def marks(fact: Fact) -> tuple[str, ...]:
     if fact.superseded_at is not None:
         found.append("former version")
     return tuple(found)
-
-
-def _fits(evidence: Evidence, gate: Gate) -> bool:
-    if evidence.probability is not None:
-        near = evidence.probability >= LEAST
-    else:
-        near = evidence.cosine is not None and evidence.cosine >= gate.support * gate.floor
-    return evidence.named or evidence.coverage > 0 or near

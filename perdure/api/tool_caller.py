@@ -181,7 +181,7 @@ class ToolCaller(Memory):
         """
         approved = replace(chosen, review_state="approved")
         view = self._view(tag=tag, as_of=as_of)
-        hits = search_facts(self._engine, view, query, approved, 3 * limit, all_near=True)
+        hits = search_facts(self._engine, view, query, approved, 3 * limit)
         return [hit for hit in hits if hit.fact.channel in AUTO_RECALLED][:limit]
 
     def draft(self, text: str, given: Given, old: Fact) -> SafeFact:

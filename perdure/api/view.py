@@ -190,7 +190,7 @@ class MemoryView(Facade):
             raise InputError(f"a query is of type {type(query).__name__}; it must be a text")
         self._engine.model.wait(PATIENCE)
         chosen = listing.Filter(category=category)
-        return search_facts(self._engine, self._view(tag=tag, as_of=as_of), query, chosen, limit, all_near=True)
+        return search_facts(self._engine, self._view(tag=tag, as_of=as_of), query, chosen, limit)
 
     def get_all(
         self, *, limit: int = 100, offset: int = 0, category: str | None = None, tag: str | None = None

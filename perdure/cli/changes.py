@@ -286,7 +286,8 @@ def _found(memory: Memory, which: str | None) -> list[Fact]:
         return [each.fact for each in memory.admin.inventory(states=[State.PRESENT], limit=CHOICES).facts]
     with suppress(InputError, NotFoundError, AmbiguousIdError):
         return [memory.get(which)]
-    return [hit.fact for hit in memory.admin.search(which, limit=CHOICES)]
+    # A memory is named by words of its own: what is merely near is not what was meant.
+    return [hit.fact for hit in memory.admin.search(which, limit=CHOICES) if hit.coverage]
 
 
 def _chosen(output: Output, found: list[Fact]) -> Fact | None:

@@ -20,6 +20,8 @@ ANY: Final = 0.03
 """The probability that the gate gives the best candidate of a kind of which there is any."""
 ONE: Final = 0.6
 """The probability from which a memory is held to be one of the kind."""
+BESIDE: Final = 0.75
+"""The same where others are of it by their words: then it is rarer that one is not."""
 LEAST: Final = 1e-4
 """Probabilities are held to be no nearer to 0 and 1."""
 _OF_GATE: Final = ("cosine", "above", "behind", "best", "share", "share_part", "rarest", "texts", "says_liking")
@@ -41,18 +43,18 @@ def looked_at(rows: Floats, judged: Sequence[float]) -> Floats:
     return np.hstack([rows[:, [NAMES.index(name) for name in _OF_GATE]], odds, np.full_like(odds, odds.max())])
 
 
-def of_kind(rows: Floats, judged: Sequence[float]) -> list[float]:
+def of_kind(rows: Floats, judged: Sequence[float], named: bool) -> list[float]:
     """Return of each candidate the probability that it is one of the kind, 0 to 1; 0 if it is not likely to be.
 
-    See `looked_at`.
+    `named`: whether some are of it by their words. See `looked_at` for the others.
     """
     import numpy as np
 
-    if max(judged, default=0.0) < ANY:
+    if not named and max(judged, default=0.0) < ANY:
         return [0.0] * len(judged)
     weights = _weights()
     told = 1 / (1 + np.exp(-(looked_at(rows, judged) @ weights[:-1] + weights[-1])))
-    found: list[float] = np.where(told >= ONE, told, 0.0).tolist()
+    found: list[float] = np.where(told >= (BESIDE if named else ONE), told, 0.0).tolist()
     return found
 
 

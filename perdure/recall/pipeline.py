@@ -133,7 +133,7 @@ class Recaller:
             ranked += _new([Ranked(fact, LINKS, 0.0) for fact in bridges], ranked, receipt)
             profile = self._guarded(PROFILE, receipt, lambda: self._standing(view, session, deadline))
             ranked, marked = self._newest([*_new(profile, ranked, receipt), *ranked], view, receipt, deadline)
-            recall = self._block(ranked, marked, receipt, asked, token_counter(leg), counted=query.of_kind)
+            recall = self._block(ranked, marked, receipt, asked, token_counter(leg), counted=query.kind is not None)
         receipt.seconds = time.monotonic() - began
         return recall, receipt
 

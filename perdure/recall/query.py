@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 
-from perdure.recall.kinds import asks_for_all
+from perdure.recall.kinds import Kind, kind_asked
 from perdure.regex import lazy
 from perdure.text.clean import clean
 from perdure.text.lexicon import listed, table
@@ -133,7 +133,7 @@ class Query:
     # Why nothing should be recalled for it, or None. Of a trivial prompt nothing more is read.
     trivial: str | None = None
     parts: tuple[str, ...] = ()  # the prompt in the parts that it is asked in
-    of_kind: bool = False  # whether all of a kind is asked for
+    kind: Kind | None = None  # of which all is asked for
 
 
 def understand(prompt: str) -> Query:
@@ -151,12 +151,12 @@ def understand(prompt: str) -> Query:
     words = [word.replace("'", "") for word in _WORDS.findall(fold(text))]
     if _is_small_talk(words):
         return Query(text, terms, "small talk")
-    return Query(text, terms, parts=tuple(parts(text)), of_kind=asks_for_all(text))
+    return Query(text, terms, parts=tuple(parts(text)), kind=kind_asked(text))
 
 
 def respelled(query: Query, text: str) -> Query:
     """Return a query that asks more words than were written: other names of what is in it."""
-    return Query(text, match_terms(text), query.trivial, tuple(parts(text)), query.of_kind)
+    return Query(text, match_terms(text), query.trivial, tuple(parts(text)), query.kind)
 
 
 def _is_small_talk(words: Sequence[str]) -> bool:

@@ -16,13 +16,13 @@ from perdure.ranking.fuse import Fused, fuse
 from perdure.ranking.gates import Evidence, Gate
 from perdure.recall.gate import NEAR, SHARED, LearnedGate, Lexicon, Near, Prompt, rows
 from perdure.recall.kind_gate import of_kind
-from perdure.recall.kinds import may_be_the_askers
+from perdure.recall.kinds import Kind
 from perdure.recall.options import LEXICAL, LOOKUP, PASSAGES, VECTOR
 from perdure.recall.query import Query
 from perdure.recall.slot import Breaker, Slot, Ticket
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
-from perdure.store.search import Lexical, LexicalHit, View, by_ids, lexical, named
+from perdure.store.search import Lexical, LexicalHit, View, by_ids, by_phrases, lexical, named
 from perdure.store.sql import Connection
 from perdure.store.store import Store
 from perdure.store.vocabulary import stem
@@ -65,7 +65,7 @@ class Source(Protocol):
 
 
 CountTokens = Callable[[str], int]
-Kind = TypeVar("Kind")
+Brought = TypeVar("Brought")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class Legs:
         `deadline`: `time.monotonic()` after which a leg is left behind.
         """
         run = _Run(self.store, query, view, deadline)
-        most = OF_A_KIND if query.of_kind else 0
+        most = OF_A_KIND if query.kind else 0
         ticket = brought = None
         if leg is not None and not leg.breaker.open(run.began):
             near = max(self.near, most)
@@ -249,8 +249,17 @@ class _Run:
         view = self._view
         self._words = self._read(LEXICAL, lambda connection: lexical(connection, text, view, limit)) or self._words
         self._named = self._read(LOOKUP, lambda connection: named(connection, text, view)) or self._named
+        self._named += self._of_kind(self._query.kind, limit) if self._query.kind else ()
 
-    def _read(self, leg: str, look: Callable[[Connection], Kind]) -> Kind | None:
+    def _of_kind(self, kind: Kind, limit: int) -> list[Fact]:
+        """Return the memories that are of a kind by their words, the newest first."""
+        found = [hit.fact for hit in self._words.hits]
+        if len(kind.words) == 1:
+            found += self._read(LOOKUP, lambda reader: by_phrases(reader, kind.words[0], self._view, limit)) or ()
+        there = {fact.id for fact in self._named}
+        return [fact for fact in {each.id: each for each in found}.values() if fact.id not in there and kind.has(fact)]
+
+    def _read(self, leg: str, look: Callable[[Connection], Brought]) -> Brought | None:
         """Return what a leg finds, and note how it went; one that the database keeps waiting brings nothing."""
         found = None
         try:
@@ -295,9 +304,10 @@ class _Run:
             rows = np.stack(list(features.values()))
             told = gate.probabilities(rows)
             judged |= zip(features, told, strict=True)
-            if self._query.of_kind:
-                for name, one in zip(features, of_kind(rows, told), strict=True):
-                    judged[name] = max(judged[name], one) if may_be_the_askers(facts[name].text) else 0.0
+            kind = self._query.kind
+            if kind is not None and kind.own:
+                for name, one in zip(features, of_kind(rows, told, bool(self._named)), strict=True):
+                    judged[name] = max(judged[name], one) if kind.may_have(facts[name].text) else 0.0
         # A fact that has no vector yet, as when it was stored before the model was there, goes by words.
         evidence = {
             fact_id: self._evidence(fact_id, best.get(fact_id), by_words.get(fact_id), judged.get(fact_id))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from perdure.api.memory import Memory
 from perdure.api.tools import call_tool
 from perdure.hooks.types import TurnContext
-from perdure.recall.kinds import asks_for_all
+from perdure.recall.kinds import kind_asked
 from tests.kit import OpenMemory, for_each
 
 HERE = TurnContext(session_id="s", host="test")
@@ -50,6 +51,53 @@ def test_all_of_a_kind_comes_up_and_tells_how_many_more_there_are(memory: Memory
     assert known <= {each["text"] for each in told.details["memories"]}
 
 
+LIKES = (
+    "I like sailing.", "Jazz is what I love most.", "I really enjoy sour cherries.", "I'm a fan of old maps.",
+    "I like rye bread.", "I am fond of figs.", "I love thunderstorms.", "I enjoy chess problems.",
+)  # fmt: skip
+SERVERS = (
+    "Server atlas runs kafka.", "Server birch runs redis.", "The mail server is called cedar.",
+    "Server delta runs grafana.", "Our build server has 64 GB.", "Server falcon runs the wiki.",
+)  # fmt: skip
+
+
+@for_each(
+    ("texts", "prompts", "query"),
+    [
+        (LIKES, ["What do I like?", "List my likes", "What are my preferences?"], "likes"),
+        (SERVERS, ["Which servers do we have?", "List all servers", "Which servers are there?"], "servers"),
+    ],
+)  # fmt: skip
+def test_each_way_of_asking_brings_all_of_a_kind(
+    memory: Memory, texts: tuple[str, ...], prompts: list[str], query: str
+) -> None:
+    for text in (*texts, "I hate coriander.", *ALLERGIES[:3]):
+        memory.store(text)
+    for number, prompt in enumerate(prompts):
+        recall = memory.turns.before(prompt, replace(HERE, session_id=f"s{number}"))
+        assert recall is not None, prompt
+        shown = {item.text for item in recall.items}
+        assert set(texts) <= shown, prompt
+        assert "I hate coriander." not in shown, prompt
+    told = call_tool(memory, "memory_recall", {"query": query, "limit": 20}, HERE)
+    assert set(texts) <= {each["text"] for each in told.details["memories"]}
+    assert set(texts) <= {hit.fact.text for hit in memory.admin.search(query, limit=len(texts))}
+
+
+def test_what_somebody_does_not_like_is_none_of_their_likes(memory: Memory) -> None:
+    for text in (*LIKES, "I hate coriander.", "I can't stand techno."):
+        memory.store(text)
+    recall = memory.turns.before("What do I not like?", HERE)
+    assert recall is not None
+    shown = {item.text for item in recall.items}
+    assert shown >= {"I hate coriander.", "I can't stand techno."}
+    assert shown.isdisjoint(LIKES)
+
+
+def test_a_search_leaves_nothing_out_that_is_near(memory: Memory) -> None:
+    assert len(memory.admin.search("volcano", limit=4)) == 4
+
+
 def test_nothing_comes_up_of_a_kind_of_which_there_is_none(memory: Memory) -> None:
     assert memory.turns.before("Which of my bikes do I ride?", HERE) is None
 
@@ -59,9 +107,12 @@ def test_nothing_comes_up_of_a_kind_of_which_there_is_none(memory: Memory) -> No
     [
         ("What do I like?", True), ("List my likes", True), ("which servers do we have", True), ("my allergies", True),
         ("Welche Allergien habe ich?", True), ("Quels sont mes livres ?", True), ("¿A qué soy alérgico?", True),
+        ("List all servers", True),
+        ("List all our servers with what they are for.", True), ("Remind me what books I have", True),
+        ("Which books does my brother-in-law own?", False), ("List all files in src", False),
         ("Where do I live?", False), ("What is my salary?", False), ("What are common allergies?", False),
         ("Fix all tests in our repository", False), ("What's the name of my boss?", False),
     ],
 )  # fmt: skip
 def test_who_asks_for_a_kind_is_told_from_who_asks_for_one_thing(prompt: str, asked: bool) -> None:
-    assert asks_for_all(prompt) is asked
+    assert (kind_asked(prompt) is not None) is asked
