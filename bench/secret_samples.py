@@ -13,8 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from perdure.secrets import numbers as national
-from perdure.secrets.numbers import luhn, mod_97
+from stdnum import iban, luhn
+
+from perdure.secrets.numbers import is_national
 from perdure.secrets.shapes import seed_words
 from perdure.text.normalise import fold
 
@@ -67,10 +68,10 @@ def fill(rng: random.Random, pattern: str) -> str:
 
 
 def checked(rng: random.Random, pattern: str, valid: Callable[[str], bool]) -> str:
-    """Return a text of a pattern whose letters and digits pass a check."""
+    """Return a text of a pattern that passes a check."""
     while True:
         value = fill(rng, pattern)
-        if valid(re.sub(r"[^0-9A-Z]", "", value)):
+        if valid(value):
             return value
 
 
@@ -111,9 +112,9 @@ def _key_samples(rng: random.Random) -> Iterator[Sample]:
 def _number_samples(rng: random.Random) -> Iterator[Sample]:
     cards = ("4<3d> <4d> <4d> <4d>", "4<15d>", "51<2d>-<4d>-<4d>-<4d>", "37<2d> <6d> <5d>")
     for place, around in (("prose", "my card is {} exp 12/27"), ("json", '{{"number": "{}"}}'), ("code", "pay('{}')")):
-        value = checked(rng, rng.choice(cards), luhn)
+        value = checked(rng, rng.choice(cards), _card)
         yield Sample("card", place, around.format(value), (value,))
-    value = checked(rng, cards[0], luhn)
+    value = checked(rng, cards[0], _card)
     yield Sample("card", "split", f"my card: {value[:9]}\n{value[10:]}", (value[:9], value[10:]))
     for pattern in ("DE<2d> <4d> <4d> <4d> <4d> <2d>", "FR<2d><10d><11d><2d>", "NL<2d> ABNA <4d> <4d> <2d>"):
         value = checked(rng, pattern, _iban)
@@ -122,27 +123,31 @@ def _number_samples(rng: random.Random) -> Iterator[Sample]:
     for kind, around, pattern, valid in (
         ("us-ssn", "my ssn is {}", "<1d>1<1d>-4<1d>-5<3d>", lambda n: n[0] != "9" and n[:3] not in ("000", "666")),
         ("uk-nino", "NI number {}", "AB <2d> <2d> <2d> C", _any),
-        ("spanish-dni", "mi DNI es {}", "<8d><1L>", national._dni),
-        ("french-nir", "num\u00e9ro de s\u00e9cu {}", "1 85 05 78 <3d> <3d> <2d>", national._nir),
-        ("german-tax-id", "meine Steuer-ID ist {}", "<2d> <3d> <3d> <3d>", national._steuer_id),
-        ("swedish-personnummer", "personnummer {}", "81122<1d>-<4d>", national._personnummer),
-        ("dutch-bsn", "mijn BSN is {}", "<9d>", national._bsn),
-        ("brazilian-cpf", "CPF {}", "<3d>.<3d>.<3d>-<2d>", national._cpf),
-        ("polish-pesel", "PESEL: {}", "44051<1d><5d>", national._pesel),
-        ("finnish-hetu", "hetu {}", "131052-<3d><1L>", national._hetu),
-        ("norwegian-fnr", "f\u00f8dselsnummer {}", "13105<1d><5d>", national._fodselsnummer),
-        ("belgian-number", "rijksregister {}", "85.07.30-<3d>.<2d>", national._belgian),
-        ("italian-code", "codice fiscale {}", "RSSMRA85T10A562<1L>", national._codice_fiscale),
-        ("canadian-sin", "my SIN is {}", "<3d> <3d> <3d>", luhn),
-        ("indian-aadhaar", "Aadhaar {}", "3<3d> <4d> <4d>", national._verhoeff),
-        ("australian-tfn", "TFN: {}", "<3d> <3d> <3d>", national._tfn),
+        ("spanish-dni", "mi DNI es {}", "<8d><1L>", partial(is_national, "dni")),
+        ("french-nir", "num\u00e9ro de s\u00e9cu {}", "1 85 05 78 <3d> <3d> <2d>", partial(is_national, "nir")),
+        ("german-tax-id", "meine Steuer-ID ist {}", "<2d> <3d> <3d> <3d>", partial(is_national, "steuer_id")),
+        ("swedish-personnummer", "personnummer {}", "81122<1d>-<4d>", partial(is_national, "personnummer")),
+        ("dutch-bsn", "mijn BSN is {}", "<9d>", partial(is_national, "bsn")),
+        ("brazilian-cpf", "CPF {}", "<3d>.<3d>.<3d>-<2d>", partial(is_national, "cpf")),
+        ("polish-pesel", "PESEL: {}", "44051<1d><5d>", partial(is_national, "pesel")),
+        ("finnish-hetu", "hetu {}", "131052-<3d><1L>", partial(is_national, "hetu")),
+        ("norwegian-fnr", "f\u00f8dselsnummer {}", "13105<1d><5d>", partial(is_national, "fodselsnummer")),
+        ("belgian-number", "rijksregister {}", "85.07.30-<3d>.<2d>", partial(is_national, "belgian")),
+        ("italian-code", "codice fiscale {}", "RSSMRA85T10A562<1L>", partial(is_national, "codice_fiscale")),
+        ("canadian-sin", "my SIN is {}", "<3d> <3d> <3d>", partial(is_national, "sin")),
+        ("indian-aadhaar", "Aadhaar {}", "3<3d> <4d> <4d>", partial(is_national, "aadhaar")),
+        ("australian-tfn", "TFN: {}", "<3d> <3d> <3d>", partial(is_national, "tfn")),
     ):  # fmt: skip
         value = checked(rng, pattern, valid)
         yield Sample(kind, "prose", around.format(value), (value,))
 
 
+def _card(number: str) -> bool:
+    return luhn.is_valid(re.sub(r"\D", "", number))
+
+
 def _iban(number: str) -> bool:
-    return mod_97(number) == 1
+    return iban.is_valid(number, check_country=False)
 
 
 def _any(number: str) -> bool:
@@ -200,7 +205,7 @@ def wrapped_samples(seed: int) -> dict[str, list[Sample]]:
 def _value(rng: random.Random, kind: str) -> str:
     if kind == "seed-phrase":
         return " ".join(rng.sample(sorted(seed_words()), 12))
-    return checked(rng, KINDS[kind][1], {"card": luhn, "iban": _iban}.get(kind, _any))
+    return checked(rng, KINDS[kind][1], {"card": _card, "iban": _iban}.get(kind, _any))
 
 
 def _wrapped(kind: str, wrap: str, value: str) -> Sample:

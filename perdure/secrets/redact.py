@@ -13,7 +13,7 @@ from perdure.secrets.places import place_secrets
 from perdure.secrets.shapes import private_keys, strong_words, tokens
 from perdure.secrets.views import Span, View, plain
 
-VERSION = 4
+VERSION = 5
 """Grows with every change that finds more: what was stored before is then looked through once more."""
 
 _Detector = Callable[[View], Iterable[Span]]

@@ -44,6 +44,18 @@ mi DNI es 12345678Z|12345678Z
 mi NIE es X1234567L|X1234567L
 il mio codice fiscale è RSSMRA85T10A562S|A562S
 o meu NIF é 123456789|123456789
+mitt personnummer är 811228-9874|9874
+mitt samordningsnummer är 701063-2391|2391
+henkilötunnukseni on 131052-308T|308T
+henkilötunnukseni on 131052-900W|900W
+mój PESEL to 44051401359|44051401359
+fødselsnummeret mitt er 15108695088|15108695088
+meu CPF é 390.533.447-05|447-05
+my SIN is 130 692 544|692 544
+Aadhaar 2341 2341 2346|2341
+TFN 123 456 782|456 782
+756.9217.0769.85|0769
+YE15 CBYE 0001 0188 6123 4567 8912 34|6123
 Netflix is tomandmim22, use it to log in|tomandmim22
 log in with user tom and fluffy123|fluffy123
 login for Netflix: tom / fluffy123|fluffy123
@@ -137,6 +149,7 @@ the bar code is 4006381333931
 the source code is 12000 lines
 we unlock level 2500 in the game
 tax number of houses 123456789
+the tin with lot number 46398852464
 the PIN is four digits
 flight AB123456
 the model is 12345678A
