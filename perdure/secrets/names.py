@@ -1,15 +1,17 @@
 """The names of secrets, and how each is told: "my password is ...", `API_KEY=...`.
 
-To add a name, add it to `NAMES`; the words of languages stand in `data/passwords.toml`.
+To add a name, add a rule to `data/names.toml`; the words of languages stand in `data/passwords.toml`.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from perdure.regex import lazy
-from perdure.text.lexicon import table
+from perdure.text.lexicon import filled, table
 
 _SHORT = 5
 """Letters of a name that also occurs inside of other words, in the alphabets up to this one."""
@@ -123,71 +125,41 @@ def _link(verbs: str, joints: str, near: str) -> str:
     )
 
 
-def _name(
-    kind: str,
-    stems: str,
-    pattern: str,
-    value: str,
-    *,
-    chosen: bool = False,
-    told: _Wording = _WORDINGS[0],
-    near: str = _STRONG,
-) -> Name:
+_NAMED = table("secrets", "names")
+_PARTS = {
+    "ended": r"[\"'`*_]{0,3}[ \t]{0,3}(?:[:=|;,\t\r\n]|\Z)",
+    "owned": "|".join(f"(?<={owner}[ _-])|(?<={owner})" for owner in _words(_NAMED["owners"])),
+    "coded": "|".join(f"(?<={lock}[ -])|(?<={lock})" for lock in map(re.escape, _words(_TOLD["locks"]))),
+    # "the code for the front door", "le code de l'alarme", "la combinazione della cassaforte".
+    "of_lock": rf"(?:\s{{1,2}}[^\W\d_]{{1,12}}){{1,3}}?(?:\s{{1,2}}|['\u2019])(?:{_either(_TOLD['locks'])})(?!\w)",
+    "any_code": _either(_TOLD["codes"]),
+    "glued": _either(_TOLD["glued_names"]),
+    "codes": _TOLD["codes"],
+    "glued_names": _TOLD["glued_names"],
+}
+
+
+def _names(rule: Mapping[str, Any]) -> Iterator[Name]:
+    """Yield what a rule of the data file names, in each language if it leaves that to them."""
+    if "pattern" in rule:
+        yield _name(rule, _words(filled(rule["stems"], _PARTS)), filled(rule["pattern"], _PARTS), _WORDINGS[0])
+    else:
+        yield from (_name(rule, _words(", ".join(told.stems)), told.names, told) for told in _WORDINGS)
+
+
+def _name(rule: Mapping[str, Any], stems: Sequence[str], pattern: str, told: _Wording) -> Name:
     verbs, joints = _either(told.verbs), _either(told.joints)
     passing = rf"\s(?!(?:set|{verbs}|{joints})\b)[^\W\d_]{{1,40}}+(?=[\s.,])(?!\s?[:=])"
     return Name(
-        kind,
-        tuple(_words(stems)),
+        rule["kind"],
+        tuple(stems),
         lazy(pattern, re.IGNORECASE),
-        lazy(value),
-        lazy(_link(verbs, joints, near), re.IGNORECASE),
+        lazy(rule["value"]),
+        lazy(_link(verbs, joints, rule.get("near", _STRONG)), re.IGNORECASE),
         lazy(passing, re.IGNORECASE),
-        chosen,
+        rule.get("chosen", False),
         told is _WORDINGS[0],
     )
 
 
-def _password(told: _Wording) -> Name:
-    return _name("password", ", ".join(told.stems), told.names, r".{4,}", chosen=True, told=told)
-
-
-_OWNERS = ("api", "access", "private", "encryption", "account", "auth", "signing", "master", "license")
-_OWNED = "|".join(f"(?<={owner}[ _-])|(?<={owner})" for owner in _OWNERS)
-_CODES = _either(_TOLD["codes"])
-_CODED = "|".join(f"(?<={lock}[ -])|(?<={lock})" for lock in map(re.escape, _words(_TOLD["locks"])))
-# "the code for the front door", "le code de l'alarme", "la combinazione della cassaforte".
-_OF_LOCK = rf"(?:\s{{1,2}}[^\W\d_]{{1,12}}){{1,3}}?(?:\s{{1,2}}|['\u2019])(?:{_either(_TOLD['locks'])})(?!\w)"
-_MADE = r".{8,}"  # by a machine
-_PIN = r"(?<!\d)[#*]?(?:\d{4,12}|\d{3}|\d{2,4}[A-Za-z]\d{1,4}|\d{1,2}(?:-\d{1,2}){2,3})[#*]?$"
-_MIXED = r"(?![\d.,]+[%\u20ac$\u00a3/])(?=\D{0,200}\d)(?=.{0,200}[A-Za-z]).{6,}"
-# A short name counts where a sign or a cell of a table ends it.
-_ENDED = r"[\"'`*_]{0,3}[ \t]{0,3}(?:[:=|;,\t\r\n]|\Z)"
-_CHOSEN = r"(?=\D{0,200}\d)"
-
-NAMES = (
-    _name("passphrase", "passphrase", r"passphrase", r".{4,}", chosen=True),
-    _name(
-        "seed-phrase",
-        "seed, recovery, mnemonic",
-        r"(?:seed|recovery) (?:phrase|words)|mnemonic(?: phrase)?",
-        r"[a-z]+(?:[ ,]+[a-z]+){5,}",
-        chosen=True,
-    ),
-    *map(_password, _WORDINGS),
-    _name("password", "pass, pw", rf"(?<![A-Za-z])(?:pass|pw)(?={_ENDED}| is\b)", _MIXED),
-    _name("password", "clave", r"(?<![^\W_])clave(?= (?:de|del|es|wifi)\b|\s?[:=])", rf"{_CHOSEN}.{{4,}}"),
-    _name("password", _TOLD["glued_names"], _either(_TOLD["glued_names"]), r"[!-~]{4,}", chosen=True),
-    _name(
-        "pin",
-        f"pin, puk, cvv, cvc, {_TOLD['codes']}, digicode, geheimzahl, \u6697\u8a3c\u756a\u53f7, \u043f\u0438\u043d",
-        r"(?<![^\W\d_])(?:pin|puk|cvv2?|cvc2?|\u043f\u0438\u043d)"
-        r"(?:[ -]?(?:code|number|nummer|kode?n?|kodu|\u043a\u043e\u0434))?(?![\w-])"
-        rf"|digicode|geheimzahl|\u6697\u8a3c\u756a\u53f7|(?:{_CODED})(?:{_CODES})(?:s? secret)?(?!\w)|code secret(?!\w)"
-        rf"|(?<![^\W_])(?:{_CODES}){_OF_LOCK}",
-        _PIN,
-        near=r"(?=\d{4,8}(?!\w))",
-    ),
-    _name("secret", "secret", r"secret(?:[ _-]?(?:access[ _-]?)?key)?", _MADE),
-    _name("token", "token", r"token", _MADE),
-    _name("api-key", "key", rf"(?<=private[ _-])key[ _-]id|(?:{_OWNED})key", _MADE),
-)
+NAMES = tuple(name for rule in _NAMED["rules"] for name in _names(rule))
