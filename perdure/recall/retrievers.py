@@ -307,7 +307,8 @@ class _Run:
             kind = self._query.kind
             if kind is not None and kind.own:
                 for name, one in zip(features, of_kind(rows, told, bool(self._named)), strict=True):
-                    judged[name] = max(judged[name], one) if kind.may_have(facts[name].text) else 0.0
+                    # Those that have its word come first.
+                    judged[name] = NAMED * max(judged[name], one) if kind.may_have(facts[name].text) else 0.0
         # A fact that has no vector yet, as when it was stored before the model was there, goes by words.
         evidence = {
             fact_id: self._evidence(fact_id, best.get(fact_id), by_words.get(fact_id), judged.get(fact_id))
