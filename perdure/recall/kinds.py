@@ -15,6 +15,8 @@ _ASKED, _MINE, _GENERAL, _ANYBODYS, _AGAINST, _THEMSELVES = (
     listed("recall", "kinds", name) for name in ("asked", "mine", "general", "anybodys", "against", "themselves")
 )
 _SPEAKER = lazy(r"\b(?:i|i'(?:m|ve|d|ll)|me|we|we'(?:re|ve|d|ll)|us)\b")
+_NAMED = lazy(r"[A-Z][\w-]+(?: [A-Z][\w-]+)? (?:[a-z]+ly )?(?:[a-z]+s|can't|cannot|won't)\b")
+"""A sentence about somebody who is named."""
 MOST_WORDS = 24
 """Who asks for a kind says little else."""
 MOST_NAMED = 3
@@ -28,6 +30,7 @@ class Kind:
     words: tuple[frozenset[str], ...]  # for each word that it is called by, those that say the same
     own: bool = False  # whether it is the asker's
     against: bool | None = None  # of likes and dislikes, whether it is these; None: it is neither
+    personal: bool = False  # whether each person has some of their own, as likes
 
     def has(self, fact: Fact) -> bool:
         """Return whether a memory is one of the kind by its words, its category, its slot or its tags."""
@@ -39,7 +42,8 @@ class Kind:
     def may_have(self, text: str) -> bool:
         """Return whether a memory may be one: a relative's is not the asker's, and a dislike is no like."""
         folded = fold(text)
-        askers = not self.own or not others(text) or bool(_SPEAKER.search(folded))
+        theirs = bool(others(text)) or (self.personal and bool(_NAMED.match(text)))
+        askers = not self.own or not theirs or bool(_SPEAKER.search(folded))
         return askers and self.against in (None, bool(_AGAINST.search(folded)))
 
 
@@ -67,5 +71,5 @@ def _kind(text: str, folded: str, *, own: bool) -> Kind:
     # "Which books do I own?" asks for books; what else is in it may be said of them in other words.
     called = [term for term in named if term.endswith("s") and not term.endswith(("ss", "us"))] or named
     words = tuple(next((each for each in families if term in each), frozenset((term,))) for term in called)
-    likes = families[0] in words
-    return Kind(words, own, bool(_AGAINST.search(folded)) if likes else None)
+    against = bool(_AGAINST.search(folded)) if families[0] in words else None
+    return Kind(words, own, against, any(each in families for each in words))
