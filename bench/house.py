@@ -21,6 +21,7 @@ import tempfile
 import tokenize
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
@@ -161,15 +162,26 @@ def _turn() -> None:
     from perdure.hooks.host import HookRunner
     from perdure.store.database import Database
 
-    executed, reads, read, recording = set[str](), [0], Database.read, threading.Event()
+    executed, reads, recording = set[str](), [0], threading.Event()
+    read, reading, inside = Database.read, Database.reading, threading.local()
 
     def note(frame: FrameType, event: str, argument: object) -> None:
         if event == "call" and recording.is_set() and frame.f_code.co_name != "<module>":
             executed.add(frame.f_code.co_filename)
 
     def counting(self: Database, *given: Any, **named: Any) -> Any:
-        reads[0] += 1
+        reads[0] += not getattr(inside, "one", False)
         return read(self, *given, **named)
+
+    @contextmanager
+    def once(self: Database, *given: Any, **named: Any) -> Iterator[None]:
+        reads[0] += 1
+        with reading(self, *given, **named):
+            inside.one = True
+            try:
+                yield
+            finally:
+                inside.one = False
 
     threading.setprofile(note)
     with tempfile.TemporaryDirectory() as folder, Memory.open(folder, timers=False) as memory:
@@ -187,6 +199,7 @@ def _turn() -> None:
         recording.clear()
         loaded = sum(name.partition(".")[0] == "perdure" for name in sys.modules)
         Database.read = counting  # type: ignore[method-assign]
+        Database.reading = once  # type: ignore[method-assign]
         found = memory.turns.before("What is the staging database called?", TurnContext(session_id="another"))
         asked = reads[0]
         if found is None or "heron" not in found.block:

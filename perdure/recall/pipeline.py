@@ -7,6 +7,7 @@ import math
 import time
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -106,38 +107,45 @@ class Recaller:
         now = self.clock.now()
         query = understand(_asked(prompt, self.store.key, session))
         receipt = Receipt(str(uuid.uuid4()), session, now, query.text, silence=query.trivial)
-        recall = None
         deadline = began + self.options.deadline
         view = View(
             audience, now, as_of=asked.as_of, include_superseded=asked.include_superseded, tag=asked.tag,
             channels=AUTO_RECALLED, approved_only=True,
         )  # fmt: skip
+        with ExitStack() as stack:
+            # Where the store cannot be read, each step says so of itself.
+            with suppress(StoreError):
+                stack.enter_context(self.store.database.reading(deadline=deadline))
+            recall = self._recalled(query, view, session, asked, deadline, receipt)
+        receipt.seconds = time.monotonic() - began
+        return recall, receipt
+
+    def _recalled(
+        self, query: Query, view: View, session: str | None, asked: Asked, deadline: float, receipt: Receipt
+    ) -> Recall | None:
         if asked.opening:
             receipt.silence = None
             directed = self._guarded(DIRECTIVE, receipt, lambda: self._directed(query, view, True, deadline))
             standing = self._guarded(PROFILE, receipt, lambda: self._standing(view, session, deadline, opening=True))
             first = _new(directed, [], receipt)
-            recall = self._block([*first, *_new(standing, first, receipt)], {}, receipt, asked, token_counter(None))
-        elif query.trivial is None:
-            # Who asks for a tag has said what it is about: words are enough, and nothing is embedded.
-            leg = None if asked.tag is not None else self._leg()
-            query = self._speller.spell(query, audience, now, deadline, receipt)
-            receipt.found, deadline = self._searched(query, view, leg, deadline, session, asked.expand, receipt)
-            directed = self._guarded(
-                DIRECTIVE, receipt, lambda: self._directed(query, view, asked.first_turn, deadline)
-            )
-            ranked = self._ranked(receipt.found, receipt, now, {each.fact.id for each in directed})
-            ranked = self._reranked(ranked, query.text, deadline)
-            ranked += _new(directed, ranked, receipt)
-            ranked += self._guarded(DATES, receipt, lambda: self._colliding(query, ranked, view, receipt, deadline))
-            ranked += self._guarded(LINKS, receipt, lambda: self._linked(ranked, view, receipt, deadline))
-            bridges = self._speller.bridges((each.fact for each in ranked), view, deadline, receipt)
-            ranked += _new([Ranked(fact, LINKS, 0.0) for fact in bridges], ranked, receipt)
-            profile = self._guarded(PROFILE, receipt, lambda: self._standing(view, session, deadline))
-            ranked, marked = self._newest([*_new(profile, ranked, receipt), *ranked], view, receipt, deadline)
-            recall = self._block(ranked, marked, receipt, asked, token_counter(leg), counted=query.kind is not None)
-        receipt.seconds = time.monotonic() - began
-        return recall, receipt
+            return self._block([*first, *_new(standing, first, receipt)], {}, receipt, asked, token_counter(None))
+        if query.trivial is not None:
+            return None
+        # Who asks for a tag has said what it is about: words are enough, and nothing is embedded.
+        leg = None if asked.tag is not None else self._leg()
+        query = self._speller.spell(query, view.audience, view.now, deadline, receipt)
+        receipt.found, deadline = self._searched(query, view, leg, deadline, session, asked.expand, receipt)
+        directed = self._guarded(DIRECTIVE, receipt, lambda: self._directed(query, view, asked.first_turn, deadline))
+        ranked = self._ranked(receipt.found, receipt, view.now, {each.fact.id for each in directed})
+        ranked = self._reranked(ranked, query.text, deadline)
+        ranked += _new(directed, ranked, receipt)
+        ranked += self._guarded(DATES, receipt, lambda: self._colliding(query, ranked, view, receipt, deadline))
+        ranked += self._guarded(LINKS, receipt, lambda: self._linked(ranked, view, receipt, deadline))
+        bridges = self._speller.bridges((each.fact for each in ranked), view, deadline, receipt)
+        ranked += _new([Ranked(fact, LINKS, 0.0) for fact in bridges], ranked, receipt)
+        profile = self._guarded(PROFILE, receipt, lambda: self._standing(view, session, deadline))
+        ranked, marked = self._newest([*_new(profile, ranked, receipt), *ranked], view, receipt, deadline)
+        return self._block(ranked, marked, receipt, asked, token_counter(leg), counted=query.kind is not None)
 
     def foresee(self, prompt: str, audience: Audience, session: str | None = None) -> None:
         """Do what the prompt alone decides, before the recall: embed it. Leaves nothing behind that could be seen."""

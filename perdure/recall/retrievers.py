@@ -223,16 +223,18 @@ class _Run:
         finally:
             # Passages need the vector alone: they are not to wait until the facts' index has been searched.
             self._embedded.set()
-        return vectors, leg.index.survey(vectors, self._view, limit)
+        with self._store.database.reading(deadline=self.deadline):
+            return vectors, leg.index.survey(vectors, self._view, limit)
 
     def bring(self, source: Source, text: str, session: str | None, embeds: bool) -> Sequence[Passage]:
         """Bring passages, by the query's vector too if it `embeds` in time."""
-        draft = source.draft(text, self._view.audience, session)
-        if draft is None:
-            return ()
-        if embeds:
-            self._embedded.wait(max(0.0, self.deadline - time.monotonic()))
-        found = source.passages(draft, self._query_vector)
+        with self._store.database.reading(deadline=self.deadline):
+            draft = source.draft(text, self._view.audience, session)
+            if draft is None:
+                return ()
+            if embeds:
+                self._embedded.wait(max(0.0, self.deadline - time.monotonic()))
+            found = source.passages(draft, self._query_vector)
         self.seconds[PASSAGES] = time.monotonic() - self.began
         return found
 

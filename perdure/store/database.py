@@ -76,6 +76,7 @@ class Database(Backend):
         self._write_lock = threading.RLock()
         self._readers: list[apsw.Connection] = []
         self._reader_lock = threading.Lock()
+        self._reading = threading.local()
         self._closed = self._forked = self._held = False
         self._lent = 0
         if refusal is None and not memory:
@@ -120,8 +121,8 @@ class Database(Backend):
     @contextmanager
     def read(self, *, deadline: float | None = None) -> Iterator[apsw.Connection]:
         """Lend a reader connection for the block; see `Backend.read`."""
-        with self._translated():
-            connection = self._take_reader()
+        held: apsw.Connection | None = getattr(self._reading, "connection", None)
+        with self._translated(), nullcontext(held) if held else self._reader() as connection:
             try:
                 if deadline is not None:
                     connection.set_progress_handler(lambda: time.monotonic() > deadline, PROGRESS_STEPS)
@@ -129,14 +130,33 @@ class Database(Backend):
             finally:
                 if deadline is not None:
                     connection.set_progress_handler(None, PROGRESS_STEPS)
-                with self._reader_lock:
-                    self._lent -= 1
-                    if self._forked:
-                        _abandoned.append(connection)
-                    elif self._closed or self.refusal is not None:
-                        connection.close()
-                    else:
-                        self._readers.append(connection)
+
+    @contextmanager
+    def reading(self, *, deadline: float | None = None) -> Iterator[None]:
+        """See `Backend.reading`. Here nobody has to be waited for, so that each read keeps to its own deadline."""
+        with self._translated(), self._reader() as connection:
+            run(connection, "BEGIN")
+            self._reading.connection = connection
+            try:
+                yield
+            finally:
+                del self._reading.connection
+                run(connection, "ROLLBACK")
+
+    @contextmanager
+    def _reader(self) -> Iterator[apsw.Connection]:
+        connection = self._take_reader()
+        try:
+            yield connection
+        finally:
+            with self._reader_lock:
+                self._lent -= 1
+                if self._forked:
+                    _abandoned.append(connection)
+                elif self._closed or self.refusal is not None:
+                    connection.close()
+                else:
+                    self._readers.append(connection)
 
     def ending(self) -> AbstractContextManager[apsw.Connection]:
         """Here nobody adds anything beside a writer."""

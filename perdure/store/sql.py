@@ -64,6 +64,9 @@ class Backend(Protocol):
         A running statement is broken off at the `deadline` (`time.monotonic()`), with `StoreBusyError`.
         """
 
+    def reading(self, *, deadline: float | None = None) -> AbstractContextManager[None]:
+        """Have all that this thread reads in the block see one state, on one connection."""
+
     def query(self, function: Callable[Concatenate[Connection, _P], _R], *given: _P.args, **named: _P.kwargs) -> _R:
         """Return what a function reads on a connection of its own, from these other arguments."""
         with self.read() as connection:

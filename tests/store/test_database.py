@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from perdure.errors import StoreBusyError, StoreClosedError
+from perdure.errors import StoreBusyError, StoreClosedError, StoreError
 from perdure.hooks.types import Channel
 from perdure.store.database import Database
 from perdure.store.fact import Fact
 from perdure.store.scope import Audience
-from perdure.store.search import View, by_ids, lexical
+from perdure.store.search import View, by_ids, every, lexical
 from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author
@@ -234,3 +234,21 @@ def test_everything_stays_over_reopening(tmp_path: Path) -> None:
     assert all_ids(second) == [fact.id]
     assert second.key == first.key
     second.close()
+
+
+def test_what_is_read_in_one_block_is_one_state_of_the_store(store: Store) -> None:
+    view = View(Audience.of(), time.time() + 60)
+
+    def add() -> None:
+        with store.write(AUTHOR) as tx:
+            tx.add(Fact("The heron stands in the reeds."))
+
+    with store.database.reading():
+        before = len(store.database.query(every, view))
+        adding = threading.Thread(target=add)
+        adding.start()
+        adding.join()
+        assert (before, len(store.database.query(every, view))) == (0, 0)
+        with pytest.raises(StoreError):
+            store.database.query(run, "SELECT * FROM nowhere")
+    assert len(store.database.query(every, view)) == 1
