@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from perdure.regex import lazy
+from perdure.text.lexicon import MONTH, WEEKDAY
 
 
 def parts(text: str) -> Iterator[str]:
@@ -45,11 +46,8 @@ _LIST = lazy(
     rf"\b[\w'-]+(?:, {_ITEM}){{1,4}},? (?:and|or) (?!(?:[\w'-]+ ){{0,4}}(?:i|we|my|our|he|she|it|they)\b)",
     re.IGNORECASE,
 )
-_MONTHS = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _DATE = lazy(
-    rf"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day, (?=the \d|\d|{_MONTHS})|{_MONTHS} \d{{1,2}}(?:st|nd|rd"
-    rf"|th)?, (?=\d{{4}}))",
-    re.IGNORECASE,
+    rf"\b(?:{WEEKDAY}, (?=the \d|\d|{MONTH})|{MONTH}\.? \d{{1,2}}(?:st|nd|rd|th)?, (?=\d{{4}}))", re.IGNORECASE
 )
 _PLACE = lazy(r"\b(?:in|to|from) [A-ZÀ-Þ][\w-]+(?: [A-ZÀ-Þ][\w-]+)?, (?=[A-ZÀ-Þ][\w-]+(?: [A-Z][\w-]+)?$)")
 _CLAUSE = lazy(
@@ -63,8 +61,8 @@ _REASON = lazy(
 )
 _BESIDE = lazy(
     r" (?:today|again|until|for now|for the (?!\w+ ?$)|last (?:week|month|year|\w+day|spring|summer|autumn|winter)|"
-    r"this (?:week|month|year)|next (?:week|month|year)|recently|(?:as|with) (?:an? |the )?\w|in (?=\d{4}\b|"
-    r"(?:january|february|march|april|may|june|july|august|september|october|november|december)\b)|by the way|btw|"
+    rf"this (?:week|month|year)|next (?:week|month|year)|recently|(?:as|with) (?:an? |the )?\w|"
+    rf"in (?=\d{{4}}\b|{MONTH}\b)|by the way|btw|"
     r"and (?=\w+(?:s|ed)\b)|with a \w$|for (?=\d)|if you|who|which|where|at the moment).*$",
     re.IGNORECASE,
 )

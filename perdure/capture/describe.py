@@ -11,7 +11,7 @@ from perdure.capture.slots import USER, Slot, base_forms, find_slot
 from perdure.capture.statements import Statement
 from perdure.errors import SettingsError
 from perdure.regex import lazy
-from perdure.text.lexicon import table, word_set
+from perdure.text.lexicon import WEEKDAYS, table, word_set
 from perdure.text.normalise import fold
 
 MAX_FIELD = 100
@@ -156,7 +156,7 @@ _CATEGORIES = (
 )  # fmt: skip
 _IDENTITY = word_set("name nickname alias email phone username handle website")
 _NAMES = lazy(
-    r"(?!(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)(?:(?:Mr|Mrs|Ms|Dr|Prof)\.? )?[A-ZÀ-Þ][\w'-]+(?: [A-ZÀ-Þ][\w'-]+)?"
+    rf"(?!{'|'.join(map(str.title, WEEKDAYS))})(?:(?:Mr|Mrs|Ms|Dr|Prof)\.? )?[A-ZÀ-Þ][\w'-]+(?: [A-ZÀ-Þ][\w'-]+)?"
 )
 _NAMED_OTHERWISE = word_set("location hometown employer job language allergy birthday")
 _PREFERENCES = word_set("prefer like love hate dislike enjoy want avoid diet")

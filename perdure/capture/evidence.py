@@ -27,10 +27,11 @@ from perdure.capture.reading import (
     read,
     same_people,
     stems,
+    words_for,
 )
 from perdure.regex import lazy
 from perdure.store.fact import Fact, is_single_valued
-from perdure.text.lexicon import table
+from perdure.text.lexicon import table, word_set
 from perdure.text.normalise import fingerprint, fold
 from perdure.text.sameness import details
 
@@ -294,20 +295,6 @@ _TYPES = {
     "birthday": "date", "anniversary": "date", "deadline": "date", "age": "figure", "salary": "figure",
     "phone": "figure", "email": "email", "location": "name", "city": "name", "country": "name", "hometown": "name",
 }  # fmt: skip
-_ATTRIBUTES = stems(
-    "live lives living move moved moving relocate relocated settle settled base based reside resides home born birthday"
-    " birth date work works working job join joined employ employed employer name turn turned years from"
-    " still already back over currently recently just finally"
-)
-"""Stems of the words by which slots are filled."""
-_DOING = stems(
-    "play drink eat use own subscribe sign signed up keep take smoke practise practice learn study"
-    " drive attend run go going"
-    " fly flying travel work visit wear ride"
-    " still every each always day days week weeks month months year years daily weekly"
-)
-"""Stems of what somebody does as a rule, and how often."""
-_TITLES = stems("dr mr mrs ms prof")
-_EVENTS = stems("trip journey holiday visit plan thing idea job")
-_GENERIC = _DOING | stems("make want need like love prefer buy choose start")
-_COMPARING = frozenset(["than", "over", "to", "before", "after", "from", "instead", "rather", "into", "versus", "vs"])
+_ATTRIBUTES, _DOING, _TITLES, _EVENTS = map(words_for, ("attributes", "doing", "titles", "events"))
+_GENERIC = _DOING | words_for("generic")
+_COMPARING = word_set(table("capture", "changes")["words"]["comparing"])

@@ -13,9 +13,9 @@ from enum import StrEnum
 from functools import lru_cache
 
 from perdure.capture.clauses import parts
-from perdure.capture.reading import FRAMING, NOW_SO, USER, has_verb, plain, read, same_people, stems
+from perdure.capture.reading import FRAMING, NOW_SO, USER, has_verb, plain, read, same_people, stems, words_for
 from perdure.regex import lazy
-from perdure.text.lexicon import stop_words
+from perdure.text.lexicon import MONTH, MONTHS, WEEKDAY, stop_words
 from perdure.text.normalise import fold
 
 
@@ -199,7 +199,7 @@ def _date(words: str) -> str:
     iso = re.search(r"\d{4}-\d\d-\d\d", told)
     if iso:
         return iso[0]
-    month = next((name for name in _MONTHS if name in told), "")
+    month = next((name for name in MONTHS if name in told), "")
     day, year = re.search(r"\b\d{1,2}\b", told), re.search(r"\b\d{4}\b", told)
     return " ".join([month, day[0] if day else "", year[0] if year else ""]).rstrip()
 
@@ -210,21 +210,14 @@ def _time(words: str) -> str:
     return f"{hour}:{minute or '00'}" if minute not in ("", "00") else hour
 
 
-_MONTHS = (
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
-    "december",
-)  # fmt: skip
-_MONTH = "(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?" \
-         "|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"  # fmt: skip
-_WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
 _RELATIVE = r"(?:(?:next|this) \w+|tomorrow|(?:the )?day after tomorrow|in \w+ \w+(?: time| from now)?)"
 _VALUE = lazy(
     rf"(?P<date>\b{_RELATIVE} \(\d{{4}}-\d\d-\d\d[^)]*\)|\b\d{{4}}-\d\d-\d\d\b"
-    rf"|\b(?:the )?\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}\b(?:,? \d{{4}}\b)?"
-    rf"|\b{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}}\b)?"
-    r"|\b(?-i:January|February|March|April|May|June|July|August|September|October|November|December)\b(?: \d{4}\b)?"
+    rf"|\b(?:the )?\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {MONTH}\b(?:,? \d{{4}}\b)?"
+    rf"|\b{MONTH} \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}}\b)?"
+    rf"|\b(?-i:{'|'.join(map(str.title, MONTHS))})\b(?: \d{{4}}\b)?"
     r"|\b(?:19|20)\d\d\b)"
-    rf"|(?P<weekday>\b{_WEEKDAY}\b)"
+    rf"|(?P<weekday>\b{WEEKDAY}s?\b)"
     r"|(?P<time>\b\d{1,2}:\d\d(?: ?[ap]\.?m\b)?|\b\d{1,2}\.\d\d ?[ap]\.?m\b|(?<=\bat )\d{1,2}\.\d\d\b"
     r"|\b\d{1,2} ?[ap]\.?m\b|\bhalf past \w+|\bnoon\b|\bmidnight\b)"
     r"|(?P<figure>(?<![\w./-])[€$£]?\d+(?:[.,:/]\d+)*%?(?![\w/-])|\b(?:two|three|four|five|six|seven|eight|nine"
@@ -243,11 +236,7 @@ _NORM = {
     Kind.NAME: fold,
 }
 _SELF = frozenset(["i", "we", "my", "our", "i'm", "we're", "i've", "we've"])
-_SET = stems(
-    "move moved changed change shifted pushed postponed rescheduled brought correction correct actually instead"
-    " updated update start starts begin sorry wait meant raised lowered increased went up down extended"
-    " already slid slip slips cut set reduced increased switched misread wrong typo"
-)
+_SET = words_for("set")
 """Stems of words by which a value is said to be another now."""
 _REASON = lazy(r",? (?:because|since|due to|so that|thanks to|on account of|owing to)\b.*$", re.IGNORECASE)
 _HISTORY = lazy(

@@ -19,7 +19,7 @@ from functools import cache
 
 from perdure.capture.slots import USER, Slot
 from perdure.regex import lazy
-from perdure.text.lexicon import filled, table
+from perdure.text.lexicon import PARTS, filled, table
 from perdure.text.normalise import fold
 from perdure.text.scripts import dense_script
 
@@ -105,7 +105,7 @@ def language(code: str) -> Language:
     start = rf"(?:(?:{openers}){end}[\s,.!、\uff0c。]*)*" if openers else ""
 
     def compiled(name: str) -> re.Pattern[str]:
-        alternatives = "|".join(content.get(name, ()))
+        alternatives = filled("|".join(content.get(name, ())), PARTS)
         if not alternatives:
             return NOTHING
         return re.compile(rf"{start if name in STARTS else edge}(?:{alternatives}){edge}")

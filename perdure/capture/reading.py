@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from perdure.regex import lazy
-from perdure.text.lexicon import listed, word_set
-from perdure.text.normalise import fold, match_terms
+from perdure.text.lexicon import MONTHS, WEEKDAYS, kin, listed, named, table, word_set
+from perdure.text.normalise import fold, match_terms, stem
 
 USER = "user"
 END = listed("capture", "changes", "end")
@@ -44,12 +44,12 @@ def read(text: str) -> Reading:
     told = plain(text)
     words = _WORD.findall(told)
     bare = [word.removesuffix("'s").removesuffix("'") for word in words]
-    names = frozenset(_stem(fold(name)) for name in _NAME.findall(text) if fold(name) not in _TIMES)
+    names = frozenset(stem(fold(name)) for name in _NAME.findall(text) if fold(name) not in _TIMES)
     before = _VERB.split(_REPORTED.sub("", told), maxsplit=1)
     terms = stems(told)
     return Reading(
         owner=_owner(text, before[0]),
-        sequence=tuple(_stem(word) for word in bare if word not in _ARTICLES),
+        sequence=tuple(stem(word) for word in bare if word not in _ARTICLES),
         words=frozenset(bare),
         subject=stems(before[0]) if len(before) > 1 else frozenset(),
         terms=terms,
@@ -92,15 +92,12 @@ def _clock(match: re.Match[str]) -> str:
 
 def stems(told: str) -> frozenset[str]:
     """Return the stems of a `plain` text's words that carry meaning; a letter that stands alone names something."""
-    return frozenset([*(_stem(term) for term in match_terms(told) if term not in _EMPTY), *_LETTER.findall(told)])
+    return frozenset([*(stem(term) for term in match_terms(told) if term not in _EMPTY), *_LETTER.findall(told)])
 
 
-def _stem(term: str) -> str:
-    """Cut the commonest endings of English words, so that "started" meets "starts"."""
-    for ending in ("ly", "ies", "ing", "ed", "es", "s", "e", "y"):
-        if term.endswith(ending) and len(term) - len(ending) >= 3 and not term.endswith("ss"):
-            return _stem(term.removesuffix(ending)) if ending in ("s", "ing", "ly") else term.removesuffix(ending)
-    return term
+def words_for(kind: str) -> frozenset[str]:
+    """Return the stems of the words of a kind in `data/changes.toml`."""
+    return stems(_WORDS[kind])
 
 
 def _owner(text: str, subject: str) -> str:
@@ -129,45 +126,37 @@ _DATED = lazy(r" \((\d{4}-\d\d-\d\d(?: to \d{4}-\d\d-\d\d)?)\)")
 _IDIOM = lazy(r"\b(?:can't|cannot|couldn't) (?:stand|bear)\b")
 _HALF_PAST = lazy(r"\bhalf past (\w+)\b")
 _CLOCK = lazy(r"\b(\d{1,2})(?:[:.](\d{2}))? ?([ap])\.?m\b\.?")
-_COUNTS = "once two three four five six seven eight nine ten eleven twelve"
-_NUMBERS = {word: str(number) for number, word in enumerate(_COUNTS.split(), 1)}
-_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
-_DAYS = "monday tuesday wednesday thursday friday saturday sunday"
-_MONTHS = "january february march april june july august september october november december"
-_PARTS = "morning afternoon evening night noon midnight lunch"
-_SEASONS = "spring summer autumn winter weekend weekday easter christmas"
-_ALONE = "may last next q1 q2 q3 q4"
+_WORDS: dict[str, str] = table("capture", "changes")["words"]
+_NUMBERS, _ORDINALS = (
+    {word: str(number) for number, word in enumerate(_WORDS[kind].split(), 1)} for kind in ("counts", "ordinals")
+)
+_AGAIN = [*WEEKDAYS, *_WORDS["parts_of_day"].split(), *_WORDS["seasons"].split()]
 _TIMES = (
-    {word: word for word in f"{_MONTHS} {_ALONE}".split()} | {str(year): str(year) for year in range(1900, 2100)}
-    | {form: word for word in f"{_DAYS} {_PARTS} {_SEASONS}".split() for form in (word, f"{word}s")}
-)  # fmt: skip
-_KIN = {
-    "mother": "mum mom mummy mama", "father": "dad daddy papa", "grandmother": "gran grandma nan granny",
-    "grandfather": "granddad grandpa grandad", "husband": "hubby", "son": "boy sons boys", "daughter": "girl daughters",
-    "kid": "kids child children", "wife": "", "brother": "brothers", "sister": "sisters", "partner": "",
-    "boyfriend": "", "girlfriend": "", "ex": "", "cousin": "cousins", "uncle": "uncles", "aunt": "aunts",
-    "niece": "", "nephew": "",
-    "flatmate": "roommate housemate", "manager": "boss", "colleague": "coworker",
-    "neighbour": "neighbor neighbours neighbors",
-    "parents": "", "friend": "friends", "client": "", "mother-in-law": "", "father-in-law": "", "sister-in-law": "",
-    "brother-in-law": "",
-}  # fmt: skip
-KIN = frozenset(_KIN)
+    {word: word for word in (*MONTHS, "last", "next", "q1", "q2", "q3", "q4")}
+    | {str(year): str(year) for year in range(1900, 2100)}
+    | {form: word for word in _AGAIN for form in (word, f"{word}s")}
+)
+KIN = frozenset(kin().values())
 """Words for people by what they are to somebody, as `Reading.words` has them: each by one word for all."""
 _OWNER = lazy(
     r"(?:^|\b(?:my|our|the|older|younger|elder|big|little|late|[\w-]+'s?) )(?P<kin>"
-    + "|".join(_KIN)
+    + "|".join(sorted(KIN))
     + r")(?![\w-])|\b(?:i|we)\b"
 )
 _REPORTED = lazy(r"^.{0,200}?\b(?:says?|said|reckons?|thinks?|means?) (?:that )?|^.{0,200}?\bis that ")
 _SAME = (
-    {word: kin for kin, words in _KIN.items() for word in words.split()}
-    | {month[:3]: month for month in _MONTHS.split()} | {"sept": "september"}
-    | _NUMBERS | {word: str(number) for number, word in enumerate(_ORDINALS.split(), 1)}
-    | {"noon": "12", "midday": "12", "midnight": "0", "kilometre": "km", "kilometres": "km", "kilometer": "km",
-       "kilos": "kg", "kilo": "kg", "e-mail": "email",
-       "mail": "email", "veggie": "vegetarian", "colour": "color", "favourite": "favorite"}
-)  # fmt: skip
+    kin()
+    | _NUMBERS
+    | _ORDINALS
+    | {
+        form: entry[0]
+        for entry in [
+            *([month, *short] for month, short in zip(MONTHS, named("short_months"), strict=True)),
+            *map(str.split, _WORDS["same"].split(",")),
+        ]
+        for form in entry[1:]
+    }
+)
 _VERB = lazy(
     r"(?:'s|'re|'m|'ve)? \b(?:is|are|am|was|were|has|have|had|lives?|works?|uses?|runs?|plays?|starts?|opens?"
     r"|closes?|costs?|"
@@ -178,8 +167,4 @@ _VERB = lazy(
     r"decided|switched|must|should)\b|'s "
 )
 _DENIED = lazy(r"\b(?:not|no|never|without|nothing|none|\w+n't|no longer)\b")
-_EMPTY = word_set(
-    "have got get go be do will would just now really actual actually also thing new say said know remember btw"
-    " way tell stuff tend usual usually please like old around approximately roughly closer nearly almost circa"
-    " take euro euros eur dollar dollars pound pounds per"
-)
+_EMPTY = word_set(_WORDS["empty"])

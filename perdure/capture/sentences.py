@@ -14,7 +14,7 @@ from perdure.regex import lazy
 from perdure.secrets.redact import redact
 from perdure.speech.forgetting import speaks_of_forgetting
 from perdure.speech.orders import asks_to_remember
-from perdure.text.lexicon import word_set
+from perdure.text.lexicon import MONTHS, WEEKDAYS, word_set
 from perdure.text.normalise import fold
 from perdure.text.quotes import bracket
 
@@ -165,10 +165,7 @@ _PEOPLE = frozenset(["he", "she", "his", "her"])
 _NAME = lazy(r"(?<=\s)(?:[A-Z][\w-]*\.? ?)*[A-Z][\w-]+")
 _HEAD = lazy(r"([A-Z][\w-]+)(?:'s)? (?:is|was|has|lives|works|will|leads|runs)\b|([A-Z][\w-]+)'s ")
 _OF_PLACE = lazy(r"\b(?:in|at|to|from|near|of|on|for)\s$")
-_NO_NAMES = word_set(
-    "I The This That It He She They We You My Our Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
-    " January February March April May June July August September October November December"
-)
+_NO_NAMES = word_set(f"I The This That It He She They We You My Our {' '.join(map(str.title, [*WEEKDAYS, *MONTHS]))}")
 
 
 _FILLERS = "yes|yeah|yep|no|nope|nah|oh|well|and|but|so|also|aye|ok|okay|actually|wait"

@@ -16,7 +16,7 @@ from perdure.capture.naming import QUALIFIERS, find_naming, is_no_name, nobody
 from perdure.regex import lazy
 from perdure.store.aliases import ALIAS, NAMING
 from perdure.store.fact import is_single_valued
-from perdure.text.lexicon import filled, table, word_set
+from perdure.text.lexicon import WEEKDAY, filled, kin, table, word_set
 
 USER = "user"
 MAX_FIELD = 100
@@ -102,7 +102,7 @@ def _likings() -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 @cache
 def _kin() -> frozenset[str]:
-    return word_set(table("capture", "slots")["kin"])
+    return frozenset([*kin(), "dog", "cat"])
 
 
 @cache
@@ -234,7 +234,7 @@ def _own(match: re.Match[str]) -> Slot | None:
 
 _WORD = r"(?!(?:i|we|you|he|she|it|they|that|who|which|is|are|was|were|i'm)\b)[\w-]+"
 _NAME = r"(?-i:[A-ZÀ-Þ][\w-]+(?: [A-ZÀ-Þ][\w-]+){0,2}?|(?:Mr|Mrs|Ms|Dr|Prof)\.? [A-ZÀ-Þ][\w-]+)"
-_TIME = lazy(r"(?:next |last |this )?(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|week|month|year|\d)", re.IGNORECASE)
+_TIME = lazy(rf"(?:next |last |this )?(?:{WEEKDAY}|week|month|year|\d)", re.IGNORECASE)
 _AGE = lazy(r"(\d{1,3})(?: years? old| last week| today| this \w+| (?:last|next|in|on) .*)?(?: and .*)?$")
 _JOB = lazy(
     r"an? (?P<job>(?:[\w-]+ ){0,3}?(?P<noun>[\w-]*(?:er|or|ist|ian|eer|nurse|man|woman|ant|chef|judge|clerk|coach|"

@@ -27,7 +27,7 @@ from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.transaction import Author, Transaction
 from perdure.store.trust import SUPERSEDES
-from perdure.text.lexicon import table
+from perdure.text.lexicon import WEEKDAYS, table
 from perdure.text.timestamps import day_of
 from perdure.text.topics import DISLIKES, LIKES, SPEAKS, Topic, frequent, topics
 
@@ -47,7 +47,6 @@ WEEKS = 3
 """What was spoken of on so many days, all of one weekday, belongs to that weekday."""
 QUOTED = 200
 """Characters of a sentence that is told as it was said, at the most."""
-_WEEKDAYS = ("Mondays", "Tuesdays", "Wednesdays", "Thursdays", "Fridays", "Saturdays", "Sundays")
 Vectors = Mapping[str, "NDArray[np.float32]"]
 """Vectors of length one by id of fact."""
 _Seen = tuple[Fact, Topic]
@@ -137,7 +136,7 @@ def _told(keys: Sequence[str], seen: Sequence[_Seen], kept: Mapping[str, Sequenc
     if len(regular) > 1:
         kind, text = "habit", f'Regularly: "{min(regular, key=len)}"'
     elif len(weekdays) == 1 and len(_days(seen)) >= WEEKS:
-        kind, text = "habit", f"Comes up on {_WEEKDAYS[weekdays.pop()]}: {subject}"
+        kind, text = "habit", f"Comes up on {WEEKDAYS[weekdays.pop()].title()}s: {subject}"
     elif len(wishes) > 1 and len(ways) == 1 and (said := _common_wish(wishes)):
         kind, text = _KINDS[ways.pop()], f'Says again and again: "{said}"'
     elif len(wishes) > 1 and len(ways) == 1 and 2 * len(wishes) > len(seen):

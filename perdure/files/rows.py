@@ -15,10 +15,10 @@ from perdure.files.roots import Found, Root, Stamp, memory_day
 from perdure.files.turns import read_turns
 from perdure.secrets.redact import redact
 from perdure.store.sql import Connection, run
+from perdure.text.lexicon import MONTHS
 from perdure.text.normalise import fts_text
 from perdure.text.tokens import estimate_tokens
 
-MONTHS = "January February March April May June July August September October November December".split()  # noqa: SIM905
 CONTEXT = 400
 """Characters of the turn before that a turn is also found by."""
 PART_TOKENS = 56
@@ -120,7 +120,7 @@ def _fitting(text: str, tokens: int) -> int:
 
 def in_words(day: date) -> str:
     """Return a day as people ask for it, in English whatever the process's language is: "7 May 2023"."""
-    return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
+    return f"{day.day} {MONTHS[day.month - 1].title()} {day.year}"
 
 
 def _words(path: str) -> str:

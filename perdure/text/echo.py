@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from perdure.regex import lazy
 from perdure.text.lexicon import listed, table, word_set
-from perdure.text.normalise import fold, match_terms
+from perdure.text.normalise import fold, match_terms, stem
 from perdure.text.sameness import telling
 
 MAX_WORDS = 128
@@ -35,7 +35,7 @@ class Trace:
 def trace(text: str, key: bytes) -> Trace:
     """Return the trace of a text's first 128 content words. Person and form do not count: "I like" is "you liked"."""
     terms = [term for term in match_terms(text, MAX_WORDS) if term not in _REPORTING]
-    hashes = {term: _hash(_stem(term), key) for term in terms}
+    hashes = {term: _hash(stem(term), key) for term in terms}
     named = telling(text)
     details = frozenset(hashes[term] for term in terms if term in named or _DETAIL.search(term))
     folded = fold(text)
@@ -69,13 +69,3 @@ def quotes(text: str) -> bool:
 
 def _hash(word: str, key: bytes) -> str:
     return hashlib.blake2b(word.encode("utf-8", "replace"), digest_size=4, key=key).hexdigest()
-
-
-def _stem(word: str) -> str:
-    if not word.isascii() or len(word) < 4:
-        return word
-    for ending in ("ing", "ed", "es", "s", "e"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            word = word.removesuffix(ending)
-            break
-    return word[:-1] if len(word) > 3 and word[-1] == word[-2] else word

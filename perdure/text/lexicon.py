@@ -35,6 +35,25 @@ def stop_words() -> frozenset[str]:
     return word_set(" ".join(table("text", "words")["stop"].values()))
 
 
+def named(kind: str, code: str = "en") -> list[list[str]]:
+    """Return the entries of a list of names in a language ("months", "weekdays", "kin"), each in all its words."""
+    return [entry.split() for entry in table("text", "words")[kind].get(code, "").split(",") if entry.strip()]
+
+
+MONTHS, WEEKDAYS = ([names[0] for names in named(kind)] for kind in ("months", "weekdays"))
+MONTH = f"(?:{'|'.join([*MONTHS, *(form for names in named('short_months') for form in names)])})"
+"""A month in English, as part of a pattern; it may be written short."""
+WEEKDAY = f"(?:{'|'.join(WEEKDAYS)})"
+PARTS = {"weekday": WEEKDAY, "month": "|".join(month for month in MONTHS if month != "may")}
+"""What a pattern of a data file may hold in braces. "may" is mostly a verb."""
+
+
+@cache
+def kin(code: str = "en") -> dict[str, str]:
+    """Return the words for relatives and the like in a language, plurals with them: each with the one for all."""
+    return {form: names[0] for names in named("kin", code) for name in names for form in (name, f"{name}s")}
+
+
 def filled(pattern: str | Sequence[str], parts: Mapping[str, str | Sequence[str]]) -> str:
     """Return a pattern, in one or more pieces, with each `{part}` in its place; a part may hold those that follow."""
     whole = "".join(pattern)
@@ -53,7 +72,7 @@ class Listed(Lazy):
     def __getattr__(self, name: str) -> Any:
         if "pattern" not in vars(self):
             folder, file, key = self._source
-            self.pattern = "".join(table(folder, file)[key])
+            self.pattern = filled(table(folder, file)[key], PARTS)
             return getattr(self, name)
         return super().__getattr__(name)
 

@@ -108,6 +108,17 @@ def match_terms(text: str, limit: int = 64) -> tuple[str, ...]:
     return tuple(terms)[:limit]
 
 
+def stem(word: str) -> str:
+    """Cut the commonest endings of English words off a folded one, so that "started" meets "starts"."""
+    for ending in ("ly", "ies", "ing", "ed", "es", "s", "e", "y"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
+            cut = word.removesuffix(ending)
+            if ending in ("s", "ing", "ly"):
+                cut = stem(cut)
+            return cut[:-1] if len(cut) > 3 and cut[-1] == cut[-2] and cut[-1] not in "aeiouls" else cut
+    return word
+
+
 def match_query(terms: Iterable[str]) -> str:
     """Return the FTS5 query for rows with any of the terms, each quoted as a phrase; "" if there is no term."""
     phrases = (clean(term).translate(_SIGNS).replace('"', '""') for term in terms)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from perdure.regex import lazy
-from perdure.text.lexicon import stop_words, word_set
+from perdure.text.lexicon import kin, named, stop_words, table, word_set
 from perdure.text.normalise import fold
 
 LONG, MOST = 6, 0.6
@@ -16,65 +16,21 @@ MAX_WORDS = 400
 
 _WORD = lazy(r"[^\W_]+(?:[.:/'-][^\W_]+)*%?")
 _NAME = lazy(r"(?<=[^\W_][,;:)] )[A-Z]\w+|(?<=[^\W_] )[A-Z]\w+")
-_MONTHS = "january february march april june july august september october november december"
-_DAYS = "monday tuesday wednesday thursday friday saturday sunday"
-_NUMBERS = """
-one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
-nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million first second third fourth
-fifth half twice once double dozen
-"""
-_POLARITY = """
-not no never nor none nobody nothing without neither cannot stopped quit longer anymore hardly barely rarely seldom
-unless except only if until but although though instead maybe perhaps might could would should was were had did used
-will going
-"""
-_RELATIVE = "today tonight tomorrow yesterday ago recently just lately soon next last this now currently later earlier"
-_EMPTY_WORDS = """
-a an the that really very so much also quite pretty totally definitely absolutely truly actually honestly basically
-simply still especially particularly lot lots too all
-"""
-_FILLER_WORDS = f"{_EMPTY_WORDS} of in at on is are am be been being do does has have it its and as well"
-_ORDERED = word_set("than over to from before after instead rather into by for with against onto versus vs")
-_FILLERS, _EMPTY = word_set(_FILLER_WORDS), word_set(_EMPTY_WORDS)
+_LISTS = table("text", "sameness")
+_EMPTY, _ORDERED, _TURNING, _TIMES, _NOBODY = (
+    word_set(_LISTS[name]) for name in ("empty", "ordered", "polarity", "relative", "nobody")
+)
+_FILLERS = _EMPTY | word_set(_LISTS["fillers"])
 _AROUND = ".,;:!?\"'`*_()[]{}|\u201c\u201d\u201e\u00ab\u00bb\u2013\u2014\u3001\u3002"
 """What stands around a word and says nothing; a sign that may ("-5", "C++", "$5") is not among it."""
-_GROUPS = """
-love loves like likes enjoy enjoys adore adores fond, dislike hate hates loathe detest, big large huge,
-small little tiny, begin begins start starts, purchase purchased buy bought, mum mom mother, dad father,
-kid kids child children, photo photos picture pictures, film films movie movies, bike bikes bicycle bicycles,
-great amazing awesome wonderful fantastic incredible, glad happy, live lives reside resides
-"""
-_RELATIVES = """
-sister brother son daughter wife husband partner friend boss colleague cousin aunt uncle niece nephew grandma grandpa
-grandmother grandfather girlfriend boyfriend neighbour neighbor roommate flatmate parents manager ex fiance fiancee
-stepson stepdaughter stepdad stepmum stepmom stepfather stepmother nan gran granny stepbrother stepsister
-mutter vater papa oma opa frau mann bruder schwester sohn tochter kind kinder eltern freund freundin chefin tante onkel
-cousine vetter schwager schwagerin kollege kollegin nichte neffe exfreund exfreundin exfrau exmann
-mere pere femme mari frere soeur fils fille enfant enfants compagnon compagne chef cheffe patron oncle cousin cousine
-beau-frere belle-soeur belle-mere beau-pere neveu copain copine ex-mari ex-femme grand-mere grand-pere collegue
-madre padre padres mujer marido esposa esposo hermano hermana hijo hija hijos novio novia pareja jefe jefa cunado cunada
-primo prima tio tia abuelo abuela sobrino sobrina suegro suegra exnovio exnovia exmarido exmujer companero companera
-mae pai pais irma irmao filho filha filhos namorado namorada chefe avo sogro sogra ex-namorada ex-namorado
-ex-mulher ex-marido socio
-moglie marito fratello sorella figlio figlia figli compagno compagna suoceri suocero suocera zio zia genitori nonno
-nonna nipote fidanzato fidanzata cugino cugina capo capa cognato cognata collega ex-moglie
-"""
-_PEOPLE = """
-i me my mine myself, we us our ours, you your yours, he him his, she her hers, they them their theirs,
-mother mum mom mama, father dad papa, kid child children
-"""
-_SYNONYM = {word: group.split()[0] for group in _GROUPS.split(",") for word in group.split()}
-_PERSONS = {word: word for word in _RELATIVES.split()} | {
-    word: group.split()[0] for group in _PEOPLE.split(",") for word in group.split()
-}
-_PERSON = {form: person for word, person in _PERSONS.items() for form in (word, f"{word}s")}
-_MARKED = word_set(f"{_MONTHS} {_DAYS} {_NUMBERS}")
-_TURNING = word_set(_POLARITY)
-_TIMES = word_set(
-    "today tonight tomorrow yesterday ago recently just lately soon next last this now currently later earlier"
+_KIN = {form: one for code in reversed(table("text", "words")["kin"]) for form, one in kin(code).items()}
+_SYNONYM, _PERSON = (
+    _KIN | {word: group.split()[0] for group in _LISTS[name].split(",") for word in group.split()}
+    for name in ("synonyms", "people")
 )
+_CALENDAR = {name for kind in ("months", "weekdays") for names in named(kind) for name in names} - {"may"}
+_MARKED = word_set(_LISTS["numbers"]) | _CALENDAR
 _SPEAKERS = frozenset(["i", "we", "you"])
-_NOBODY = word_set("it that there what here let who how where he she nobody anybody somebody someone anyone")
 _TELLING = _MARKED | _TURNING | _PERSON.keys()
 
 
@@ -173,4 +129,5 @@ def _words(text: str) -> list[str]:
 
 
 def _singular(word: str) -> str:
+    # No more than that is cut: whoever worked somewhere need not work there now.
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word

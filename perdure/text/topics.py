@@ -9,7 +9,7 @@ from functools import cache
 
 from perdure.regex import lazy
 from perdure.text.lexicon import listed, stop_words, table, word_set
-from perdure.text.normalise import fold
+from perdure.text.normalise import fold, stem
 
 MIN_LETTERS = 4
 """Shorter words seldom name a subject by themselves; in a pair they may: "web app"."""
@@ -59,7 +59,7 @@ def _of_clause(sentence: str, start: int, end: int) -> Iterator[Topic]:
     telling = [_names_something(word) for word in said]
 
     def topic(first: int, last: int, called: bool) -> Topic:
-        key, form = (" ".join(map(part, said[first : last + 1])) for part in (_stem, _bare))
+        key, form = (" ".join(map(part, said[first : last + 1])) for part in (_key, _bare))
         near = max(0, first - NEAR)
         way, cue = _way(said[near:first])
         wish = () if way == SPEAKS else tuple(map(fold, _TOKEN.findall(sentence[raw[near + cue - 1].end() :])))
@@ -105,11 +105,5 @@ def _bare(word: str) -> str:
     return word.removesuffix("'s")
 
 
-def _stem(word: str) -> str:
-    word = _bare(word)
-    for ending in ("ies", "ing", "ers", "er", "ed", "es", "s", "e", "y"):
-        if word.endswith(ending) and not word.endswith("ss") and len(word) - len(ending) >= 4:
-            word = word[: -len(ending)]
-            break
-    doubled = len(word) > 4 and word[-1] == word[-2] and word[-1] not in "aeiouls"
-    return word[:-1] if doubled else word
+def _key(word: str) -> str:
+    return stem(_bare(word))

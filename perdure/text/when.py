@@ -21,13 +21,13 @@ from functools import partial
 from typing import Any, TypeVar
 
 from perdure.regex import lazy
-from perdure.text.lexicon import table
+from perdure.text.lexicon import named, table
 from perdure.text.normalise import fold
 from perdure.text.timestamps import midnight
 
 _DAY_SECONDS = 86_400.0
 _NEVER = "(?!)"
-_LANGUAGES = table("text", "when")["languages"].values()
+_LANGUAGES: Mapping[str, Mapping[str, Any]] = table("text", "when")["languages"]
 """The words of each language; the data file says what they are."""
 _Value = TypeVar("_Value")
 _Read = Callable[[re.Match[str], date], "Period | None"]
@@ -156,32 +156,31 @@ def _of_week(weekday: int, today: date, step: int) -> Period:
     return _days(_monday(today, step) + weekday, 1)
 
 
-def _table(tables: Iterable[str], values: Sequence[_Value]) -> dict[str, _Value]:
-    """Give each of the words of tables its value: the entries of every table stand for the values in order."""
-    return {
-        name: value
-        for table in tables
-        for names, value in zip(table.split(", "), values, strict=True)
-        for name in names.split("|")
-    }
+def _entries(kind: str, code: str) -> list[list[str]]:
+    listed = _LANGUAGES[code].get(kind)
+    return [names.split("|") for names in listed.split(", ")] if listed else named(kind, code)
 
 
 def _named_in(kind: str, values: Sequence[_Value]) -> dict[str, _Value]:
-    """Give the words of one kind their values, in all languages."""
-    return _table([words[kind] for words in _LANGUAGES], values)
+    """Give the words of one kind their values, in all languages: the entries of each stand for the values in order."""
+    return {
+        name: value
+        for code in _LANGUAGES
+        for names, value in zip(_entries(kind, code), values, strict=False)
+        for name in names
+    }
 
 
-_SHORT_MONTHS = table("text", "when")["short_months"]
 _MONTH_SERIES: list[_Series] = [partial(_of_year, n, 1) for n in range(12)]
 _MONTHS = _named_in("months", _MONTH_SERIES)
 _SEASONS: dict[str, _Series] = _named_in("seasons", [partial(_of_year, n, 3) for n in (2, 5, 8, 11)])
 _WEEKDAYS: dict[str, _Series] = _named_in("weekdays", [partial(_of_week, n) for n in range(7)])
 _UNITS: dict[str, _Series] = _named_in("units", [_day, _week, _weekend, _month, _quarter, _year])
 _RECURRING = _MONTHS | _SEASONS | _WEEKDAYS
-_OF_YEAR = _MONTHS | _SEASONS | _table([_SHORT_MONTHS], _MONTH_SERIES)
-_MONTH_NUMBERS = _table([_SHORT_MONTHS], range(1, 13)) | _named_in("months", range(1, 13))
+_OF_YEAR = _MONTHS | _SEASONS | _named_in("short_months", _MONTH_SERIES)
+_MONTH_NUMBERS = _named_in("short_months", range(1, 13)) | _named_in("months", range(1, 13))
 _COUNTS = _named_in("counts", [(n, n) for n in range(1, 13)]) | _named_in("few", [(2, 5)])
-_NEAR = {phrase: distance for words in _LANGUAGES for phrase, distance in words["near"].items()}
+_NEAR = {phrase: distance for words in _LANGUAGES.values() for phrase, distance in words["near"].items()}
 
 
 def month_names() -> list[list[str]]:
@@ -272,8 +271,9 @@ def _last_words(names: Iterable[str]) -> frozenset[str]:
     return frozenset(name.split()[-1] for name in names)
 
 
-def _recurring_rule(words: Mapping[str, Any]) -> _Rule:
-    names = [name for kind in ("months", "seasons", "weekdays", "units") for name in re.split(r", |\|", words[kind])]
+def _recurring_rule(code: str) -> _Rule:
+    words, kinds = _LANGUAGES[code], ("months", "seasons", "weekdays", "units")
+    names = [name for kind in kinds for names in _entries(kind, code) for name in names]
     before = f"(?P<last>{words['last']})|(?P<this>{words['this']})|(?P<next>{words['next']})|(?:{words['latest']})"
     behind = f"(?P<over>{words.get('over', _NEVER)})|(?P<coming>{words.get('coming', _NEVER)})"
     pattern = rf"\b(?:{before}) (?P<name>{_any(names)})\b(?: (?:{behind})\b)?"
@@ -298,7 +298,7 @@ _PATTERNS: tuple[tuple[frozenset[str], str, _Read], ...] = (
     (_DIGITS, rf"{_START}(?P<day>[0-9]{{1,2}})\.(?P<month>[0-9]{{1,2}})\.(?P<year>[0-9]{{4}}){_END}", _read_date),
     (
         _DIGITS,
-        rf"\b(?:{_any(words['latest'] for words in _LANGUAGES)}) (?:the year |jahre? |ano )?"
+        rf"\b(?:{_any(words['latest'] for words in _LANGUAGES.values())}) (?:the year |jahre? |ano )?"
         rf"(?P<year>(?:19|20)[0-9]{{2}}){_END}",
         _read_year,
     ),
@@ -323,8 +323,8 @@ _PATTERNS: tuple[tuple[frozenset[str], str, _Read], ...] = (
 )
 _RULES = (
     *(_Rule(words, lazy(pattern), read) for words, pattern, read in _PATTERNS),
-    *(_recurring_rule(language) for language in _LANGUAGES),
-    *(_ago_rule(language) for language in _LANGUAGES),
+    *map(_recurring_rule, _LANGUAGES),
+    *(_ago_rule(words) for words in _LANGUAGES.values()),
 )
 _BARE_WEEKDAY = _Rule(
     frozenset(_WEEKDAYS),
