@@ -20,7 +20,7 @@ from functools import cache
 from perdure.capture.slots import USER, Slot
 from perdure.regex import lazy
 from perdure.text.lexicon import PARTS, filled, table
-from perdure.text.normalise import fold
+from perdure.text.normalise import fold, fold_letters
 from perdure.text.scripts import dense_script
 
 _ENGLISH = lazy(r"\b(?:the|is|and|my|i|i'm|our|we|with|of|to)\b")
@@ -210,8 +210,7 @@ def foreign_category(cue: str, code: str) -> str | None:
 def foreign_slot(text: str, code: str) -> Slot | None:
     """Return the slot that a statement fills by one of the templates of its language, or None."""
     text = unicodedata.normalize("NFC", text[:MAX_SENTENCE])
-    # Letter by letter, so that the value can be taken from the text as it was written.
-    shape = "".join(one if len(one := fold(char)) == 1 else char for char in text)
+    shape = fold_letters(text)
     for key, pattern in _templates(code):
         if match := pattern.search(shape):
             said = {name: text[slice(*match.span(name))].strip() for name in match.groupdict()}

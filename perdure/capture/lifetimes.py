@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any
 
 from perdure.ranking.decay import DEFAULT_CLASS, OF_SESSION
 from perdure.regex import lazy
 from perdure.store.fact import Fact
+from perdure.text.lexicon import MONTH
 from perdure.text.timestamps import ZONE, day_of, midnight
-from perdure.text.when import Period, periods
+from perdure.text.when import Period, month_number, said_times
 
 UNTIL_ITS_DAY = "short"
 """What ends on a day that it names lives until then, or as long as this class if the day is nearer."""
@@ -118,32 +117,9 @@ _IF_IT_LASTS = (
 
 
 MAX_FREEZE_DAYS = 365
-_MONTH_NAMES = "january february march april may june july august september october november december"
-_MONTHS = _MONTH_NAMES.split()
-_MONTH = "(?P<month>" + "|".join(f"{name[:3]}(?:{name[3:]})?" for name in _MONTHS) + ")"
-_DAYS = (
-    lazy(r"\b(?P<year>\d{4})-(?P<number>\d\d)-(?P<day>\d\d)\b"),
-    lazy(rf"\b{_MONTH}\.? (?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:,? (?P<year>\d{{4}}))?\b", re.IGNORECASE),
-    lazy(rf"\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?{_MONTH}(?:,? (?P<year>\d{{4}}))?\b", re.IGNORECASE),
-)
-_UNIT_DAYS = {"day": 1, "week": 7}
-_COUNTS = {
-    "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
-    "ten": 10,
-}  # fmt: skip
-_NAMED = (
-    r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|week(?:end)?|month|quarter|year|spring|summer|autumn|winter|"
-    + "|".join(_MONTHS)
-)
-_RELATIVE = lazy(
-    rf"\b(?:(?:next|last|this) (?:{_NAMED})|day (?P<day>after tomorrow|before yesterday)|tomorrow|yesterday"
-    rf"|(?:\d{{1,3}}|{'|'.join(_COUNTS)}) (?:day|week|month|year)s? ago"
-    rf"|in (?P<count>\d{{1,3}}|{'|'.join(_COUNTS)}) (?P<unit>day|week)s?(?: from now|'? time)?)\b(?! ?\()",
-    re.IGNORECASE,
-)
 _UNTIL = lazy(r"\b(?:until|till|til) (?:the (?=\d))?(?P<when>[\w ,-]{3,40})$", re.IGNORECASE)
 _WHOLE_MONTH = lazy(
-    rf"(?:the )?(?:(?P<part>end|middle) of )?{_MONTH}\.?(?:,? (?:of )?(?P<year>\d{{4}}))?", re.IGNORECASE
+    rf"(?:the )?(?:(?P<part>end|middle) of )?(?P<month>{MONTH})\.?(?:,? (?:of )?(?P<year>\d{{4}}))?", re.IGNORECASE
 )
 _CLAUSES = lazy(r"[,;:()]|\b(?:and|but|or|so|because|since|that|which|who|whose|where|when)\b", re.IGNORECASE)
 _AGAIN = lazy(r"\b(?:from|between|every|each|always|usually|until|till|til)\b", re.IGNORECASE)
@@ -155,23 +131,11 @@ def dated(text: str, said_at: float, zone: dt.tzinfo | None = None) -> str:
     The words stay as they were; a span is given by its first and last day. `said_at`: epoch seconds.
     """
     pieces, end = [], 0
-    for match, period in _relative(text, day_of(said_at, zone)):
-        pieces += [text[end : match.end()], f" ({_written(period)})"]
-        end = match.end()
+    for time in said_times(text, day_of(said_at, zone)):
+        if time.relative and not text[time.end :].startswith(("(", " (")):
+            pieces += [text[end : time.end], f" ({_written(time.period)})"]
+            end = time.end
     return "".join([*pieces, text[end:]])
-
-
-def _relative(text: str, today: dt.date) -> Iterator[tuple[re.Match[str], Period]]:
-    for match in _RELATIVE.finditer(text):
-        if match["day"]:
-            day = today + dt.timedelta(days=2 if match["day"].casefold() == "after tomorrow" else -2)
-            yield match, Period(day, day)
-        elif match["count"]:
-            count = int(match["count"]) if match["count"].isdecimal() else _COUNTS[match["count"].casefold()]
-            day = today + dt.timedelta(days=count * _UNIT_DAYS[match["unit"].casefold()])
-            yield match, Period(day, day)
-        else:
-            yield from ((match, period) for period in periods(match[0], today)[:1])
 
 
 def _written(period: Period) -> str:
@@ -185,8 +149,7 @@ def freeze_until(text: str, now: float, zone: dt.tzinfo | None = None, max_days:
     one of that name. A fact about an appointment is of use until it is over.
     """
     today = day_of(now, zone)
-    days = [day for match in chain.from_iterable(p.finditer(text) for p in _DAYS) if (day := _day(match, today))]
-    days += [period.last for _, period in _relative(text, today)]
+    days = (time.period.last for time in said_times(text, today))
     coming = [day for day in days if day > today and (not max_days or (day - today).days <= max_days)]
     return midnight(max(coming) + dt.timedelta(days=1), zone) if coming else None
 
@@ -215,39 +178,17 @@ def _says_more(text: str) -> bool:
 
 def _end(when: str, today: dt.date) -> dt.date | None:
     """Return the first day on which something that lasts until then is over."""
-    for pattern in _DAYS:
-        match = pattern.fullmatch(when)
-        day = _day(match, today) if match else None
-        if day is not None:
-            return day + dt.timedelta(days=1)
+    time = next((time for time in said_times(when, today) if (time.start, time.end) == (0, len(when))), None)
+    if time is not None:
+        first, last = time.period.first, time.period.last
+        return last + dt.timedelta(days=1) if first == last else first
     month = _WHOLE_MONTH.fullmatch(when)
-    if month is not None:
-        number = _month(month["month"])
-        year = int(month["year"] or (today.year if number >= today.month else today.year + 1))
-        if not 1 <= year < dt.MAXYEAR:
-            return None
-        if month["part"] is None:
-            return dt.date(year, number, 1)
-        if month["part"].casefold() == "middle":
-            return dt.date(year, number, 16)
+    if month is None:
+        return None
+    number = month_number(month["month"])
+    year = int(month["year"] or (today.year if number >= today.month else today.year + 1))
+    if not 1 <= year < dt.MAXYEAR:
+        return None
+    if (month["part"] or "").casefold() == "end":
         return dt.date(year + number // 12, number % 12 + 1, 1)
-    period = next((period for match, period in _relative(when, today) if match[0] == when), None)
-    if period is None:
-        return None
-    return period.last + dt.timedelta(days=1) if period.first == period.last else period.first
-
-
-def _day(match: re.Match[str], today: dt.date) -> dt.date | None:
-    found = match.groupdict()
-    month = int(found["number"]) if found.get("number") else _month(found["month"])
-    try:
-        if found.get("year"):
-            return dt.date(int(found["year"]), month, int(found["day"]))
-        day = dt.date(today.year, month, int(found["day"]))
-        return day if day >= today else day.replace(year=today.year + 1)
-    except ValueError:
-        return None
-
-
-def _month(name: str) -> int:
-    return next(number for number, month in enumerate(_MONTHS, 1) if month.startswith(name[:3].lower()))
+    return dt.date(year, number, 16 if month["part"] else 1)

@@ -71,6 +71,13 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", decomposed.translate(_FOLD))
 
 
+def fold_letters(text: str) -> str:
+    """Fold a text letter by letter: what stands somewhere in the result stands there in the text."""
+    if text.isascii():
+        return text.lower()
+    return "".join(one if len(one := fold(char)) == 1 else char for char in text)
+
+
 def fts_text(text: str) -> str:
     """Return the folded text for the full-text index, each character of a script without spaces as its own token."""
     folded = fold(text)

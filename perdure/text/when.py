@@ -1,7 +1,8 @@
-"""The times that a question asks about, in English, German and Spanish.
+"""The times that a question asks about and that a statement speaks of, in English, German and Spanish.
 
-Only what can be dated is read: a month name alone is no date, for "may" and "march" are verbs as well.
-Where the year is not said, the answer lies in the past, because a memory is asked:
+Only what can be dated is read: a month name alone is no date, for "may" and "march" are verbs as well. Where the year
+is not said, a day of a statement is the next one; what a question asks about lies in the past, because a memory is
+asked:
 
 - "in March", "on Tuesday", "8 May": the latest one that has begun, so perhaps the running one;
 - "last March", "last Tuesday": the latest one that is over; "next March": the first one still to begin;
@@ -14,7 +15,7 @@ a winter belongs to the year in which it begins. "A few" is two to five.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta, tzinfo
 from functools import partial
@@ -22,7 +23,7 @@ from typing import Any, TypeVar
 
 from perdure.regex import lazy
 from perdure.text.lexicon import named, table
-from perdure.text.normalise import fold
+from perdure.text.normalise import fold, fold_letters
 from perdure.text.timestamps import midnight
 
 _DAY_SECONDS = 86_400.0
@@ -57,6 +58,34 @@ def periods(text: str, today: date) -> list[Period]:
     return list(dict.fromkeys(period for read, match in _named(text, _RULES) if (period := read(match, today))))
 
 
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A time that a statement speaks of, and where it stands there."""
+
+    start: int
+    end: int
+    period: Period
+    relative: bool  # it depends on the day on which it is said
+
+
+def said_times(text: str, today: date) -> Iterator[Said]:
+    """Yield the days that a statement names, and the times whose distance from today it tells, in their order.
+
+    What is of today, as "tonight", and what comes again and again is not among them.
+    """
+    for read, match in _found(fold_letters(text), (*_RULES, *_AHEAD)):
+        groups = match.groupdict()
+        relative = read in (_read_ago, _read_ahead) or any(groups.get(name) for name in _TURNED)
+        if read is _read_near:
+            relative = _NEAR[match["near"]] != 0
+        if read is _read_named_date and not match["year"]:
+            period = _next_date(match, today)
+        else:
+            period = read(match, today) if relative or read in (_read_date, _read_named_date) else None
+        if period is not None:
+            yield Said(*match.span(), period, relative)
+
+
 def days_ahead(text: str, today: date, count: int) -> list[date]:
     """Find the days to come that a text names, as a plan does: where week or year are not said, the next one.
 
@@ -64,12 +93,12 @@ def days_ahead(text: str, today: date, count: int) -> list[date]:
     """
     soon = [today + timedelta(days=step) for step in range(count + 1)]
     found: dict[date, None] = {}
-    for read, match in _named(text, (*_RULES, _BARE_WEEKDAY)):
+    for read, match in _named(text, (*_RULES, *_AHEAD, _BARE_WEEKDAY)):
         said = read(match, today)
         # What is no distance from today is read on each day: on that day "on Friday" is the day itself.
         each = (day for day in soon if read(match, day) == Period(day, day))
         day = said.first if said and said.first == said.last else None
-        if day not in soon and read not in (_read_near, _read_ago):
+        if day not in soon and read not in (_read_near, _read_ago, _read_ahead):
             day = next(each, None)
         if day in soon:
             found[day] = None
@@ -78,7 +107,10 @@ def days_ahead(text: str, today: date, count: int) -> list[date]:
 
 def _named(text: str, rules: Iterable[_Rule]) -> list[tuple[_Read, re.Match[str]]]:
     """Return what in a text names a time, and how it is read."""
-    folded = " ".join(fold(text).split())
+    return _found(" ".join(fold(text).split()), rules)
+
+
+def _found(folded: str, rules: Iterable[_Rule]) -> list[tuple[_Read, re.Match[str]]]:
     words = set(_WORD.findall(folded))
     found = [
         (rule.read, match)
@@ -183,6 +215,11 @@ _COUNTS = _named_in("counts", [(n, n) for n in range(1, 13)]) | _named_in("few",
 _NEAR = {phrase: distance for words in _LANGUAGES.values() for phrase, distance in words["near"].items()}
 
 
+def month_number(name: str) -> int:
+    """Return the number of a month from its name in any language, also a short one, in whatever case."""
+    return _MONTH_NUMBERS[fold(name)]
+
+
 def month_names() -> list[list[str]]:
     """Return the names of each month, folded, in every language."""
     return [sorted(name for name, of in _MONTH_NUMBERS.items() if of == number) for number in range(1, 13)]
@@ -212,6 +249,13 @@ def _read_ago(match: re.Match[str], today: date) -> Period:
     return Period(series(today, -most).first, series(today, -fewest).last)
 
 
+def _read_ahead(match: re.Match[str], today: date) -> Period | None:
+    count = match["count"]
+    fewest, most = (int(count), int(count)) if count.isdecimal() else _COUNTS[count]
+    days = {_day: 1, _week: 7}.get(_UNITS[match["unit"]])
+    return Period(_day(today, days * fewest).first, _day(today, days * most).last) if days else None
+
+
 def _read_near(match: re.Match[str], today: date) -> Period:
     return _day(today, _NEAR[match["near"]])
 
@@ -229,6 +273,12 @@ def _read_named_date(match: re.Match[str], today: date) -> Period | None:
     # Nine years: between 1896 and 1904 there was no 29 February.
     candidates = (_date(year, _MONTH_NUMBERS[name], day) for year in range(today.year, today.year - 9, -1))
     return next((period for period in candidates if period and period.first <= today), None)
+
+
+def _next_date(match: re.Match[str], today: date) -> Period | None:
+    month, day = _MONTH_NUMBERS[match["month"]], int(match["day"])
+    candidates = (_date(year, month, day) for year in (today.year, today.year + 1))
+    return next((period for period in candidates if period and period.first >= today), None)
 
 
 def _read_named_year(match: re.Match[str], _: date) -> Period:
@@ -280,10 +330,10 @@ def _recurring_rule(code: str) -> _Rule:
     return _Rule(_last_words(names), re.compile(pattern), _read_recurring)
 
 
-def _ago_rule(words: Mapping[str, Any]) -> _Rule:
-    before, behind = words["ago"]
+def _counted_rule(around: Sequence[str], read: _Read) -> _Rule:
+    before, behind = around
     pattern = rf"\b{before}(?P<count>[0-9]{{1,5}}|{_any(_COUNTS)}) (?P<unit>{_any(_UNITS)}){behind}\b"
-    return _Rule(frozenset({(before or behind).strip()}), re.compile(pattern), _read_ago)
+    return _Rule(_last_words([(before or behind).strip()]), re.compile(pattern), read)
 
 
 _DIGITS = frozenset("0123456789")
@@ -324,8 +374,10 @@ _PATTERNS: tuple[tuple[frozenset[str], str, _Read], ...] = (
 _RULES = (
     *(_Rule(words, lazy(pattern), read) for words, pattern, read in _PATTERNS),
     *map(_recurring_rule, _LANGUAGES),
-    *(_ago_rule(words) for words in _LANGUAGES.values()),
+    *(_counted_rule(words["ago"], _read_ago) for words in _LANGUAGES.values()),
 )
+_AHEAD = tuple(_counted_rule(words["ahead"], _read_ahead) for words in _LANGUAGES.values())
+_TURNED = ("last", "this", "next", "over", "coming")
 _BARE_WEEKDAY = _Rule(
     frozenset(_WEEKDAYS),
     lazy(rf"\b(?P<name>{_any(_WEEKDAYS)})\b"),
