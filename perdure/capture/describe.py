@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from perdure.capture.language import CODES, foreign_category, foreign_slot, language, language_of
 from perdure.capture.slots import USER, Slot, base_forms, find_slot
@@ -79,6 +80,7 @@ def describe(statement: Statement, own: CategoryPatterns = ()) -> Description:
     return Description(category, slot, _clipped(reason[1]) if reason else None)
 
 
+@lru_cache(maxsize=256)
 def slot_of(text: str, code: str) -> Slot | None:
     """Return the slot that the words of a statement in a language fill, or None."""
     return foreign_slot(text, code) if code in CODES else find_slot(text)

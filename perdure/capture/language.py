@@ -15,7 +15,7 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from perdure.capture.slots import USER, Slot
 from perdure.regex import lazy
@@ -113,6 +113,7 @@ def language(code: str) -> Language:
     return Language(code, *(compiled(name) for name in (*STARTS, *ANYWHERE)))
 
 
+@lru_cache(maxsize=256)
 def language_of(text: str, otherwise: str | None = None) -> str:
     """Return the code of the file whose words judge a text: told by its script, else by function words and letters.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import groupby
 
 from perdure.errors import InputError
@@ -64,6 +65,10 @@ def fold(text: str) -> str:
     apostrophes no longer tell two texts apart. Kana keep their sound marks and Hangul syllables stay whole. Folding
     twice is the same as folding once.
     """
+    return _folded_once(text) if len(text) <= _SHORT else _folded(text)
+
+
+def _folded(text: str) -> str:
     text = clean(text)
     if text.isascii():
         return text.lower()
@@ -71,11 +76,16 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", decomposed.translate(_FOLD))
 
 
+_SHORT = 2_000
+_folded_once = lru_cache(maxsize=512)(_folded)
+"""Each step of a turn folds the same sentences."""
+
+
 def fold_letters(text: str) -> str:
     """Fold a text letter by letter: what stands somewhere in the result stands there in the text."""
     if text.isascii():
         return text.lower()
-    return "".join(one if len(one := fold(char)) == 1 else char for char in text)
+    return "".join(one if len(one := _folded(char)) == 1 else char for char in text)
 
 
 def fts_text(text: str) -> str:
