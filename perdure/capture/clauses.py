@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from perdure.regex import lazy
-from perdure.text.lexicon import MONTH, WEEKDAY
+from perdure.text.lexicon import listed
 
 
 def parts(text: str) -> Iterator[str]:
@@ -38,37 +38,10 @@ _OPENING = lazy(r"\b(from now on|by default), ", re.IGNORECASE)
 _COMMA = "\uf8ff"
 _TITLES = r"(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\bProf)(?<!\bSt)(?<!\be\.g)(?<!\bNo)"
 _SENTENCE = lazy(rf"[!?;]+\s+|{_TITLES}\.\s+|[!?.;]+$|[!?]{{2,}}|\s+[–—-]+\s+|:\s+(?!\d)")
-_ITEM = (
-    r"(?!(?:i|we|he|she|they|my|our|the|his|her|it|but|so|not|and|or|which|who|because|since)\b)"
-    r"[\w'-]+(?: [\w'-]+){0,2}?"
-)
-_LIST = lazy(
-    rf"\b[\w'-]+(?:, {_ITEM}){{1,4}},? (?:and|or) (?!(?:[\w'-]+ ){{0,4}}(?:i|we|my|our|he|she|it|they)\b)",
-    re.IGNORECASE,
-)
-_DATE = lazy(
-    rf"\b(?:{WEEKDAY}, (?=the \d|\d|{MONTH})|{MONTH}\.? \d{{1,2}}(?:st|nd|rd|th)?, (?=\d{{4}}))", re.IGNORECASE
-)
+_LIST = listed("capture", "grammar", "list")
+_DATE = listed("capture", "grammar", "date_with_comma")
 _PLACE = lazy(r"\b(?:in|to|from) [A-ZÀ-Þ][\w-]+(?: [A-ZÀ-Þ][\w-]+)?, (?=[A-ZÀ-Þ][\w-]+(?: [A-Z][\w-]+)?$)")
-_CLAUSE = lazy(
-    r",\s+|\s+(?:and|but|so|though|while|whereas)\s+(?="
-    r"(?:i|we|my|our|he|she|they|it|his|her|their|the|there|you|this|that)(?:'\w+)? |(?-i:[A-Z][\w-]+)(?:'s \w+)? "
-    r"(?:is|has|\w+s) )",
-    re.IGNORECASE,
-)
-_REASON = lazy(
-    r",? (?:because|since|due to|so that|thanks to|as (?=(?:i|we|it|he|she|they|the|my|our)\b)).*$", re.IGNORECASE
-)
-_BESIDE = lazy(
-    r" (?:today|again|until|for now|for the (?!\w+ ?$)|last (?:week|month|year|\w+day|spring|summer|autumn|winter)|"
-    rf"this (?:week|month|year)|next (?:week|month|year)|recently|(?:as|with) (?:an? |the )?\w|"
-    rf"in (?=\d{{4}}\b|{MONTH}\b)|by the way|btw|"
-    r"and (?=\w+(?:s|ed)\b)|with a \w$|for (?=\d)|if you|who|which|where|at the moment).*$",
-    re.IGNORECASE,
-)
-_NOW = lazy(
-    r",? (?:now|currently|these days|nowadays|at the moment|right now|at present|in the end|for good|after all"
-    r"|though|tbh|lol|haha|btw|by the way|any day|"
-    r"any more|anymore|too|as well|originally|please|ok|okay)$",
-    re.IGNORECASE,
-)
+_CLAUSE = listed("capture", "grammar", "next_clause")
+_REASON = listed("capture", "grammar", "reason_behind")
+_BESIDE = listed("capture", "grammar", "beside_value")
+_NOW = listed("capture", "grammar", "now_behind")

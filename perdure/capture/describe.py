@@ -12,7 +12,7 @@ from perdure.capture.slots import USER, Slot, base_forms, find_slot
 from perdure.capture.statements import Statement
 from perdure.errors import SettingsError
 from perdure.regex import lazy
-from perdure.text.lexicon import WEEKDAYS, table, word_set
+from perdure.text.lexicon import listed, table, word_set
 from perdure.text.normalise import fold
 
 MAX_FIELD = 100
@@ -131,35 +131,11 @@ def _of_slot(slot: Slot) -> str:
     return "entity" if key in _IDENTITY or called else "fact"
 
 
-_REASON = lazy(
-    r"\b(?:because |since |due to |so that |as (?=(?:I|we|it|he|she|they|the|my|our)\b))([^.;]{4,200})", re.IGNORECASE
-)
-_BEHIND = lazy(
-    r" (?:now|today|currently|again|already|these days|since|until|because|for now|for the|last|this|next|"
-    r"as (?:an?|the)|with|in \d)\b.*$",
-    re.IGNORECASE,
-)
-_CATEGORIES = (
-    ("decision", lazy(
-        r"\b(?:decided|chose|chosen|went with|going with|selected|settled on|opted|agreed (?:on|to|that)|always use|"
-        r"never use|will use|resolved to|made up (?:my|our) minds?|voted|switched (?:to|from|over)"
-        r"|final answer|no exceptions|no exception)\b|\bdecision\b"
-        r"|^(?:please )?(?:always|never|do not ever|don't ever)\b|\b(?:from now on|by default|as a rule)\b"
-        r"|^(?:every|each|all|any) [\w -]{1,40} (?:gets?|must|needs? to|has to|have to|should|shall)\b"
-    )),
-    ("preference", lazy(
-        r"\b(?:prefers?|i(?: \w+)? (?:like|love|hate|dislike|enjoy|want)|likes|loves|hates|dislikes|enjoys|wants|"
-        r"favou?rite|rather (?:have|not)|can't stand|vegetarian|vegan|don't (?:like|eat|drink)|no longer (?:like|eat|"
-        r"drink)|not a fan|(?:crazy|mad) about|torture)\b"
-    )),
-    ("entity", lazy(
-        r"\b(?:is|are) (?:called|named|known as)\b|\bnames? (?:is|are)\b|\bcall me\b|e-?mail|phone|@\w|\+\d[\d -]{8,}"
-    )),
-)  # fmt: skip
+_REASON = listed("capture", "grammar", "reason")
+_BEHIND = listed("capture", "grammar", "behind_name")
+_CATEGORIES = tuple((kind, listed("capture", "grammar", kind)) for kind in ("decision", "preference", "entity"))
 _IDENTITY = word_set("name nickname alias email phone username handle website")
-_NAMES = lazy(
-    rf"(?!{'|'.join(map(str.title, WEEKDAYS))})(?:(?:Mr|Mrs|Ms|Dr|Prof)\.? )?[A-ZÀ-Þ][\w'-]+(?: [A-ZÀ-Þ][\w'-]+)?"
-)
+_NAMES = listed("capture", "grammar", "name")
 _NAMED_OTHERWISE = word_set("location hometown employer job language allergy birthday")
 _PREFERENCES = word_set("prefer like love hate dislike enjoy want avoid diet")
 

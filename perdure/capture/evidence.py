@@ -31,7 +31,7 @@ from perdure.capture.reading import (
 )
 from perdure.regex import lazy
 from perdure.store.fact import Fact, is_single_valued
-from perdure.text.lexicon import table, word_set
+from perdure.text.lexicon import listed, table, word_set
 from perdure.text.normalise import fingerprint, fold
 from perdure.text.sameness import details
 
@@ -288,9 +288,7 @@ def _written(text: str, terms: frozenset[str]) -> str:
 _DATED = lazy(r"(?:\w+ ){0,2}\w+ \(\d{4}-\d\d-\d\d[^)]*\)")
 _PAST = lazy(r"\b(?:was|were|had|used to|lived|worked|stayed|formerly|former|previously|before|until|once)\b")
 _PLACES = frozenset(["location", "city", "country", "hometown"])
-_HOME = lazy(
-    r"\b(?:flat|house|apartment|home|bungalow|cottage|village|town|city|street|road|avenue|countryside|suburbs?)\b"
-)
+_HOME = listed("capture", "grammar", "home")
 _TYPES = {
     "birthday": "date", "anniversary": "date", "deadline": "date", "age": "figure", "salary": "figure",
     "phone": "figure", "email": "email", "location": "name", "city": "name", "country": "name", "hometown": "name",

@@ -15,7 +15,7 @@ from functools import lru_cache
 from perdure.capture.clauses import parts
 from perdure.capture.reading import FRAMING, NOW_SO, USER, has_verb, plain, read, same_people, stems, words_for
 from perdure.regex import lazy
-from perdure.text.lexicon import MONTH, MONTHS, WEEKDAY, stop_words
+from perdure.text.lexicon import MONTHS, listed, stop_words
 from perdure.text.normalise import fold
 
 
@@ -211,20 +211,7 @@ def _time(words: str) -> str:
 
 
 _RELATIVE = r"(?:(?:next|this) \w+|tomorrow|(?:the )?day after tomorrow|in \w+ \w+(?: time| from now)?)"
-_VALUE = lazy(
-    rf"(?P<date>\b{_RELATIVE} \(\d{{4}}-\d\d-\d\d[^)]*\)|\b\d{{4}}-\d\d-\d\d\b"
-    rf"|\b(?:the )?\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {MONTH}\b(?:,? \d{{4}}\b)?"
-    rf"|\b{MONTH} \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}}\b)?"
-    rf"|\b(?-i:{'|'.join(map(str.title, MONTHS))})\b(?: \d{{4}}\b)?"
-    r"|\b(?:19|20)\d\d\b)"
-    rf"|(?P<weekday>\b{WEEKDAY}s?\b)"
-    r"|(?P<time>\b\d{1,2}:\d\d(?: ?[ap]\.?m\b)?|\b\d{1,2}\.\d\d ?[ap]\.?m\b|(?<=\bat )\d{1,2}\.\d\d\b"
-    r"|\b\d{1,2} ?[ap]\.?m\b|\bhalf past \w+|\bnoon\b|\bmidnight\b)"
-    r"|(?P<figure>(?<![\w./-])[€$£]?\d+(?:[.,:/]\d+)*%?(?![\w/-])|\b(?:two|three|four|five|six|seven|eight|nine"
-    r"|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred)\b)"
-    r"|(?P<name>(?-i:(?:(?:Dr|Mr|Mrs|Ms|Prof)\.? )?[A-ZÀ-Þ][\w.+#-]*\w[+#]*(?: [A-ZÀ-Þ][\w-]+)*))",
-    re.IGNORECASE,
-)
+_VALUE = listed("capture", "grammar", "value")
 _DIGITS = lazy(r"\d+")
 _NO_NAMES = frozenset(["i", "i'm", "the", "my", "our", "we", "it", "now", "actually", "correction"])
 _UNIT = lazy(r"[ -]?([^\W\d]+)")
@@ -239,8 +226,4 @@ _SELF = frozenset(["i", "we", "my", "our", "i'm", "we're", "i've", "we've"])
 _SET = words_for("set")
 """Stems of words by which a value is said to be another now."""
 _REASON = lazy(r",? (?:because|since|due to|so that|thanks to|on account of|owing to)\b.*$", re.IGNORECASE)
-_HISTORY = lazy(
-    r"\b(?:was|were|had|did|went|ran|saw|met|came|got|took|gave|bought|won|lost|left|broke|flew|drove|ate|had been"
-    r"|used to|ago|last (?:night|week|month|year|spring|summer|autumn|fall|winter|\w+day)|yesterday"
-    r"|(?<!is )(?<!are )(?<!be )(?<!'s )[a-z]{2,}ed)\b"
-)
+_HISTORY = listed("capture", "grammar", "history")

@@ -15,7 +15,7 @@ from typing import Any
 from perdure.ranking.decay import DEFAULT_CLASS, OF_SESSION
 from perdure.regex import lazy
 from perdure.store.fact import Fact
-from perdure.text.lexicon import MONTH
+from perdure.text.lexicon import listed
 from perdure.text.timestamps import ZONE, day_of, midnight
 from perdure.text.when import Period, month_number, said_times
 
@@ -82,45 +82,22 @@ _WRITTEN_DAY = lazy(r" \(\d{4}-\d\d-\d\d(?: to \d{4}-\d\d-\d\d)?\)")
 """What `dated` writes behind a time."""
 _LASTING = ("name", "email", "birthday", "born", "phone", "language", "allergy")
 """Slots whose value is nothing for now."""
-_PRESENT = lazy(
-    r"\b(?:am|is|are|isn't|aren't|will|won't|have to|has to|need to|needs to|must|cannot|can't|not allowed)\b"
-    r"|\b(?:I'm|(?:we|you|they)'re|(?:he|she|it|that|there)'s|(?:I|we|you|they|he|she|it)'ll)\b",
-    re.IGNORECASE,
-)
-_PAST = lazy(
-    r"\b(?:was|were|had|did|got|been|became|began|came|went|made|took|bought|left|met|told|said|found|lost|won)\b"
-    r"|(?<!\bis )(?<!\bam )(?<!\bare )(?<!'s )(?<!'m )(?<!'re )(?<!\bnot )(?<!\bbe )"
-    r"\b(?!(?:need|feed|seed|speed|shed|weed|breed)\b)[a-z]{2,}ed\b",
-    re.IGNORECASE,
-)
-_TURNS = lazy(
-    r"\b(?:start|begin|beginn|mov|join|becom|adopt|switch|chang|sign|marry|retir|quit|quitt|turn|launch|buy|bring|get"
-    r"|gett|giv|sell|open)(?:e|ing|s|es)?\b|\b(?:leaving|having an?|born|as of|engaged|diagnosed)\b"
-    r"|(?:\b(?:am|is|are)|'m|'s|'re) \d{1,3}\b(?!:)",
-    re.IGNORECASE,
-)
+_PRESENT = listed("capture", "grammar", "present")
+_PAST = listed("capture", "grammar", "past")
+_TURNS = listed("capture", "grammar", "turns")
 """What begins on a day, or an age that is reached on it, goes on behind it."""
-_BY_WORDS = (
-    ("durable", lazy(
-        r"\b(?:for now|for the time being|(?:for|at) the moment|right now)\b(?! of\b)", re.IGNORECASE
-    )),
-    (OF_SESSION, lazy(r"\bthis session\b", re.IGNORECASE)),
-    ("short", lazy(r"\bfor (?:today|tonight)\b|\b(?:today|tonight) only\b", re.IGNORECASE)),
-    ("active", lazy(r"\bfor this week\b|\bthis week only\b", re.IGNORECASE)),
-)  # fmt: skip
-_IF_IT_LASTS = (
-    ("short", lazy(
-        r"^(?:(?:just|only) )?(?:today|tonight)\b,? (?!is\b|on\b)|(?: just| only)? (?:today|tonight)$", re.IGNORECASE
-    )),
-    ("active", lazy(r"^(?:(?:just|only) )?this week\b,? (?!is\b)|(?: just| only)? this week$", re.IGNORECASE)),
-)  # fmt: skip
+_BY_WORDS, _IF_IT_LASTS = (
+    [(kind, listed("capture", "grammar", key)) for kind, key in kinds]
+    for kinds in (
+        [("durable", "for_now"), (OF_SESSION, "this_session"), ("short", "for_today"), ("active", "for_this_week")],
+        [("short", "today"), ("active", "this_week")],
+    )
+)
 
 
 MAX_FREEZE_DAYS = 365
 _UNTIL = lazy(r"\b(?:until|till|til) (?:the (?=\d))?(?P<when>[\w ,-]{3,40})$", re.IGNORECASE)
-_WHOLE_MONTH = lazy(
-    rf"(?:the )?(?:(?P<part>end|middle) of )?(?P<month>{MONTH})\.?(?:,? (?:of )?(?P<year>\d{{4}}))?", re.IGNORECASE
-)
+_WHOLE_MONTH = listed("capture", "grammar", "whole_month")
 _CLAUSES = lazy(r"[,;:()]|\b(?:and|but|or|so|because|since|that|which|who|whose|where|when)\b", re.IGNORECASE)
 _AGAIN = lazy(r"\b(?:from|between|every|each|always|usually|until|till|til)\b", re.IGNORECASE)
 

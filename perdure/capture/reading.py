@@ -112,13 +112,7 @@ def _owner(text: str, subject: str) -> str:
 _LETTER = lazy(r"(?<![\w'.])[b-hj-z](?![\w'])")
 _WORD = lazy(r"[^\W_][\w:'-]*(?<![':-])")
 _NAME = lazy(r"(?<=[\w,'.-] )(?!I\b|I')[A-ZÀ-Þ][\w-]+")
-_SUBJECT_NAME = lazy(
-    r"^(?!(?:The|My|Our|It|We|I|This|That|There|They|He|She|What|Nothing|You"
-    r"|Everyone)\b)([A-ZÀ-Þ][\w-]+)(?:,? [\w ]{1,20},)?"
-    r"(?= (?:is|has|lives|works|plays|drives|will|isn't|started|was|likes|loves|hates|prefers|speaks|runs|rents"
-    r"|sings|wants|"
-    r"owns|writes|and [A-Z]\w+)\b|'s? )"
-)
+_SUBJECT_NAME = listed("capture", "grammar", "subject_name")
 _BARE = lazy(r"[^\W_][\w-]*")
 _ARTICLES = frozenset(["a", "an", "the", "is", "are"])
 _SPEAKER = frozenset(["i", "we", "i'm", "we're", "i've", "we've"])
@@ -157,14 +151,6 @@ _SAME = (
         for form in entry[1:]
     }
 )
-_VERB = lazy(
-    r"(?:'s|'re|'m|'ve)? \b(?:is|are|am|was|were|has|have|had|lives?|works?|uses?|runs?|plays?|starts?|opens?"
-    r"|closes?|costs?|"
-    r"takes?|drives?|likes?|loves?|hates?|prefers?|meets?|listens?|needs?|pays?|weighs?|slips|moved|goes|gets|got"
-    r"|will|speaks?|"
-    r"reads?|serves?|lasts?|ends?|isn't|aren't|can't|won't|doesn't|don't|covers?|sits?|happens?|commutes?|leaves?"
-    r"|chose|"
-    r"decided|switched|must|should)\b|'s "
-)
+_VERB = listed("capture", "grammar", "verb")
 _DENIED = lazy(r"\b(?:not|no|never|without|nothing|none|\w+n't|no longer)\b")
 _EMPTY = word_set(_WORDS["empty"])

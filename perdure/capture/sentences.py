@@ -14,7 +14,7 @@ from perdure.regex import lazy
 from perdure.secrets.redact import redact
 from perdure.speech.forgetting import speaks_of_forgetting
 from perdure.speech.orders import asks_to_remember
-from perdure.text.lexicon import MONTHS, WEEKDAYS, word_set
+from perdure.text.lexicon import MONTHS, WEEKDAYS, listed, word_set
 from perdure.text.normalise import fold
 from perdure.text.quotes import bracket
 
@@ -23,20 +23,13 @@ from perdure.text.quotes import bracket
 _ALSO_END = lazy(r"(?:(?<![.!?…])[.!?…]{2,}+|(?<!\w)(?:ok|no|lol)\.)(?=\s)", re.IGNORECASE)
 _NO_END = lazy(r"\b(?:approx|min|max|ca|tel|incl)\.$", re.IGNORECASE)
 _BULLET = lazy(r"^\s*(?:[-*•+]|\d{1,3}[.)])\s+")
-_LEAD_IN = lazy(
-    r"^[^:;.!?]{2,200}: (?=(?:(?:in|on|at|for|after|before|since) [^,:]{1,60} )?(?:I|my|we|our)\b)", re.IGNORECASE
-)
+_LEAD_IN = listed("capture", "grammar", "lead_in")
 _OWN = r"(?:I(?:'m|'ve)? |my |we(?:'re|'ve)? |our )(?!think|mean|guess|hope|know)"
 _SUBJECT = r"(?-i:[A-Z][\w-]+ (?:is|was|has|\w{2,}s)\b)"
 _JOIN = lazy(rf"(?:,|;|,? and|,? but) (?={_OWN}|{_SUBJECT})|(?::| [–—-]) (?={_OWN})", re.IGNORECASE)
 _BRACKETED = lazy(r"^\(([^()]*)\)[.!]?$")
 _TAG = lazy(r",? (?:ok|okay|alright|please|deal|got it|understood)\?+$", re.IGNORECASE)
-_IS_IT_SO = lazy(
-    r"[,;.\u2013-] ?(?:(?:am|is|are|was|were|do|does|did|have|has|had|can|could|will|would|should|must)(?:n't| not)? "
-    r"(?:i|you|he|she|it|we|they|there|that|this)(?: not)?|right|correct|true|yes|yeah|no|eh|huh|innit|isn't that so"
-    r"|am i (?:right|wrong)|or not|oder(?: nicht)?|nicht wahr|gell|n'est-ce pas|non|hein|c'est (?:ca|bien ca)"
-    r"|verdad|no es cierto|cierto|nao e|ne|certo|pois nao|vero|giusto)\s?[?？]+$",
-)
+_IS_IT_SO = listed("capture", "grammar", "is_it_so")
 
 
 def sentences(text: str, code: str = "en") -> list[str]:
@@ -90,27 +83,10 @@ _QUOTED = lazy(r"\s*[>|]")
 _PAIR = lazy(r"\s*[\"']?[\w.-]{1,60}[\"']?\s?[:=](?:\s|$)")
 # In a group a host may put the speaker's name in front. A key of a file is written small, and its value is short.
 _SPOKEN = lazy(r"\s*(?![a-z])[^\W\d_][\w'-]{0,20}(?: [^\W\d_][\w'-]{0,20})?\s?[:\uff1a] ?(?:\S+\s+){3}\S")
-_LOG = lazy(
-    r"\s*(?:\d\d:\d\d:\d\d\b|\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d"
-    r"|(?i:cron|poll|heartbeat|keepalive|scheduled|automated|reminder trigger)\b[^:.]{0,30}:"
-    r"|(?:GET|POST|PUT|DELETE|HEAD|PATCH) /|(?:FAILED|PASSED|ERROR|WARN|npm|pip)\b "
-    r"|(?i:info|debug|warn|warning|error|fatal|trace|critical|system)\b ?[:\]]"
-    r"|(?:remote|make|panic|hint|usage|stderr|stdout)\b ?[:=]|level="
-    r"|at [\w.$<>]+ ?\(|File \"|Traceback|#!|//)"
-)
+_LOG = listed("capture", "grammar", "log")
 _FAULT = lazy(r"\s*\w*(?:Error|Exception):")
-_CODE = lazy(
-    r"\s*(?:(?:curl|wget|kubectl|sudo) "
-    r"|(?:git|npm|pnpm|yarn|docker|cd|ls|brew|apt|pip|cargo|make) [\w./-]+(?: -|$| &&| [\w./-]+$)"
-    r"|SELECT .* FROM\b|(?:ALTER|CREATE|DROP|INSERT|UPDATE|DELETE) (?:TABLE|INTO|FROM|\w+ SET)\b"
-    r"|(?:import|from) [\w.]+(?: import\b|$| as )"
-    r"|(?:def|class|fn|func|function) \w+ ?[(:{]|(?:const|let|var) \w+ ?=|return\b(?:.*;| [\w.]+[(\[])"
-    r"|(?:if|for|while) .*[:{]\s*(?:$|\w+\()|assert .*[=(]|[\w.\[\]]+ ?[:+-]?= ?\S|\w+\[\w+\]:)"
-)
-_MARKS = lazy(
-    r"\b(?:FATAL|ERROR|CRITICAL)\b|[✗✓✔✘]|\w/*\.\w{1,4}:\d|\w \{.*\}|"
-    r"/\*|\*/|\s//\s|=>|==|!=|&&|\|\||::|</|[\w-]: [^;]*;\s*$"
-)
+_CODE = listed("capture", "grammar", "code")
+_MARKS = listed("capture", "grammar", "marks")
 _OPENING = ("<", "{", "[", "$", "#", "}", "@@", "//", "/*", "*/")
 
 
@@ -168,25 +144,8 @@ _OF_PLACE = lazy(r"\b(?:in|at|to|from|near|of|on|for)\s$")
 _NO_NAMES = word_set(f"I The This That It He She They We You My Our {' '.join(map(str.title, [*WEEKDAYS, *MONTHS]))}")
 
 
-_FILLERS = "yes|yeah|yep|no|nope|nah|oh|well|and|but|so|also|aye|ok|okay|actually|wait"
-_LEAD = rf"(?:[\w .()]{{1,24}}: )?(?:(?:{_FILLERS})\b[,.!]* ?){{0,3}}"
-_DANGLING = lazy(
-    # "It is a convention that ..." and "it takes an hour to ..." say what they mean.
-    rf"{_LEAD}(?!it(?:'s| is| was)\b.{{1,80}}\bthat\b|it takes\b)"
-    r"(?:(?:its?|he|she|his|her|they|their|mine|ours|hers|theirs)(?:'s|'ll|'d|'re|'ve)?\b"
-    r"|(?:both|all|neither|none|most) of (?:them|those|these)\b|same (?:here|for|goes)\b"
-    r"|(?:this|that|the (?:first|second|third|last|other|new|old|next)) one"
-    r"(?='s|\W*$| (?:is|was|will|can|on|in|at|\w{2,}s)\b)"
-    r"|the (?:same|latter|former)(?:'s|\W*$| (?:is|was|has|will|can|goes|applies)\b))"
-    r"|(?:yes|yeah|no|nope|sure)(?:\W+\w+){0,2}\W*$",
-    re.IGNORECASE,
-)
-# What says more with what came before: an answer, and "one" for a thing.
-_ANSWER = lazy(
-    r"(?:yes|yeah|yep|yup|no|nope|nah|sure|correct|exactly|right)\b"
-    r"|.*\b(?:bought|got|found|chose|picked|ordered|sold|rented|adopted|have|want|need) (?:one|some|both)\b",
-    re.IGNORECASE,
-)
+_DANGLING = listed("capture", "grammar", "dangling")
+_ANSWER = listed("capture", "grammar", "answer")
 _TOLD = lazy(r"\b(?:i|i'?m|i've|my|me|we|our|us)\b", re.IGNORECASE)
 _NAMED = lazy(r"\b(?:name|called)\b")
 

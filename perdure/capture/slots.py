@@ -16,7 +16,7 @@ from perdure.capture.naming import QUALIFIERS, find_naming, is_no_name, nobody
 from perdure.regex import lazy
 from perdure.store.aliases import ALIAS, NAMING
 from perdure.store.fact import is_single_valued
-from perdure.text.lexicon import WEEKDAY, filled, kin, table, word_set
+from perdure.text.lexicon import WEEKDAY, filled, kin, listed, table, word_set
 
 USER = "user"
 MAX_FIELD = 100
@@ -236,28 +236,16 @@ _WORD = r"(?!(?:i|we|you|he|she|it|they|that|who|which|is|are|was|were|i'm)\b)[\
 _NAME = r"(?-i:[A-ZÀ-Þ][\w-]+(?: [A-ZÀ-Þ][\w-]+){0,2}?|(?:Mr|Mrs|Ms|Dr|Prof)\.? [A-ZÀ-Þ][\w-]+)"
 _TIME = lazy(rf"(?:next |last |this )?(?:{WEEKDAY}|week|month|year|\d)", re.IGNORECASE)
 _AGE = lazy(r"(\d{1,3})(?: years? old| last week| today| this \w+| (?:last|next|in|on) .*)?(?: and .*)?$")
-_JOB = lazy(
-    r"an? (?P<job>(?:[\w-]+ ){0,3}?(?P<noun>[\w-]*(?:er|or|ist|ian|eer|nurse|man|woman|ant|chef|judge|clerk|coach|"
-    r"pilot|cook|monk|priest|surgeon|vet|guide|scribe|smith|wright)))\b"
-)
+_JOB = listed("capture", "grammar", "job")
 _TAIL = lazy(r",? (?:please|ok|okay|thanks|will you|would you)$", re.IGNORECASE)
-_CHANNEL = lazy(
-    r"(?:(?:'?s)?(?:^| )(?:(?:work|office|home|direct|new) )?(?:mobile|phone|cell|telephone|number|tel"
-    r"|e-?mail|mail|contact)"
-    r"(?: (?:number|address))?)?(?:,?(?:^| )(?:is|at|on|under|to|via)|:)?(?: now)?\W*$",
-    re.IGNORECASE,
-)
+_CHANNEL = listed("capture", "grammar", "channel")
 _REACHED = lazy(
     rf"(?P<name>{_NAME})$|(?:\b(?:my|our|the) |^)(?P<who>(?!.*\b(?:me|us|my|our|the)$){_WORD}(?: {_WORD})?)$",
     re.IGNORECASE,
 )
 _CONTRAST = lazy(r",?(?: now)? (?:instead of|rather than|(?:and |but )?not|but)\b.*$", re.IGNORECASE)
 _PLURAL = lazy(r"(?:s|people|children|men|women|folk|staff|police)$", re.IGNORECASE)
-_DIETS = lazy(
-    r"(?:an? )?(?:strict |mostly |lifelong )?(?:vegan|vegetarian|veggie|pescatarian|pescetarian|flexitarian|coeliac|"
-    r"celiac|gluten[- ]free|lactose[- ]free|dairy[- ]free|halal|kosher|keto|teetotal)\b",
-    re.IGNORECASE,
-)
+_DIETS = listed("capture", "grammar", "diet")
 _READERS: Mapping[str, _Build] = {
     "attribute": _attribute, "choice": _choice, "contact": _contact, "convention": _convention, "decision": _decision,
     "fronted": _fronted, "liking": _liking, "own": _own, "rather": _rather, "state": _state, "verb": _verb,

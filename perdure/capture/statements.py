@@ -26,6 +26,7 @@ from perdure.capture.sentences import (
 from perdure.regex import lazy
 from perdure.speech.forgetting import is_order_to_forget, orders_to_forget, speaks_of_forgetting
 from perdure.speech.orders import asked_for, asks_not_to_remember
+from perdure.text.lexicon import listed
 from perdure.text.normalise import fold
 from perdure.text.scripts import dense_script
 
@@ -42,52 +43,16 @@ MAX_NAME_WORDS = 3
 MIN_OWN_WORDS = 7
 """Below this, what only speaks of oneself is mostly talk: of LoCoMo's turns in three conversations that kept one such
 sentence, those with 5 to 7 words were cited in 30 % of the cases, those with 18 and more in 70 %."""
-# Of three words and more: shorter ones are names and terms.
-_QUOTATION = lazy(
-    r"""(?:(?P<mark>"|(?<!\w)')[^\s"']+(?:'\w+)?(?: [^\s"]+?){2,40}(?P=mark)(?!\w)"""
-    r"|“[^\s”]+(?: [^\s”]+){2,}”|«[^\s»]+(?: [^\s»]+){2,}»)"
-)
+_QUOTATION = listed("capture", "grammar", "quotation")
 _CUES = ("decision", "preference", "factual")
-_NO_NAMES = (
-    r"An?|The|This|That|It|There|They|He|She|You|We|What\w*|Who\w*|Which|Whose|Where|When|Why|How|Here|Those|These|One|"
-    r"Another|Any\w*|Both|Each|Either|Every\w*|Few|Many|Most|Much|Neither|Nobody|None|Nothing|Others?|Some\w*|Such|If|"
-    r"Because|Since|Although|Though|Until|Unless|Before|After|As|By|From|Into|Than|To|Too|Very|Just|Maybe|Also|Still|Yet|"
-    r"Then|Now|Thanks|Sounds|Looks|Yes|No|Not|So|But|And|Or|Oh|Well|Hey|Hi|Wow|Great|Good|Art|People|Life|Time|Family|"
-    r"For|With|In|On|At|Of|\w+ing"
-)
-# The head of a sentence about a named person or thing. Any sentence begins with a capital, so the words that
-# commonly do are no names.
-_NAMED = lazy(
-    rf"(?!(?:{_NO_NAMES})\b)"
-    r"[A-Z][\w-]+(?:'s)?(?: (?:and )?[A-Z][\w-]*)?(?: [\w-]+){0,2} (?:is|are|was|were|has|have|lives|works|likes|"
-    r"loves|hates|prefers|moved|started|joined|got|runs|owns|plays|speaks|needs|uses|will|starts|opens|leads|ends|"
-    r"turns|wants|knows|broke|left|sold|bought|went|took|lost|won|gave|met|can't|doesn't|didn't|won't|isn't)(?!\w)"
-)
-# A thing that is known to both, and something definite that is said of it: a number or a name.
-_DEFINITE = lazy(
-    r"(?!\d|for |if |while )(?:[Tt]he|[Oo]ur|[Tt]his|[Ee]very|[Ee]ach|[Aa]ll)? ?[\w' -]{1,40}? "
-    r"(?:is|are|has|have|gets?|runs?|starts?|ends?|opens?|closes?|lives?|takes?|goes|uses?|leads?|costs?|\w+ed|\w{3,}(?<![su])s)\b"
-    r"[^.!?]{0,60}? [\"']?(?:\d|#\w|[A-Z][a-z]|\w+[/.@_]\w)"
-)
-# What a thing or person does as a rule: the simple present tells a habit or a trait, not what goes on just now.
-_HABIT = lazy(
-    rf"(?:(?!(?:{_NO_NAMES})\b)[A-Z][\w'-]+|(?:[Tt]he|[Mm]y|[Oo]ur)(?: [\w'-]+){{1,3}}?) "
-    r"(?!is\b|was\b|has\b|goes\b|says\b|feels\b|seems\b|looks\b|sounds\b|smells\b|makes\b|keeps\b)[a-z]{3,}(?<![su])s"
-    r"(?:[,.]| (?:in|on|to|at|for|from|with|behind|under|its|the|an?|my|our|only|no|like|\w+wards)\b|$)"
-)
+_NAMED = listed("capture", "grammar", "named")
+_DEFINITE = listed("capture", "grammar", "definite")
+_HABIT = listed("capture", "grammar", "habit")
 _JOKE = lazy(r"(?:^|\s)(?:/s|/j|lol|lmao|rofl|haha+|hehe+|jk|just kidding|xd|;-?\)|😂|🤣|😜|🙄|🙃)\W*$", re.IGNORECASE)
 _SPECIFIC = lazy(r"\d|(?<=\s)[A-Z][a-z]")
-# "im", "dont": typed without an apostrophe.
-_SHORT = lazy(
-    r"\b(?:(?P<head>i(?=m|ve)|(?:you|they)(?=re|ve)|we(?=ve)|(?:that|what|there|he|she)(?=s)|"
-    r"(?:do|does|did|ca|wo|is|are|was|were|could|would|should|have|has|had)(?=nt))(?P<n>n?)(?P<tail>m|ve|re|s|t))\b"
-)
+_SHORT = listed("capture", "grammar", "short")
 _ASKED = lazy(r"\s?[?？]+$")
-# An assistant that asks what it may or should do.
-_LEAVE = lazy(
-    r"\b(?:should|shall|can|may|could|must|do) (?:i|we)\b|\bme to\b|\b(?:soll\w*|darf|kann) ich\b|\b(?:dois|puis)-je\b"
-    r"|\b(?:debo|puedo|posso|devo)\b"
-)
+_LEAVE = listed("capture", "grammar", "leave")
 _LEANS = lazy(r"\b(?:it|that|this|them|him|her|so|too|there)[.!]*$")
 
 

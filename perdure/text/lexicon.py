@@ -44,7 +44,7 @@ MONTHS, WEEKDAYS = ([names[0] for names in named(kind)] for kind in ("months", "
 MONTH = f"(?:{'|'.join([*MONTHS, *(form for names in named('short_months') for form in names)])})"
 """A month in English, as part of a pattern; it may be written short."""
 WEEKDAY = f"(?:{'|'.join(WEEKDAYS)})"
-PARTS = {"weekday": WEEKDAY, "month": "|".join(month for month in MONTHS if month != "may")}
+PARTS = {"weekday": WEEKDAY, "any_month": MONTH, "month": "|".join(month for month in MONTHS if month != "may")}
 """What a pattern of a data file may hold in braces. "may" is mostly a verb."""
 
 
@@ -72,7 +72,8 @@ class Listed(Lazy):
     def __getattr__(self, name: str) -> Any:
         if "pattern" not in vars(self):
             folder, file, key = self._source
-            self.pattern = filled(table(folder, file)[key], PARTS)
+            content = table(folder, file)
+            self.pattern = filled(content[key], {**content.get("parts", {}), **PARTS})
             return getattr(self, name)
         return super().__getattr__(name)
 
