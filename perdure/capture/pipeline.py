@@ -28,8 +28,8 @@ from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 from perdure.store.transaction import Author, Transaction
 from perdure.store.trust import ON_PURPOSE, SUPERSEDES, strength
-from perdure.text.echo import Trace, echoes, quotes, same, trace, traces
 from perdure.text.normalise import fingerprint, fold
+from perdure.text.sameness import Trace, echoes, quotes, same, trace, traces
 from perdure.text.timestamps import ZONE, zone_of
 
 Shown = Mapping[str, Sequence[Trace]]

@@ -18,7 +18,7 @@ from perdure.store import receipts
 from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 from perdure.text.clean import message_text
-from perdure.text.echo import Trace, traces
+from perdure.text.sameness import Trace, traces
 
 SESSIONS = 64
 """Conversations that are remembered, those that went on last."""

@@ -13,7 +13,7 @@ from perdure.store.fact import Fact
 from perdure.store.scope import Audience, Scope
 from perdure.store.sql import Backend, Connection, Row, run
 from perdure.text.quotes import said_before
-from perdure.text.silence import Marks, marks_of, without
+from perdure.text.sameness import Marks, marks_of, without
 
 Hush = Callable[[str, float], str]
 """Takes a text and when it was said, epoch seconds; returns it without what was forgotten since."""

@@ -17,7 +17,7 @@ from perdure.hooks.types import Channel, Recall, RecallItem, TurnContext
 from perdure.recall.session_state import ITEMS, PROMPT, SESSIONS, TRACED, Ledger
 from perdure.store import receipts
 from perdure.store.fact import Fact
-from perdure.text.echo import Trace
+from perdure.text.sameness import Trace
 from tests.kit import OpenMemory
 
 KNOWN = (

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.text.echo import echoes, quotes, same, trace, traces
+from perdure.text.sameness import echoes, quotes, same, trace, traces
 
 KEY = b"0123456789abcdef"
 
