@@ -4,26 +4,14 @@ from __future__ import annotations
 
 import re
 
-from perdure.regex import lazy
+from perdure.text.lexicon import listed
 from perdure.text.normalise import fold
 
 _ORDINALS = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
-_ALL = r"(?:all|both|everything|alle|beide|tous|toutes|tod[oa]s|tutt[ie])(?: of (?:them|those|these))?"
-_PLACES = rf"(?:{'|'.join(_ORDINALS)}|last|\d\d?)"
-_ONE = rf"(?:(?:the|number|no|only|just|die|der|das|nur|le|la|el|il|o|a) )*{_PLACES}(?: one)?"
-_PLEASE = r"(?: ?(?:please|pls|thanks|bitte|stp|por favor|per favore))*"
-_EVERY_ONE = lazy(
-    rf"(?:(?:yes|yeah|yep|sure|ok|okay|ja|oui|si|sim|{_ALL})(?: |$))+"
-    rf"(?:(?:forget|delete|remove|do|go ahead|them|it|that|those|{_ALL})(?: |$))*{_PLEASE}"
-)
-_SOME = lazy(
-    rf"(?:yes )?(?P<but>{_ALL} (?:but|except|ausser|sauf|excepto|menos|exceto|tranne)(?: for)? )?"
-    rf"(?P<named>{_ONE}(?: (?:and |und |et |y |e )?{_ONE})*){_PLEASE}"
-)
-_NONE = lazy(
-    r"(?:no|none|neither|nope|nothing|keep|never ?mind|nein|keine[rs]?|non|aucun\w*|ningun\w*|nao|nenhum\w*|nessuno)\b"
-)
-_PLACE = lazy(rf"\b{_PLACES}\b")
+_EVERY_ONE = listed("speech", "shapes", "every_one")
+_SOME = listed("speech", "shapes", "some")
+_NONE = listed("speech", "shapes", "none")
+_PLACE = listed("speech", "shapes", "place")
 
 
 def chosen(text: str, of: int) -> list[int] | None:

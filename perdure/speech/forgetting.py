@@ -9,15 +9,11 @@ from functools import cache
 
 from perdure.regex import lazy
 from perdure.speech.orders import asks_to_remember
-from perdure.text.lexicon import filled, stop_words, table, word_set
+from perdure.text.lexicon import filled, listed, stop_words, table, word_set
 from perdure.text.normalise import fold
 
 _SENTENCE = lazy(r"(?<=[.!?…])\s+|\n+")
-_CLAUSE = lazy(
-    r"[,;:()–—]\s+(?!(?:dass|was|wo|wie|wann|wer|welche\w*|que|che|where|what)\b)|\s-+\s|(?<=[?!.])\s+"
-    r"| (?=(?:because|weil|denn|parce que|porque|perche|but|aber|pero|mais|mas|ma (?:il|l[aeo]|gli))\b)",
-    re.IGNORECASE,
-)
+_CLAUSE = listed("speech", "shapes", "clause")
 _WORD = lazy(r"[^\W_]+(?:[.-]\w+)*(?:'(?:s|t|re|ve|ll|d|m)\b)?", re.IGNORECASE)
 _FIRST = lazy(r"\b[a-z0-9]{1,4}")
 _ENGLISH = lazy(r"\b(?:my|our|your?|the)\b")

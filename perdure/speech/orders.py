@@ -15,10 +15,7 @@ _DENIED = listed("speech", "orders", "denied")
 _POLITE = listed("speech", "orders", "polite")
 _NOT = lazy(r"\b(?:no|not|never|dont|nicht|nichts|nie|kein\w*|ne|pas|nunca|nao|non|mai)\b|n't\b|\bn'|\bne(?=zapom)")
 _FORGET = lazy(r"forg[eo]t|verg[ei]ss|oubli|olvid|esque|dimentic|scord|felejt|zapom|\blost\b|\bperd|\bperc|verlor")
-_JOINT = lazy(
-    r"(?P<between>[^:.!?]{0,40}?)(?: ?:|->|→"
-    r"|,? (?:that|dass|das|que|qu'|che|dat|at|att|ze|ca|hogy|rang|bahwa|oti|ότι|что|що|כי|ש)(?= )) *|(?<=[:>→]) *"
-)
+_JOINT = listed("speech", "shapes", "joint")
 
 
 def asks_to_remember(sentence: str) -> bool:

@@ -18,7 +18,7 @@ from perdure.speech.forgetting import is_order_to_forget
 from perdure.speech.orders import asks_to_remember
 from perdure.text.clean import clean, clip
 from perdure.text.history import MAX_RAW
-from perdure.text.lexicon import table
+from perdure.text.lexicon import listed, table
 from perdure.text.normalise import fold
 
 Clean = NewType("Clean", str)
@@ -28,29 +28,14 @@ _TAIL = MAX_RAW // 4
 _MARGIN = 1_024
 _FENCE = lazy(r"```.*?(?:```|\Z)", re.DOTALL)
 _MARKED = lazy(r"(?:<|^\[)([A-Za-z][\w-]*)(?:[\s,|][^<\[\]\n]*)?[>\]].*?[<\[]/\1[>\]]", re.DOTALL | re.MULTILINE)
-# From three words on: shorter ones are names and terms.
-_QUOTATION = lazy(
-    r"(?<!\w)(?:\"[^\s\"][^\"]{8,2000}\"|“[^”]{8,2000}”|„[^“”\"]{8,2000}[“”\"]|«[^»]{8,2000}»|「[^」]{4,2000}」"
-    r"|»(?=\S)[^«»]{8,2000}(?<=\S)«|\u2018[^’]{8,2000}’(?!\w)|(?<![\w'])'(?=[^\W\d_])[^\n]{8,2000}?(?<=[\w.!?…,])'(?![\w']))"
-)
+_QUOTATION = listed("speech", "shapes", "quotation")
 _CITED = lazy(r"[\"“„«][^\"”“»\n]+[\"”“»]")
-_SENTENCE = lazy(
-    r"(?<=[.!?…。！？])[\"'”»)\]]*(?: +(?:--+|—+)\s+|\s+)|[。！？]|\n+|(?<!\s)\s+(?:(?=<-|->|→|←)|(?:--+|——+)\s+)"
-)
+_SENTENCE = listed("speech", "shapes", "sentence")
 _POINT = lazy(r"\s*(?:[-*•+–]|[(\[]?\d[\d.]{0,3}[.)\]]|\w[\w /()-]{0,40}:)\s")
 _QUOTED_LINE = lazy(r"\s*[>|]")
 _RULED = lazy(r"(?:-{3,}|={3,}|\*{3,}|_{3,}|#{3,}|<{3,}|>{3,}|\"{3})(?:\s|$)")
-_STAMPED_BEHIND = lazy(
-    r"\s*[^\W\d_][\w .'-]{0,40} ?[,|·—–-]? ?[(\[]?"
-    r"(?:(?:today|yesterday),? (?:at )?|\d{1,4}[./-]\d{1,2}[./-]\d{1,4},? )?"
-    r"\d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp][Mm])?[)\]]?:?\s*$",
-    re.IGNORECASE,
-)
-_NAMED = lazy(
-    r"\s*(?:\*\*)?(?:<@?(?P<mention>\w[\w .-]{0,30})>:?"
-    r"|[\[@]?(?P<name>[^\W\d_][\w.'-]{0,20}(?: [^\W\d_][\w.'-]{0,20}){0,2})\]?"
-    r"(?: \([^)]{1,30}\)| ?[^\w\s:,;.!?()-]{1,3})?(?:\*\*)?\s?[:\uff1a])\s*\S"
-)
+_STAMPED_BEHIND = listed("speech", "shapes", "stamped_behind")
+_NAMED = listed("speech", "shapes", "named")
 _WORDS = lazy(r"\w+")
 _BULLET = lazy(r"\s*(?:[-*•+–]|\d{1,3}[.)])\s|```")
 _MARKS = lazy(r"^```\w*\n|\n?```$")

@@ -11,24 +11,14 @@ _AUTOMATED = listed("speech", "machine", "automated")
 _COMMAND = listed("speech", "machine", "command")
 _REMEMBER = listed("speech", "machine", "remember")
 _MACHINE_TAG = listed("speech", "machine", "tag")
-_UNTRUSTED = lazy(
-    r"\s*(?:\[[^\]\n]{1,200}\]\s*)?[^\n]{3,80}\(untrusted[^)\n]*\):\s*(?:```(?:json)?\n.*?\n```|\{.*?\}\n|(?=\n\n))\s*",
-    re.DOTALL,
-)
+_UNTRUSTED = listed("speech", "shapes", "untrusted")
 _UNTRUSTED_END = lazy(r"\nUntrusted context \(.*\Z", re.DOTALL)
 _MARK_AT_END = lazy(r"\n\[message_id: [^\]\n]*\]\s*\Z")
 _HEARTBEAT = lazy(r"HEARTBEAT\.md\b.*HEARTBEAT_OK", re.DOTALL)
 _TAG = lazy(r"<([A-Za-z][\w.:-]*)(?:\s[^<>]*)?>")
-_IN_FRONT = lazy(
-    r"\s*(?:\[(?!redacted\b|photo: |\s*[x-]?\s*\])(?P<said>[^\[\]\n]{1,120})\](?!\()|<[@#!&:][^<>\n]{1,60}>"
-    r"|\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d)?(?: ?(?:Z|[A-Z]{3,4}|[+-]\d\d:?\d\d))? ?[|–-](?= )"
-    r"|#+(?=\s*(?:please\s+)?(?:remember|note)\b))\s*:?\s*",
-    re.IGNORECASE,
-)
+_IN_FRONT = listed("speech", "shapes", "in_front")
 _MENTION = lazy(r"^\s*<@", re.MULTILINE)
-_LEVEL = lazy(
-    r"(?i:error|warn(?:ing)?|info|debug|fatal|trace|critical|notice|fail(?:ed)?|pass(?:ed)?|ok|main|\d+/\d+)$"
-)
+_LEVEL = listed("speech", "shapes", "level")
 _LOGGED = lazy(r"[A-Z]{3,}\b")
 _MOST_IN_FRONT = 4
 
