@@ -158,7 +158,7 @@ def _end(when: str, today: dt.date) -> dt.date | None:
     time = next((time for time in said_times(when, today) if (time.start, time.end) == (0, len(when))), None)
     if time is not None:
         first, last = time.period.first, time.period.last
-        return last + dt.timedelta(days=1) if first == last else first
+        return last + dt.timedelta(days=1) if first == last < dt.date.max else first
     month = _WHOLE_MONTH.fullmatch(when)
     if month is None:
         return None

@@ -22,7 +22,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from perdure.regex import lazy
-from perdure.text.lexicon import named, table
+from perdure.text.lexicon import filled, named, table
 from perdure.text.normalise import fold, fold_letters
 from perdure.text.timestamps import midnight
 
@@ -252,7 +252,8 @@ def _read_ago(match: re.Match[str], today: date) -> Period:
 def _read_ahead(match: re.Match[str], today: date) -> Period | None:
     count = match["count"]
     fewest, most = (int(count), int(count)) if count.isdecimal() else _COUNTS[count]
-    days = {_day: 1, _week: 7}.get(_UNITS[match["unit"]])
+    series = _UNITS[match["unit"]]
+    days = 1 if series is _day else 7 if series is _week else 0
     return Period(_day(today, days * fewest).first, _day(today, days * most).last) if days else None
 
 
@@ -336,43 +337,23 @@ def _counted_rule(around: Sequence[str], read: _Read) -> _Rule:
     return _Rule(_last_words([(before or behind).strip()]), re.compile(pattern), read)
 
 
-_DIGITS = frozenset("0123456789")
 _WORD = lazy(r"[a-z]+|[0-9]")
-_START = r"(?<![\w.:/-])"
-_END = r"(?![\w%]|[.,:/-]\w)"
-_ON = r"(?:(?P<on>on|on the|the|since|until|by|from|before|after|am|ab|bis|seit|vom|el|del|desde|hasta) )?"
-_NAMED_YEAR = r"(?P<year>[12][0-9]{3})"
-_MONTH_NAMES = _any(_MONTH_NUMBERS)
-_PATTERNS: tuple[tuple[frozenset[str], str, _Read], ...] = (
-    (_DIGITS, rf"{_START}(?P<year>[0-9]{{4}})-(?P<month>[0-9]{{2}})-(?P<day>[0-9]{{2}})(?![0-9])", _read_date),
-    (_DIGITS, rf"{_START}(?P<day>[0-9]{{1,2}})\.(?P<month>[0-9]{{1,2}})\.(?P<year>[0-9]{{4}}){_END}", _read_date),
-    (
-        _DIGITS,
-        rf"\b(?:{_any(words['latest'] for words in _LANGUAGES.values())}) (?:the year |jahre? |ano )?"
-        rf"(?P<year>(?:19|20)[0-9]{{2}}){_END}",
-        _read_year,
-    ),
-    (
-        frozenset(_MONTH_NUMBERS),
-        rf"{_START}{_ON}(?P<day>[0-9]{{1,2}})(?P<mark>(?:st|nd|rd|th|\.)?(?: of| de)?)"
-        rf" (?P<month>{_MONTH_NAMES})\b\.?(?:,? (?:of |de |del )?{_NAMED_YEAR}{_END})?",
-        _read_named_date,
-    ),
-    (
-        frozenset(_MONTH_NUMBERS),
-        rf"{_START}{_ON}(?P<month>{_MONTH_NAMES})\.? (?P<day>[0-9]{{1,2}})(?P<mark>(?:st|nd|rd|th)?){_END}"
-        rf"(?:,? {_NAMED_YEAR}{_END})?",
-        _read_named_date,
-    ),
-    (
-        frozenset(_OF_YEAR),
-        rf"\b(?P<name>{_any(_OF_YEAR)})\b[.,]? (?:of |de |del )?{_NAMED_YEAR}{_END}",
-        _read_named_year,
-    ),
-    (_last_words(_NEAR), rf"\b(?P<near>{_any(_NEAR)})\b", _read_near),
-)
+_NAMES = {"month": _MONTH_NUMBERS, "of_year": _OF_YEAR, "near": _NEAR, "digit": "0123456789"}
+"""What a text must have a word or digit of, for a rule to be tried."""
+_PARTS = {
+    **{kind: _any(names) for kind, names in _NAMES.items()},
+    "latest": _any(words["latest"] for words in _LANGUAGES.values()),
+    **table("text", "when")["parts"],
+}
+_READERS: Mapping[str, _Read] = {
+    "date": _read_date, "named_date": _read_named_date, "named_year": _read_named_year, "near": _read_near,
+    "year": _read_year,
+}  # fmt: skip
 _RULES = (
-    *(_Rule(words, lazy(pattern), read) for words, pattern, read in _PATTERNS),
+    *(
+        _Rule(_last_words(_NAMES[rule["words"]]), lazy(filled(rule["pattern"], _PARTS)), _READERS[rule["read"]])
+        for rule in table("text", "when")["rules"]
+    ),
     *map(_recurring_rule, _LANGUAGES),
     *(_counted_rule(words["ago"], _read_ago) for words in _LANGUAGES.values()),
 )
