@@ -59,7 +59,7 @@ def over(old: Fact, new: Fact) -> Evidence | None:
         if END.search(folded):
             ended = read(END.sub(" has ", folded))
             for told in parts(old.text):
-                if _ends(read(told), values_of(told), ended) and same_people(read(old.text), read(new.text)):
+                if _ends(read(told), _values_of(told), ended) and same_people(read(old.text), read(new.text)):
                     return Evidence("says that it is over", told, _more(old.text, told, new.text))
     return None
 
@@ -274,7 +274,7 @@ def _more(old: str, clause: str, new: str) -> bool:
     return bool(read(old).terms - read(clause).terms - read(new).terms)
 
 
-def values_of(clause: str) -> frozenset[str]:
+def _values_of(clause: str) -> frozenset[str]:
     """Return the stems of the figures, times, weekdays and dates in a clause."""
     words = " ".join(each.words for each in values(clause) if each.kind is not Kind.NAME)
     return stems(plain(words)) | read(clause).figures | stems(" ".join(read(clause).times))

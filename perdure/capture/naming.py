@@ -14,7 +14,7 @@ from typing import NamedTuple
 from perdure.capture.clauses import trimmed
 from perdure.regex import lazy
 from perdure.store.aliases import words_of
-from perdure.text.lexicon import MONTHS, WEEKDAY, filled, table, word_set
+from perdure.text.lexicon import filled, listed, table, word_set
 
 MAX_READ = 300
 """Characters of a statement that are read."""
@@ -184,7 +184,7 @@ _READERS: Mapping[str, _Read] = {
 _QUOTES = "\"'\u201c\u201d\u201e\u2018\u00ab\u00bb"
 _WORD = lazy(r"[^\W_][\w+#-]*(?:[.'&][\w+#-]+)*")
 _SMALL = frozenset(["of", "for", "and", "the", "in", "on", "de", "to", "a"])
-_TIME = lazy(rf"(?:{WEEKDAY}s?|{'|'.join(MONTHS)})$")
+_TIME = listed("capture", "grammar", "no_name")
 # What a thing is thought of rather than called: "painful", "ridiculous".
 _JUDGING = lazy(r"^[a-z]+(?:ly|less|ful|able|ible|ous|ing|ish|ic)$")
 _PROPER_END = lazy(r"(?P<thing>[A-ZÀ-Þ0-9][\w+#-]*(?:\.\w+)?(?: [A-ZÀ-Þ0-9][\w+#-]*){0,4})(?: is| are)?$")

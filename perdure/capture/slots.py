@@ -16,7 +16,7 @@ from perdure.capture.naming import QUALIFIERS, find_naming, is_no_name, nobody
 from perdure.regex import lazy
 from perdure.store.aliases import ALIAS, NAMING
 from perdure.store.fact import is_single_valued
-from perdure.text.lexicon import WEEKDAY, filled, kin, listed, table, word_set
+from perdure.text.lexicon import filled, kin, listed, table, word_set
 
 USER = "user"
 MAX_FIELD = 100
@@ -234,7 +234,7 @@ def _own(match: re.Match[str]) -> Slot | None:
 
 _WORD = r"(?!(?:i|we|you|he|she|it|they|that|who|which|is|are|was|were|i'm)\b)[\w-]+"
 _NAME = r"(?-i:[A-ZÀ-Þ][\w-]+(?: [A-ZÀ-Þ][\w-]+){0,2}?|(?:Mr|Mrs|Ms|Dr|Prof)\.? [A-ZÀ-Þ][\w-]+)"
-_TIME = lazy(rf"(?:next |last |this )?(?:{WEEKDAY}|week|month|year|\d)", re.IGNORECASE)
+_TIME = listed("capture", "grammar", "no_place")
 _AGE = lazy(r"(\d{1,3})(?: years? old| last week| today| this \w+| (?:last|next|in|on) .*)?(?: and .*)?$")
 _JOB = listed("capture", "grammar", "job")
 _TAIL = lazy(r",? (?:please|ok|okay|thanks|will you|would you)$", re.IGNORECASE)

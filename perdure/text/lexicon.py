@@ -41,11 +41,12 @@ def named(kind: str, code: str = "en") -> list[list[str]]:
 
 
 MONTHS, WEEKDAYS = ([names[0] for names in named(kind)] for kind in ("months", "weekdays"))
-MONTH = f"(?:{'|'.join([*MONTHS, *(form for names in named('short_months') for form in names)])})"
-"""A month in English, as part of a pattern; it may be written short."""
-WEEKDAY = f"(?:{'|'.join(WEEKDAYS)})"
-PARTS = {"weekday": WEEKDAY, "any_month": MONTH, "month": "|".join(month for month in MONTHS if month != "may")}
-"""What a pattern of a data file may hold in braces. "may" is mostly a verb."""
+PARTS = {
+    "weekday": f"(?:{'|'.join(WEEKDAYS)})",
+    "month": "|".join(month for month in MONTHS if month != "may"),
+    "any_month": f"(?:{'|'.join([*MONTHS, *(form for names in named('short_months') for form in names)])})",
+}
+"""What a pattern of a data file may hold in braces. Of months in full "may" is left out, which is mostly a verb."""
 
 
 @cache
@@ -62,7 +63,7 @@ def filled(pattern: str | Sequence[str], parts: Mapping[str, str | Sequence[str]
     return whole
 
 
-class Listed(Lazy):
+class _Listed(Lazy):
     """A pattern of a data file, in one or more pieces. Read and compiled when it is first used."""
 
     def __init__(self, folder: str, name: str, key: str) -> None:
@@ -81,4 +82,4 @@ class Listed(Lazy):
 @cache
 def listed(folder: str, name: str, key: str) -> re.Pattern[str]:
     """Return a pattern of a data file, as `perdure.regex.lazy` does one of the code."""
-    return cast("re.Pattern[str]", Listed(folder, name, key))
+    return cast("re.Pattern[str]", _Listed(folder, name, key))

@@ -24,7 +24,7 @@ from perdure.text.normalise import fold, match_terms, stem
 
 LONG, MOST = 6, 0.6
 """Texts that share so many words, and this part of all their words, may be worded differently."""
-MAX_WORDS = 400
+_MAX_WORDS = 400
 """Longer texts are told apart by these words alone: nobody words a page twice in the same way."""
 
 _WORD = lazy(r"[^\W_]+(?:[.:/'-][^\W_]+)*%?")
@@ -138,7 +138,7 @@ def plain_words(text: str) -> tuple[str, ...]:
 
 
 def _words(text: str) -> list[str]:
-    return _WORD.findall(fold(text).replace("no matter what", " "))[:MAX_WORDS]
+    return _WORD.findall(fold(text).replace("no matter what", " "))[:_MAX_WORDS]
 
 
 def _singular(word: str) -> str:
@@ -146,9 +146,9 @@ def _singular(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
 
 
-TRACED = 128
+_TRACED = 128
 """Content words of a text that leave a trace."""
-SHARE = 0.8
+_SHARE = 0.8
 """A loose echo has at least this share of its words from one text."""
 _REPORTING = word_set(_LISTS["reporting"])
 _SENSES = {sense: lazy(pattern) for sense, pattern in _LISTS["senses"].items()}
@@ -168,7 +168,7 @@ class Trace:
 
 def trace(text: str, key: bytes) -> Trace:
     """Return the trace of a text's first 128 content words. Person and form do not count: "I like" is "you liked"."""
-    terms = [term for term in match_terms(text, TRACED) if term not in _REPORTING]
+    terms = [term for term in match_terms(text, _TRACED) if term not in _REPORTING]
     hashes = {term: _hash(stem(term), key) for term in terms}
     named = telling(text)
     details = frozenset(hashes[term] for term in terms if term in named or _DETAIL.search(term))
@@ -193,7 +193,7 @@ def echoes(said: Trace, shown: Trace) -> bool:
     known = set(shown.words)
     if not said.words or "not" in said.senses ^ shown.senses or not said.details <= known:
         return False
-    return sum(word in known for word in said.words) >= SHARE * len(said.words)
+    return sum(word in known for word in said.words) >= _SHARE * len(said.words)
 
 
 def quotes(text: str) -> bool:
@@ -214,7 +214,7 @@ _OWNER = lazy(r"\b(?:my|mine|our|ours|your|yours)\b")
 _DENIED = lazy(r"\b(?:no|not|never|without|cannot|\w+n't|nicht|kein\w*|nie|ne|pas|jamais|nao|nunca|non)\b")
 
 
-Known = tuple[str, str, float]
+_Known = tuple[str, str, float]
 """The scope of what was forgotten, kind and target, and when it was, epoch seconds."""
 
 
@@ -254,15 +254,15 @@ class Mark:
 class Marks:
     """Marks of what one may not be told any more, each with what is known of it."""
 
-    def __init__(self, marks: Iterable[tuple[str, Known]], key: bytes) -> None:
+    def __init__(self, marks: Iterable[tuple[str, _Known]], key: bytes) -> None:
         self._key = key
-        self._by_word: dict[str, list[tuple[Mark, Known]]] = defaultdict(list)
+        self._by_word: dict[str, list[tuple[Mark, _Known]]] = defaultdict(list)
         for text, known in marks:
             mark = Mark.parse(text)
             if mark.words:
                 self._by_word[min(mark.words)].append((mark, known))
 
-    def telling(self, sentence: str) -> Iterator[Known]:
+    def telling(self, sentence: str) -> Iterator[_Known]:
         """Yield what is known of the marks that a sentence says again."""
         for said in _units(sentence, self._key):
             for word in said.words:

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from perdure.regex import lazy
 from perdure.text.clean import message_text
 
-MAX_SECONDS = 1e11
+_MAX_SECONDS = 1e11
 """Host times beyond the year 5138 are no times, and neither are those before 1970: no calendar need hold them."""
 ZONE = "zone"
 """Under this name what was said, and a memory whose words were dated, tell by which zone."""
@@ -33,9 +33,9 @@ def seconds(value: object) -> float | None:
             at = dt.datetime.fromisoformat(value).timestamp()
         except (ValueError, OverflowError, OSError):
             return None
-        return at if 0 < at <= MAX_SECONDS else None
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1000 * MAX_SECONDS:
-        return value / 1000 if value > MAX_SECONDS else float(value)
+        return at if 0 < at <= _MAX_SECONDS else None
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1000 * _MAX_SECONDS:
+        return value / 1000 if value > _MAX_SECONDS else float(value)
     return None
 
 

@@ -11,10 +11,10 @@ from perdure.regex import lazy
 from perdure.text.lexicon import listed, stop_words, table, word_set
 from perdure.text.normalise import fold, stem
 
-MIN_LETTERS = 4
+_MIN_LETTERS = 4
 """Shorter words seldom name a subject by themselves; in a pair they may: "web app"."""
 LIKES, DISLIKES, SPEAKS = "likes", "dislikes", "speaks"
-NEAR = 4
+_NEAR = 4
 """Words between "love" and what is loved at the most."""
 
 _WORD = lazy(r"[^\W\d_]+(?:'[^\W\d_]+)*")
@@ -60,13 +60,13 @@ def _of_clause(sentence: str, start: int, end: int) -> Iterator[Topic]:
 
     def topic(first: int, last: int, called: bool) -> Topic:
         key, form = (" ".join(map(part, said[first : last + 1])) for part in (_key, _bare))
-        near = max(0, first - NEAR)
+        near = max(0, first - _NEAR)
         way, cue = _way(said[near:first])
         wish = () if way == SPEAKS else tuple(map(fold, _TOKEN.findall(sentence[raw[near + cue - 1].end() :])))
         return Topic(key, form, way, called, sentence.strip(), wish)
 
     for at in range(len(said)):
-        if telling[at] and len(said[at]) >= MIN_LETTERS:
+        if telling[at] and len(said[at]) >= _MIN_LETTERS:
             called = raw[at][0].istitle() and (at == 0 or said[at - 1] not in _LEADS_TO)
             yield topic(at, at, called)
         if at and telling[at] and telling[at - 1]:
