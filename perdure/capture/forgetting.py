@@ -19,7 +19,7 @@ from perdure.store.scope import Audience
 from perdure.store.search import View, every, said_at
 from perdure.store.sql import Connection
 from perdure.store.transaction import Transaction
-from perdure.text.lexicon import stop_words
+from perdure.text.lexicon import listed, stop_words
 from perdure.text.normalise import fold
 from perdure.text.pluralize import counted
 from perdure.text.sameness import others
@@ -28,9 +28,7 @@ _WORD = lazy(r"[^\W_]+(?:'s\b)?")
 _NAME = lazy(r"\b[A-ZÀ-Þ]\w+")
 _GERMAN_NAME = lazy(r"(?:\b(?:[Hh]ei(?:ß|ss)e?t?|namens|Herrn?|Frau|Dr\.|(?i:mein|unser)e? [A-Z]\w+) |^)([A-ZÀ-Þ]\w+)")
 _COMPOUND = lazy(r"\b(?:my|our) [\w-]+(?:'s)? ([\w-]+)(?:,? (?:please|pls|thanks|ok))*\W*$")
-_THING = lazy(
-    r"(?:my|our|mein\w*|unser\w*|mon|ma|mes|mi|mis|(?:[oa]s? )?(?:meus?|minhas?)|(?:il|la|i|le) mi\w+) ([\w-]+)"
-)
+_THING = listed("capture", "grammar", "own_thing")
 _SPEAKER = lazy(r"(?:i|ich|je|j|yo|eu|io)\b")
 LISTED = 10
 """Memories whose ids the agent is told of one order."""

@@ -19,7 +19,7 @@ from functools import cache, lru_cache
 
 from perdure.capture.slots import USER, Slot
 from perdure.regex import lazy
-from perdure.text.lexicon import PARTS, filled, table
+from perdure.text.lexicon import PARTS, filled, listed, table
 from perdure.text.normalise import fold, fold_letters
 from perdure.text.scripts import dense_script
 
@@ -37,27 +37,12 @@ CODES = ("de", "fr", "es", "pt", "sv", "cs", "pl", "tr", "ru", "ar", "hi", "zh",
 DENSE = frozenset(["zh", "ja", "ko"])
 MAX_SENTENCE = 1_000
 """Characters: what is longer is pasted, and no statement."""
-# Of three words and more, or seven characters without spaces: shorter ones are names and terms.
-_QUOTATION = lazy(
-    r'"[^"]{1,400}"|[“”„»][^“”«"]{1,400}[“”«"]|«[^»]{1,400}»|「[^」]{1,400}」|『[^』]{1,400}』|\u2018[^\u2019]{1,400}\u2019'
-)
+_QUOTATION = listed("capture", "grammar", "any_quotation")
 _CONTACT = lazy(r"[\w.+-]{1,64}@[\w-]{1,64}\.\w{2,}|\+\d[\d -]{8,20}|\b\d{3}[- ]\d{3,4}(?:[- ]\d{2,4})?\b")
 _WHEN = lazy(r"\b\d{1,2}[:h.]\d\d\b|\b\d{1,2}[./]\s?\d{1,2}[./]|\b(?:19|20)\d\d\b")
 _JOKE = lazy(r"[🙄😂🤣😜🙃😏😅]|(?:^|\s)(?:/s|xd|lol|;-?\))[^\w]*$")
 _CLAUSE = lazy(r"(?:[,;:]|\s[-–—])\s|[\uff0c、\uff1b]")
 _END = " .!?。！？؟।…~〜\"'”»"
-_PARTS = {
-    "value": r"(?P<value>(?:[^,.;:!?؟،।()\"]|\.(?=\w)|(?<=[dm]r)\.){1,60}?)",
-    "key": r"(?P<key>\w{1,30}(?:[ -]\w{1,30})?)",
-    "entity": r"(?P<entity>\w{1,30})",
-}
-_DENSE_PARTS = {
-    "value": r"(?P<value>[^,.;:!?()\"\s。、！]{1,30}?)",
-    "key": r"(?P<key>\w{1,12}?)",
-    "entity": r"(?P<entity>\w{1,12}?)",
-}
-_STOP = r"(?=$|[,;:!?؟،।()\"]|(?<![dm]r)\.(?:\s|$)"
-_DENSE_STOP = r"(?=$|[\s,.;:!?()\"。、！])"
 _CATEGORIES = {
     "convention": "decision", "decision": "decision", "preference": "preference", "entity": "entity",
     "remember": "other",
@@ -170,8 +155,8 @@ def _signs() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     content = dict(table("capture", "words"))
     letters: dict[str, str] = content.pop("letters")
     words: dict[str, list[str]] = defaultdict(list)
-    for code, listed in content.items():
-        for word in dict.fromkeys(listed.split()):
+    for code, frequent in content.items():
+        for word in dict.fromkeys(frequent.split()):
             words[word].append(code)
     signs: dict[str, list[str]] = defaultdict(list)
     for code, chars in letters.items():
@@ -274,9 +259,8 @@ def _templates(code: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
     """Return the templates of a language: which key each fills; "mine" is my X is Y, "called" is my X is called Y."""
     content = table("capture", code)
     behind = "|".join(content.get("behind", ()))
-    edge, parts, stop = (
-        ("", _DENSE_PARTS, _DENSE_STOP) if code in DENSE else (r"\b", _PARTS, rf"{_STOP}|\s(?:{behind})\b)")
-    )
+    parts = table("capture", "grammar")["dense_slots" if code in DENSE else "slots"]
+    edge, stop = ("", parts["stop"]) if code in DENSE else (r"\b", rf"{parts['stop']}|\s(?:{behind})\b)")
     return tuple(
         (key, re.compile(edge + filled(pattern, parts) + (stop if pattern.endswith("{value}") else "")))
         for key, patterns in content["slots"].items()

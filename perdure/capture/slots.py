@@ -239,10 +239,7 @@ _AGE = lazy(r"(\d{1,3})(?: years? old| last week| today| this \w+| (?:last|next|
 _JOB = listed("capture", "grammar", "job")
 _TAIL = lazy(r",? (?:please|ok|okay|thanks|will you|would you)$", re.IGNORECASE)
 _CHANNEL = listed("capture", "grammar", "channel")
-_REACHED = lazy(
-    rf"(?P<name>{_NAME})$|(?:\b(?:my|our|the) |^)(?P<who>(?!.*\b(?:me|us|my|our|the)$){_WORD}(?: {_WORD})?)$",
-    re.IGNORECASE,
-)
+_REACHED = listed("capture", "grammar", "reached")
 _CONTRAST = lazy(r",?(?: now)? (?:instead of|rather than|(?:and |but )?not|but)\b.*$", re.IGNORECASE)
 _PLURAL = lazy(r"(?:s|people|children|men|women|folk|staff|police)$", re.IGNORECASE)
 _DIETS = listed("capture", "grammar", "diet")
