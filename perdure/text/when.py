@@ -338,7 +338,7 @@ def _counted_rule(around: Sequence[str], read: _Read) -> _Rule:
 
 
 _WORD = lazy(r"[a-z]+|[0-9]")
-_NAMES = {"month": _MONTH_NUMBERS, "of_year": _OF_YEAR, "near": _NEAR, "digit": "0123456789"}
+_NAMES = dict[str, Iterable[str]](month=_MONTH_NUMBERS, of_year=_OF_YEAR, near=_NEAR, digit="0123456789")
 """What a text must have a word or digit of, for a rule to be tried."""
 _PARTS = {
     **{kind: _any(names) for kind, names in _NAMES.items()},
