@@ -1,8 +1,9 @@
 """Days that a text speaks of, and how long a memory lives where nobody names a class: for good, unless its words tell.
 
-These words are English. What no rule here understands lives for good, since a memory that stays too long can be
-forgotten, and one that went cannot be asked for. So "today" and "this week" count only where they say how long
-something lasts ("I'm ill today"), not when it happened ("I was diagnosed today", "we're moving to Ghent this week").
+Days are read in the languages of `perdure.text.when`, the other words are English. What no rule here understands lives
+for good, since a memory that stays too long can be forgotten, and one that went cannot be asked for. So "today" and
+"this week" count only where they say how long something lasts ("I'm ill today"), not when it happened ("I was diagnosed
+today", "we're moving to Ghent this week").
 """
 
 from __future__ import annotations
