@@ -26,9 +26,19 @@ A message names the value, the limit and the next step. It never holds the text 
 
 from __future__ import annotations
 
+_SHOWN = 80
+"""Characters of a value in a message."""
+
 
 class PerdureError(Exception):
     """Base class of all errors of perdure."""
+
+
+def refused(value: object, accepted: str, name: str = "") -> InputError:
+    """Return the error of a value that is not accepted: it tells whose it is, the value, and what is accepted."""
+    shown = repr(value)
+    told = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+    return InputError(f"{f'{name}: ' if name else ''}{told} is not accepted; give {accepted}")
 
 
 class SettingsError(PerdureError):

@@ -32,6 +32,7 @@ from perdure.store.listing import Filter, Page, Progress, State, Stats, inventor
 from perdure.store.schedule import JobState
 from perdure.store.scope import ALL_SCOPES, Scope
 from perdure.text.pluralize import counted
+from perdure.text.timestamps import Moment, moment
 
 
 class Admin(Facade):
@@ -44,7 +45,7 @@ class Admin(Facade):
         limit: int = 20,
         offset: int = 0,
         tag: str | None = None,
-        as_of: float | None = None,
+        as_of: Moment | None = None,
         include_superseded: bool = False,
     ) -> Sequence[Fact]:
         """Return memories, newest first.
@@ -54,7 +55,7 @@ class Admin(Facade):
             limit: so many at the most.
             offset: after so many others.
             tag: with this tag.
-            as_of: as of this time, epoch seconds.
+            as_of: as of this time: a date, ISO 8601 or epoch seconds.
             include_superseded: also former versions.
 
         Raises:
@@ -72,7 +73,7 @@ class Admin(Facade):
         offset: int = 0,
         behind: str | None = None,
         tag: str | None = None,
-        as_of: float | None = None,
+        as_of: Moment | None = None,
         everyone: bool = False,
     ) -> Page:
         """Return a page of all memories, newest first: also those in no answer, each with the word why.
@@ -84,7 +85,7 @@ class Admin(Facade):
             offset: after so many others.
             behind: id of the last memory of the page before; so none is skipped or repeated, whatever is added.
             tag: with this tag.
-            as_of: only what was true at this time, epoch seconds.
+            as_of: only what was true at this time: a date, ISO 8601 or epoch seconds.
             everyone: of every scope of the store, whoever may read it: for its owner.
 
         Raises:
@@ -103,7 +104,7 @@ class Admin(Facade):
         *,
         limit: int = 10,
         tag: str | None = None,
-        as_of: float | None = None,
+        as_of: Moment | None = None,
         include_superseded: bool = False,
     ) -> Sequence[Hit]:
         """Search all memories that the caller may read, best first; see `perdure.api.fact_search`.
@@ -113,7 +114,7 @@ class Admin(Facade):
             chosen: which.
             limit: so many at the most.
             tag: with this tag.
-            as_of: as of this time, epoch seconds.
+            as_of: as of this time: a date, ISO 8601 or epoch seconds.
             include_superseded: also former versions.
 
         Raises:
@@ -186,17 +187,17 @@ class Admin(Facade):
         """Keep memories from ever being recalled unasked."""
         return self._reviewed(fact_ids, review.REJECTED, dry_run)
 
-    def replaced(self, since: float | None = None, limit: int = 100) -> Sequence[Replacement]:
+    def replaced(self, since: Moment | None = None, limit: int = 100) -> Sequence[Replacement]:
         """Return what was replaced or withdrawn, and by what, the latest first.
 
         Args:
-            since: only from this time on, epoch seconds.
+            since: only from this time on: a date, ISO 8601 or epoch seconds.
             limit: so many at the most.
 
         Raises:
             InputError: the limit is out of range.
         """
-        return self._engine.store.database.query(replacements, self._audience, since, limit)
+        return self._engine.store.database.query(replacements, self._audience, moment(since), limit)
 
     def take_back(self, *fact_ids: str, dry_run: bool = False) -> Sequence[Fact]:
         """Let what was replaced or withdrawn count again, beside what took its place; see `perdure.api.review`."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from perdure.engine.engine import Engine, audience_of
+from perdure.errors import refused
 from perdure.hooks.types import Channel, TurnContext
+from perdure.store.fact import tags_of
 from perdure.store.scope import Audience, Scope
 from perdure.store.search import View
 from perdure.store.transaction import Author
+from perdure.text.timestamps import Moment, moment
 
 
 class Facade:
@@ -25,7 +28,10 @@ class Facade:
         return self._audience.writable()
 
     def _author(self, channel: Channel = Channel.LIBRARY) -> Author:
-        return Author(channel, self._context.host, self._context.session_id)
+        if channel not in tuple(Channel):
+            raise refused(channel, f"one of {', '.join(Channel)}", "channel")
+        return Author(Channel(channel), self._context.host, self._context.session_id)
 
-    def _view(self, *, tag: str | None = None, as_of: float | None = None, include_superseded: bool = False) -> View:
-        return View(self._audience, self._engine.clock.now(), as_of, include_superseded, tag)
+    def _view(self, *, tag: str | None = None, as_of: Moment | None = None, include_superseded: bool = False) -> View:
+        wanted = None if tag is None else tags_of(tag)
+        return View(self._audience, self._engine.clock.now(), moment(as_of), include_superseded, wanted)

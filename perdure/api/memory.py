@@ -24,6 +24,7 @@ from perdure.store.fact import Fact
 from perdure.store.history import Change
 from perdure.store.links import Link, Related
 from perdure.store.scope import OWNER, checked_id
+from perdure.text.timestamps import Moment
 
 if TYPE_CHECKING:
     from perdure.api.admin import Admin
@@ -148,7 +149,7 @@ class Memory(MemoryView):
         with self._engine.store.write(self._author(), keep=not dry_run) as tx:
             links.unlink(tx, one.id, other.id, link_type)
 
-    def related(self, fact_id: Named, depth: int = 2, *, as_of: float | None = None) -> list[Related]:
+    def related(self, fact_id: Named, depth: int = 2, *, as_of: Moment | None = None) -> list[Related]:
         """Return the memories that links lead to from one, in both directions, nearest first."""
         return self._engine.store.database.query(links.related, [self.get(fact_id).id], self._view(as_of=as_of), depth)
 
@@ -201,7 +202,7 @@ class Memory(MemoryView):
 
     def lookup(
         self, entity: str, key: str | None = None, *,
-        tag: str | None = None, as_of: float | None = None, include_superseded: bool = False,
+        tag: str | None = None, as_of: Moment | None = None, include_superseded: bool = False,
     ) -> list[Fact]:  # fmt: skip
         """Return the facts in a slot, also under other names of its entity, most confident first, then newest."""
         view = self._view(tag=tag, as_of=as_of, include_superseded=include_superseded)

@@ -2,41 +2,61 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from contextlib import suppress
-from typing import Annotated, Any, ClassVar, Literal, Self
+from collections.abc import Iterable, Mapping
+from functools import cache, partial
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
+from perdure.errors import refused
+from perdure.ranking.decay import LIFETIMES
+from perdure.store.fact import tags_of
 from perdure.text.clean import clean
+from perdure.text.timestamps import moment
 
 
-def _listed(value: Any) -> Any:
-    """Return a list that a client has written as text: in JSON, or with commas."""
-    if isinstance(value, str):
-        found = None
-        with suppress(ValueError, RecursionError):
-            found = json.loads(value)
-        value = found if isinstance(found, list) else [part.strip(" '\"") for part in value.strip(" []").split(",")]
-    if not isinstance(value, list):
-        return value
-    return [clean(each) if isinstance(each, str) else each for each in value if each not in (None, "")]
+def _chosen(names: Iterable[str], shown: Iterable[str], value: Any) -> Any:
+    """Return one of some names, in whatever case and with whatever between its words."""
+    known = {_folded(name): name for name in names}
+    if not isinstance(value, str) or _folded(value) not in known:
+        raise refused(value, f"one of {', '.join(shown)}")
+    return known[_folded(value)]
 
 
+def _folded(name: str) -> str:
+    return "".join(filter(str.isalnum, name)).lower()
+
+
+LINKS = ("RELATED_TO", "CAUSED_BY", "PART_OF", "DEPENDS_ON", "CONTRADICTS", "INSTANCE_OF", "DERIVED_FROM")
+DECAYS = ("permanent", "durable", "normal", "short", "session", "ephemeral")
+"""Classes that a model is told of; the others are further names of theirs."""
 Words = Annotated[str, Field(min_length=1, max_length=2_000)]
 Id = Annotated[str, Field(min_length=1, max_length=200)]
 Short = Annotated[str, Field(min_length=1, max_length=200)]
 Share = Annotated[float, Field(ge=0, le=1)]
-Tags = Annotated[tuple[Short, ...], Field(max_length=20), BeforeValidator(_listed)]
+Tags = Annotated[tuple[Short, ...], Field(max_length=20), BeforeValidator(tags_of)]
+Tag = Annotated[Tags, WithJsonSchema({"type": "string"})]
+Time = Annotated[float, BeforeValidator(moment), WithJsonSchema({"type": "string"})]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
-DecayClass = Literal["permanent", "durable", "normal", "short", "session", "ephemeral"]
-LinkType = Literal[
-    "RELATED_TO", "CAUSED_BY", "PART_OF", "DEPENDS_ON", "CONTRADICTS", "INSTANCE_OF", "DERIVED_FROM"
-]  # fmt: skip
+DecayClass = Annotated[
+    str, BeforeValidator(partial(_chosen, LIFETIMES, DECAYS)), WithJsonSchema({"enum": DECAYS, "type": "string"})
+]
+LinkType = Annotated[
+    str, BeforeValidator(partial(_chosen, LINKS, LINKS)), WithJsonSchema({"enum": LINKS, "type": "string"})
+]
 Maybe = SkipJsonSchema[None]
 """An argument that may be left out; providers differ in what they make of "null" in a schema."""
+UNTOLD: dict[str, Any] = {"untold": True}
+"""Marks an argument that is understood, and that a model is not told of: every word of a schema is in every request."""
+_SAME = tuple(
+    frozenset(names.split())
+    for names in (
+        "memory id memoryid factid", "source sourceid sourcefact sourcefactid",
+        "target targetid targetfact targetfactid", "type linktype", "supersedes supersedesid", "limit maxresults",
+    )
+)  # fmt: skip
+"""Names that other systems have for the same argument, as they are compared: without case and marks."""
 
 
 class Arguments(BaseModel):
@@ -48,16 +68,34 @@ class Arguments(BaseModel):
     # Models write a number in quotes, and an id of digits without.
     model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True)
 
+    @classmethod
+    @cache
+    def _names(cls) -> Mapping[str, str]:
+        """Return what each argument is called, by all that it may be called."""
+        own = {_folded(each): field.alias or name for name, field in cls.model_fields.items()
+               for each in (name, field.alias or name)}  # fmt: skip
+        return {other: own[name] for same in _SAME for name in same & own.keys() for other in same} | own
+
     @model_validator(mode="before")
     @classmethod
-    def _without_empty(cls, values: Any) -> Any:
-        # There are clients that fill in every argument: of one that may be left out, nothing means that it was.
+    def _named(cls, values: Any) -> Any:
         if not isinstance(values, Mapping):
             return values
         optional = {field.alias or name for name, field in cls.model_fields.items() if not field.is_required()}
-        told = {key: clean(value) if isinstance(value, str) else value for key, value in values.items()}
-        empty = {key for key, value in told.items() if value is None or (isinstance(value, str) and not value.strip())}
-        return {key: value for key, value in told.items() if key not in optional & empty}
+        told: dict[str, Any] = {}
+        called: dict[str, str] = {}
+        for key, value in values.items():
+            name = cls._names().get(_folded(key), key)
+            plain = clean(value) if isinstance(value, str) else value
+            # There are clients that fill in every argument: nothing means that it was left out.
+            if plain is None or (isinstance(plain, str) and not plain.strip()):
+                if name not in optional:
+                    told.setdefault(name, plain)
+                continue
+            if name in called:
+                raise ValueError(f"{called[name]} and {key} are one argument; give one of them")
+            told[name], called[name] = plain, key
+        return told
 
     @model_validator(mode="after")
     def _one_of(self) -> Self:
@@ -75,12 +113,18 @@ class Recall(Arguments):
     query: Words | Maybe = Field(None, description="What to look for, in words.")
     memory: Id | Maybe = Field(None, description="Number or id of a memory that was shown to you.")
     limit: int = Field(6, ge=1, le=20, description="Memories at the most.")
-    as_of: float | Maybe = Field(None, description="What was true at this time, epoch seconds.")
-    tag: Short | Maybe = Field(None, description="Only memories with this tag.")
+    as_of: Time | Maybe = Field(None, description="What was true then: a date, ISO 8601 or epoch seconds.")
+    include_superseded: bool = Field(False, json_schema_extra=UNTOLD)
+    tag: Tag | Maybe = Field(None, description="Only memories with this tag.")
     entity: Short | Maybe = Field(None, description="Only memories about this person, project or thing.")
     category: Short | Maybe = Field(None, description="Only memories of this category, such as decision.")
 
-    either = ("query", "memory")
+    @model_validator(mode="after")
+    def _chooses(self) -> Self:
+        named = (self.query is not None) + (self.memory is not None)
+        if named > 1 or not (named or self.tag or self.entity or self.category):
+            raise ValueError("give either query or memory, or tag, entity or category alone")
+        return self
 
 
 class Store(Arguments):
@@ -137,8 +181,9 @@ class Lookup(Arguments):
 
     entity: Short = Field(description="A person, project or thing; the user is `user`.")
     key: Short | Maybe = Field(None, description="One property of it.")
-    tag: Short | Maybe = Field(None, description="Only memories with this tag.")
-    as_of: float | Maybe = Field(None, description="What was true at this time, epoch seconds.")
+    tag: Tag | Maybe = Field(None, description="Only memories with this tag.")
+    as_of: Time | Maybe = Field(None, description="What was true then: a date, ISO 8601 or epoch seconds.")
+    include_superseded: bool = Field(False, json_schema_extra=UNTOLD)
 
 
 class Link(Arguments):

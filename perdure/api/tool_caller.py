@@ -18,7 +18,7 @@ from perdure.engine.engine import audience_of, conversation, overheard
 from perdure.errors import NotFoundError, ScopeError
 from perdure.hooks.types import Channel, Consent, TurnContext
 from perdure.regex import lazy
-from perdure.store import lifecycle, search
+from perdure.store import lifecycle, listing, search
 from perdure.store.fact import Fact
 from perdure.store.lifecycle import Request, Wish, checked, next_version
 from perdure.store.listing import Filter
@@ -173,16 +173,20 @@ class ToolCaller(Memory):
             raise ScopeError("the agent works in no project; leave scope out, or name one as project:NAME")
         return found
 
-    def chosen(self, query: str, chosen: Filter, tag: str | None, as_of: float | None, limit: int) -> Sequence[Hit]:
+    def chosen(self, query: str, chosen: Filter, limit: int, **seen: Any) -> Sequence[Hit]:
         """Search among the memories that a filter chooses, but for what nobody vouches for and what was not approved.
 
         Raises:
             InputError: the query is empty.
         """
         approved = replace(chosen, review_state="approved")
-        view = self._view(tag=tag, as_of=as_of)
-        hits = search_facts(self._engine, view, query, approved, 3 * limit)
+        hits = search_facts(self._engine, self._view(**seen), query, approved, 3 * limit)
         return [hit for hit in hits if hit.fact.channel in AUTO_RECALLED][:limit]
+
+    def newest(self, chosen: Filter, limit: int, **seen: Any) -> Sequence[Fact]:
+        """Return the newest of the memories that `chosen` would search."""
+        view = replace(self._view(**seen), channels=AUTO_RECALLED, approved_only=True)
+        return self._engine.store.database.query(listing.list_facts, view, chosen, limit)
 
     def draft(self, text: str, given: Given, old: Fact) -> SafeFact:
         """Return what would be stored in a memory's place, without secrets.

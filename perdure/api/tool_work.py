@@ -54,23 +54,30 @@ def recall(caller: ToolCaller, given: arguments.Recall) -> Answer:
 
 
 def _found(caller: ToolCaller, given: arguments.Recall) -> list[dict[str, Any]]:
-    query, found = given.query or "", {}
-    if given.entity is None and given.category is None and given.tag is None:
-        # The receipt is dropped: a search of the model's is neither a turn nor a use.
-        recalled = caller.recall(query, as_of=given.as_of, receipt_to=lambda receipt: None)
-        found = {item.id: (item.category, item.text, item.score) for item in (recalled.items if recalled else ())}
-    # Who asks gets what is nearest, also what would not come up unasked.
     chosen = Filter(category=given.category, entity=given.entity)
-    for hit in caller.chosen(query, chosen, given.tag, given.as_of, given.limit):
-        found.setdefault(hit.fact.id, (hit.fact.category, hit.fact.text, hit.score))
-    return [
-        {"id": name, "category": category, "text": text, "score": score}
-        for name, (category, text, score) in list(found.items())[: given.limit]
-    ]
+    seen = given.model_dump(include={"tag", "as_of", "include_superseded"})
+    if given.query is None:
+        return [_found_fact(fact) for fact in caller.newest(chosen, given.limit, **seen)]
+    found = {}
+    if chosen == Filter() and given.tag is None and not given.include_superseded:
+        # The receipt is dropped: a search of the model's is neither a turn nor a use.
+        recalled = caller.recall(given.query, as_of=given.as_of, receipt_to=lambda receipt: None)
+        for item in recalled.items if recalled else ():
+            found[item.id] = {"id": item.id, "category": item.category, "text": item.text, "score": item.score}
+    # Who asks gets what is nearest, also what would not come up unasked.
+    for hit in caller.chosen(given.query, chosen, given.limit, **seen):
+        found.setdefault(hit.fact.id, _found_fact(hit.fact) | {"score": hit.score})
+    return list(found.values())[: given.limit]
+
+
+def _found_fact(fact: Fact) -> dict[str, Any]:
+    former = {"superseded_by": fact.superseded_by} if fact.superseded_at is not None else {}
+    return {"id": fact.id, "category": fact.category, "text": fact.text, **former}
 
 
 def _line(found: Mapping[str, Any]) -> str:
-    return f"- {_short(found['id'])} [{escape(found['category'])}] {escape(clip(found['text'], LINE))}"
+    beside = escape(found["category"]) + (", superseded" if "superseded_by" in found else "")
+    return f"- {_short(found['id'])} [{beside}] {escape(clip(found['text'], LINE))}"
 
 
 def store(caller: ToolCaller, given: arguments.Store) -> Answer:
@@ -124,7 +131,8 @@ def forget_one(caller: ToolCaller, given: arguments.Arguments, named: str) -> An
 def lookup(caller: ToolCaller, given: arguments.Lookup) -> Answer:
     """Show a slot."""
     caller.refuse_if_overheard()
-    facts = caller.lookup(given.entity, given.key, tag=given.tag, as_of=given.as_of)[:FACTS]
+    seen = given.model_dump(include={"tag", "as_of", "include_superseded"})
+    facts = caller.lookup(given.entity, given.key, **seen)[:FACTS]
     caller.handed_out([fact.id for fact in facts])
     if not facts:
         return Answer("Nothing is known there. memory_recall searches by meaning.")

@@ -13,8 +13,9 @@ from pydantic import BaseModel, ValidationError
 from perdure.api import tool_arguments as arguments
 from perdure.api import tool_work as work
 from perdure.api.memory import Memory
+from perdure.api.tool_arguments import UNTOLD
 from perdure.api.tool_caller import Answer, ToolCaller
-from perdure.errors import PerdureError
+from perdure.errors import PerdureError, refused
 from perdure.hooks.types import Consent, ToolResult, TurnContext
 from perdure.text.clean import clip
 
@@ -40,11 +41,18 @@ class Tool:
     work: Callable[[ToolCaller, Any], Answer]
 
     @cached_property
+    def arguments(self) -> Mapping[str, Mapping[str, Any]]:
+        """The JSON Schema of each argument, also of those that a model is not told of."""
+        found: Mapping[str, Any] = _plain(self.takes.model_json_schema().get("properties", {}))
+        return found
+
+    @cached_property
     def parameters(self) -> Mapping[str, Any]:
         """The JSON Schema of its arguments, closed, without titles."""
         schema: dict[str, Any] = _plain(self.takes.model_json_schema())
         schema.pop("description", None)
-        return schema
+        told = {name: each for name, each in self.arguments.items() if not each.keys() & UNTOLD.keys()}
+        return {**schema, "properties": told} if "properties" in schema else schema
 
 
 _WORK: Mapping[str, tuple[type[BaseModel], Callable[[ToolCaller, Any], Answer]]] = {
@@ -99,7 +107,7 @@ def call_tool(
     try:
         given = tool.takes.model_validate(values)
     except ValidationError as error:
-        return _refusal(_wrong(name, error), "arguments")
+        return _refusal(f"{name} did nothing: {_wrong(tool, error)}.", "arguments")
     try:
         answer = tool.work(ToolCaller(memory, context, name, user_message, consent, quote), given)
     except PerdureError as error:
@@ -111,11 +119,42 @@ def _refusal(text: str, error: str) -> ToolResult:
     return ToolResult(clip(text, MAX_CHARS), {"error": error}, refused=True)
 
 
-def _wrong(name: str, error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_input=False)[0]
-    # The rest are names that pydantic has for types.
-    where = ".".join(str(part) for part in first["loc"] if str(part).isalnum() or "_" in str(part)) or "the arguments"
-    return f"{name} did nothing: {where}: {first['msg'].removeprefix('Value error, ')}. Correct the call and try again."
+def _wrong(tool: Tool, error: ValidationError) -> str:
+    """Return what is wrong with a call: which argument, its value, and what is accepted."""
+    first = error.errors(include_url=False)[0]
+    told = str(first["ctx"]["error"]) if first["type"] == "value_error" else ""
+    if not first["loc"]:
+        return told or "give the arguments by their names"
+    name = str(first["loc"][0])
+    match first["type"]:
+        case "extra_forbidden":
+            known = f"there are {', '.join(tool.parameters['properties'])}" if tool.arguments else "it takes none"
+            return f"there is no argument {name}; {known}"
+        case "missing":
+            return f"{name} is missing; give {_accepted(tool.arguments[name])}"
+    return f"{name}: {told}" if told else str(refused(first["input"], _accepted(tool.arguments[name]), name))
+
+
+def _accepted(schema: Mapping[str, Any]) -> str:
+    """Return in words what an argument may be."""
+    match schema:
+        case {"enum": names}:
+            return f"one of {', '.join(names)}"
+        case {"type": "array", "items": each}:
+            return f"a list of texts, at most {schema['maxItems']}{_within(each, 'Length')} characters each"
+        case {"type": "string"}:
+            limits = _within(schema, "Length")
+            return f"a text{limits} characters" if limits else "a text"
+        case {"type": "boolean"}:
+            return "true or false"
+    return f"a {'whole ' * (schema['type'] == 'integer')}number{_within(schema, 'imum', ' from ')}"
+
+
+def _within(schema: Mapping[str, Any], what: str, of: str = " of ") -> str:
+    least, most = schema.get(f"min{what}"), schema.get(f"max{what}")
+    if least is None:
+        return ""
+    return f"{of}{least:,} or more" if most is None else f"{of}{least:,} to {most:,}"
 
 
 def _plain(value: Any) -> Any:

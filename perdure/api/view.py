@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from perdure.api.facade import Facade
 from perdure.engine.composing import in_search
-from perdure.errors import InputError, ScopeError, StoreClosedError
+from perdure.errors import InputError, ScopeError, StoreClosedError, refused
 from perdure.hooks.types import Channel, Messages, Recall
 from perdure.recall.pipeline import Asked
 from perdure.recall.receipt import Receipt
 from perdure.store import history, lifecycle, listing, search
-from perdure.store.fact import Fact
+from perdure.store.fact import Fact, tags_of
 from perdure.store.safe import TEXTS, safe_fact
 from perdure.store.scope import Scope
 from perdure.store.sql import newest
+from perdure.text.timestamps import Moment, moment
 
 if TYPE_CHECKING:
     from perdure.api.fact_search import Hit
@@ -83,7 +84,7 @@ class MemoryView(Facade):
         key: str | None = None,
         value: str | None = None,
         why: str | None = None,
-        tags: Iterable[str] | None = None,
+        tags: str | Iterable[str] | None = None,
         decay_class: str | None = None,
         scope: str | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -100,7 +101,7 @@ class MemoryView(Facade):
             key: of its slot.
             value: of its slot.
             why: the reason.
-            tags: instead of those that its words give.
+            tags: instead of those that its words give: texts, or one text with commas.
             decay_class: how long it lives; None: for good, unless its own words say when it ends.
             metadata: JSON values.
             scope: to whom it belongs, as "agent:main user:*" to all users of an agent; None: the caller.
@@ -125,13 +126,13 @@ class MemoryView(Facade):
         if replaced is not None and there != home:
             raise ScopeError(f"fact {replaced.id} belongs to {there}; what takes its place cannot go to {home}")
         given = Given(category, importance, entity, key, value, why, tags, decay_class, metadata)
-        engine = self._engine
+        author, engine = self._author(channel), self._engine
         now = engine.clock.now()
-        clean = explicit_fact(text, given, home, channel, now, engine.store.zone, engine.categories)
+        clean = explicit_fact(text, given, home, author.channel, now, engine.store.zone, engine.categories)
         [prepared] = engine.writer.prepare([clean.fact], now)
-        with engine.store.write(self._author(channel)) as tx:
-            done = written(tx, engine.writer, prepared, channel, replaced.id if replaced else None)
-        return redacted(engine.store, done, clean.redacted, channel)
+        with engine.store.write(author) as tx:
+            done = written(tx, engine.writer, prepared, author.channel, replaced.id if replaced else None)
+        return redacted(engine.store, done, clean.redacted, author.channel)
 
     def update(self, fact_id: Named, **values: Any) -> Stored:
         """Change a memory. New words make a new version with a new id; the old one stays for `as_of` and undo.
@@ -168,7 +169,7 @@ class MemoryView(Facade):
 
     def search(
         self, query: str, *, limit: int = 10, category: str | None = None, tag: str | None = None,
-        as_of: float | None = None,
+        as_of: Moment | None = None,
     ) -> Sequence[Hit]:  # fmt: skip
         """Return the memories that are nearest to a query, best first, each with its score: nothing is left out.
 
@@ -179,7 +180,7 @@ class MemoryView(Facade):
             limit: so many at the most.
             category: of this category.
             tag: with this tag.
-            as_of: as of this time, epoch seconds.
+            as_of: as of this time: a date, ISO 8601 or epoch seconds.
 
         Raises:
             InputError: the query is empty, or the limit out of range.
@@ -187,7 +188,7 @@ class MemoryView(Facade):
         from perdure.api.fact_search import search_facts
 
         if not isinstance(query, str):
-            raise InputError(f"a query is of type {type(query).__name__}; it must be a text")
+            raise refused(query, "a text", "query")
         self._engine.model.wait(PATIENCE)
         chosen = listing.Filter(category=category)
         return search_facts(self._engine, self._view(tag=tag, as_of=as_of), query, chosen, limit)
@@ -225,7 +226,7 @@ class MemoryView(Facade):
         self,
         prompt: str,
         *,
-        as_of: float | None = None,
+        as_of: Moment | None = None,
         include_superseded: bool = False,
         tag: str | None = None,
         expand: bool | None = None,
@@ -235,15 +236,16 @@ class MemoryView(Facade):
 
         Args:
             prompt: what is asked.
-            as_of: what was true at that time, epoch seconds.
+            as_of: what was true at that time: a date, ISO 8601 or epoch seconds.
             include_superseded: also former versions.
             tag: only memories with this tag, found by their words: nothing is embedded.
             expand: also ask in other words of the language model; None: as `recall_expansion` says.
             receipt_to: takes the receipt, for `why`; then nothing is counted or written to the store.
         """
-        asked = Asked(as_of, include_superseded, tag, expand=in_search(self._engine.settings, expand))
+        wanted = None if tag is None else tags_of(tag)
+        asked = Asked(moment(as_of), include_superseded, wanted, expand=in_search(self._engine.settings, expand))
         if not isinstance(prompt, str):
-            raise InputError(f"a prompt is of type {type(prompt).__name__}; it must be a text")
+            raise refused(prompt, "a text", "prompt")
         if self._engine.closed:
             raise StoreClosedError("this memory is closed; Memory.open() opens it anew")
         return self._engine.recall(prompt, self._context, asked, receipt_to)

@@ -11,7 +11,7 @@ import click
 
 from perdure.api.memory import Memory
 from perdure.cli.facts import print_facts, print_stored, whichever
-from perdure.cli.options import dry_run_option, moment, on_memory, project_option
+from perdure.cli.options import dry_run_option, on_memory, project_option
 from perdure.cli.output import FOUND_NOTHING, OK, SHORT_ID, Output, choose, day, edited
 from perdure.errors import AmbiguousIdError, InputError, NotFoundError
 from perdure.hooks.types import Channel
@@ -60,8 +60,7 @@ def store(memory: Memory, output: Output, words: str | None, text: str | None, t
     """
     if (words is None) == (text is None):
         raise click.UsageError("give the memory once: as the argument or with --text")
-    named = tags.split(",") if tags else None
-    print_stored(output, memory.store(text or words or "", tags=named, channel=Channel.CLI, **given))
+    print_stored(output, memory.store(text or words or "", tags=tags or None, channel=Channel.CLI, **given))
 
 
 @click.command()
@@ -77,12 +76,11 @@ def store(memory: Memory, output: Output, words: str | None, text: str | None, t
 @click.option("--tags", help="A comma list, instead of those it has.")
 @_decay
 @on_memory(model=True)
-def update(memory: Memory, output: Output, fact_id: str, tags: str | None, **given: Any) -> None:
+def update(memory: Memory, output: Output, fact_id: str, **given: Any) -> None:
     """Change a memory. The former version stays for `perdure history` and `perdure undo`.
 
     Example: perdure update 1f0c9a3e --text "The staging database is called egret."
     """
-    given["tags"] = None if tags is None else tuple(tags.split(","))
     values = {name: value for name, value in given.items() if value is not None}
     if not values:
         raise click.UsageError("say what is to change, as with --text or --category")
@@ -140,7 +138,7 @@ def forget(
         print_facts(output, [memory.get(fact_id) if dry_run else memory.forget(fact_id)])
         return OK
     within = Scope.parse(scope) if scope else None
-    chosen = Filter(category=category, scope=within, after=moment(after), before=moment(before))
+    chosen = Filter(category=category, scope=within, after=after, before=before)
     count = memory.admin.forget_many(chosen, dry_run=dry_run)
     output.json({"forgotten": 0 if dry_run else count, "chosen": count})
     output.line(f"{'Would forget' if dry_run else 'Forgot'} {counted(count, 'memory')}.")

@@ -14,7 +14,7 @@ import click
 from perdure.api.explain import Ending, ending
 from perdure.api.memory import Memory
 from perdure.api.stored import Stored
-from perdure.cli.options import limit_option, moment, on_memory, project_option, scope_option
+from perdure.cli.options import limit_option, on_memory, project_option, scope_option
 from perdure.cli.output import FOUND_NOTHING, OK, SHORT_ID, Output, day, minute, tell
 from perdure.store.fact import Fact
 from perdure.store.history import Change
@@ -55,7 +55,7 @@ def search(
     Example: perdure search "staging database" --category entity --limit 5
     """
     chosen = Filter(category, entity, Scope.parse(scope) if scope else None)
-    hits = memory.admin.search(query, chosen, as_of=moment(as_of), **asked)
+    hits = memory.admin.search(query, chosen, as_of=as_of, **asked)
     output.json({"results": hits})
     if not hits:
         output.line("Nothing fits.")
@@ -83,7 +83,7 @@ def lookup(memory: Memory, output: Output, entity: str, key: str | None, as_of: 
 
     Example: perdure lookup user birthday
     """
-    seen = asked | {"as_of": moment(as_of)}
+    seen = asked | {"as_of": as_of}
     facts: Sequence[Fact] = memory.lookup(entity, key, **seen)
     if not facts and key is None:
         facts = [hit.fact for hit in memory.admin.search(entity, limit=NAMING, **seen) if _names(hit.fact.text, entity)]
@@ -128,8 +128,8 @@ def list_(
     Example: perdure list --state pending --state forgotten --limit 5
     """
     within = Scope.parse(scope) if scope else None
-    chosen = Filter(category, entity, within, moment(after), moment(before), pinned or None, ends=fading or None)
-    look = partial(memory.admin.inventory, chosen, as_of=moment(as_of), **asked)
+    chosen = Filter(category, entity, within, after, before, pinned or None, ends=fading or None)
+    look = partial(memory.admin.inventory, chosen, as_of=as_of, **asked)
     page = look(everyone=everyone)
     # How many the whole folder has that fit, but for those shown.
     whole = page if everyone or scope else look(everyone=True, limit=1, offset=0, behind=None)
@@ -196,7 +196,7 @@ def graph(memory: Memory, output: Output, fact_id: str, depth: int, as_of: str |
     Example: perdure graph 1f0c9a3e --depth 3
     """
     root = memory.get(fact_id)
-    reached = memory.related(root.id, depth, as_of=moment(as_of))
+    reached = memory.related(root.id, depth, as_of=as_of)
     output.json({"fact": root, "related": reached})
     for line in (f"{root.id[:SHORT_ID]} {root.text}", *_branches(root.id, 1, reached, "")):
         output.line(line)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import functools
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -159,14 +158,3 @@ def naming(scope: Scope) -> str:
     """Return the options by which a caller names the agent and the user that a scope belongs to."""
     names = {"--agent": scope.agent, "--user": None if scope.user == EVERYONE else scope.user}
     return " ".join(f"{option} {shlex.quote(name)}" for option, name in names.items() if name is not None)
-
-
-def moment(text: str | None) -> float | None:
-    """Read a time: ISO 8601 (local time if it names no zone), or epoch seconds."""
-    if text is None:
-        return None
-    for read in (float, lambda text: dt.datetime.fromisoformat(text).timestamp()):
-        # What is read must be the time of some day, too: of years from 1 to 9999.
-        with suppress(ValueError, OverflowError):
-            return dt.datetime.fromtimestamp(read(text), dt.UTC).timestamp()
-    raise InputError(f"{text!r} is no time; write 2026-01-15, 2026-01-15T10:00 or epoch seconds")

@@ -13,7 +13,7 @@ import click
 from perdure.api.evaluate import Evaluation, compare
 from perdure.api.explain import INJECTED, Considered, Why, silence
 from perdure.api.memory import Memory
-from perdure.cli.options import moment, on_memory, project_option
+from perdure.cli.options import on_memory, project_option
 from perdure.cli.output import SHORT_ID, Output, steps
 from perdure.errors import InputError
 from perdure.recall.receipt import Receipt
@@ -44,7 +44,7 @@ def recall(
     Example: perdure recall "Which database is staging?" --explain
     """
     kept: list[Receipt] = []
-    found = memory.recall(query, as_of=moment(as_of), receipt_to=kept.append, **asked)
+    found = memory.recall(query, as_of=as_of, receipt_to=kept.append, **asked)
     items = found.items if found else ()
     explained = memory.why(kept[0])
     reason = silence(explained)

@@ -13,7 +13,7 @@ from perdure.api.inbox import InboxTurn
 from perdure.api.memory import Memory
 from perdure.api.related_change import Beside, beside
 from perdure.cli.facts import scopes_of
-from perdure.cli.options import dry_run_option, limit_option, moment, on_memory, store_options, yes_option
+from perdure.cli.options import dry_run_option, limit_option, on_memory, store_options, yes_option
 from perdure.cli.output import (
     FOUND_NOTHING,
     NOT_ASKED,
@@ -121,7 +121,7 @@ def take_back(memory: Memory, output: Output, fact_ids: tuple[str, ...], dry_run
 @on_memory(reads=True)
 def replaced_(memory: Memory, output: Output, since: str | None, limit: int) -> None:
     """List what was replaced or withdrawn."""
-    found = memory.admin.replaced(moment(since), limit)
+    found = memory.admin.replaced(since, limit)
     rows = [
         (each.old.id[:SHORT_ID], day(each.at), each.old.text, *((each.new.id[:SHORT_ID], each.new.text) if each.new
          else ("", "")), each.reason)

@@ -60,7 +60,7 @@ class Asked:
 
     as_of: float | None = None  # what was true at that time, epoch seconds
     include_superseded: bool = False  # also former versions
-    tag: str | None = None  # only facts with this tag
+    tag: str | Sequence[str] | None = None  # only facts with this tag, or with all of these
     first_turn: bool = False  # whether it is the first prompt of a session
     shown: Collection[str] = ()  # ids of what the model still sees from earlier turns; it is not brought up again
     expand: Expand = "no"  # whether the query is also asked in other words, and whether that may take its time

@@ -12,6 +12,7 @@ from itertools import permutations
 from math import inf
 from typing import NamedTuple
 
+from perdure.errors import refused
 from perdure.recent import Recent
 from perdure.regex import lazy
 from perdure.store.scope import Audience
@@ -98,6 +99,8 @@ class Names:
 
 def words_of(name: str) -> Words:
     """Return the folded words of a name; none if it is too long for one."""
+    if not isinstance(name, str):
+        raise refused(name, "a text", "name")
     words = tuple(fold(word) for word in WORD.findall(name[: MAX_CHARACTERS + 1]))
     return () if len(name) > MAX_CHARACTERS or len(words) > MAX_WORDS else words
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from datetime import tzinfo
 from typing import Any
 
+from perdure.errors import refused
 from perdure.hooks.types import Channel
 from perdure.ranking.decay import DEFAULT_CLASS
 from perdure.store.sql import Row
@@ -115,6 +117,8 @@ def to_column(name: str, value: Any) -> Any:
 
 def folded_slot(text: str | None) -> str | None:
     """Return an entity or key as it is compared: in any case and any normal form the same."""
+    if text is not None and not isinstance(text, str):
+        raise refused(text, "a text", "entity or key")
     return None if text is None else unicodedata.normalize("NFC", clean(text).casefold())
 
 
@@ -122,6 +126,21 @@ def join_tags(tags: Iterable[str]) -> str:
     """Write tags as the comma list they are stored as: trimmed, lower case, each once, in order."""
     plain = (clean(tag).replace(",", " ").strip().lower() for tag in tags)
     return ",".join(dict.fromkeys(tag for tag in plain if tag))
+
+
+def tags_of(value: object) -> tuple[str, ...]:
+    """Read tags as a caller gives them: a list of texts; or a text that is JSON, a comma list, or one tag."""
+    given = value
+    if isinstance(value, str):
+        given = None
+        with suppress(ValueError, RecursionError):
+            given = json.loads(value)
+        given = given if isinstance(given, list) else [part.strip(" '\"") for part in value.strip(" []").split(",")]
+    if isinstance(given, Iterable) and not isinstance(given, Mapping | bytes):
+        told = [str(each) if type(each) is int else each for each in given if each not in (None, "")]
+        if all(isinstance(each, str) for each in told):
+            return tuple(map(clean, told))
+    raise refused(value, "a list of texts, as ['drinks', 'summer']")
 
 
 def split_tags(text: str) -> tuple[str, ...]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from perdure.errors import InputError, NotFoundError
+from perdure.errors import InputError, NotFoundError, refused
 from perdure.ranking.decay import DEFAULT_CLASS, LIFETIMES, REFRESHED_BY_USE, expiry
 from perdure.store import search
-from perdure.store.fact import Fact
+from perdure.store.fact import Fact, tags_of
 from perdure.store.search import View
 from perdure.store.sql import Connection, run
 from perdure.store.transaction import StoredVector, Transaction
@@ -140,23 +140,19 @@ def succeed(tx: Transaction, old_id: str, fact: Fact, vector: StoredVector | Non
 
 
 def checked(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values of a fact if they fit; a tag that stands alone is a list of one."""
+    """Return values of a fact if they fit."""
     for name in _WORDS & values.keys():
         if not isinstance(values[name], str) and (name == "text" or values[name] is not None):
-            raise InputError(f"{name} is of type {type(values[name]).__name__}; it must be a text")
+            raise refused(values[name], "a text", name)
     for name in ("importance", "confidence"):
         number = values.get(name, 1)
         if not isinstance(number, int | float) or not 0 <= number <= 1:
             raise InputError(f"{name} is {number!r}; it must be from 0 to 1")
     if not isinstance(values.get("metadata") or {}, Mapping):
-        raise InputError(f"metadata is of type {type(values['metadata']).__name__}; it must be a mapping")
-    tags = values.get("tags") or ()
-    tags = (tags,) if isinstance(tags, str) else tuple(tags) if isinstance(tags, Iterable) else (tags,)
-    if not all(isinstance(tag, str) for tag in tags):
-        raise InputError(f"tags are {tags!r}; give texts, as ['drinks']")
-    if values.get("decay_class", DEFAULT_CLASS) not in LIFETIMES:
-        raise InputError(f"decay class {values['decay_class']!r} is unknown; use one of {', '.join(LIFETIMES)}")
-    return {**values, "tags": tags} if "tags" in values else dict(values)
+        raise refused(values["metadata"], "names with their values", "metadata")
+    if values.get("decay_class", DEFAULT_CLASS) not in tuple(LIFETIMES):
+        raise refused(values["decay_class"], f"one of {', '.join(LIFETIMES)}", "decay_class")
+    return {**values, "tags": tags_of(values["tags"] or ())} if "tags" in values else dict(values)
 
 
 def _renewed(fact: Fact, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from perdure.errors import InputError, NotFoundError
+from perdure.errors import InputError, NotFoundError, refused
 from perdure.store.fact import SELECT, Fact, folded_slot, from_row, live_sql, split_tags
 from perdure.store.scope import BOUND, EVERYONE, OWNER, Audience, Scope
 from perdure.store.search import View, by_prefix
@@ -17,6 +17,7 @@ from perdure.store.sql import Connection, run
 from perdure.store.store import Store
 from perdure.store.trust import AUTO_RECALLED
 from perdure.text.clean import clean
+from perdure.text.timestamps import Moment, moment
 
 MAX_LIMIT = 10_000
 PAGE = 500
@@ -56,8 +57,8 @@ class Filter:
     category: str | None = None
     entity: str | None = None  # about this entity, in any case
     scope: Scope | None = None  # of this scope only, as the caller means it (`Audience.meant`)
-    after: float | None = None  # said at or after this time, epoch seconds
-    before: float | None = None  # said before it
+    after: Moment | None = None  # said at or after this time
+    before: Moment | None = None  # said before it
     pinned: bool | None = None
     review_state: str | None = None  # approved, pending or rejected
     ends: bool | None = None  # whether it fades and ends one day, or has ended
@@ -78,14 +79,14 @@ class Filter:
         """Return the SQL condition and its values, the scope as the audience means it."""
         scope = None if self.scope is None else audience.meant(self.scope)
         wanted: list[tuple[str, Any]] = [
-            ("facts.category = ?", _cleaned(self.category)),
+            ("facts.category = ?", _cleaned(self.category, "category")),
             ("facts.entity_folded = ?", folded_slot(self.entity)),
             ("facts.scope = ?", None if scope is None else scope.kind),
             ("facts.scope_target = ?", None if scope is None else clean(scope.target)),
-            (f"{_DATE} >= ?", self.after),
-            (f"{_DATE} < ?", self.before),
+            (f"{_DATE} >= ?", moment(self.after)),
+            (f"{_DATE} < ?", moment(self.before)),
             ("facts.pinned = ?", None if self.pinned is None else int(self.pinned)),
-            ("facts.review_state = ?", _cleaned(self.review_state)),
+            ("facts.review_state = ?", _cleaned(self.review_state, "review_state")),
             ("(facts.expires_at IS NOT NULL) = ?", None if self.ends is None else int(self.ends)),
             ("facts.channel = ?", self.channel),
         ]
@@ -221,7 +222,9 @@ def unnamed_counts(connection: Connection, now: float) -> dict[str, int]:
     return {name: count for name, count in counts.items() if known[name].kind in BOUND and known[name].user is None}
 
 
-def _cleaned(text: str | None) -> str | None:
+def _cleaned(text: str | None, name: str) -> str | None:
+    if text is not None and not isinstance(text, str):
+        raise refused(text, "a text", name)
     return None if text is None else clean(text)
 
 

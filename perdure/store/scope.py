@@ -39,7 +39,7 @@ class Scope(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> Scope:
         """Read `global`, `kind:id`, `agent:id user:id`, `agent:id user:*` or `session:id agent:id user:id`."""
-        kind, _, target = text.partition(":")
+        kind, _, target = text.partition(":") if isinstance(text, str) else (repr(text), "", "")
         if kind not in KINDS:
             raise ScopeError(f"scope kind {kind[:40]!r} is unknown; use one of {', '.join(KINDS)}")
         if kind == "global":

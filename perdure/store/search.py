@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from perdure.errors import AmbiguousIdError, InputError, NotFoundError
+from perdure.errors import AmbiguousIdError, InputError, NotFoundError, refused
 from perdure.ranking.decay import OLD_AGE, OLD_AGE_FACTOR
 from perdure.regex import lazy
 from perdure.store.fact import SELECT, Fact, folded_slot, from_row, join_tags, live_sql
@@ -44,7 +44,7 @@ class View:
     now: float  # the time of asking, in epoch seconds
     as_of: float | None = None  # answer as of this time instead
     include_superseded: bool = False  # also former versions
-    tag: str | None = None  # only facts with this tag
+    tag: str | Sequence[str] | None = None  # only facts with this tag, or with all of these
     channels: Collection[str] | None = None  # only facts that came in by these channels; None: any
     approved_only: bool = False  # leave out what is pending review or was rejected
     everything: bool = False  # also what is forgotten or expired; for changing it, never for an answer
@@ -57,10 +57,11 @@ class View:
         if self.everything:
             condition, values = scope, scope_values
         if self.tag is not None:
-            if not join_tags([self.tag]):
+            wanted = [join_tags([tag]) for tag in ([self.tag] if isinstance(self.tag, str) else self.tag)]
+            if not wanted or "" in wanted:
                 raise InputError("the tag is empty; name one, or leave it out")
-            condition += " AND instr(',' || facts.tags || ',', ?) > 0"
-            values += (f",{join_tags([self.tag])},",)
+            condition += " AND instr(',' || facts.tags || ',', ?) > 0" * len(wanted)
+            values += tuple(f",{tag}," for tag in wanted)
         if self.channels is not None:
             condition += f" AND facts.channel IN ({', '.join('?' * len(self.channels))})"
             values += tuple(self.channels)
@@ -124,7 +125,7 @@ def by_prefix(connection: Connection, prefix: str | Fact, view: View) -> Fact:
     """Return the fact with this id, or with the only id that begins so; or a fact as it is now."""
     prefix = prefix.id if isinstance(prefix, Fact) else prefix
     if not isinstance(prefix, str):
-        raise InputError(f"an id is of type {type(prefix).__name__}; give a memory, or its id as a text")
+        raise refused(prefix, "a memory, or its id as a text", "id")
     prefix = prefix.strip().lower()
     if len(prefix) < MIN_PREFIX or not set(prefix) <= set("0123456789abcdef-"):
         raise InputError(f"id {prefix[:40]!r} must be at least {MIN_PREFIX} hex digits of a fact's id")

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from perdure.errors import refused
 from perdure.regex import lazy
 from perdure.text.clean import message_text
 
@@ -18,6 +20,8 @@ _MAX_SECONDS = 1e11
 """Host times beyond the year 5138 are no times, and neither are those before 1970: no calendar need hold them."""
 ZONE = "zone"
 """Under this name what was said, and a memory whose words were dated, tell by which zone."""
+Moment = float | str | dt.date
+"""A time as a caller may name it: a date or a time, or either in ISO 8601; or epoch seconds."""
 _OFFSET = lazy(r"(?:UTC|GMT)?([+-])(\d\d?):?(\d\d)?")
 _BEHIND = lazy(r"([+-]\d\d:?\d\d)\Z")
 _ENVELOPE = lazy(r"\s*\[[^\]\n]{0,80}?\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d)? ?([A-Za-z+-][\w/+:-]{1,40})\]")
@@ -37,6 +41,22 @@ def seconds(value: object) -> float | None:
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1000 * _MAX_SECONDS:
         return value / 1000 if value > _MAX_SECONDS else float(value)
     return None
+
+
+def moment(value: Moment | None) -> float | None:
+    """Return a time that a caller names in epoch seconds; without a zone it is the machine's, None is None.
+
+    Raises:
+        InputError: it is no time of the years from 1 to 9999.
+    """
+    if value is None:
+        return None
+    told: Any = value.isoformat() if isinstance(value, dt.date) else None if isinstance(value, bool) else value
+    for read in (float, lambda text: dt.datetime.fromisoformat(text).timestamp()):
+        # What is read must be the time of some day, too.
+        with suppress(ValueError, TypeError, OverflowError, OSError):
+            return dt.datetime.fromtimestamp(read(told), dt.UTC).timestamp()
+    raise refused(value, "a time, as 2026-01-15, 2026-01-15T10:00 or epoch seconds")
 
 
 def day_of(at: float, zone: dt.tzinfo | None) -> dt.date:

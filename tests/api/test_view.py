@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from perdure import Memory, MemoryView
+from perdure.clock import ManualClock
 from perdure.errors import InputError, NotFoundError, ScopeError
-from tests.kit import OpenMemory, for_each
+from tests.kit import DAY, START, OpenMemory, for_each, recalled
 
 TALK = [
     {"role": "user", "content": "My dog is called Fido. What is the weather like?"},
@@ -103,3 +105,59 @@ def test_what_cannot_be_added_is_refused_in_words(open_memory: OpenMemory) -> No
     with pytest.raises(InputError):
         memory.search(cast(Any, None))
     assert texts(memory) == set()
+
+
+@for_each(
+    ("call", "says"),
+    [
+        (lambda memory: memory.store("I own a boat.", scope=5), "scope"),
+        (lambda memory: memory.store("I own a boat.", channel="foo"), "channel: 'foo' is not accepted; give one of"),
+        (lambda memory: memory.store("I own a boat.", category=5), "category: 5 is not accepted; give a text"),
+        (lambda memory: memory.store("I own a boat.", importance="high"), "importance is 'high'; it must be"),
+        (lambda memory: memory.store("I own a boat.", decay_class=["short"]), r"decay_class: \['short'\] .* permanent"),
+        (lambda memory: memory.store("I own a boat.", tags=5), "5 is not accepted; give a list of texts"),
+        (lambda memory: memory.store("I own a boat.", metadata=5), "metadata: 5 is not accepted"),
+        (lambda memory: memory.store("I own a boat.", supersedes=5), "id: 5 is not accepted"),
+        (lambda memory: memory.store(5), "text: 5 is not accepted; give a text"),
+        (lambda memory: memory.update("12345678", importance="high"), "no fact has the id"),
+        (lambda memory: memory.recall("boat", as_of="x"), "'x' is not accepted; give a time, as 2026-01-15"),
+        (lambda memory: memory.recall("boat", as_of=[5]), r"\[5\] is not accepted; give a time"),
+        (lambda memory: memory.recall("boat", tag=5), "5 is not accepted; give a list of texts"),
+        (lambda memory: memory.recall(5), "prompt: 5 is not accepted; give a text"),
+        (lambda memory: memory.search("boat", category=5), "category: 5 is not accepted; give a text"),
+        (lambda memory: memory.search("boat", as_of="x"), "'x' is not accepted; give a time"),
+        (lambda memory: memory.search("boat", tag=5), "5 is not accepted; give a list of texts"),
+        (lambda memory: memory.search(5), "query: 5 is not accepted; give a text"),
+        (lambda memory: memory.search("boat", limit="x"), "limit"),
+        (lambda memory: memory.get_all(category=5), "category: 5 is not accepted; give a text"),
+        (lambda memory: memory.get_all(tag=5), "5 is not accepted; give a list of texts"),
+        (lambda memory: memory.get_all(limit="x"), "limit"),
+        (lambda memory: memory.get_all(offset="x"), "offset"),
+        (lambda memory: memory.lookup(5), "5 is not accepted; give a text"),
+        (lambda memory: memory.lookup("boat", 5), "5 is not accepted; give a text"),
+        (lambda memory: memory.lookup("boat", as_of="x"), "'x' is not accepted; give a time"),
+        (lambda memory: memory.get(5), "id: 5 is not accepted"),
+        (lambda memory: memory.history(5), "id: 5 is not accepted"),
+        (lambda memory: memory.forget(5), "id: 5 is not accepted"),
+        (lambda memory: memory.delete(5), "id: 5 is not accepted"),
+        (lambda memory: memory.admin.list(as_of="x"), "'x' is not accepted; give a time"),
+        (lambda memory: memory.admin.replaced("x"), "'x' is not accepted; give a time"),
+    ],
+)  # fmt: skip
+def test_a_value_of_a_wrong_type_is_refused_and_named(open_memory: OpenMemory, call: Any, says: str) -> None:
+    memory = open_memory(embedder="none")
+    with pytest.raises((InputError, ScopeError, NotFoundError), match=says):
+        call(memory)
+
+
+def test_a_time_may_be_given_in_every_usual_form(open_memory: OpenMemory, clock: ManualClock) -> None:
+    memory = open_memory(embedder="none")
+    old = memory.store("The boat is called Albatross.", entity="boat")
+    clock.advance(3 * DAY)
+    memory.update(old.id, text="The boat is called Heron.")
+    then = START + DAY
+    day = dt.datetime.fromtimestamp(then, dt.UTC)
+    for when in (then, int(then), str(then), day, day.date(), day.isoformat(), "2027-01-16", "2027-01-16T08:00:00Z"):
+        assert [fact.id for fact in memory.lookup("boat", as_of=when)] == [old.id], when
+        assert [hit.fact.id for hit in memory.search("boat", as_of=when)] == [old.id], when
+        assert recalled(memory, "What is the boat called?", as_of=when) == [old.text], when

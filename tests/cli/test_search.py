@@ -40,6 +40,14 @@ def test_search_finds_by_words_and_heeds_every_filter() -> None:
         call("search", "staging", "--limit", "0")
 
 
+def test_tags_are_a_comma_list_or_json_and_a_text_with_neither_is_one() -> None:
+    for name, tags in (("heron", "red boat"), ("egret", "red boat,sea"), ("ibis", '["red boat", "sea"]')):
+        stored(f"The {name} is a boat.", "--tags", tags)
+    assert set(found("boat", "--tag", "red boat")) == {f"The {name} is a boat." for name in ("heron", "egret", "ibis")}
+    for tag in ("sea", "red boat, sea", '["sea", "red boat"]'):
+        assert set(found("boat", "--tag", tag)) == {"The egret is a boat.", "The ibis is a boat."}
+
+
 def test_a_filter_reaches_what_lies_behind_many_better_hits(monkeypatch: pytest.MonkeyPatch) -> None:
     # Forty that are alike are wanted, and one that is like them: none may count as known already.
     monkeypatch.setenv("PERDURE_COMPARE", '{"classify": false}')

@@ -5,13 +5,26 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from perdure.api import tool_arguments, tool_work
 from perdure.api.fact_search import marks
-from perdure.api.tool_arguments import Arguments, DecayClass, Id, LinkType, Maybe, Share, Short, Tags, Words
+from perdure.api.tool_arguments import (
+    UNTOLD,
+    Arguments,
+    DecayClass,
+    Id,
+    LinkType,
+    Maybe,
+    Share,
+    Short,
+    Tag,
+    Tags,
+    Time,
+    Words,
+)  # fmt: skip
 from perdure.api.tool_caller import Answer, ToolCaller
 from perdure.api.tool_work import DATA, LINE
 from perdure.api.tools import Tool
@@ -35,8 +48,9 @@ class Search(Arguments):
     places: Literal["memories", "files", "conversations", "all"] = Field("memories", alias="in")
     entity: Short | Maybe = None
     category: Short | Maybe = None
-    tag: Short | Maybe = None
-    as_of: dt.datetime | Maybe = None
+    tag: Tag | Maybe = None
+    as_of: Time | Maybe = Field(None, description="A date or time.")
+    include_superseded: bool = Field(False, json_schema_extra=UNTOLD)
     limit: int = Field(6, ge=1, le=20)
 
 
@@ -46,8 +60,9 @@ class List(Arguments):
     entity: Short | Maybe = Field(None, description="The user is `user`.")
     key: Short | Maybe = Field(None, description="Property of entity.")
     category: Short | Maybe = None
-    tag: Short | Maybe = None
-    as_of: dt.datetime | Maybe = None
+    tag: Tag | Maybe = None
+    as_of: Time | Maybe = Field(None, description="A date or time.")
+    include_superseded: bool = Field(False, json_schema_extra=UNTOLD)
     limit: int = Field(20, ge=1, le=100)
 
     @model_validator(mode="after")
@@ -110,7 +125,7 @@ class Link(Arguments):
     source: Id
     target: Id
     type: LinkType = Field("RELATED_TO", description="How source stands to target.")
-    strength: ClassVar[float] = 1.0
+    strength: Share = Field(1.0, json_schema_extra=UNTOLD)
 
 
 class Why(Arguments):
@@ -154,8 +169,7 @@ def search(caller: ToolCaller, given: Search) -> Answer:
 
 
 def _memories(caller: ToolCaller, given: Search) -> Answer:
-    values = given.model_dump(include={"query", "entity", "category", "tag", "limit"})
-    asked = tool_arguments.Recall.model_validate(values | {"as_of": _epoch(given.as_of)})
+    asked = tool_arguments.Recall.model_validate(given.model_dump(exclude={"places"}))
     found = tool_work.recall(caller, asked).details.get("memories", ())
     facts = caller.facts([each["id"] for each in found])
     # A passage of a file may come up as well, which is no memory.
@@ -175,12 +189,12 @@ def _passages(caller: ToolCaller, given: Search) -> Answer:
 def list_(caller: ToolCaller, given: List) -> Answer:
     """List memories: of a slot the most certain first, else the newest."""
     caller.refuse_if_overheard()
-    as_of = _epoch(given.as_of)
     chosen = Filter(category=given.category, review_state="approved")
+    seen = given.model_dump(include={"tag", "as_of", "include_superseded"})
     if given.entity is None:
-        facts: Sequence[Fact] = caller.admin.list(chosen, limit=given.limit, tag=given.tag, as_of=as_of)
+        facts: Sequence[Fact] = caller.admin.list(chosen, limit=given.limit, **seen)
     else:
-        slot = caller.lookup(given.entity, given.key, tag=given.tag, as_of=as_of)
+        slot = caller.lookup(given.entity, given.key, **seen)
         right = [fact for fact in slot if given.category in (None, fact.category)]
         facts = [fact for fact in right if fact.review_state == "approved"][: given.limit]
     caller.handed_out([fact.id for fact in facts])
@@ -204,10 +218,6 @@ def forget(caller: ToolCaller, given: Forget) -> Answer:
 
 def _iso(moment: float) -> str:
     return dt.datetime.fromtimestamp(moment, dt.UTC).isoformat(timespec="seconds")
-
-
-def _epoch(time: dt.datetime | None) -> float | None:
-    return None if time is None else time.timestamp()
 
 
 def _line(item: Mapping[str, Any]) -> str:
