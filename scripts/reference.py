@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from perdure.cli.main import COMMANDS, cli
 from perdure.cli.replay import demo
 from perdure.engine.settings import Settings, Table, table_of
+from scripts.async_stub import stub
 
 ROOT = Path(__file__).resolve().parents[1]
 HEAD = """\
@@ -208,6 +209,7 @@ PAGES: Mapping[Path, Callable[[], str]] = {
     ROOT / "docs" / "commands.md": reference,
     ROOT / "docs" / "settings.md": settings,
     ROOT / "perdure" / "cli" / "data" / "summaries.json": summaries,
+    ROOT / "perdure" / "api" / "async_memory.pyi": stub,
     ROOT / "README.md": readme,
 }
 """What is written, and by what."""

@@ -1,12 +1,15 @@
-"""The library for programs with an event loop: every method of `Memory` as a coroutine, made by one function."""
+"""The library for programs with an event loop: every method of `Memory` as a coroutine, made by one function.
+
+What type checkers see of it is written by `python -m scripts.reference` into the file of types beside this one.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Coroutine
-from types import TracebackType
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
+import inspect
+from collections.abc import Callable
+from typing import Any, Generic, Self, TypeVar
 
 from perdure.api.admin import Admin
 from perdure.api.aliases import Aliases
@@ -15,15 +18,13 @@ from perdure.api.memory import Memory
 from perdure.api.turns import Turns
 from perdure.api.upkeep import Proposals, Upkeep
 from perdure.api.view import MemoryView
-from perdure.hooks.types import Recall
 
-P = ParamSpec("P")
-R = TypeVar("R")
 T = TypeVar("T", covariant=True)
-Recalls = TypeVar("Recalls", MemoryView, Turns)
 View = TypeVar("View", bound=MemoryView)
 GRACE = 0.5
 """Seconds beyond recall's own deadline: for a thread to start, and for what recall has found by then."""
+TWINS: dict[type, type[Twin[Any]]] = {}
+"""The twin of each class."""
 
 
 class Twin(Generic[T]):
@@ -33,150 +34,71 @@ class Twin(Generic[T]):
         """Take the object; it may go on being used from threads."""
         self.inner = inner
 
+    def __init_subclass__(cls, of: type) -> None:
+        """Make the twin of each public method and property of a class."""
+        TWINS[of] = cls
+        for name, member in inspect.getmembers_static(of):
+            if isinstance(member, property) and not name.startswith("_"):
+                setattr(cls, name, property(_part(name), doc=member.__doc__))
+            elif inspect.isfunction(member) and not name.startswith("_") and name not in vars(cls):
+                setattr(cls, name, _async(member))
 
-def _async(
-    method: Callable[Concatenate[T, P], R],
-) -> Callable[Concatenate[Twin[T], P], Coroutine[Any, Any, R]]:
+
+def _part(name: str) -> Callable[[Twin[Any]], Twin[Any]]:
+    def part(self: Twin[Any]) -> Twin[Any]:
+        inner = getattr(self.inner, name)
+        return TWINS[type(inner)](inner)
+
+    return part
+
+
+def _async(method: Callable[..., Any]) -> Callable[..., Any]:
     """Make the async twin of a method: the same parameters, the same result, the same errors."""
 
     @functools.wraps(method)
-    async def twin(self: Twin[T], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return await asyncio.to_thread(method, self.inner, *args, **kwargs)
-
-    return twin
-
-
-def _in_time(
-    method: Callable[Concatenate[Recalls, P], Recall | None],
-) -> Callable[Concatenate[Twin[Recalls], P], Coroutine[Any, Any, Recall | None]]:
-    """Make the async twin of a recall: when no thread is free in time, the turn goes on without it."""
-    plain = _async(method)
-
-    @functools.wraps(method)
-    async def twin(self: Twin[Recalls], /, *args: P.args, **kwargs: P.kwargs) -> Recall | None:
-        deadline = self.inner._engine.settings.recall_deadline_ms / 1000 + GRACE
+    async def twin(self: Twin[Any], /, *args: Any, **kwargs: Any) -> Any:
+        called = asyncio.to_thread(method, self.inner, *args, **kwargs)
+        if method not in (MemoryView.recall, Turns.before):
+            return await called
+        # When no thread is free in time, the turn goes on without it.
         try:
-            return await asyncio.wait_for(plain(self, *args, **kwargs), deadline)
+            deadline = self.inner._engine.settings.recall_deadline_ms / 1000
+            return await asyncio.wait_for(called, deadline + GRACE)
         except TimeoutError:
             return None
 
     return twin
 
 
-class AsyncTurns(Twin[Turns]):
+class AsyncTurns(Twin[Turns], of=Turns):
     """The async twin of `Turns`."""
 
-    opening = _async(Turns.opening)
-    foresee = _async(Turns.foresee)
-    before = _in_time(Turns.before)
-    after = _async(Turns.after)
-    before_compaction = _async(Turns.before_compaction)
-    session_start = _async(Turns.session_start)
-    session_end = _async(Turns.session_end)
-    adopt = _async(Turns.adopt)
-    past = _async(Turns.past)
-    one = _async(Turns.one)
-    replay = _async(Turns.replay)
-    mark = _async(Turns.mark)
 
-
-class AsyncFiles(Twin[Files]):
+class AsyncFiles(Twin[Files], of=Files):
     """The async twin of `Files`."""
 
-    search = _async(Files.search)
-    read = _async(Files.read)
-    paths = _async(Files.paths)
-    add = _async(Files.add)
-    remove = _async(Files.remove)
-    add_transcript = _async(Files.add_transcript)
-    sync = _async(Files.sync)
-    embed = _async(Files.embed)
-    status = _async(Files.status)
-    append_note = _async(Files.append_note)
-    flush_due = _async(Files.flush_due)
-    prompt_sections = _async(Files.prompt_sections)
 
-
-class AsyncAdmin(Twin[Admin]):
+class AsyncAdmin(Twin[Admin], of=Admin):
     """The async twin of `Admin`."""
 
-    list = _async(Admin.list)
-    inventory = _async(Admin.inventory)
-    stats = _async(Admin.stats)
-    forget_many = _async(Admin.forget_many)
-    review = _async(Admin.review)
-    approve = _async(Admin.approve)
-    reject = _async(Admin.reject)
-    replaced = _async(Admin.replaced)
-    take_back = _async(Admin.take_back)
-    audit = _async(Admin.audit)
-    classify = _async(Admin.classify)
-    purge = _async(Admin.purge)
-    scrub = _async(Admin.scrub)
-    inbox = _async(Admin.inbox)
-    drop_turns = _async(Admin.drop_turns)
-    notices = _async(Admin.notices)
-    verify = _async(Admin.verify)
-    backup = _async(Admin.backup)
-    export = _async(Admin.export)
-    import_from = _async(Admin.import_from)
-    run_job = _async(Admin.run_job)
-    jobs = _async(Admin.jobs)
-    prune = _async(Admin.prune)
-    scopes = _async(Admin.scopes)
-    assign = _async(Admin.assign)
-    search = _async(Admin.search)
 
-
-class AsyncProposals(Twin[Proposals]):
+class AsyncProposals(Twin[Proposals], of=Proposals):
     """The async twin of `Proposals`."""
 
-    find = _async(Proposals.find)
-    list = _async(Proposals.list)
-    accept = _async(Proposals.accept)
-    refuse = _async(Proposals.refuse)
 
-
-class AsyncAliases(Twin[Aliases]):
+class AsyncAliases(Twin[Aliases], of=Aliases):
     """The async twin of `Aliases`."""
 
-    add = _async(Aliases.add)
-    list = _async(Aliases.list)
-    remove = _async(Aliases.remove)
 
-
-class AsyncUpkeep(Twin[Upkeep]):
+class AsyncUpkeep(Twin[Upkeep], of=Upkeep):
     """The async twin of `Upkeep`."""
 
-    consolidate = _async(Upkeep.consolidate)
-    reflect = _async(Upkeep.reflect)
-    distill = _async(Upkeep.distill)
-    checkpoint = _async(Upkeep.checkpoint)
-    checkpoints = _async(Upkeep.checkpoints)
-    restore = _async(Upkeep.restore)
 
-    @property
-    def proposals(self) -> AsyncProposals:
-        """Lines for MEMORY.md that somebody may accept."""
-        return AsyncProposals(self.inner.proposals)
-
-
-class AsyncMemoryView(Twin[View]):
+class AsyncMemoryView(Twin[View], of=MemoryView):
     """The async twin of `MemoryView`."""
 
-    add = _async(MemoryView.add)  # type: ignore[arg-type]  # as for `update`
-    store = _async(MemoryView.store)
-    update = _async(MemoryView.update)  # type: ignore[arg-type]  # its **values could be called self
-    forget = _async(MemoryView.forget)
-    search = _async(MemoryView.search)
-    get_all = _async(MemoryView.get_all)
-    delete = _async(MemoryView.delete)
-    history = _async(MemoryView.history)
-    recall = _in_time(MemoryView.recall)
-    get = _async(MemoryView.get)
 
-
-class AsyncMemory(AsyncMemoryView[Memory]):
+class AsyncMemory(AsyncMemoryView[Memory], of=Memory):
     """The async twin of `Memory`: the same methods, to be awaited.
 
     Example:
@@ -190,62 +112,12 @@ class AsyncMemory(AsyncMemoryView[Memory]):
         """Open the store; the arguments and errors are those of `Memory.open`."""
         return cls(await asyncio.to_thread(Memory.open, *args, **kwargs))
 
-    unforget = _async(Memory.unforget)
-    pin = _async(Memory.pin)
-    link = _async(Memory.link)
-    unlink = _async(Memory.unlink)
-    related = _async(Memory.related)
-    undo = _async(Memory.undo)
-    evaluate = _async(Memory.evaluate)
-    why = _async(Memory.why)
-    why_not = _async(Memory.why_not)
-    has = _async(Memory.has)
-    lookup = _async(Memory.lookup)
-    changes = _async(Memory.changes)
-    live_ids = _async(Memory.live_ids)
-    status = _async(Memory.status)
-    ready = _async(Memory.ready)
-    settle = _async(Memory.settle)
-    sync_index = _async(Memory.sync_index)
-    embed = _async(Memory.embed)
-    vault = _async(Memory.vault)
-    close = _async(Memory.close)
-
-    def for_user(
-        self, user: str, *, agent: str | None = None, project: str | None = None, session: str | None = None
-    ) -> AsyncMemoryView[MemoryView]:
+    def for_user(self, user: str, **ids: Any) -> AsyncMemoryView[MemoryView]:
         """Return the async twin of `Memory.for_user`."""
-        return AsyncMemoryView(self.inner.for_user(user, agent=agent, project=project, session=session))
-
-    @property
-    def turns(self) -> AsyncTurns:
-        """What a host tells of its turns."""
-        return AsyncTurns(self.inner.turns)
-
-    @property
-    def files(self) -> AsyncFiles:
-        """Markdown memory and past conversations."""
-        return AsyncFiles(self.inner.files)
-
-    @property
-    def aliases(self) -> AsyncAliases:
-        """Other names of one thing."""
-        return AsyncAliases(self.inner.aliases)
-
-    @property
-    def upkeep(self) -> AsyncUpkeep:
-        """What a memory does about itself."""
-        return AsyncUpkeep(self.inner.upkeep)
-
-    @property
-    def admin(self) -> AsyncAdmin:
-        """What keeps a store in order."""
-        return AsyncAdmin(self.inner.admin)
+        return AsyncMemoryView(self.inner.for_user(user, **ids))
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
+    async def __aexit__(self, *raised: object) -> None:
+        await asyncio.to_thread(self.inner.close)

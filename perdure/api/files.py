@@ -15,7 +15,7 @@ from perdure.engine.engine import overheard
 from perdure.engine.file_memory import flush_policy
 from perdure.errors import InputError
 from perdure.files import registry
-from perdure.files.index import Progress, Synced
+from perdure.files.index import Synced
 from perdure.files.notes import append_daily_note
 from perdure.files.prompt import prompt_sections
 from perdure.files.roots import MAX_BYTES, Kind, Reading, Root, read_memory, read_text, scan
@@ -24,6 +24,7 @@ from perdure.files.transcript_log import safe_name
 from perdure.hooks.types import Messages, PromptSection
 from perdure.recall.aliases import Speller
 from perdure.recall.query import Query
+from perdure.store.listing import Progress
 from perdure.store.sql import run
 from perdure.text.timestamps import day_of
 

@@ -15,11 +15,12 @@ from perdure.clock import Clock
 from perdure.embed.base import Embedder
 from perdure.errors import ModelError, StoreError
 from perdure.files import registry
-from perdure.files.index import Difference, FileIndex, Progress, Synced
+from perdure.files.index import Difference, FileIndex, Synced
 from perdure.files.roots import Kind, Root, root_of
 from perdure.files.transcript_log import TranscriptLog, safe_name
 from perdure.hooks.types import Messages
 from perdure.recent import Recent
+from perdure.store.listing import Progress
 from perdure.store.scope import Audience, Scope
 from perdure.store.store import Store
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perdure.store.fact import Fact, folded_slot
+from perdure.store.listing import Progress
 from perdure.store.sql import run
 from perdure.store.store import Store
 from perdure.store.trust import SUPERSEDES
@@ -23,7 +24,6 @@ BLOCK = 512
 READ_AT_A_TIME = 500
 APART = ("pattern", "checkpoint")
 """Categories that are never merged: a pattern stands for its evidence, a checkpoint for its moment."""
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

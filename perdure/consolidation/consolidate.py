@@ -14,12 +14,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from perdure.capture.writing import Writer
-from perdure.consolidation.clusters import Cluster, Progress, clusters
+from perdure.consolidation.clusters import Cluster, clusters
 from perdure.errors import ModelError, NotFoundError
 from perdure.llm import MERGES, Asker
 from perdure.ranking.decay import DEFAULT_CLASS, LIFETIMES
 from perdure.store.fact import SELECT, Fact, from_row
 from perdure.store.links import link
+from perdure.store.listing import Progress
 from perdure.store.search import View
 from perdure.store.sql import run
 from perdure.store.store import Store

@@ -13,12 +13,12 @@ from typing import Any
 from perdure.capture.pipeline import Capturer
 from perdure.capture.statements import CaptureRule
 from perdure.capture.writing import Prepared, Writer, Written
-from perdure.consolidation.clusters import Progress
 from perdure.errors import InputError
 from perdure.files.roots import Root, read_text
 from perdure.files.turns import Turn, read_turns, session_of
 from perdure.hooks.types import Channel
 from perdure.store.fact import Fact
+from perdure.store.listing import Progress
 from perdure.store.scope import Scope
 from perdure.store.store import Store
 from perdure.store.transaction import Transaction

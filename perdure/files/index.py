@@ -28,6 +28,7 @@ from perdure.files.turns import session_of
 from perdure.regex import lazy
 from perdure.store.database import Database
 from perdure.store.folder import file_lock, sync_folder
+from perdure.store.listing import Progress
 from perdure.store.sql import Connection, put_meta, run
 from perdure.store.store import Store
 from perdure.text.fence import strip_fenced
@@ -54,7 +55,6 @@ SESSION_FACTOR = 10
 CHANGING = 0
 """Stands for the time of a file that may have been changed again within its clock's tick: it is looked at once more."""
 EMBED_BATCH = 4
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 DATA = (
     "perdure/py.typed",
+    "perdure/api/async_memory.pyi",
     *(
         f"perdure/{folder}/data/*.toml"
         for folder in ("capture", "consolidation", "embed", "models", "recall", "secrets", "speech", "text")
