@@ -44,8 +44,8 @@ class Twin(Generic[T]):
                 setattr(cls, name, _async(member))
 
 
-def _part(name: str) -> Callable[[Twin[Any]], Twin[Any]]:
-    def part(self: Twin[Any]) -> Twin[Any]:
+def _part(name: str) -> Callable[[Any], Any]:
+    def part(self: Any) -> Any:
         inner = getattr(self.inner, name)
         return TWINS[type(inner)](inner)
 

@@ -38,7 +38,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Tags = Annotated[tuple[Short, ...], Field(max_length=20), BeforeValidator(tags_of)]
 Tag = Annotated[Tags, WithJsonSchema({"type": "string"})]
 Time = Annotated[float, BeforeValidator(moment), WithJsonSchema({"type": "string"})]
-Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Count = Annotated[int, Field(ge=1)]
 DecayClass = Annotated[
     str, BeforeValidator(partial(_chosen, LIFETIMES, DECAYS)), WithJsonSchema({"enum": DECAYS, "type": "string"})
 ]

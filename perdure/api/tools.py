@@ -154,7 +154,7 @@ def _within(schema: Mapping[str, Any], what: str, of: str = " of ") -> str:
     least, most = schema.get(f"min{what}"), schema.get(f"max{what}")
     if least is None:
         return ""
-    return f"{of}{least:,} or more" if most is None else f"{of}{least:,} to {most:,}"
+    return f", {least:,} or more" if most is None else f"{of}{least:,} to {most:,}"
 
 
 def _plain(value: Any) -> Any:

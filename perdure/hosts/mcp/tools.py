@@ -5,26 +5,13 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, create_model, model_validator
 
 from perdure.api import tool_arguments, tool_work
 from perdure.api.fact_search import marks
-from perdure.api.tool_arguments import (
-    UNTOLD,
-    Arguments,
-    DecayClass,
-    Id,
-    LinkType,
-    Maybe,
-    Share,
-    Short,
-    Tag,
-    Tags,
-    Time,
-    Words,
-)  # fmt: skip
+from perdure.api.tool_arguments import UNTOLD, Arguments, Id, Maybe, Short, Tag, Time, Words
 from perdure.api.tool_caller import Answer, ToolCaller
 from perdure.api.tool_work import DATA, LINE
 from perdure.api.tools import Tool
@@ -34,34 +21,39 @@ from perdure.text.clean import clip
 from perdure.text.escape import escape
 
 _SHOWN = ("id", "text", "category", "entity", "key", "value", "why", "tags", "scope", "superseded_by")
-_CHECKED = ("minLength", "maxLength", "maxItems", "minimum", "additionalProperties")
+_CHECKED = ("description", "minLength", "maxLength", "maxItems", "minimum", "additionalProperties")
 _SOURCES = {"files": ("memory",), "conversations": ("sessions",), "all": None}
-Line = Annotated[int, Field(ge=1)]
-Quote = Words | Maybe
-_QUOTE = "The user's own words that ask for it."
+_SAID = {
+    "as_of": "A date or time.",
+    "from": "First line.",
+    "memory_list.entity": "The user is `user`.",
+    "memory_list.key": "Property of entity.",
+    "memory_store.category": "fact, preference, decision, entity...",
+    "path": "Such as memory/2026-02-24.md#L12-L28.",
+    "quote": "The user's own words that ask for it.",
+    "scope": "`project`: for this repository alone.",
+    "supersedes": "Id of what it replaces.",
+    "type": "How source stands to target.",
+}
+"""What a client is told of arguments, of all tools or of one; the others are told by their names."""
 
 
-class Search(Arguments):
+class Search(tool_arguments.Recall):
     """Of memory_search."""
 
     query: Words
+    memory: Id | Maybe = Field(None, json_schema_extra=UNTOLD)
     places: Literal["memories", "files", "conversations", "all"] = Field("memories", alias="in")
-    entity: Short | Maybe = None
-    category: Short | Maybe = None
-    tag: Tag | Maybe = None
-    as_of: Time | Maybe = Field(None, description="A date or time.")
-    include_superseded: bool = Field(False, json_schema_extra=UNTOLD)
-    limit: int = Field(6, ge=1, le=20)
 
 
 class List(Arguments):
     """Of memory_list."""
 
-    entity: Short | Maybe = Field(None, description="The user is `user`.")
-    key: Short | Maybe = Field(None, description="Property of entity.")
+    entity: Short | Maybe = None
+    key: Short | Maybe = None
     category: Short | Maybe = None
     tag: Tag | Maybe = None
-    as_of: Time | Maybe = Field(None, description="A date or time.")
+    as_of: Time | Maybe = None
     include_superseded: bool = Field(False, json_schema_extra=UNTOLD)
     limit: int = Field(20, ge=1, le=100)
 
@@ -72,80 +64,28 @@ class List(Arguments):
         return self
 
 
-class Get(Arguments):
+class Get(tool_arguments.Get):
     """Of memory_get."""
 
-    id: Id | Maybe = None
-    path: Words | Maybe = Field(None, description="Such as memory/2026-02-24.md#L12-L28.")
-    start: Line | Maybe = Field(None, alias="from", description="First line.")
-    lines: Line | Maybe = None
+    memory: Id | Maybe = None
+    path: Words | Maybe = None  # type: ignore[assignment]  # here it is one of two
 
-    either = ("id", "path")
-
-
-class Store(Arguments):
-    """Of memory_store."""
-
-    text: str = Field(min_length=3, max_length=2_000)
-    category: Short | Maybe = Field(None, description="fact, preference, decision, entity...")
-    importance: Share = 0.5
-    entity: Short | Maybe = None
-    key: Short | Maybe = None
-    value: Short | Maybe = None
-    why: Words | Maybe = None
-    tags: Tags | Maybe = None
-    supersedes: Id | Maybe = Field(None, description="Id of what it replaces.")
-    decay_class: DecayClass | Maybe = None
-    scope: Short | Maybe = Field(None, description="`project`: for this repository alone.")
-    quote: Quote = Field(None, exclude=True, description=_QUOTE)
-
-
-class Update(tool_arguments.Update):
-    """Of memory_update."""
-
-    memory: Id = Field(alias="id")
-    text: Words | Maybe = None
-    category: Short | Maybe = None
-    importance: Share | Maybe = None
-    value: Short | Maybe = None
-    tags: Tags | Maybe = None
-    quote: Quote = Field(None, exclude=True, description=_QUOTE)
+    either = ("memory", "path")
 
 
 class Forget(Arguments):
     """Of memory_forget."""
 
-    memory: Id = Field(alias="id")
-    quote: Quote = Field(None, exclude=True, description=_QUOTE)
+    memory: Id
 
 
-class Link(Arguments):
-    """Of memory_link."""
-
-    source: Id
-    target: Id
-    type: LinkType = Field("RELATED_TO", description="How source stands to target.")
-    strength: Share = Field(1.0, json_schema_extra=UNTOLD)
-
-
-class Why(Arguments):
-    """Of memory_why."""
-
-    memory: Id | Maybe = Field(None, alias="id")
-
-
-class Checkpoint(Arguments):
-    """Of memory_checkpoint."""
-
-    intent: Words
-    state: Words
-    expected: Words = ""
-
-
-class Reflect(Arguments):
-    """Of memory_reflect."""
-
-    days: int = Field(14, ge=1, le=365)
+def _by_id(takes: type[Arguments], *, quote: bool = False) -> type[Arguments]:
+    """Return arguments among which a memory is named by `id`, with a `quote` where the user's word may be needed."""
+    fields: dict[str, Any] = {"quote": (Words | Maybe, Field(None, exclude=True))} if quote else {}
+    if "memory" in takes.model_fields:
+        must = takes.model_fields["memory"].is_required()
+        fields["memory"] = (Id, Field(alias="id")) if must else (Id | Maybe, Field(None, alias="id"))
+    return create_model(takes.__name__, __base__=takes, **fields)
 
 
 def shown(fact: Fact) -> dict[str, Any]:
@@ -169,8 +109,7 @@ def search(caller: ToolCaller, given: Search) -> Answer:
 
 
 def _memories(caller: ToolCaller, given: Search) -> Answer:
-    asked = tool_arguments.Recall.model_validate(given.model_dump(exclude={"places"}))
-    found = tool_work.recall(caller, asked).details.get("memories", ())
+    found = tool_work.recall(caller, given).details.get("memories", ())
     facts = caller.facts([each["id"] for each in found])
     # A passage of a file may come up as well, which is no memory.
     items = [{**each, **(shown(facts[each["id"]]) if each["id"] in facts else {})} for each in found]
@@ -205,8 +144,8 @@ def list_(caller: ToolCaller, given: List) -> Answer:
 def get(caller: ToolCaller, given: Get) -> Answer:
     """Show one memory whole, or lines of a file."""
     if given.path is not None:
-        return tool_work.get(caller, given)  # type: ignore[arg-type]  # it has the same arguments
-    answer = tool_work.recall(caller, tool_arguments.Recall.model_validate({"memory": given.id}))
+        return tool_work.get(caller, given)
+    answer = tool_work.recall(caller, tool_arguments.Recall.model_validate({"memory": given.memory}))
     facts = caller.facts([each["id"] for each in answer.details.get("memories", ())])
     return Answer(answer.text, {"memories": [shown(fact) for fact in facts.values()]})
 
@@ -241,7 +180,12 @@ class Offer:
         hint = {"readOnlyHint": True} if self.does == "reads" else {"destructiveHint": self.does == "takes"}
         tool, gives = self.tool, {"type": "object", "properties": kinds}
         said = {"name": tool.name, "title": self.title, "description": tool.description}
-        return said | {"inputSchema": _brief(tool.parameters), "outputSchema": gives, "annotations": hint}
+        takes = _brief(tool.parameters)
+        takes["properties"].pop("strength", None)
+        for name, each in takes["properties"].items():
+            told = _SAID.get(f"{tool.name}.{name}") or _SAID.get(name)
+            each |= {"description": told} if told else {}
+        return said | {"inputSchema": takes, "outputSchema": gives, "annotations": hint}
 
 
 def _brief(value: Any) -> Any:
@@ -265,28 +209,28 @@ OFFERS: tuple[Offer, ...] = (
     _offer("list", "List memories", List, list_, "reads",
            "List the newest memories, or what is known of one entity (a person, project or thing) and key.",
            memories="array"),
-    _offer("get", "Read a memory or file", Get, get, "reads",
+    _offer("get", "Read a memory or file", _by_id(Get), get, "reads",
            "Read a memory by its id, or lines of MEMORY.md or memory/ by a path that memory_search shows.",
            memories="array", path="string", text="string"),
-    _offer("store", "Remember", Store, tool_work.store, "adds",
+    _offer("store", "Remember", _by_id(tool_arguments.Store, quote=True), tool_work.store, "adds",
            "Keep what will matter in later conversations: one idea in one sentence that can be understood alone.",
            id="string", outcome="string"),
-    _offer("update", "Correct a memory", Update, tool_work.update, "takes",
+    _offer("update", "Correct a memory", _by_id(tool_arguments.Update, quote=True), tool_work.update, "takes",
            "Correct a memory. To replace what the user said, they are asked first, or it waits for their review.",
            id="string", outcome="string"),
-    _offer("forget", "Forget a memory", Forget, forget, "takes",
+    _offer("forget", "Forget a memory", _by_id(Forget, quote=True), forget, "takes",
            "Leave a memory out of every answer. The user's word is needed as for memory_update.",
            id="string", outcome="string"),
-    _offer("link", "Link two memories", Link, tool_work.link, "adds",
+    _offer("link", "Link two memories", tool_arguments.Link, tool_work.link, "adds",
            "Say how one memory stands to another.", id="string"),
-    _offer("why", "Explain memory", Why, tool_work.why, "reads",
+    _offer("why", "Explain memory", _by_id(tool_arguments.Why), tool_work.why, "reads",
            "Explain what came up last and why; with id, why that memory did or did not.",
            id="string", shown="array"),
-    _offer("checkpoint", "Keep where things stand", Checkpoint, tool_work.checkpoint, "adds",
+    _offer("checkpoint", "Keep where things stand", tool_arguments.Checkpoint, tool_work.checkpoint, "adds",
            "Before risky work, keep for some hours what you are about to do.", id="string"),
     _offer("prune", "Remove what expired", tool_arguments.Prune, tool_work.prune, "takes",
            "Remove what has expired, if the user asks for it.", expired="integer", removed="integer"),
-    _offer("reflect", "Look for patterns", Reflect, tool_work.reflect, "adds",
+    _offer("reflect", "Look for patterns", tool_arguments.Reflect, tool_work.reflect, "adds",
            "Look for patterns in the memories of the last days and keep them.",
            examined="integer", patterns="integer"),
 )  # fmt: skip
