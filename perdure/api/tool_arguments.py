@@ -140,7 +140,7 @@ class Store(Arguments):
     key: Short | Maybe = Field(None, description="Which property, such as birthday.")
     value: Short | Maybe = Field(None, description="Its value.")
     why: Words | Maybe = Field(None, description="The reason, of a decision.")
-    tags: Tags | Maybe = Field(None, description="Instead of those that are found.")
+    tags: Tags | Maybe = Field(None, description="Instead of those that are found: texts, or one with commas.")
     supersedes: Id | Maybe = Field(None, description="Id of the memory whose place it takes.")
     decay_class: DecayClass | Maybe = Field(None, description="How long it is kept; left out: for good, or as it says.")
     scope: Short | Maybe = Field(None, description="Whose it is, such as project:heron; left out: the user's.")
@@ -154,7 +154,7 @@ class Update(Arguments):
     category: Short | Maybe = Field(None, description="New category.")
     importance: Share | Maybe = Field(None, description="0 to 1.")
     value: Short | Maybe = Field(None, description="New value of its slot.")
-    tags: Tags | Maybe = Field(None, description="New tags.")
+    tags: Tags | Maybe = Field(None, description="New tags: texts, or one with commas.")
 
     @model_validator(mode="after")
     def _any(self) -> Update:

@@ -10,12 +10,12 @@ from typing import Any
 import click
 
 from perdure.api.memory import Memory
+from perdure.api.tool_arguments import Store, Update
 from perdure.cli.facts import print_facts, print_stored, whichever
-from perdure.cli.options import dry_run_option, on_memory, project_option
+from perdure.cli.options import arguments_option, dry_run_option, on_memory, project_option
 from perdure.cli.output import FOUND_NOTHING, OK, SHORT_ID, Output, choose, day, edited
 from perdure.errors import AmbiguousIdError, InputError, NotFoundError
 from perdure.hooks.types import Channel
-from perdure.ranking.decay import LIFETIMES
 from perdure.store.fact import Fact
 from perdure.store.links import TYPES
 from perdure.store.listing import Filter, State, state_of
@@ -26,11 +26,6 @@ CHOICES = 10
 """Memories to choose from."""
 
 _fact_id = click.argument("fact_id", metavar="ID")
-_entity = click.option("--entity", help="Of the slot it fills.")
-_key = click.option("--key", help="Of the slot it fills.")
-_value = click.option("--value", help="Of the slot it fills.")
-_why = click.option("--why", help="The reason.")
-_decay = click.option("--decay", "decay_class", type=click.Choice(list(LIFETIMES)), help="How long it lives.")
 _scope = click.option("--scope", help='"global", "user:ID", "agent:ID", "project:ID"...; without it your own.')
 _type = click.option("--type", "link_type", type=click.Choice(TYPES), default="RELATED_TO", show_default=True)
 
@@ -38,17 +33,9 @@ _type = click.option("--type", "link_type", type=click.Choice(TYPES), default="R
 @click.command()
 @click.argument("words", metavar="[TEXT]", required=False)
 @click.option("--text", "text", help="The memory, instead of the argument.")
-@click.option("--category", help="Instead of the one that the words give.")
-@click.option("--importance", type=float, default=0.5, show_default=True, help="0 to 1.")
-@_entity
-@_key
-@_value
-@_why
-@click.option("--tags", help="A comma list, instead of the tags that the words give.")
-@_decay
+@arguments_option("category importance entity key value why tags decay_class supersedes", Store)
 @_scope
 @project_option
-@click.option("--supersedes", help="Id of the memory whose place it takes.")
 @on_memory(model=True)
 def store(memory: Memory, output: Output, words: str | None, text: str | None, tags: str | None, **given: Any) -> None:
     """Store a memory.
@@ -65,16 +52,8 @@ def store(memory: Memory, output: Output, words: str | None, text: str | None, t
 
 @click.command()
 @_fact_id
-@click.option("--text", help="New words: they make a new version with a new id.")
-@click.option("--category", help="Another category.")
-@click.option("--importance", type=float, help="0 to 1.")
-@_entity
-@_key
-@_value
-@_why
+@arguments_option("text category importance entity key value why tags decay_class", Update, Store)
 @click.option("--summary", help="Stands for a long text in a recalled block.")
-@click.option("--tags", help="A comma list, instead of those it has.")
-@_decay
 @on_memory(model=True)
 def update(memory: Memory, output: Output, fact_id: str, **given: Any) -> None:
     """Change a memory. The former version stays for `perdure history` and `perdure undo`.

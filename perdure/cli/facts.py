@@ -14,7 +14,8 @@ import click
 from perdure.api.explain import Ending, ending
 from perdure.api.memory import Memory
 from perdure.api.stored import Stored
-from perdure.cli.options import limit_option, on_memory, project_option, scope_option
+from perdure.api.tool_arguments import Recall
+from perdure.cli.options import arguments_option, limit_option, on_memory, project_option, scope_option
 from perdure.cli.output import FOUND_NOTHING, OK, SHORT_ID, Output, day, minute, tell
 from perdure.store.fact import Fact
 from perdure.store.history import Change
@@ -27,20 +28,13 @@ from perdure.text.pluralize import counted
 NAMING = 50
 """Memories among which `perdure lookup` finds those that name something."""
 
-_category = click.option("--category", help="Of this category.")
-_entity = click.option("--entity", help="About this entity.")
-_tag = click.option("--tag", help="With this tag.")
-_as_of = click.option("--as-of", help="What was true at this time.")
 _superseded = click.option("--superseded", "include_superseded", is_flag=True, help="Also former versions.")
 
 
 @click.command()
 @click.argument("query")
-@_category
-@_entity
+@arguments_option("category entity tag as_of", Recall)
 @scope_option
-@_tag
-@_as_of
 @_superseded
 @limit_option(10)
 @on_memory(model=True, reads=True)
@@ -73,8 +67,7 @@ def search(
 @click.command()
 @click.argument("entity")
 @click.argument("key", required=False)
-@_tag
-@_as_of
+@arguments_option("tag as_of", Recall)
 @_superseded
 @project_option
 @on_memory(reads=True)
@@ -101,13 +94,10 @@ def lookup(memory: Memory, output: Output, entity: str, key: str | None, as_of: 
     multiple=True,
     help="In this state; may be repeated.",
 )
-@_category
-@_entity
+@arguments_option("category entity tag as_of", Recall)
 @scope_option
-@_tag
 @click.option("--after", help="Said at or after this time.")
 @click.option("--before", help="Said before this time.")
-@_as_of
 @click.option("--pinned", is_flag=True, help="Only what is pinned.")
 @click.option("--fading", is_flag=True, help="Only what fades and ends one day, or has ended: when, and why.")
 @click.option("--all", "everyone", is_flag=True, help="Also what belongs to named users.")
@@ -188,7 +178,7 @@ def history(memory: Memory, output: Output, fact_id: str | None, since: int, lim
 @click.command()
 @click.argument("fact_id", metavar="ID")
 @click.option("--depth", default=2, show_default=True, help="So many links far, 1 to 10.")
-@_as_of
+@arguments_option("as_of", Recall)
 @on_memory(reads=True)
 def graph(memory: Memory, output: Output, fact_id: str, depth: int, as_of: str | None) -> None:
     """Show the memories that links lead to from one, as a tree: to the right an arrow, back an arrow to the left.

@@ -13,9 +13,12 @@ import click
 
 from perdure.cli.output import Output, notice
 from perdure.errors import AmbiguousIdError, InputError, NotFoundError, ScopeError
+from perdure.ranking.decay import LIFETIMES
 from perdure.store.scope import EVERYONE, OWNERS, SHARED, Audience, Scope
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from perdure.store.store import Absent, Store
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -46,6 +49,23 @@ def limit_option(default: int | None = 20, most: int = MAX_LIMIT) -> Callable[[C
     """Return `--limit`; without a default it is as the settings say."""
     told = "So many at the most" + ("; without it as the settings say." if default is None else ".")
     return click.option("--limit", type=click.IntRange(1, most), default=default, show_default=True, help=told)
+
+
+def arguments_option(names: str, *takes: type[BaseModel]) -> Callable[[Command], Command]:
+    """Return options for arguments of tools, told and left out as there; of several models the first counts."""
+    known = {name: field for each in reversed(takes) for name, field in each.model_fields.items()}
+
+    def decorate(command: Command) -> Command:
+        for name in reversed(names.split()):
+            field, default = known[name], known[name].get_default()
+            kind = click.Choice(list(LIFETIMES)) if name == "decay_class" else float if name == "importance" else None
+            option = f"--{name.removesuffix('_class').replace('_', '-')}"
+            command = click.option(
+                option, name, type=kind, default=default, show_default=default is not None, help=field.description
+            )(command)
+        return command
+
+    return decorate
 
 
 def store_options(command: Command) -> Command:

@@ -13,7 +13,8 @@ import click
 from perdure.api.evaluate import Evaluation, compare
 from perdure.api.explain import INJECTED, Considered, Why, silence
 from perdure.api.memory import Memory
-from perdure.cli.options import on_memory, project_option
+from perdure.api.tool_arguments import Recall
+from perdure.cli.options import arguments_option, on_memory, project_option
 from perdure.cli.output import SHORT_ID, Output, steps
 from perdure.errors import InputError
 from perdure.recall.receipt import Receipt
@@ -29,8 +30,7 @@ HEADER = ("id", "verdict", "score", "likely", "cosine", "words", "legs", "factor
 @click.argument("query")
 @click.option("--explain", is_flag=True, help="Also what did not come up, with scores, and how each leg did.")
 @click.option("--why-not", "fact_id", metavar="ID", help="Say why this memory does not come up.")
-@click.option("--as-of", help="What was true at this time.")
-@click.option("--tag", help="Only memories with this tag, found by their words.")
+@arguments_option("as_of tag", Recall)
 @click.option("--expand", is_flag=True, help="Also ask in other words of the language model, if one is set.")
 @project_option
 @on_memory(model=True, reads=True)
