@@ -28,22 +28,22 @@ def _folded(name: str) -> str:
     return "".join(filter(str.isalnum, name)).lower()
 
 
-LINKS = ("RELATED_TO", "CAUSED_BY", "PART_OF", "DEPENDS_ON", "CONTRADICTS", "INSTANCE_OF", "DERIVED_FROM")
-DECAYS = ("permanent", "durable", "normal", "short", "session", "ephemeral")
+_LINKS = ("RELATED_TO", "CAUSED_BY", "PART_OF", "DEPENDS_ON", "CONTRADICTS", "INSTANCE_OF", "DERIVED_FROM")
+_DECAYS = ("permanent", "durable", "normal", "short", "session", "ephemeral")
 """Classes that a model is told of; the others are further names of theirs."""
 Words = Annotated[str, Field(min_length=1, max_length=2_000)]
 Id = Annotated[str, Field(min_length=1, max_length=200)]
 Short = Annotated[str, Field(min_length=1, max_length=200)]
-Share = Annotated[float, Field(ge=0, le=1)]
+_Share = Annotated[float, Field(ge=0, le=1)]
 Tags = Annotated[tuple[Short, ...], Field(max_length=20), BeforeValidator(tags_of)]
 Tag = Annotated[Tags, WithJsonSchema({"type": "string"})]
 Time = Annotated[float, BeforeValidator(moment), WithJsonSchema({"type": "string"})]
-Count = Annotated[int, Field(ge=1)]
-DecayClass = Annotated[
-    str, BeforeValidator(partial(_chosen, LIFETIMES, DECAYS)), WithJsonSchema({"enum": DECAYS, "type": "string"})
+_Count = Annotated[int, Field(ge=1)]
+_Decay = Annotated[
+    str, BeforeValidator(partial(_chosen, LIFETIMES, _DECAYS)), WithJsonSchema({"enum": _DECAYS, "type": "string"})
 ]
-LinkType = Annotated[
-    str, BeforeValidator(partial(_chosen, LINKS, LINKS)), WithJsonSchema({"enum": LINKS, "type": "string"})
+_LinkType = Annotated[
+    str, BeforeValidator(partial(_chosen, _LINKS, _LINKS)), WithJsonSchema({"enum": _LINKS, "type": "string"})
 ]
 Maybe = SkipJsonSchema[None]
 """An argument that may be left out; providers differ in what they make of "null" in a schema."""
@@ -85,7 +85,7 @@ class Arguments(BaseModel):
         told: dict[str, Any] = {}
         called: dict[str, str] = {}
         for key, value in values.items():
-            name = cls._names().get(_folded(key), key)
+            name = cls._names().get(_folded(str(key)), str(key))
             plain = clean(value) if isinstance(value, str) else value
             # There are clients that fill in every argument: nothing means that it was left out.
             if plain is None or (isinstance(plain, str) and not plain.strip()):
@@ -94,7 +94,7 @@ class Arguments(BaseModel):
                 continue
             if name in called:
                 raise ValueError(f"{called[name]} and {key} are one argument; give one of them")
-            told[name], called[name] = plain, key
+            told[name], called[name] = plain, str(key)
         return told
 
     @model_validator(mode="after")
@@ -107,7 +107,8 @@ class Arguments(BaseModel):
 class Recall(Arguments):
     """Search long-term memory: facts, preferences, decisions, dates from earlier conversations.
 
-    Give `query`; or `memory`, the number or id of a memory that was shown to you shortened, to read all of it.
+    Give `query`, or `tag`, `entity` or `category` alone for the newest that have it; or `memory`, the number or id of a
+    memory that was shown to you shortened, to read all of it.
     """
 
     query: Words | Maybe = Field(None, description="What to look for, in words.")
@@ -142,7 +143,7 @@ class Store(Arguments):
     why: Words | Maybe = Field(None, description="The reason, of a decision.")
     tags: Tags | Maybe = Field(None, description="Instead of those that are found: texts, or one with commas.")
     supersedes: Id | Maybe = Field(None, description="Id of the memory whose place it takes.")
-    decay_class: DecayClass | Maybe = Field(None, description="How long it is kept; left out: for good, or as it says.")
+    decay_class: _Decay | Maybe = Field(None, description="How long it is kept; left out: for good, or as it says.")
     scope: Short | Maybe = Field(None, description="Whose it is, such as project:heron; left out: the user's.")
 
 
@@ -152,7 +153,7 @@ class Update(Arguments):
     memory: Id = Field(description="Its id.")
     text: Words | Maybe = Field(None, description="New words.")
     category: Short | Maybe = Field(None, description="New category.")
-    importance: Share | Maybe = Field(None, description="0 to 1.")
+    importance: _Share | Maybe = Field(None, description="0 to 1.")
     value: Short | Maybe = Field(None, description="New value of its slot.")
     tags: Tags | Maybe = Field(None, description="New tags: texts, or one with commas.")
 
@@ -191,7 +192,7 @@ class Link(Arguments):
 
     source: Id = Field(description="Id of the memory that the link begins at.")
     target: Id = Field(description="Id of the other.")
-    type: LinkType = Field("RELATED_TO", description="How source stands to target.")
+    type: _LinkType = Field("RELATED_TO", description="How source stands to target.")
     strength: float = Field(1.0, ge=0, le=1, description="0 to 1.")
 
 
@@ -203,15 +204,15 @@ class Search(Arguments):
 
     query: Words = Field(description="What to look for, in words.")
     maxResults: int = Field(6, ge=1, le=20, description="Passages at the most.")
-    minScore: Share | Maybe = Field(None, description="Leave out what is less certain.")
+    minScore: _Share | Maybe = Field(None, description="Leave out what is less certain.")
 
 
 class Get(Arguments):
     """Read lines of MEMORY.md or of a file in memory/, by the path or the citation that memory_search shows."""
 
     path: str = Field(min_length=1, max_length=1_000, description="Such as memory/2026-02-24.md#L12-L28.")
-    start: Count | Maybe = Field(None, alias="from", description="First line.")
-    lines: Count | Maybe = Field(None, description="How many.")
+    start: _Count | Maybe = Field(None, alias="from", description="First line.")
+    lines: _Count | Maybe = Field(None, description="How many.")
 
 
 class Why(Arguments):

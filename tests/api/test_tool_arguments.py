@@ -190,6 +190,11 @@ def test_a_refusal_names_the_value_and_what_is_accepted(memory: Memory, name: st
     assert f"{name} did nothing: {says}" in result.text
 
 
+def test_a_call_whose_names_are_no_texts_is_refused(memory: Memory) -> None:
+    odd: Any = {5: "boat", None: 1}
+    assert call_tool(memory, "memory_recall", odd, MAIN).refused
+
+
 @for_each("tool", ALL)
 def test_no_refusal_speaks_of_types_of_a_program(memory: Memory, tool: Tool) -> None:
     odd: tuple[Any, ...] = ("x", 5, -1, 1e400, True, ["a", ["b"]], {"a": 1}, "2026-13-45", "x" * 5_000, "[[", b"x")
